@@ -1,0 +1,6 @@
+"""``python -m mipforest``."""
+
+from mipforest.cli.main import run
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,88 @@
+"""``mipforest check``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Exit, Option
+
+from mipforest.cli import options as o
+from mipforest.cli.errors import CommandError
+from mipforest.cli.exit_codes import NO_ANSWER, SUCCESS
+from mipforest.cli.output import print_json, print_note, print_text
+
+if TYPE_CHECKING:
+    from mipforest.model import MatrixForm
+
+#: How many violated rows and bounds are named.
+WORST = 5
+
+
+def check(
+    instance: Annotated[
+        Path, Argument(metavar="INSTANCE", help="Model: .mps or .mps.gz.", show_default=False)
+    ],
+    solution: Annotated[
+        Path,
+        Argument(
+            metavar="SOLUTION",
+            help="Point: lines 'name value' (.sol, .mst), or a solution file of Gurobi, HiGHS or SCIP.",
+            show_default=False,
+        ),
+    ],
+    tolerance: Annotated[float, Option(min=0, help="Largest violation that counts as feasible.")] = 1e-6,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Check a solution against an instance, without a solver: feasibility and objective.
+
+    Columns that the solution does not name are 0. The quadratic objective and indicator rows are checked too.
+
+    Exit code: 0 feasible; 3 infeasible; 2 wrong usage or input.
+    """
+    from mipforest.files.points import point_of, read_point
+    from mipforest.model.check import violations
+
+    form = _read_instance(instance)
+    point = point_of(form, read_point(solution), solution)
+    found = violations(form, point.x)
+    feasible = found.max <= tolerance
+    objective = form.objective(point.x)
+    exit_code = SUCCESS if feasible else NO_ANSWER
+    worst = [] if feasible else found.worst(WORST)
+    if as_json:
+        content: dict[str, Any] = {
+            "instance": str(instance),
+            "solution": str(solution),
+            "feasible": feasible,
+            "objective": objective,
+            "max_violation": found.max,
+            "tolerance": tolerance,
+            "worst": [{"what": name, "violation": amount} for name, amount in worst],
+            "columns": form.n_columns,
+            "columns_not_given": len(point.absent),
+            "exit_code": exit_code,
+        }
+        print_json(content)
+    elif not quiet:
+        print_text(f"{'feasible' if feasible else 'INFEASIBLE'}  {solution} in {instance}")
+        print_text(f"objective      {objective:.12g}{' (to be maximised)' if form.maximize else ''}")
+        print_text(f"max violation  {found.max:.3g} (tolerance {tolerance:g})")
+        for name, amount in worst:
+            print_text(f"  {amount:.3g}  {name}")
+        if point.absent:
+            few = ", ".join(point.absent[:3]) + (", ..." if len(point.absent) > 3 else "")
+            print_note(f"{len(point.absent)} of {form.n_columns} columns are not given and count as 0: {few}")
+    raise Exit(exit_code)
+
+
+def _read_instance(path: Path) -> MatrixForm:
+    from mipforest.files import read_mps
+    from mipforest.files.mps_lines import is_compressed
+
+    try:
+        is_compressed(path)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    return read_mps(path)

@@ -1,0 +1,143 @@
+"""From the texts of the command line to formulations, data and problems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mipforest.cli.errors import CommandError, in_options
+from mipforest.cli.options import Missing, Scaling, Task
+
+if TYPE_CHECKING:
+    from mipforest.data import Dataset
+    from mipforest.formulation import Formulation
+    from mipforest.problem import Problem
+    from mipforest.runs import DataSource
+    from mipforest.trees import Tree
+
+
+def formulation_of(model: str, parameters: Sequence[str] | None, variant: str | None) -> Formulation:
+    """Give a formulation by name, with its parameters and variant.
+
+    Raises
+    ------
+    UnknownFormulation, ParameterError
+        If a name is unknown or a value is not allowed.
+    """
+    from mipforest.data.errors import did_you_mean
+    from mipforest.parameters import parse_parameters
+    from mipforest.registry import get_formulation
+
+    formulation = get_formulation(model)
+    values = parse_parameters(formulation, parameters or ())
+    if variant is not None and variant not in formulation.variants:
+        known = ", ".join(formulation.variants)
+        hint = did_you_mean(variant, formulation.variants)
+        raise CommandError(f"{model} has no variant {variant!r}{hint}; it has {known}")
+    return formulation(variant=variant or "", **values)
+
+
+def check_depth(depth: int) -> None:
+    """Refuse a depth that no tree has."""
+    from mipforest.trees import Topology
+
+    try:
+        Topology(depth)
+    except ValueError as error:
+        raise CommandError(f"--depth: {error}") from None
+
+
+def source_of(
+    data: str,
+    *,
+    target: str | None,
+    positive: Sequence[str] | None,
+    task: Task | None,
+    scaling: Scaling,
+    missing: Missing,
+    seed: int,
+    test_size: float | None = None,
+    test: str | None = None,
+) -> DataSource:
+    """Say what to load."""
+    from mipforest.runs import DataSource
+
+    if test_size is not None and test is not None:
+        raise CommandError("--test-size and --test are both given; keep one")
+    if test_size is not None and not 0 < test_size < 1:
+        raise CommandError(f"--test-size is {test_size:g}; give a share between 0 and 1, such as 0.2")
+    return DataSource(
+        data=data,
+        target=target,
+        task=None if task is None else task.value,
+        missing=missing.value,
+        scaling=scaling.value,
+        seed=seed,
+        positive=tuple(positive or ()),
+        test_size=test_size,
+        test=test,
+    )
+
+
+def start_of(start: str, formulation: Formulation) -> str | Tree | None:
+    """Give a start by name or from a file, before anything else is done.
+
+    Raises
+    ------
+    CommandError
+        If it is neither a start of the formulation nor a file.
+    TreeFileError, OSError
+        If the file cannot be read.
+    """
+    from mipforest.data.errors import did_you_mean
+    from mipforest.trees import load
+
+    known = ("default", "none", *formulation.starts)
+    if start in known:
+        return start
+    path = Path(start)
+    path = path / "tree.json" if path.is_dir() else path
+    if path.exists() or path.suffix == ".json":
+        return load(path)
+    raise CommandError(
+        f"{formulation.name} has no start {start!r}{did_you_mean(start, known)}; it has {', '.join(known)}, "
+        "and takes the tree.json of a run"
+    )
+
+
+def build(formulation: Formulation, data: Dataset, depth: int) -> Problem:
+    """Build the model; a refusal of several classes says how to go on."""
+    from mipforest.data import DataError
+
+    try:
+        return formulation.build(data, depth)
+    except DataError as error:
+        message = in_options(str(error))
+        if data.n_classes > 2 and "--positive" not in message:
+            message += "; --positive CLASS tells one class from the rest"
+        raise DataError(message) from error
+
+
+def solver_options_of(assignments: Sequence[str] | None) -> dict[str, Any]:
+    """Read ``NAME=VALUE`` texts as options under the solver's own names."""
+    options: dict[str, Any] = {}
+    for assignment in assignments or ():
+        name, equals, value = (part.strip() for part in assignment.partition("="))
+        if not equals or not name:
+            raise CommandError(f"--solver-option {assignment!r} is not NAME=VALUE")
+        if name in options:
+            raise CommandError(f"--solver-option {name} is given twice")
+        options[name] = _typed(value)
+    return options
+
+
+def _typed(value: str) -> bool | int | float | str:
+    if value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value

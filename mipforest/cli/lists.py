@@ -1,0 +1,133 @@
+"""``mipforest models``, ``solvers`` and ``data``."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument
+
+from mipforest.cli import options as o
+from mipforest.cli.output import print_json, print_table, print_text
+
+if TYPE_CHECKING:
+    from mipforest.formulation import Formulation
+    from mipforest.parameters import Parameter
+
+
+def models(
+    name: Annotated[
+        str | None, Argument(metavar="[NAME]", help="Model to describe.", show_default=False)
+    ] = None,
+    as_json: o.Json = False,
+) -> None:
+    """List the models, or describe one: variants, starts, parameters."""
+    from mipforest.registry import formulation_classes, get_formulation
+
+    if name is not None:
+        described = _model(get_formulation(name))
+        if as_json:
+            print_json(described)
+        else:
+            _describe(described)
+        return
+    classes = formulation_classes()
+    if as_json:
+        print_json({"models": [_model(cls) for cls in classes.values()]})
+        return
+    for cls in classes.values():
+        _describe(_model(cls))
+        print_text()
+    print_text("The first variant and start are the defaults. Give parameters as --param NAME=VALUE.")
+
+
+def _model(cls: type[Formulation]) -> dict[str, Any]:
+    from mipforest.parameters import parameters_of
+
+    return {
+        "name": cls.name,
+        "summary": cls.summary,
+        "source": cls.source,
+        "task": cls.task,
+        "variants": list(cls.variants),
+        "starts": list(cls.starts),
+        "parameters": [_parameter(parameter) for parameter in parameters_of(cls).values()],
+    }
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    return {
+        "name": parameter.name,
+        "type": ("whole " if parameter.whole and parameter.kind != "whole number" else "") + parameter.kind,
+        "range": parameter.range,
+        "default": parameter.default,
+        "help": parameter.help,
+    }
+
+
+def _describe(model: dict[str, Any]) -> None:
+    print_text(f"{model['name']}: {model['summary']}")
+    print_text(f"  {model['task']}; {model['source']}")
+    print_text(f"  variants: {', '.join(model['variants'])}")
+    print_text(f"  starts:   {', '.join(model['starts'])}")
+    rows = [
+        (f"  {p['name']}", p["type"], p["range"], _written(p["default"]), p["help"])
+        for p in model["parameters"]
+    ]
+    if rows:
+        print_table(("  parameter", "type", "range", "default", "meaning"), rows, wrapped="meaning")
+
+
+def _written(default: Any) -> str:
+    values = default if isinstance(default, tuple) else (default,)
+    return ",".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
+
+
+def solvers(as_json: o.Json = False) -> None:
+    """List the solvers: which are installed, and what they take."""
+    from mipforest.solvers.registry import solver_classes
+
+    found: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "available": cls.available(),
+            "version": _version(cls.package) if cls.available() else None,
+            "install": cls.install,
+            "features": sorted(cls.features),
+        }
+        for name, cls in solver_classes().items()
+    ]
+    if as_json:
+        print_json({"solvers": found})
+        return
+    for solver in found:
+        absent = f"not installed; run: pip install '{solver['install']}'"
+        print_text(f"{solver['name']}: {solver['version'] or 'installed' if solver['available'] else absent}")
+        print_text(fill(", ".join(solver["features"]), initial_indent="  ", subsequent_indent="  "))
+
+
+def _version(package: str) -> str | None:
+    """Version of an installed package, without importing it."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def data(as_json: o.Json = False) -> None:
+    """List the data sets that need neither a file nor a network."""
+    from mipforest.data import catalogue
+
+    entries = catalogue()
+    if as_json:
+        print_json({"data": [entry._asdict() for entry in entries]})
+        return
+    rows = [
+        (entry.name, str(entry.n), str(entry.p), str(entry.classes or "regression"), entry.description)
+        for entry in entries
+    ]
+    print_table(("data", "samples", "features", "classes", "about"), rows, wrapped="about")
+    print_text(
+        "\n--data also takes openml:NAME, and .csv, .csv.gz and .parquet files (with --target COLUMN)."
+    )

@@ -1,0 +1,62 @@
+"""The ``mipforest`` command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from typer import Exit, Option, Typer
+
+from mipforest.cli.check import check
+from mipforest.cli.export import export
+from mipforest.cli.group import ReportingGroup
+from mipforest.cli.lists import data, models, solvers
+from mipforest.cli.plot import plot
+from mipforest.cli.predict import predict
+from mipforest.cli.show import show
+from mipforest.cli.solve import solve
+
+app = Typer(
+    name="mipforest",
+    cls=ReportingGroup,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for command, panel in (
+    (solve, "Solve"),
+    (show, "Use a run"),
+    (plot, "Use a run"),
+    (predict, "Use a run"),
+    (export, "Instances"),
+    (check, "Instances"),
+    (models, "What there is"),
+    (solvers, "What there is"),
+    (data, "What there is"),
+):
+    app.command(rich_help_panel=panel)(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from mipforest import __version__
+
+        print(f"mipforest {__version__}")
+        raise Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Optimal decision trees by mixed-integer programming: any model, any solver, every answer checked.
+
+    Start with: mipforest solve --model margot --depth 2 --data breast_cancer --out run
+    """
+
+
+def run() -> None:
+    """Run the command line; the entry point of the ``mipforest`` script."""
+    app(prog_name="mipforest")

@@ -1,0 +1,124 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+
+class Scaling(StrEnum):
+    """How features are scaled."""
+
+    minmax = "minmax"
+    standard = "standard"
+    none = "none"
+
+
+class Missing(StrEnum):
+    """What happens to rows that lack a value."""
+
+    error = "error"
+    drop = "drop"
+
+
+class Task(StrEnum):
+    """What is to be predicted."""
+
+    classification = "classification"
+    regression = "regression"
+
+
+_MODEL, _DATA, _SOLVE, _OUTPUT = "Model", "Data", "Solve", "Output"
+
+ModelName = Annotated[
+    str,
+    Option("--model", metavar="NAME", help="Model; 'mipforest models' lists them.", rich_help_panel=_MODEL),
+]
+Depth = Annotated[
+    int,
+    Option(metavar="D", help="Levels of branch nodes, 1 to 10.", show_default=False, rich_help_panel=_MODEL),
+]
+Parameters = Annotated[
+    list[str] | None,
+    Option(
+        "--param",
+        metavar="NAME=VALUE",
+        help="Parameter of the model, as in C=10, or C=1,10 for one value per level. Repeatable.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Variant = Annotated[
+    str | None,
+    Option(metavar="NAME", help="Variant of the model; by default its strongest.", rich_help_panel=_MODEL),
+]
+
+DataName = Annotated[
+    str,
+    Option(
+        "--data",
+        metavar="DATA",
+        help="Bundled name, synthetic:..., openml:NAME, or a .csv or .parquet file; see 'mipforest data'.",
+        rich_help_panel=_DATA,
+    ),
+]
+Target = Annotated[
+    str | None,
+    Option(
+        metavar="COLUMN", help="Column to predict; 'target' in files if not given.", rich_help_panel=_DATA
+    ),
+]
+Positive = Annotated[
+    list[str] | None,
+    Option(
+        metavar="CLASS",
+        help="Tell this class from all others: makes two classes of several. Repeatable.",
+        rich_help_panel=_DATA,
+    ),
+]
+TaskOption = Annotated[
+    Task | None,
+    Option(
+        "--task",
+        help="What to predict; found out from the target's values if not given.",
+        rich_help_panel=_DATA,
+    ),
+]
+ScalingOption = Annotated[
+    Scaling,
+    Option("--scaling", help="Scaling, fitted on the training samples.", rich_help_panel=_DATA),
+]
+MissingOption = Annotated[
+    Missing, Option("--missing", help="Rows that lack a value: an error, or dropped.", rich_help_panel=_DATA)
+]
+TestSize = Annotated[
+    float | None,
+    Option(metavar="SHARE", help="Share of samples to keep for testing (stratified).", rich_help_panel=_DATA),
+]
+TestFile = Annotated[
+    str | None, Option("--test", metavar="FILE", help="File of test samples.", rich_help_panel=_DATA)
+]
+
+Start = Annotated[
+    str,
+    Option(
+        metavar="START",
+        help="Tree to start from: default, none, a start of the model ('mipforest models'), or a run.",
+        rich_help_panel=_SOLVE,
+    ),
+]
+Seed = Annotated[
+    int,
+    Option(
+        min=0, metavar="N", help="Seed of the solver, the split, and generated data.", rich_help_panel=_SOLVE
+    ),
+]
+Json = Annotated[
+    bool, Option("--json", help="Print one JSON object on standard output.", rich_help_panel=_OUTPUT)
+]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=_OUTPUT)]
+RunPath = Annotated[
+    Path, Argument(metavar="RUN", help="Run folder that 'mipforest solve --out' wrote.", show_default=False)
+]

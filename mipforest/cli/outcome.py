@@ -1,0 +1,120 @@
+"""What came out of a solve: on disk, as JSON, in words."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import mipforest
+from mipforest.cli.exit_codes import NO_ANSWER, SUCCESS
+from mipforest.cli.output import print_text, terminal_width
+from mipforest.cli.summary import summary
+
+if TYPE_CHECKING:
+    from mipforest.cli.job import Job
+    from mipforest.result import Result
+    from mipforest.runs import LoadedData, RunFolder, SavedTree
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The outcome of a job.
+
+    Attributes
+    ----------
+    result
+        The content of ``result.json``.
+    saved
+        The tree with all it takes to predict, or ``None``.
+    data
+        What it was fitted on.
+    """
+
+    result: dict[str, Any]
+    saved: SavedTree | None
+    data: LoadedData
+
+    @classmethod
+    def of(cls, job: Job, data: LoadedData, result: Result) -> Outcome:
+        """Collect what is worth keeping."""
+        from mipforest.runs import SavedTree
+
+        found = result.to_dict(data.test)
+        found["data"] |= {"target": data.train.target, "notes": list(data.train.notes)}
+        if data.test is not None:
+            found["test_data"] = {"name": data.test.name, "n": data.test.n, "sha256": data.test.sha256}
+        found |= {
+            "mipforest_version": mipforest.__version__,
+            "options": job.to_dict(),
+            "data_source": job.source.to_dict(),
+        }
+        saved = None if result.tree is None else SavedTree.of(result.tree, data)
+        # The events are by far the longest part: they stand at the end.
+        found["events"] = found.pop("events")
+        return cls(found, saved, data)
+
+    @property
+    def exit_code(self) -> int:
+        """0 for a verified tree, else 3."""
+        return SUCCESS if self.result["verified"] else NO_ANSWER
+
+    def write(self, folder: RunFolder) -> None:
+        """Write the run folder.
+
+        Raises
+        ------
+        OSError
+            If the disk is full, or anything else comes in between; nothing is left then.
+        """
+        from mipforest.runs.folder import LOG, PICTURE, RESULT, TREE
+
+        (folder.staging / LOG).touch()
+        _write_json(folder.staging / RESULT, self.result)
+        if self.saved is not None:
+            from mipforest.trees import save_plot
+
+            _write_json(folder.staging / TREE, self.saved.to_dict())
+            save_plot(self.saved.tree, folder.staging / PICTURE, self.data.train.X_raw, self.data.train.y)
+        folder.commit()
+
+    def as_json(self, folder: RunFolder | None) -> dict[str, Any]:
+        """Give everything in one object, the tree included."""
+        return self.result | {
+            "tree": None if self.saved is None else self.saved.to_dict(),
+            "out": None if folder is None else str(folder.path),
+            "exit_code": self.exit_code,
+        }
+
+    def tell(self, out: Path | None) -> None:
+        """Print the outcome in words, and what can be done next.
+
+        Parameters
+        ----------
+        out
+            The run folder as the user named it, if it was written.
+        """
+        print_text(summary(self.result, self.saved, terminal_width()))
+        print_text()
+        if out is None:
+            print_text(
+                "Nothing was written; --out DIR keeps the result, the tree, a picture and the solver's log."
+            )
+            return
+        run = shlex.quote(str(out))
+        print_text(f"Written to {out}: {', '.join(sorted(entry.name for entry in out.iterdir()))}")
+        if self.saved is None:
+            return
+        print_text(f"Next: mipforest predict {run} NEW.csv    mipforest plot {run} -o tree.png")
+        if self.result["status"] in ("time_limit", "interrupted"):
+            print_text(
+                f"To go on from this tree: the same command with --start {run}, more time and another --out."
+            )
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(
+        json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8"
+    )

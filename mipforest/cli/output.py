@@ -1,0 +1,48 @@
+"""Printing: JSON objects, and text for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from shutil import get_terminal_size
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def print_json(content: dict[str, Any]) -> None:
+    """Print one JSON object on standard output."""
+    print(json.dumps(content, indent=2, allow_nan=False, ensure_ascii=True))
+
+
+def print_text(text: str = "") -> None:
+    """Print plain text on standard output, whatever its brackets and colons."""
+    print(text)
+
+
+def print_note(text: str) -> None:
+    """Print a remark on standard error."""
+    print(f"note: {text}", file=sys.stderr)
+
+
+def terminal_width() -> int | None:
+    """Width of the terminal that standard output goes to; ``None`` if it goes elsewhere."""
+    return get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: str) -> None:
+    """Print a table on standard output; column ``wrapped`` takes the room that is left."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, no_wrap=column != wrapped, overflow="fold")
+    for row in rows:
+        table.add_row(*(_plain(cell) for cell in row))
+    Console(soft_wrap=False).print(table)
+
+
+def _plain(cell: str) -> Any:
+    from rich.text import Text
+
+    return Text(cell)

@@ -1,0 +1,85 @@
+"""``mipforest plot``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
+
+from mipforest.cli import options as o
+from mipforest.cli.errors import CommandError
+from mipforest.cli.output import print_json, print_note, print_text
+
+if TYPE_CHECKING:
+    from mipforest.data import Dataset
+    from mipforest.runs import Run
+
+SUFFIXES = (".svg", ".png", ".pdf")
+
+
+def plot(
+    run: o.RunPath,
+    output: Annotated[
+        Path | None,
+        Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Picture: .svg, .png or .pdf; by default tree.svg or partition.svg in the run folder.",
+            show_default=False,
+        ),
+    ] = None,
+    partition: Annotated[
+        bool, Option("--partition", help="Draw how the tree cuts the plane (data of two features).")
+    ] = False,
+    max_terms: Annotated[int, Option(min=1, metavar="N", help="Most terms of an oblique split to show.")] = 3,
+    as_json: o.Json = False,
+) -> None:
+    """Draw the tree of a run, or how it cuts the plane.
+
+    The training samples are loaded again to be counted and drawn; if they have changed or are gone, the tree
+    is drawn without them.
+    """
+    from mipforest.runs import read_run
+
+    found = read_run(run)
+    tree = found.found.tree
+    path = output or run / ("partition.svg" if partition else "tree.svg")
+    if path.suffix.lower() not in SUFFIXES:
+        raise CommandError(f"{path} is no picture that can be drawn; end the name in {', '.join(SUFFIXES)}")
+    if partition and tree.n_features != 2:
+        raise CommandError(f"--partition needs 2 features, these data have {tree.n_features}; leave it out")
+    samples, reason = _training_samples(found)
+    if samples is None:
+        if partition:
+            raise CommandError(f"--partition draws the training samples, but {reason}")
+        print_note(f"drawn without numbers of samples: {reason}")
+    from mipforest.trees import plot_partition, save_figure, save_plot
+
+    if samples is None:
+        save_plot(tree, path, max_terms=max_terms)
+    elif partition:
+        save_figure(plot_partition(tree, samples.X_raw, samples.y), path)
+    else:
+        save_plot(tree, path, samples.X_raw, samples.y, max_terms=max_terms)
+    if as_json:
+        print_json({"written": str(path)})
+    else:
+        print_text(f"{path}")
+
+
+def _training_samples(run: Run) -> tuple[Dataset | None, str]:
+    """Load the training samples of a run again, or say why that is not possible."""
+    from mipforest.data import DataError
+    from mipforest.runs import DataSource
+
+    try:
+        data = DataSource.from_dict(run.result["data_source"]).load().train
+        if data.sha256 == run.result["data"]["sha256"]:
+            return data, ""
+        return None, f"{data.name} has changed since the run"
+    except (KeyError, TypeError) as error:
+        return None, f"result.json does not tell where they are ({error})"
+    except (DataError, OSError) as error:
+        return None, f"they cannot be loaded ({error})"

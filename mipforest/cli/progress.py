@@ -1,0 +1,128 @@
+"""Live progress of a solve on a terminal: incumbent, bound, gap, time."""
+
+from __future__ import annotations
+
+import math
+import sys
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from mipforest.cli.numbers import duration, number, percent
+
+if TYPE_CHECKING:
+    from mipforest.solvers.solution import Event
+
+#: Improvements of incumbent or bound that stay in view.
+HISTORY = 6
+
+#: Redraws per second.
+REFRESH = 8
+
+
+class Progress:
+    """What a command is doing, on standard error.
+
+    On a terminal a display that redraws itself and vanishes at the end; elsewhere one plain line per phase.
+
+    Parameters
+    ----------
+    quiet
+        Show nothing.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._phase = "starting"
+        self._foot = ""
+        self._began = monotonic()
+        self._limit = math.inf
+        self._event: Event | None = None
+        self._history: list[Event] = []
+        self._live: Live | None = None
+        console = Console(stderr=True)
+        if not quiet and console.is_terminal:
+            self._live = Live(
+                console=console, get_renderable=self._view, refresh_per_second=REFRESH, transient=True
+            )
+
+    def __enter__(self) -> Progress:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Remove the display."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def phase(self, text: str, *, plain: bool = False) -> None:
+        """Say what is done now.
+
+        Parameters
+        ----------
+        text
+            What is done.
+        plain
+            Whether it is worth a line where there is no terminal.
+        """
+        self._phase = text
+        self._began = monotonic()
+        if plain and self._live is None and not self._quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    def solving(self, time_limit: float | None) -> None:
+        """Say how long the phase may last."""
+        self._limit = math.inf if time_limit is None else time_limit
+
+    def stopping(self) -> None:
+        """Say that the user has asked to stop; safe in a signal handler."""
+        self._foot = "stopping and keeping the incumbent; Ctrl-C again gives it up"
+
+    def show(self, event: Event) -> None:
+        """Take a progress event of the solver."""
+        if not self._history or _improved(self._history[-1], event):
+            self._history = [*self._history[-HISTORY:], event]
+        self._event = event
+
+    def _view(self) -> Group:
+        """Draw the display; called by its own thread."""
+        elapsed = monotonic() - self._began
+        head = Text(f"{self._phase} ({duration(elapsed)})", style="bold")
+        if self._event is None:
+            return Group(head)
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for column in ("time", "incumbent", "bound", "gap", "nodes"):
+            table.add_column(column, justify="right", min_width=10)
+        for event in self._history[:-1]:
+            table.add_row(*_cells(event, event.seconds), style="dim")
+        table.add_row(*_cells(self._event, elapsed), style="bold")
+        return Group(head, table, Text(self._foot or self._time_left(elapsed), style="dim"))
+
+    def _time_left(self, elapsed: float) -> str:
+        left = max(0.0, self._limit - elapsed)
+        told = f"{duration(left)} left" if math.isfinite(left) else "no time limit"
+        return f"{told}; Ctrl-C stops and keeps the incumbent"
+
+
+def _cells(event: Event, seconds: float) -> tuple[str, ...]:
+    from mipforest.solvers.solution import relative_gap
+
+    gap = relative_gap(event.objective, event.bound)
+    return (duration(seconds), number(event.objective), number(event.bound), percent(gap), str(event.nodes))
+
+
+def _improved(before: Event, after: Event) -> bool:
+    """Whether incumbent or bound moved so far that it shows."""
+    return _cells(before, 0.0)[1:3] != _cells(after, 0.0)[1:3]

@@ -1,0 +1,162 @@
+"""``mipforest solve``."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Exit, Option
+
+from mipforest.cli import options as o
+from mipforest.cli.errors import complaint
+from mipforest.cli.inputs import solver_options_of, source_of
+from mipforest.cli.interrupts import interruptible
+from mipforest.cli.job import Job, Limits
+from mipforest.cli.output import print_json
+from mipforest.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from mipforest.cli.outcome import Outcome
+    from mipforest.runs import RunFolder
+    from mipforest.solvers.solution import Event
+
+
+def solve(
+    model: o.ModelName,
+    depth: o.Depth,
+    data: o.DataName,
+    target: o.Target = None,
+    param: o.Parameters = None,
+    variant: o.Variant = None,
+    positive: o.Positive = None,
+    task: o.TaskOption = None,
+    missing: o.MissingOption = o.Missing.error,
+    scaling: o.ScalingOption = o.Scaling.minmax,
+    test_size: o.TestSize = None,
+    test: o.TestFile = None,
+    solver: Annotated[
+        str, Option(metavar="NAME", help="Solver; 'mipforest solvers' lists them.", rich_help_panel="Solve")
+    ] = "highs",
+    start: o.Start = "default",
+    time_limit: Annotated[
+        float,
+        Option(
+            min=0,
+            metavar="SECONDS",
+            help="Wall time of the solver; inf for no limit.",
+            rich_help_panel="Solve",
+        ),
+    ] = 60.0,
+    gap: Annotated[
+        float,
+        Option(min=0, metavar="SHARE", help="Relative gap that counts as optimal.", rich_help_panel="Solve"),
+    ] = 1e-4,
+    threads: Annotated[
+        int | None,
+        Option(min=1, metavar="N", help="Threads; by default the solver decides.", rich_help_panel="Solve"),
+    ] = None,
+    seed: o.Seed = 0,
+    solver_option: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME=VALUE",
+            help="Option under the solver's own name. Repeatable.",
+            rich_help_panel="Solve",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        Option(
+            metavar="DIR",
+            help="Run folder for the result, tree, picture and solver log; without it, nothing is written.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, Option("--force", help="Replace an earlier run in DIR.", rich_help_panel="Output")
+    ] = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Find an optimal tree, and check it.
+
+    Shows the incumbent, bound and gap while it solves. Ctrl-C stops and keeps the best tree so far.
+
+    Exit code: 0 a feasible, verified tree; 2 wrong usage or input; 3 infeasible, no solution within the
+    limits, or an answer that is not verified; 4 solver or licence not available.
+
+    Example: mipforest solve --model margot --depth 2 --data breast_cancer --param C=1 --out run
+    """
+    with Progress(quiet=quiet) as progress, interruptible(progress.stopping) as interruption:
+        from mipforest.cli.outcome import Outcome
+
+        source = source_of(
+            data,
+            target=target,
+            positive=positive,
+            task=task,
+            scaling=scaling,
+            missing=missing,
+            seed=seed,
+            test_size=test_size,
+            test=test,
+        )
+        limits = Limits(
+            time_limit=None if math.isinf(time_limit) else time_limit,
+            gap=gap,
+            threads=threads,
+            seed=seed,
+            solver_options=solver_options_of(solver_option),
+        )
+        job = Job.of(
+            model,
+            param,
+            variant=variant,
+            depth=depth,
+            source=source,
+            solver=solver,
+            start=start,
+            limits=limits,
+        )
+        with run_folder(out, replace=force) as folder:
+            loaded, problem = job.build(progress)
+
+            def on_progress(event: Event) -> bool:
+                progress.show(event)
+                return interruption.asked
+
+            log = None if folder is None else folder.staging / "solver.log"
+            result = job.solve(problem, progress, on_progress, log)
+            interruption.hold()
+            progress.phase("writing the results")
+            outcome = Outcome.of(job, loaded, result)
+            failure = _write(outcome, folder)
+    if as_json:
+        told = {} if failure is None else complaint(failure).to_dict()
+        print_json(outcome.as_json(folder if failure is None else None) | told)
+    elif not quiet:
+        outcome.tell(out if failure is None else None)
+    if failure is not None and not as_json:
+        raise failure
+    raise Exit(outcome.exit_code if failure is None else complaint(failure).exit_code)
+
+
+def run_folder(out: Path | None, *, replace: bool) -> AbstractContextManager[RunFolder | None]:
+    """Refuse a folder that cannot be written before any work is done."""
+    from mipforest.runs import RunFolder
+
+    return nullcontext() if out is None else RunFolder(out.expanduser(), replace=replace)
+
+
+def _write(outcome: Outcome, folder: RunFolder | None) -> OSError | None:
+    """Write the run folder; a failure must not keep the user from seeing what was found."""
+    try:
+        if folder is not None:
+            outcome.write(folder)
+    except OSError as error:
+        return error
+    return None

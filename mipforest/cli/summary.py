@@ -1,0 +1,143 @@
+"""The outcome of a run in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from mipforest.cli.numbers import duration, number, percent
+
+if TYPE_CHECKING:
+    from mipforest.runs import SavedTree
+
+#: Features that are named; of more, the rest is counted.
+NAMED_FEATURES = 8
+
+#: Terms of an oblique split that are written out; of more, the rest is counted.
+SHOWN_TERMS = 4
+
+#: Relative difference of objectives that the tolerances of solvers explain.
+SAME = 1e-6
+
+_WITHOUT_GAP = {
+    "infeasible": "infeasible: no tree satisfies all constraints, proven",
+    "unbounded": "unbounded: the objective improves without end, proven",
+    "infeasible_or_unbounded": "infeasible or unbounded",
+}
+_STOPPED = {
+    "time_limit": "stopped at the time limit",
+    "interrupted": "stopped by the user",
+    "limit": "stopped at a limit of the solver",
+    "error": "the solver gave up",
+}
+
+
+def status_in_words(result: Mapping[str, Any]) -> str:
+    """Say why the solver stopped and what that means."""
+    status, gap = result["status"], result["gap"]
+    if status == "optimal":
+        return "optimal, proven" + (f" up to a gap of {percent(gap)}" if gap else "")
+    if status in _WITHOUT_GAP:
+        return _WITHOUT_GAP[status]
+    stopped = _STOPPED.get(status, status)
+    if result["objective"] is None:
+        return f"{stopped}, without a solution"
+    return f"{stopped} with a gap of {percent(gap)}" if gap is not None else f"{stopped}, without a bound"
+
+
+def summary(result: Mapping[str, Any], saved: SavedTree | None, width: int | None = None) -> str:
+    """Tell the outcome of a run.
+
+    Parameters
+    ----------
+    result
+        The content of ``result.json``.
+    saved
+        The tree, or ``None``.
+    width
+        Length of lines; ``None`` breaks none.
+    """
+    facts = [("Status", status_in_words(result)), *_objective(result), ("Verified", _verified(result))]
+    facts += [*_accuracy(result), *_features(result), ("Time", _time(result))]
+    facts += [("Note", text) for text in result.get("warnings", ())]
+    facts += [("Data", text) for text in result["data"].get("notes", ())]
+    indent = max(len(name) for name, _ in facts) + 2
+    lines = [_headline(result), ""]
+    lines += [_wrapped(f"{name:<{indent}}{text}", indent, width) for name, text in facts]
+    if saved is not None:
+        from mipforest.trees import to_text
+
+        lines += ["", to_text(saved.tree, saved.statistics, max_terms=SHOWN_TERMS)]
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, indent: int, width: int | None) -> str:
+    return text if width is None else fill(text, width, subsequent_indent=" " * indent)
+
+
+def _headline(result: Mapping[str, Any]) -> str:
+    data = result["data"]
+    given = ", ".join(f"{name}={_plain(value)}" for name, value in result["parameters"].items())
+    return (
+        f"{result['model']} (variant {result['variant']}), depth {result['depth']}, {given}\n"
+        f"{data['name']}: {data['n']} samples, {data['p']} features"
+    )
+
+
+def _plain(value: Any) -> str:
+    values = value if isinstance(value, list | tuple) else [value]
+    return ",".join(f"{part:g}" if isinstance(part, float) else str(part) for part in values)
+
+
+def _objective(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    objective, start = result["objective"], result["warm_start_objective"]
+    facts = []
+    if objective is not None:
+        facts.append(("Objective", number(objective) + _against_start(objective, start)))
+    if result["bound"] is not None:
+        facts.append(("Bound", number(result["bound"])))
+    return facts
+
+
+def _against_start(objective: float, start: float | None) -> str:
+    if start is None:
+        return ""
+    gained = abs(start - objective) / max(abs(start), 1e-12)
+    if gained <= SAME:
+        return " (that of the start)"
+    return f" (start {number(start)}, improved by {percent(gained)})"
+
+
+def _verified(result: Mapping[str, Any]) -> str:
+    if result["verified"]:
+        return "yes: the tree, applied to the samples, has the solver's objective"
+    if result["objective"] is None:
+        return "no: there is no tree"
+    return f"NO: {'; '.join(result['doubts'])}"
+
+
+def _accuracy(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    parts = [
+        f"{result[f'{part}_accuracy']:.1%} {words} (balanced {result[f'{part}_balanced_accuracy']:.1%})"
+        for part, words in (("train", "in training"), ("test", "in the test"))
+        if result.get(f"{part}_accuracy") is not None
+    ]
+    return [("Accuracy", ", ".join(parts))] if parts else []
+
+
+def _features(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if result["objective"] is None:
+        return []
+    used, p = result["features_used"], result["data"]["p"]
+    named = ", ".join(used[:NAMED_FEATURES]) + (", ..." if len(used) > NAMED_FEATURES else "")
+    return [("Features", f"{len(used)} of {p} used" + (f": {named}" if named else ""))]
+
+
+def _time(result: Mapping[str, Any]) -> str:
+    before = result["prepare_seconds"] + result["build_seconds"]
+    via = f" via {' and '.join(result['bridges'])}" if result["bridges"] else ""
+    return (
+        f"{duration(result['seconds'])} in {result['solver']} {result['solver_version']}{via}, "
+        f"{duration(before)} building the model; {result['nodes']} nodes"
+    )

@@ -1,0 +1,21 @@
+"""Data sets: loading, encoding, scaling, splitting, generating."""
+
+from mipforest.data.axis import Axis
+from mipforest.data.dataset import Dataset
+from mipforest.data.encoding import Encoding
+from mipforest.data.errors import DataError
+from mipforest.data.load import CatalogueEntry, catalogue, load
+from mipforest.data.synthetic import tree_truth
+from mipforest.data.truth import TreeTruth
+
+__all__ = [
+    "Axis",
+    "CatalogueEntry",
+    "DataError",
+    "Dataset",
+    "Encoding",
+    "TreeTruth",
+    "catalogue",
+    "load",
+    "tree_truth",
+]

@@ -1,0 +1,400 @@
+"""A data set as models see it, with what is needed to speak of it in original units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.data.axis import Axis
+from mipforest.data.classes import Merger, binarised, relabelled
+from mipforest.data.columns import Label, numbers, text
+from mipforest.data.encoding import Column, Encoding, Scaling
+from mipforest.data.errors import DataError, some_of
+from mipforest.data.fingerprint import fingerprint
+from mipforest.data.inputs import feature_matrix, target_column
+from mipforest.data.splitting import split_rows
+from mipforest.data.table import Missing, read_table, with_text_names
+from mipforest.data.target import Target, Task, match_classes, read_target
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Samples, their features and what is to be predicted.
+
+    Made by :func:`mipforest.data.load`, :meth:`from_arrays` or :meth:`from_frame`. Arrays are read-only.
+
+    Attributes
+    ----------
+    X
+        (n, p) float64 features, scaled by ``encoding``: what models see.
+    X_raw
+        (n, p) float64 features in original units.
+    y
+        (n,) class indices 0..K-1 (int64) for a classification, values (float64) for a regression.
+    task
+        ``"classification"`` or ``"regression"``.
+    features
+        Names of the p features.
+    samples
+        Ids of the n samples: the rows' labels in their source, kept when samples are selected or split.
+    classes
+        Names of the K classes as text; empty for a regression.
+    class_values
+        The K labels as the user wrote them, for predictions; empty for a regression.
+    encoding
+        How columns became features and how these were scaled.
+    name, target
+        Name of the data set and of its target column.
+    notes
+        What was done to the data on the way, in sentences.
+    """
+
+    X: FloatArray
+    X_raw: FloatArray
+    y: IntArray | FloatArray
+    task: Task
+    features: Axis
+    samples: Axis
+    classes: tuple[str, ...]
+    class_values: tuple[Label, ...]
+    encoding: Encoding
+    name: str = "data"
+    target: str = "target"
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for array in (self.X, self.X_raw, self.y):
+            array.setflags(write=False)
+
+    # -- making one ------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        features: Sequence[str] | None = None,
+        classes: Sequence[str] | None = None,
+        name: str = "data",
+        target: str = "target",
+        task: Task | None = None,
+        scaling: Scaling = "minmax",
+        notes: Sequence[str] = (),
+    ) -> Dataset:
+        """Make a data set of a feature matrix and a target.
+
+        Parameters
+        ----------
+        X
+            (n, p) finite numbers, original units.
+        y
+            (n,) labels or values; see :func:`mipforest.data.target.read_target` for what they mean.
+        features
+            Names of the p features; ``x0, x1, ...`` if not given.
+        classes
+            Names of the classes, in the order of their sorted labels; the labels themselves if not given.
+        name, target
+            Name of the data set and of what is predicted.
+        task
+            ``"classification"``, ``"regression"``, or ``None`` to infer it from ``y``.
+        scaling
+            ``"minmax"``, ``"standard"`` or ``"none"``.
+        notes
+            What was done to the data before.
+
+        Raises
+        ------
+        DataError
+            If shapes do not fit, values are missing or not finite, or the target has one class only.
+        """
+        X_raw = feature_matrix(X)
+        n, p = X_raw.shape
+        names = tuple(f"x{j}" for j in range(p)) if features is None else tuple(map(str, features))
+        if len(names) != p:
+            raise DataError(f"{len(names)} feature names for the {p} columns of X; give one name per column")
+        encoding = Encoding.unscaled([Column(feature) for feature in names]).fit_scaling(scaling, X_raw)
+        read = read_target(target_column(y, n, target), task)
+        samples = tuple(map(str, range(n)))
+        return cls._of(X_raw, read, encoding, samples, name, target, tuple(notes), classes)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        target: str,
+        *,
+        name: str = "data",
+        task: Task | None = None,
+        scaling: Scaling = "minmax",
+        missing: Missing = "error",
+        notes: Sequence[str] = (),
+    ) -> Dataset:
+        """Make a data set of a table.
+
+        Columns of numbers are features; every other column is one-hot encoded (all levels, sorted; see
+        :class:`~mipforest.data.encoding.Column`). What was done is said in ``notes``.
+
+        Parameters
+        ----------
+        frame
+            pandas DataFrame of n rows.
+        target
+            Name of the column to predict.
+        missing
+            ``"error"`` refuses missing values, ``"drop"`` drops the rows that have some.
+        name, task, scaling, notes
+            As for :meth:`from_arrays`.
+
+        Raises
+        ------
+        DataError
+            If the table or the target cannot be used; see :func:`mipforest.data.table.read_table`.
+        """
+        table = read_table(frame, target, missing)
+        encoding = Encoding.fit(table.features)
+        X_raw = encoding.encode(table.features)
+        encoding = encoding.fit_scaling(scaling, X_raw)
+        read = read_target(table.target, task)
+        return cls._of(X_raw, read, encoding, table.samples, name, target, (*notes, *table.notes))
+
+    @classmethod
+    def from_frame_like(
+        cls, train: Dataset, frame: Any, *, name: str | None = None, missing: Missing = "error"
+    ) -> Dataset:
+        """Make a data set of a table as ``train`` was made: its columns, levels, scaling and classes.
+
+        This is how a separate test file is read; one class only is fine here.
+
+        Parameters
+        ----------
+        train
+            The data set whose encoding and classes to use.
+        frame
+            pandas DataFrame with the feature columns and the target column of ``train``.
+        name, missing
+            Name of the new data set (that of ``train`` if not given); ``"error"`` or ``"drop"``.
+
+        Raises
+        ------
+        DataError
+            If columns are absent, or a level or class does not occur in the training data.
+        """
+        frame = with_text_names(frame)
+        known = {*(column.name for column in train.encoding.columns), train.target}
+        table = read_table(
+            frame[[column for column in frame.columns if column in known]], train.target, missing
+        )
+        X_raw = train.encoding.encode(table.features)
+        if train.task == "regression":
+            read = Target(train.task, numbers(table.target))
+        else:
+            read = Target(train.task, match_classes(table.target, train.class_values), train.class_values)
+        name = name or train.name
+        return cls._of(
+            X_raw, read, train.encoding, table.samples, name, train.target, table.notes, train.classes
+        )
+
+    @classmethod
+    def _of(
+        cls,
+        X_raw: FloatArray,
+        read: Target,
+        encoding: Encoding,
+        samples: tuple[str, ...],
+        name: str,
+        target: str,
+        notes: tuple[str, ...],
+        classes: Sequence[str] | None = None,
+    ) -> Dataset:
+        """Put the parts together; ``classes`` renames the classes."""
+        labels = tuple(map(text, read.class_values))
+        names = labels if classes is None else tuple(map(str, classes))
+        if len(names) != len(labels):
+            raise DataError(
+                f"{len(names)} names for {len(labels)} classes ({some_of(labels)}); name every class"
+            )
+        return cls(
+            X=encoding.to_scaled(X_raw),
+            X_raw=X_raw,
+            y=read.y,
+            task=read.task,
+            features=Axis(encoding.features, "feature"),
+            samples=Axis(samples, "sample"),
+            classes=Axis(names, "class").labels,
+            class_values=read.class_values,
+            encoding=encoding,
+            name=name,
+            target=target,
+            notes=(*notes, *read.notes),
+        )
+
+    # -- what it is ------------------------------------------------------------------------------------------
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        return len(self.samples)
+
+    @property
+    def p(self) -> int:
+        """Number of features."""
+        return len(self.features)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, K; 0 for a regression."""
+        return len(self.classes)
+
+    @property
+    def class_counts(self) -> IntArray:
+        """(K,) number of samples of each class."""
+        self._require_classification()
+        return np.bincount(self.y.astype(np.int64), minlength=self.n_classes).astype(np.int64)
+
+    @property
+    def sign(self) -> FloatArray:
+        """(n,) -1.0 for the first of two classes, +1.0 for the second.
+
+        Raises
+        ------
+        DataError
+            If there are not exactly two classes.
+        """
+        self._require_classification()
+        if self.n_classes != 2:
+            raise DataError(
+                f"{self.name} has {self.n_classes} classes ({some_of(self.classes)}), but two are needed; "
+                "merge them with data.binarise(positive=...), or use a model for several classes"
+            )
+        return np.where(self.y == 1, 1.0, -1.0)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the features in original units, the target and all names but the data set's."""
+        names = [self.task, self.target, *self.features.labels, *self.samples.labels, *self.classes]
+        return fingerprint(names, self.X_raw, self.y)
+
+    def require_classes(self, maximum: int, model: str = "this model") -> None:
+        """Refuse data with more classes than a model takes.
+
+        Raises
+        ------
+        DataError
+            If there are more than ``maximum`` classes, or the task is a regression.
+        """
+        self._require_classification()
+        if self.n_classes > maximum:
+            raise DataError(
+                f"{model} takes at most {maximum} classes, {self.name} has {self.n_classes} "
+                f"({some_of(self.classes)}); merge some with data.relabel(...) or data.binarise(...), "
+                "or choose another model"
+            )
+
+    def _require_classification(self) -> None:
+        if self.task != "classification":
+            raise DataError(
+                f"{self.name} is a regression ({self.target!r} is a number); use a regression model, or load "
+                "it with task='classification'"
+            )
+
+    # -- changing it -----------------------------------------------------------------------------------------
+
+    def with_scaling(self, scaling: Scaling) -> Dataset:
+        """Scale the features anew, fitted on these samples."""
+        return self._with_encoding(self.encoding.fit_scaling(scaling, self.X_raw))
+
+    def take(self, rows: ArrayLike) -> Dataset:
+        """Select samples by position (or a (n,) mask); encoding, classes and the samples' ids stay."""
+        chosen = np.arange(self.n)[np.asarray(rows)]
+        samples = Axis(tuple(self.samples[row] for row in chosen.tolist()), "sample")
+        return replace(self, X=self.X[chosen], X_raw=self.X_raw[chosen], y=self.y[chosen], samples=samples)
+
+    def relabel(self, mapping: Mapping[Label, Label]) -> Dataset:
+        """Rename or merge classes.
+
+        Parameters
+        ----------
+        mapping
+            New label of each class, by its label or name; classes not named keep theirs.
+            The new classes are numbered in the order of their labels.
+
+        Raises
+        ------
+        DataError
+            If a class is unknown or one class only would be left.
+        """
+        self._require_classification()
+        merger = relabelled(self.classes, self.class_values, mapping)
+        return self._merged(merger, f"classes relabelled: {dict(mapping)}")
+
+    def binarise(self, positive: Label | Sequence[Label]) -> Dataset:
+        """Merge the classes into two: the positive one(s) become class 1 (+1), all others class 0 (-1).
+
+        A merged class is called after its members, joined by ``|``.
+
+        Parameters
+        ----------
+        positive
+            A class, or several, by label or name.
+
+        Raises
+        ------
+        DataError
+            If a class is unknown, or none or all of them are positive.
+        """
+        self._require_classification()
+        chosen: Any = [positive] if isinstance(positive, str | Real) else positive
+        merger = binarised(self.classes, self.class_values, list(chosen))
+        return self._merged(
+            merger, f"classes merged into two: {merger.names[0]} (-1), {merger.names[1]} (+1)"
+        )
+
+    def split(self, test_size: float, seed: int = 0, stratify: bool = True) -> tuple[Dataset, Dataset]:
+        """Split at random into a training and a test part.
+
+        The rows are those of scikit-learn's ``train_test_split(X, y, test_size=test_size, random_state=seed,
+        stratify=y)``. The scaling is fitted anew on the training part and applied to both, so test features
+        may leave [0, 1].
+
+        Parameters
+        ----------
+        test_size
+            Share (between 0 and 1) or number (an int) of test samples.
+        seed
+            Seed of the shuffle.
+        stratify
+            Keep the classes' shares in both parts; of no effect on a regression.
+
+        Raises
+        ------
+        DataError
+            If the sizes are impossible, or a class has too few samples to be in both parts.
+        """
+        stratified = stratify and self.task == "classification"
+        strata = self.y.astype(np.int64) if stratified else None
+        train_rows, test_rows = split_rows(self.n, test_size, seed, strata, self.classes)
+        train, test = self.take(train_rows), self.take(test_rows)
+        encoding = self.encoding.fit_scaling(self.encoding.scaling, train.X_raw)
+        how = f"{'stratified ' if stratified else ''}split, test_size={test_size}, seed={seed}"
+        return (
+            train._with_encoding(encoding)._with_note(f"training part of a {how}"),
+            test._with_encoding(encoding)._with_note(f"test part of a {how}"),
+        )
+
+    def _with_encoding(self, encoding: Encoding) -> Dataset:
+        return replace(self, X=encoding.to_scaled(self.X_raw), encoding=encoding)
+
+    def _with_note(self, note: str) -> Dataset:
+        return replace(self, notes=(*self.notes, note))
+
+    def _merged(self, merger: Merger, note: str) -> Dataset:
+        y = merger.code[self.y.astype(np.int64)]
+        return replace(self, y=y, class_values=merger.values, classes=merger.names)._with_note(note)

@@ -1,0 +1,247 @@
+"""How the columns of a table become features, and how features are scaled; remembered to be undone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+
+from mipforest.arrays import FloatArray
+from mipforest.data.axis import Axis
+from mipforest.data.columns import is_numeric, numbers, refuse_missing, sort_texts, texts
+from mipforest.data.errors import DataError, did_you_mean, some_of
+from mipforest.data.table import with_text_names
+
+#: ``"minmax"``: to [0, 1]; ``"standard"``: to mean 0, population standard deviation 1; ``"none"``: as given.
+Scaling = Literal["minmax", "standard", "none"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One input column.
+
+    Attributes
+    ----------
+    name
+        Its name in the table.
+    levels
+        ``None`` for a column of numbers, which becomes one feature of the same name. For texts,
+        categories and true/false, all values as text, sorted (numerically if all are numbers):
+        level ``red`` of ``colour`` becomes the 0/1 feature ``colour=red``.
+    """
+
+    name: str
+    levels: tuple[str, ...] | None = None
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features it becomes."""
+        return (self.name,) if self.levels is None else tuple(f"{self.name}={level}" for level in self.levels)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """From a table to scaled features, and back to original units.
+
+    ``encode`` gives the features in original units, ``X_raw``; ``to_scaled`` gives what models see,
+    ``X = (X_raw - offset) / scale``. Nothing is clipped: values outside the range that the scaling was
+    fitted on leave [0, 1].
+
+    Attributes
+    ----------
+    columns
+        The input columns, in order.
+    offset, scale
+        (p,) the affine scaling of each feature; ``scale`` is positive.
+    scaling
+        The rule they were fitted by.
+    """
+
+    columns: tuple[Column, ...]
+    offset: FloatArray
+    scale: FloatArray
+    scaling: Scaling = "none"
+
+    @classmethod
+    def unscaled(cls, columns: Sequence[Column]) -> Encoding:
+        """Make an encoding of these columns whose features keep their units."""
+        p = sum(len(column.features) for column in columns)
+        return cls(tuple(columns), np.zeros(p), np.ones(p))
+
+    @classmethod
+    def fit(cls, frame: Any) -> Encoding:
+        """Learn the columns of a table; the features keep their units.
+
+        Parameters
+        ----------
+        frame
+            pandas DataFrame of the feature columns.
+
+        Raises
+        ------
+        DataError
+            If values are missing, a column holds neither numbers nor texts, or names of features coincide.
+        """
+        refuse_missing(frame)
+        columns = [
+            Column(name, None if is_numeric(column) else sort_texts(set(texts(column))))
+            for name, column in frame.items()
+        ]
+        encoding = cls.unscaled(columns)
+        Axis(encoding.features, "feature")
+        return encoding
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the p features."""
+        return tuple(feature for column in self.columns for feature in column.features)
+
+    def encode(self, frame: Any) -> FloatArray:
+        """Turn a table with the columns of this encoding into features in original units.
+
+        Levels are compared as text, so a column read as numbers in one file and as text in another still
+        matches. Columns the encoding does not know are ignored.
+
+        Parameters
+        ----------
+        frame
+            pandas DataFrame of n rows.
+
+        Returns
+        -------
+        FloatArray
+            (n, p) features, ``X_raw``.
+
+        Raises
+        ------
+        DataError
+            If a column or a value is missing, a value is not a finite number where numbers are due, or
+            a level was not seen when the encoding was learned.
+        """
+        frame = with_text_names(frame)
+        absent = [column.name for column in self.columns if column.name not in frame.columns]
+        if absent:
+            hint = did_you_mean(absent[0], frame.columns)
+            raise DataError(f"the table lacks {len(absent)} feature column(s): {some_of(absent)}{hint}")
+        frame = frame[[column.name for column in self.columns]]
+        refuse_missing(frame)
+        parts = [_encode_column(column, frame[column.name]) for column in self.columns]
+        return np.hstack(parts) if parts else np.zeros((len(frame), 0))
+
+    def fit_scaling(self, scaling: Scaling, X_raw: FloatArray) -> Encoding:
+        """Fit the scaling of every feature.
+
+        A constant feature gets its value as offset and scale 1, so that it is 0 after scaling
+        (except with ``"none"``, which changes nothing).
+
+        Parameters
+        ----------
+        scaling
+            ``"minmax"``, ``"standard"`` or ``"none"``.
+        X_raw
+            (n, p) features in original units, n >= 1.
+
+        Raises
+        ------
+        DataError
+            If the rule is unknown or the range of a feature exceeds the floating-point numbers.
+        """
+        if scaling not in get_args(Scaling):
+            known = ", ".join(map(repr, get_args(Scaling)))
+            raise DataError(
+                f"unknown scaling {scaling!r}; there are {known}{did_you_mean(scaling, get_args(Scaling))}"
+            )
+        p = X_raw.shape[1]
+        if scaling == "none":
+            return replace(self, offset=np.zeros(p), scale=np.ones(p), scaling=scaling)
+        low = X_raw.min(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = X_raw.max(axis=0) - low
+            offset, scale = (low, spread) if scaling == "minmax" else (X_raw.mean(axis=0), X_raw.std(axis=0))
+        constant = (spread == 0) | (scale == 0)
+        offset, scale = np.where(constant, low, offset), np.where(constant, 1.0, scale)
+        too_wide = np.flatnonzero(~(np.isfinite(offset) & np.isfinite(scale)))
+        if len(too_wide):
+            names = [self.features[j] for j in too_wide]
+            raise DataError(
+                f"the values of {some_of(names)} are too large to scale; divide them by a constant first"
+            )
+        return replace(self, offset=offset, scale=scale, scaling=scaling)
+
+    def to_scaled(self, X_raw: FloatArray) -> FloatArray:
+        """Scale features: (n, p) in original units to (n, p) as models see them."""
+        return (X_raw - self.offset) / self.scale
+
+    def to_raw(self, X: FloatArray) -> FloatArray:
+        """Undo the scaling (up to rounding): (n, p) scaled features to original units."""
+        return X * self.scale + self.offset
+
+    def hyperplane_to_raw(self, w: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Express hyperplanes on scaled features in original units: ``w.X + b = w'.X_raw + b'``.
+
+        Parameters
+        ----------
+        w, b
+            (..., p) coefficients and (...) intercepts.
+        """
+        w_raw = w / self.scale
+        return w_raw, b - w_raw @ self.offset
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the encoding as a JSON-able dictionary; :meth:`from_dict` restores it exactly."""
+        return {
+            "columns": [
+                {"name": column.name, "levels": None if column.levels is None else list(column.levels)}
+                for column in self.columns
+            ],
+            "scaling": self.scaling,
+            "offset": self.offset.tolist(),
+            "scale": self.scale.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, entries: Mapping[str, Any]) -> Encoding:
+        """Restore an encoding from :meth:`to_dict`'s dictionary.
+
+        Raises
+        ------
+        DataError
+            If an entry is absent or the lengths do not fit.
+        """
+        try:
+            columns = tuple(
+                Column(entry["name"], None if entry["levels"] is None else tuple(entry["levels"]))
+                for entry in entries["columns"]
+            )
+            offset, scale = (
+                np.array(entries["offset"], dtype=np.float64),
+                np.array(entries["scale"], dtype=np.float64),
+            )
+            encoding = cls(columns, offset, scale, cast(Scaling, entries["scaling"]))
+        except KeyError as absent:
+            raise DataError(f"not a saved encoding: the entry {absent} is absent") from None
+        p = len(encoding.features)
+        if offset.shape != (p,) or scale.shape != (p,):
+            raise DataError(
+                f"not a saved encoding: {p} features, but {offset.size} offsets and {scale.size} scales"
+            )
+        return encoding
+
+
+def _encode_column(column: Column, values: Any) -> FloatArray:
+    """Give the (n, k) features of one column."""
+    if column.levels is None:
+        return numbers(values)[:, None]
+    position = {level: k for k, level in enumerate(column.levels)}
+    labels = texts(values)
+    found = np.array([position.get(label, -1) for label in labels], dtype=np.int64)
+    if (found < 0).any():
+        row = int((found < 0).argmax())
+        raise DataError(
+            f"column {column.name!r} has the level {labels[row]!r} in row {values.index[row]}, which the "
+            f"training data do not have (they have {some_of(column.levels)}); correct it or leave out the row"
+        )
+    one_hot: FloatArray = (found[:, None] == np.arange(len(column.levels))).astype(np.float64)
+    return one_hot

@@ -1,0 +1,185 @@
+"""Random trees as ground truths, and samples of them with noise.
+
+Dunn, Optimal trees for prediction and prescription (2018), sections 2.5, 3.4, 4.4 and 5.3, after
+Murthy and Salzberg: a full tree with random splits labels points drawn uniformly from the unit cube; no two
+sibling leaves share a label. The thesis does not say how features and thresholds are drawn; here
+
+- density 1: the feature is uniform over all features, the threshold uniform over the interval that the
+  node's cell leaves to that feature;
+- density > 1: the number of features is uniform in 1..density, the features are random, their coefficients
+  uniform in [-1, 1], and the threshold is a random quantile, 0.1 to 0.9, of ``w.x`` over points of the
+  node's cell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.data.errors import DataError
+from mipforest.data.target import Task
+from mipforest.data.truth import TreeTruth
+
+#: Points of a cell that a hyperplane's threshold is a quantile of.
+_CELL_POINTS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomTree:
+    """Options of ``synthetic:tree``; the defaults are Dunn's.
+
+    Attributes
+    ----------
+    depth
+        Depth of the tree, 1 to 12.
+    n
+        Number of samples.
+    p
+        Number of features.
+    classes
+        Number of classes K, at most 2^depth; of no meaning for a regression.
+    density
+        Largest number of features in a split, at most p; 1 gives splits on one feature each.
+    feature_noise
+        Share of the samples, 0 to 1, all of whose features are moved by U(-0.1, 0.1) after labelling.
+    label_noise
+        Classification: share of the samples, 0 to 1, that get a random other label. Regression: standard
+        deviation of the normal noise added to every value (leaf values are U(0, 1)).
+    seed
+        Seed of everything. The tree depends on it and on ``depth, p, classes, density, task`` only.
+    task
+        ``"classification"`` or ``"regression"``.
+    """
+
+    depth: int = 4
+    n: int = 1000
+    p: int = 5
+    classes: int = 2
+    density: int = 1
+    feature_noise: float = 0.0
+    label_noise: float = 0.0
+    seed: int = 0
+    task: Task = "classification"
+
+    def __post_init__(self) -> None:
+        ranges = {
+            "depth": (1, 12),
+            "n": (1, 10**8),
+            "p": (1, 10**6),
+            "classes": (2, 2**self.depth) if self.task == "classification" else (0, 10**6),
+            "density": (1, self.p),
+            "feature_noise": (0, 1),
+            "label_noise": (0, 1) if self.task == "classification" else (0, 10**6),
+            "seed": (0, 2**63),
+        }
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "task":
+                if value not in ("classification", "regression"):
+                    raise DataError(
+                        f"synthetic:tree: task={value} is unknown; it is classification or regression"
+                    )
+            elif not ranges[field.name][0] <= value <= ranges[field.name][1]:
+                low, high = ranges[field.name]
+                raise DataError(
+                    f"synthetic:tree: {field.name}={value} is out of range; choose from {low} to {high}"
+                )
+
+    def truth(self) -> TreeTruth:
+        """Draw the tree."""
+        rng = np.random.default_rng([self.seed, 0])
+        w, b = _splits_on_one_feature(self, rng) if self.density == 1 else _hyperplanes(self, rng)
+        leaves = rng.random(2**self.depth) if self.task == "regression" else _labels(self, rng)
+        return TreeTruth(w, b, leaves)
+
+    def sample(self, truth: TreeTruth) -> tuple[FloatArray, IntArray | FloatArray]:
+        """Draw the (n, p) points, label them by the tree, then add the noise.
+
+        Returns
+        -------
+        tuple
+            (n, p) features and (n,) labels or values.
+        """
+        X, y = truth.draw(self.n, seed=self.seed)
+        rng = np.random.default_rng([self.seed, 1])
+        moved = _some(rng, self.n, self.feature_noise)
+        X[moved] += rng.uniform(-0.1, 0.1, size=(len(moved), self.p))
+        if self.task == "regression":
+            return X, y + self.label_noise * rng.standard_normal(self.n)
+        flipped = _some(rng, self.n, self.label_noise)
+        y[flipped] = (y[flipped] + rng.integers(1, self.classes, size=len(flipped))) % self.classes
+        return X, y
+
+
+def _some(rng: np.random.Generator, n: int, share: float) -> IntArray:
+    """Choose a share of ``n`` samples."""
+    return rng.permutation(n)[: round(share * n)]
+
+
+def _labels(options: RandomTree, rng: np.random.Generator) -> IntArray:
+    """Draw a label for each leaf, siblings differing."""
+    left = rng.integers(options.classes, size=2 ** (options.depth - 1))
+    right = (left + rng.integers(1, options.classes, size=len(left))) % options.classes
+    return np.stack([left, right], axis=1).ravel()
+
+
+def _splits_on_one_feature(options: RandomTree, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Draw splits ``x_j >= threshold`` that cut their node's box."""
+    branches = 2**options.depth - 1
+    w, b = np.zeros((branches, options.p)), np.zeros(branches)
+    boxes = {0: (np.zeros(options.p), np.ones(options.p))}
+    for t in range(branches):
+        low, high = boxes.pop(t)
+        j = rng.integers(options.p)
+        threshold = rng.uniform(low[j], high[j])
+        w[t, j], b[t] = 1.0, -threshold
+        cut = np.arange(options.p) == j
+        boxes[2 * t + 1] = low, np.where(cut, threshold, high)
+        boxes[2 * t + 2] = np.where(cut, threshold, low), high
+    return w, b
+
+
+def _hyperplanes(options: RandomTree, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Draw hyperplanes that cut their node's polytope."""
+    branches = 2**options.depth - 1
+    w, b = np.zeros((branches, options.p)), np.zeros(branches)
+    start = {0: np.full(options.p, 0.5)}
+    for t in range(branches):
+        points = _cell_points(*_cell(w, b, t), start.pop(t), rng)
+        used = rng.choice(options.p, size=rng.integers(1, options.density + 1), replace=False)
+        w[t, used] = rng.uniform(-1.0, 1.0, size=len(used))
+        scores = points @ w[t]
+        b[t] = -np.quantile(scores, rng.uniform(0.1, 0.9))
+        start[2 * t + 1], start[2 * t + 2] = points[scores.argmin()], points[scores.argmax()]
+    return w, b
+
+
+def _cell(w: FloatArray, b: FloatArray, node: int) -> tuple[FloatArray, FloatArray]:
+    """Give the half-spaces ``A x + c >= 0`` that a node's ancestors and the unit cube leave to it."""
+    p = w.shape[1]
+    A, c = [np.eye(p), -np.eye(p)], [np.zeros(p), np.ones(p)]
+    while node:
+        parent, sign = (node - 1) // 2, 1.0 if node % 2 == 0 else -1.0
+        A.append(sign * w[[parent]])
+        c.append(sign * b[[parent]])
+        node = parent
+    return np.vstack(A), np.concatenate(c)
+
+
+def _cell_points(A: FloatArray, c: FloatArray, start: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Draw points of ``{x: A x + c >= 0}`` by hit-and-run: a random direction, a uniform point on that chord.
+
+    ``start`` is a point of the cell. The points' law tends to the uniform one over the cell (Smith, 1984).
+    """
+    points = np.empty((_CELL_POINTS, len(start)))
+    x = start
+    for k in range(_CELL_POINTS):
+        direction = rng.standard_normal(len(x))
+        slack, rate = np.maximum(A @ x + c, 0.0), A @ direction
+        longest = min((slack[rate < 0] / -rate[rate < 0]).min(), 1e9)
+        shortest = max((-slack[rate > 0] / rate[rate > 0]).max(), -1e9)
+        x = x + rng.uniform(shortest, longest) * direction
+        points[k] = x
+    return points

@@ -1,0 +1,140 @@
+"""Generated data sets: ``synthetic:4-partitions``, ``synthetic:6-partitions``, ``synthetic:tree``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.data.dataset import Dataset
+from mipforest.data.encoding import Scaling
+from mipforest.data.errors import DataError, did_you_mean
+from mipforest.data.partitions import FOUR, MARGIN, SIX, draw_points
+from mipforest.data.random_trees import RandomTree
+from mipforest.data.target import Task
+from mipforest.data.truth import TreeTruth
+
+#: Name of a partitions data set to its truth and its number of points in each partition.
+_PARTITIONS = {"4-partitions": (FOUR, 27), "6-partitions": (SIX, 16)}
+
+#: What can follow ``synthetic:``.
+GENERATORS = (*_PARTITIONS, "tree")
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """A generated sample: full name with every option, features in original units, target, truth, remark."""
+
+    name: str
+    X: FloatArray
+    y: IntArray | FloatArray
+    truth: TreeTruth
+    task: Task
+    note: str
+
+
+def load_synthetic(spec: str, *, seed: int = 0, scaling: Scaling = "minmax") -> Dataset:
+    """Generate a data set.
+
+    Parameters
+    ----------
+    spec
+        ``4-partitions``, ``6-partitions`` or ``tree``, with options behind commas:
+        ``tree,depth=3,n=500,p=4,label_noise=0.05``; see :class:`~mipforest.data.random_trees.RandomTree`.
+        The partitions take ``seed`` only.
+    seed
+        Seed, if ``spec`` does not give one.
+    scaling
+        ``"minmax"``, ``"standard"`` or ``"none"``. The truth is in original units (``X_raw``).
+
+    Returns
+    -------
+    Dataset
+        Named after all options, the seed included: the name generates it again.
+
+    Raises
+    ------
+    DataError
+        If a generator or option is unknown, or a value is out of range.
+    """
+    sample = _generate(spec, seed)
+    try:
+        return Dataset.from_arrays(
+            sample.X, sample.y, name=sample.name, task=sample.task, scaling=scaling, notes=[sample.note]
+        )
+    except DataError as error:
+        raise DataError(f"{sample.name}: {error} (try another seed or a larger n)") from error
+
+
+def tree_truth(spec: str, *, seed: int = 0) -> TreeTruth:
+    """Give the tree that a generated data set was drawn from.
+
+    Parameters
+    ----------
+    spec
+        As for :func:`load_synthetic`, or the name of a generated data set.
+    seed
+        Seed, if ``spec`` does not give one.
+    """
+    return _generate(spec.removeprefix("synthetic:"), seed).truth
+
+
+def _generate(spec: str, seed: int) -> _Sample:
+    kind, *written = spec.split(",")
+    options = _options(written)
+    options.setdefault("seed", seed)
+    if kind == "tree":
+        return _tree(options)
+    if kind in _PARTITIONS:
+        return _partitions(kind, options)
+    known = ", ".join(f"synthetic:{generator}" for generator in GENERATORS)
+    raise DataError(f"no generator is called {kind!r}{did_you_mean(kind, GENERATORS)}; there are {known}")
+
+
+def _options(written: list[str]) -> dict[str, Any]:
+    """Read ``name=value`` parts."""
+    types: dict[str, Any] = {field.name: type(field.default) for field in fields(RandomTree)}
+    options: dict[str, Any] = {}
+    for part in written:
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or name not in types:
+            hint, known = did_you_mean(name, types), ", ".join(f"{option}=" for option in types)
+            raise DataError(f"synthetic: cannot read the option {part!r}{hint}; the options are {known}")
+        if name in options:
+            raise DataError(f"synthetic: the option {name!r} is given twice; keep one")
+        try:
+            options[name] = types[name](value)
+        except ValueError:
+            raise DataError(
+                f"synthetic: {name}={value} is not {_SPOKEN[types[name]]}; correct the value"
+            ) from None
+    return options
+
+
+_SPOKEN: dict[Any, str] = {int: "a whole number", float: "a number", str: "a word"}
+
+
+def _tree(options: dict[str, Any]) -> _Sample:
+    tree = RandomTree(**options)
+    truth = tree.truth()
+    X, y = tree.sample(truth)
+    given = {k: v for k, v in asdict(tree).items() if k != "classes" or tree.task == "classification"}
+    name = "synthetic:tree," + ",".join(f"{option}={value}" for option, value in given.items())
+    note = f"drawn from a random tree of depth {tree.depth}, seed {tree.seed}"
+    absent = sorted(set(range(tree.classes)) - set(y.tolist())) if tree.task == "classification" else []
+    if absent:
+        note += f"; class(es) {', '.join(map(str, absent))} of 0..{tree.classes - 1} do not occur"
+    return _Sample(name, X, y, truth, tree.task, note)
+
+
+def _partitions(kind: str, options: dict[str, Any]) -> _Sample:
+    seed = options.pop("seed")
+    if options:
+        raise DataError(f"synthetic:{kind} takes no option {', '.join(options)}; it takes seed=")
+    if seed < 0:
+        raise DataError(f"synthetic:{kind}: seed={seed} is negative; choose 0 or more")
+    truth, per_partition = _PARTITIONS[kind]
+    X = draw_points(truth, per_partition, seed)
+    y = truth.predict(X)
+    note = f"random points at least {MARGIN} away from known hyperplanes, seed {seed}"
+    return _Sample(f"synthetic:{kind},seed={seed}", X, y, truth, "classification", note)

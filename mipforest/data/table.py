@@ -1,0 +1,131 @@
+"""From a table (pandas DataFrame) to checked feature columns and a target column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from mipforest.data.axis import Axis
+from mipforest.data.columns import is_numeric, refuse_missing
+from mipforest.data.errors import DataError, did_you_mean, some_of
+
+#: What to do with rows that lack a value: refuse the table, or drop them and say so.
+Missing = Literal["error", "drop"]
+
+#: From this number of rows on, a column that counts them is worth a remark.
+_ROWS_WORTH_COUNTING = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A checked table: unique column names, at least one row and one feature column, no missing value.
+
+    Attributes
+    ----------
+    features
+        DataFrame of the feature columns.
+    target
+        Series of the target column.
+    samples
+        A unique id of every row: its index label, or its position if index labels repeat.
+    notes
+        What was done to the table, and what looks odd.
+    """
+
+    features: Any
+    target: Any
+    samples: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def read_table(frame: Any, target: str, missing: Missing = "error") -> Table:
+    """Check a table and take the target column off.
+
+    Parameters
+    ----------
+    frame
+        pandas DataFrame; its column names are taken as text.
+    target
+        Name of the target column.
+    missing
+        ``"error"`` or ``"drop"``.
+
+    Raises
+    ------
+    DataError
+        If columns share a name, the target or all features are absent, no row is there (or left),
+        values are missing, or ``missing`` is unknown.
+    """
+    if missing not in get_args(Missing):
+        raise DataError(f"unknown treatment missing={missing!r}; it is 'error' or 'drop'")
+    frame = with_text_names(frame)
+    if target not in frame.columns:
+        hint = did_you_mean(target, frame.columns)
+        raise DataError(
+            f"no column is called {target!r}{hint}; the columns are {some_of(list(frame.columns), 30)}"
+        )
+    if frame.shape[1] == 1:
+        raise DataError(
+            f"the target {target!r} is the only column: there are no features; add feature columns"
+        )
+    if frame.empty:
+        raise DataError("the table has no rows; add data below the column names")
+    frame, notes = _without_missing(frame, missing)
+    samples = map(str, frame.index) if frame.index.is_unique else map(str, range(len(frame)))
+    features = frame.drop(columns=target)
+    return Table(features, frame[target], tuple(samples), (*notes, *_remarks(features)))
+
+
+def with_text_names(frame: Any) -> Any:
+    """Give a table whose column names are text.
+
+    Raises
+    ------
+    DataError
+        If it is no pandas DataFrame or two columns share a name.
+    """
+    if not isinstance(frame, pd.DataFrame):
+        raise DataError(
+            f"a {type(frame).__name__} is no table: pass a pandas DataFrame, or use Dataset.from_arrays"
+        )
+    names = [str(name) for name in frame.columns]
+    Axis(tuple(names), "column")
+    return frame.set_axis(names, axis="columns")
+
+
+def _without_missing(frame: Any, missing: Missing) -> tuple[Any, tuple[str, ...]]:
+    """Refuse missing values, or drop the rows that have some; give the table and what was done."""
+    lacking = frame.isna().any(axis="columns")
+    if not lacking.any():
+        return frame, ()
+    if missing == "error":
+        refuse_missing(frame)
+    if lacking.all():
+        count = len(frame)
+        raise DataError(
+            f"all {count} rows lack a value, none would be left; remove the emptiest columns first"
+        )
+    return frame[~lacking], (f"{lacking.sum()} of {len(frame)} rows dropped because a value is missing",)
+
+
+def _remarks(features: Any) -> list[str]:
+    """Remark on columns whose treatment may surprise: one-hot encoded, or merely counting the rows."""
+    remarks = []
+    for name, column in features.items():
+        if not is_numeric(column):
+            remarks.append(f"column {name!r} one-hot encoded: {column.nunique()} levels")
+        elif _counts_rows(column):
+            remarks.append(
+                f"column {name!r} counts the rows and is used as a feature; remove it if it is a row number"
+            )
+    return remarks
+
+
+def _counts_rows(column: Any) -> bool:
+    """Tell whether an integer column goes up by one from row to row."""
+    if len(column) < _ROWS_WORTH_COUNTING or not pd.api.types.is_integer_dtype(column.dtype):
+        return False
+    return bool((np.diff(column.to_numpy()) == 1).all())

@@ -1,0 +1,6 @@
+"""Models and results as files."""
+
+from mipforest.files.atomic import atomic_write
+from mipforest.files.mps import MpsError, read_mps, write_mps
+
+__all__ = ["MpsError", "atomic_write", "read_mps", "write_mps"]

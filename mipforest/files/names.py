@@ -1,0 +1,106 @@
+"""Names that every reader of MPS files takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+#: Section headers, set names and markers. HiGHS stops at a row named ``RHS`` or a column named ``QSECTION``;
+#: the others are kept out because readers that guess the format of a line may stumble over them too.
+KEYWORDS = frozenset(
+    """
+    NAME OBJSENSE OBJSENCE OBJNAME MAX MIN ROWS USERCUTS LAZYCONS MODELCUTS DELAYEDROWS COLUMNS RHS RANGES
+    BOUNDS SOS SOS1 SOS2 SETS QUADOBJ QMATRIX QSECTION QCMATRIX CSECTION INDICATORS GENCONS PWLOBJ SCENARIOS
+    BRANCH NEGATIVE FREE ENDATA MARKER INTORG INTEND RNG BND
+    """.split()  # noqa: SIM905
+)
+
+#: A name made of these characters alone needs no replacement.
+_PRINTABLE = re.compile(r"[!-~]*")
+_UNPRINTABLE = re.compile(r"[^!-~]")
+#: ``$`` and ``*`` open comments, quotes open markers.
+_BAD_START = re.compile(r"[$*'\"]")
+#: What a reader may take for a number (also Fortran's ``1d5``).
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([edED][+-]?\d+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
+#: First characters of names that need a closer look: a comment, a marker or a possible number.
+_SUSPECT_STARTS = frozenset("$*'\"+-.0123456789iInN")
+
+
+def safe_names(names: Sequence[str], limit: int = 255, reserved: Iterable[str] = ()) -> list[str]:
+    """Make names that are safe in free-format MPS files, and unique.
+
+    Names that are safe, and the first of their kind, stay as they are. In the others
+
+    - every character but the printable ASCII ones (``!`` to ``~``) becomes ``_``: blanks, control
+      characters, accents;
+    - an empty name, and one that begins with ``$``, ``*`` or a quote, reads as a number, or is a keyword of
+      the format (:data:`KEYWORDS`), gets a leading ``_``;
+    - what exceeds ``limit`` is cut;
+    - a name that is taken gets the first free suffix of ``_2``, ``_3``, ...
+
+    All other punctuation, such as ``[ ] ( ) , . : = < > + - #``, is kept: HiGHS, Gurobi and SCIP read it.
+    The result depends on the arguments alone.
+
+    Parameters
+    ----------
+    names
+        Wanted names.
+    limit
+        Greatest number of characters, at least 8. Gurobi and SCIP refuse or cut longer names than 255.
+    reserved
+        Names that must not be used.
+
+    Raises
+    ------
+    ValueError
+        If the limit is below 8.
+    """
+    if limit < 8:
+        raise ValueError(f"limit is {limit}; a name needs room for a suffix: give at least 8")
+    taken = set(reserved)
+    if _all_safe(names, limit, taken):
+        return list(names)
+    wanted = [_safe(name)[:limit] for name in names]
+    result: list[str | None] = [None] * len(wanted)
+    for k, (name, given) in enumerate(
+        zip(wanted, names, strict=True)
+    ):  # names that need no change come first
+        if name == given and name not in taken:
+            result[k] = name
+            taken.add(name)
+    suffixes: dict[str, int] = {}
+    return [
+        kept if kept is not None else _claim(name, limit, taken, suffixes)
+        for kept, name in zip(result, wanted, strict=True)
+    ]
+
+
+def _all_safe(names: Sequence[str], limit: int, taken: set[str]) -> bool:
+    """Whether no name needs a change; looks at all names together where it can."""
+    distinct = set(names)
+    if len(distinct) < len(names) or "" in distinct or distinct & taken or distinct & KEYWORDS:
+        return False
+    if max(map(len, names), default=0) > limit or not _PRINTABLE.fullmatch("".join(names)):
+        return False
+    return all(name == _safe(name) for name in names if name[0] in _SUSPECT_STARTS)
+
+
+def _safe(name: str) -> str:
+    """Replace what breaks readers in one name."""
+    if not _PRINTABLE.fullmatch(name):
+        name = _UNPRINTABLE.sub("_", name)
+    if not name or name in KEYWORDS or _BAD_START.match(name) or _NUMBER.fullmatch(name):
+        return "_" + name
+    return name
+
+
+def _claim(name: str, limit: int, taken: set[str], suffixes: dict[str, int]) -> str:
+    """Find and take the first free variant of a name; ``suffixes`` remembers where to go on."""
+    candidate, number = name, suffixes.get(name, 1)
+    while candidate in taken:
+        number += 1
+        suffix = f"_{number}"
+        candidate = name[: limit - len(suffix)] + suffix
+    suffixes[name] = number
+    taken.add(candidate)
+    return candidate

@@ -1,0 +1,172 @@
+"""What a formulation is: a paper's model as four operations, and its hyperparameters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any, ClassVar
+
+from mipforest.arrays import FloatArray
+from mipforest.data import Dataset
+from mipforest.heuristics.cart import cart
+from mipforest.model import Model, Values
+from mipforest.parameters import ParameterError, parameters_of
+from mipforest.problem import Preparation, Problem
+from mipforest.trees import Topology, Tree
+
+
+@dataclass(frozen=True, kw_only=True)
+class Formulation(ABC):
+    """A mixed-integer model of an optimal decision tree.
+
+    A subclass is a frozen dataclass whose fields are made with :func:`~mipforest.parameters.parameter`; it
+    states the paper's model in :meth:`declare` and ties it to trees by :meth:`encode`, :meth:`decode` and
+    :meth:`evaluate`. For every tree within the formulation's limits, ``encode`` gives a feasible point of the
+    model whose objective is ``evaluate``, and ``decode(encode(tree))`` routes every sample as the tree does.
+
+    Parameters
+    ----------
+    variant
+        Which of :attr:`variants` to build; the first when left out.
+
+    Raises
+    ------
+    ParameterError
+        If a hyperparameter is out of range, or the variant is unknown.
+    """
+
+    #: Name in the registry and on the command line.
+    name: ClassVar[str]
+    #: One line that says what it is.
+    summary: ClassVar[str]
+    #: Where it comes from.
+    source: ClassVar[str]
+    #: "classification" or "regression".
+    task: ClassVar[str] = "classification"
+    #: Variants, the default first: the strongest one proven not to cut off an optimum.
+    variants: ClassVar[tuple[str, ...]] = ("paper",)
+    #: Names of the starts it takes, the default first.
+    starts: ClassVar[tuple[str, ...]] = ("cart",)
+
+    variant: str = ""
+
+    def __post_init__(self) -> None:
+        for name, spec in parameters_of(type(self)).items():
+            object.__setattr__(self, name, spec.check(getattr(self, name)))
+        if not self.variant:
+            object.__setattr__(self, "variant", self.variants[0])
+        if self.variant not in self.variants:
+            raise ParameterError(f"{self.name} has no variant {self.variant!r}; choose from: {', '.join(self.variants)}")
+
+    # ------------------------------------------------------------------ the four operations
+
+    @abstractmethod
+    def declare(self, m: Model, data: Dataset, tree: Topology, prepared: Any) -> None:
+        """Write the model's variables, objective and constraints.
+
+        Parameters
+        ----------
+        m
+            An empty model.
+        data, tree
+            Training samples (scaled) and topology.
+        prepared
+            What :meth:`prepare` gave.
+        """
+
+    @abstractmethod
+    def encode(self, fitted: Tree, data: Dataset) -> dict[str, FloatArray]:
+        """Give the values of every block that stand for a tree (for scaled features)."""
+
+    @abstractmethod
+    def decode(self, values: Values, data: Dataset) -> Tree:
+        """Read the tree (for scaled features) off the values of a solution."""
+
+    @abstractmethod
+    def evaluate(self, fitted: Tree, data: Dataset) -> float:
+        """Objective value of a tree (for scaled features), from the definition, without the model."""
+
+    # ------------------------------------------------------------------ what a variant or start may need besides
+
+    def check_data(self, data: Dataset, tree: Topology) -> None:
+        """Refuse data or a depth that the model does not take.
+
+        Raises
+        ------
+        DataError, ParameterError
+            Saying what the model takes.
+        """
+
+    def prepare(self, data: Dataset, tree: Topology) -> Preparation:
+        """Compute from the data what the variant's constraints need (valid bounds, cuts)."""
+        return Preparation()
+
+    def start(self, name: str, data: Dataset, tree: Topology, *, seed: int = 0) -> Tree:
+        """Give the tree (for scaled features) of one of the :attr:`starts`."""
+        if name == "cart":
+            return self.polish(cart(data, tree, seed=seed), data)
+        raise ParameterError(f"{self.name} has no start {name!r}; choose from: {', '.join(self.starts)}, none, or a tree.json")
+
+    def polish(self, fitted: Tree, data: Dataset) -> Tree:
+        """Improve a tree from elsewhere without changing how it routes, so that it suits this model."""
+        return fitted
+
+    def covered_bound(self, prepared: Any, custom: frozenset[str]) -> float:
+        """Value up to which the built model holds every solution of the formulation.
+
+        A variant may leave out solutions that cannot be optimal. Constraints added by a user can make them so;
+        a bound on the optimum is then proven up to this value only.
+
+        Parameters
+        ----------
+        prepared
+            What :meth:`prepare` gave.
+        custom
+            Variable blocks that constraints added by the user read.
+        """
+        return float("inf")
+
+    # ------------------------------------------------------------------ building
+
+    def build(self, data: Dataset, depth: int) -> Problem:
+        """Build the model for a data set.
+
+        Parameters
+        ----------
+        data
+            Training samples.
+        depth
+            Number of levels of branch nodes.
+
+        Returns
+        -------
+        Problem
+            With ``problem.model``, an ordinary :class:`~mipforest.model.model.Model`: add constraints, then solve.
+
+        Raises
+        ------
+        DataError, ParameterError
+            If the model does not take the data or depth.
+        """
+        began = monotonic()
+        tree = Topology(depth)
+        self.check_data(data, tree)
+        prepared = self.prepare(data, tree)
+        declared_from = monotonic()
+        model = Model(f"{self.name}-{data.name}-d{depth}")
+        self.declare(model, data, tree, prepared)
+        now = monotonic()
+        return Problem(
+            formulation=self,
+            data=data,
+            topology=tree,
+            model=model,
+            prepared=prepared,
+            prepare_seconds=declared_from - began,
+            build_seconds=now - declared_from,
+        )
+
+    def with_variant(self, variant: str) -> Formulation:
+        """Give the same formulation in another variant."""
+        return replace(self, variant=variant)

@@ -1,0 +1,223 @@
+"""The flat view of a model that every solver, bridge, file format and check reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+
+import numpy as np
+from scipy import sparse
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
+from mipforest.model.errors import ShapeError, UnknownNameError, closest
+
+#: Values of a model by block name; NaN marks an entry that is left open (a partial start).
+Values = Mapping[str, FloatArray]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A named, n-dimensional run of consecutive columns (or rows) of a :class:`MatrixForm`.
+
+    Parameters
+    ----------
+    name
+        Name of the block, ``"z"``.
+    start
+        Number of its first column (or row).
+    shape
+        Its shape; entries are numbered in C order.
+    labels
+        One tuple of strings per dimension, as long as that dimension; ``None`` stands for ``0, 1, 2, ...``.
+    flat_names
+        The entries' full names, for blocks read from a file, whose names follow no pattern.
+    """
+
+    name: str
+    start: int
+    shape: tuple[int, ...]
+    labels: tuple[tuple[str, ...] | None, ...] | None = None
+    flat_names: tuple[str, ...] | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return prod(self.shape)
+
+    @property
+    def stop(self) -> int:
+        """One past the number of its last column (or row)."""
+        return self.start + self.size
+
+    def names(self) -> list[str]:
+        """Give every entry's name, ``z[12,n3]``, in C order; a scalar block's is its own name."""
+        if self.flat_names is not None:
+            return list(self.flat_names)
+        if not self.shape:
+            return [self.name]
+        labels = self.labels or (None,) * len(self.shape)
+        axes = [
+            tuple(map(str, range(length))) if given is None else given
+            for length, given in zip(self.shape, labels, strict=True)
+        ]
+        return [f"{self.name}[{','.join(entry)}]" for entry in product(*axes)]
+
+
+@dataclass(frozen=True, eq=False)
+class IndicatorRows:
+    """Rows ``lower <= A x <= upper`` that hold whenever column ``binary`` has the value ``value``.
+
+    Attributes
+    ----------
+    binary
+        (r,) column of each row's binary variable.
+    value
+        (r,) the value, 0 or 1, that switches the row on.
+    A
+        (r, n) CSR matrix.
+    lower, upper
+        (r,) sides, possibly infinite.
+    rows
+        The blocks that name the rows.
+    """
+
+    binary: IntArray
+    value: IntArray
+    A: SparseMatrix
+    lower: FloatArray
+    upper: FloatArray
+    rows: tuple[Block, ...] = ()
+
+    @property
+    def n_rows(self) -> int:
+        """Number of indicator rows."""
+        return len(self.binary)
+
+    @staticmethod
+    def none(n_columns: int) -> IndicatorRows:
+        """No indicator row over ``n_columns`` columns."""
+        no_int, no_float = np.zeros(0, dtype=np.int64), np.zeros(0)
+        return IndicatorRows(no_int, no_int, sparse.csr_array((0, n_columns)), no_float, no_float)
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixForm:
+    """A mixed-integer (quadratic) programme as flat arrays.
+
+    ``minimise (or maximise)  offset + c.x + 1/2 x'Qx`` subject to ``row_lower <= A x <= row_upper``,
+    ``col_lower <= x <= col_upper``, ``x_j`` integer where ``integer[j]``, and the indicator rows.
+    Infinite sides are ``-inf`` / ``inf``. ``A`` and ``Q`` are canonical CSR: sorted, no duplicates, no
+    explicit zeros. Arrays are shared, not copied: treat them as read-only (those of
+    :meth:`Model.matrix <mipforest.model.model.Model.matrix>` are) and use :func:`dataclasses.replace` for a
+    changed form.
+
+    Attributes
+    ----------
+    c, offset
+        (n,) linear objective, and the constant.
+    Q
+        (n, n) symmetric CSR matrix (both triangles), or ``None``.
+    A, row_lower, row_upper
+        (m, n) CSR matrix and (m,) sides.
+    col_lower, col_upper
+        (n,) bounds.
+    integer
+        (n,) integrality.
+    columns, rows
+        Blocks that name the columns and rows, in order, without gaps.
+    maximize
+        Sense of the objective.
+    name
+        Name of the model.
+    """
+
+    c: FloatArray
+    A: SparseMatrix
+    row_lower: FloatArray
+    row_upper: FloatArray
+    col_lower: FloatArray
+    col_upper: FloatArray
+    integer: BoolArray
+    indicators: IndicatorRows
+    Q: SparseMatrix | None = None
+    offset: float = 0.0
+    columns: tuple[Block, ...] = ()
+    rows: tuple[Block, ...] = ()
+    maximize: bool = False
+    name: str = ""
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns, n."""
+        return len(self.c)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of linear rows, m (indicator rows are counted apart)."""
+        return len(self.row_lower)
+
+    @property
+    def is_mip(self) -> bool:
+        """Whether a column is integer or a row is an indicator."""
+        return bool(self.integer.any()) or self.indicators.n_rows > 0
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether the objective has a quadratic term."""
+        return self.Q is not None and self.Q.nnz > 0
+
+    @cached_property
+    def column_names(self) -> list[str]:
+        """Every column's name (made on first use)."""
+        return [name for block in self.columns for name in block.names()]
+
+    @cached_property
+    def row_names(self) -> list[str]:
+        """Every row's name (made on first use)."""
+        return [name for block in self.rows for name in block.names()]
+
+    def objective(self, x: FloatArray) -> float:
+        """Objective value at a point.
+
+        Parameters
+        ----------
+        x
+            (n,) point.
+        """
+        value = self.offset + float(self.c @ x)
+        if self.Q is not None:
+            value += 0.5 * float(x @ (self.Q @ x))
+        return value
+
+    def to_point(self, values: Values) -> FloatArray:
+        """Lay values by block out as one (n,) point; entries not given are NaN.
+
+        Raises
+        ------
+        UnknownNameError
+            If a name is not a block of this form.
+        ShapeError
+            If a shape is not the block's.
+        """
+        blocks = {block.name: block for block in self.columns}
+        point = np.full(self.n_columns, np.nan)
+        for name, value in values.items():
+            if name not in blocks:
+                raise UnknownNameError(
+                    f"no variable block {name!r} in this model; {closest(str(name), blocks)}"
+                )
+            block = blocks[name]
+            array = np.asarray(value, dtype=float)
+            if array.shape != block.shape:
+                raise ShapeError(
+                    f"values of block {name!r} have shape {array.shape}, the block has shape {block.shape}"
+                )
+            point[block.start : block.stop] = array.ravel()
+        return point
+
+    def to_values(self, x: FloatArray) -> dict[str, FloatArray]:
+        """Cut an (n,) point into one array per column block."""
+        return {block.name: x[block.start : block.stop].reshape(block.shape) for block in self.columns}

@@ -1,0 +1,391 @@
+"""The solver-agnostic model object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.model.assembly import read_only, stack_blocks, stack_indicators
+from mipforest.model.bounds import row_bounds
+from mipforest.model.check import Violations, complete_point, violations
+from mipforest.model.constraints import ConstraintBlock, ConstraintBlocks, add_switch, constraint_block
+from mipforest.model.errors import (
+    DataValueError,
+    ExpressionError,
+    ModelError,
+    ShapeError,
+    UnknownNameError,
+    closest,
+)
+from mipforest.model.expressions import LinearExpr
+from mipforest.model.index_sets import IndexSets, index_sets
+from mipforest.model.matrix import Block, MatrixForm, Values
+from mipforest.model.numeric import fitted, numeric
+from mipforest.model.objective import objective
+from mipforest.model.quadratic import QuadraticExpr
+from mipforest.model.relation import Relation
+from mipforest.model.rows import widen
+from mipforest.model.statistics import Statistics, statistics
+from mipforest.model.variables import VarArray, check_bounds
+
+
+class Model:
+    """A mixed-integer model with linear constraints and a linear or quadratic objective.
+
+    Variables and constraints come in named n-dimensional blocks; no Python object exists per row or
+    column. The model knows no solver: :meth:`matrix` gives the flat arrays that solvers read.
+
+    Parameters
+    ----------
+    name
+        Name of the model, written to files.
+
+    Examples
+    --------
+    >>> m = Model("knapsack")
+    >>> take = m.binary("take", ["lamp", "rope", "tent"])
+    >>> m.maximize([3.0, 4.0, 5.0] @ take)
+    >>> m.add("weight", [2.0, 3.0, 4.0] @ take <= 5)
+    <ConstraintBlock 'weight' of shape (), 1 rows, 3 nonzeros>
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self._blocks: dict[str, tuple[Block, VarArray]] = {}
+        self._lower: FloatArray = np.zeros(0)
+        self._upper: FloatArray = np.zeros(0)
+        self._integer: BoolArray = np.zeros(0, dtype=bool)
+        self._constraints = ConstraintBlocks()
+        self._objective = objective(self, 0.0, maximize=False)
+        self._start: dict[str, FloatArray] = {}
+        self._priorities: dict[str, IntArray] = {}
+        self._form: MatrixForm | None = None
+
+    # ------------------------------------------------------------------ variables
+
+    def continuous(
+        self, name: str, over: IndexSets = (), *, lower: Any = -np.inf, upper: Any = np.inf
+    ) -> VarArray:
+        """Add a block of continuous variables, free unless bounds are given.
+
+        Parameters
+        ----------
+        name
+            Name of the block, unique in the model.
+        over
+            Index sets, one per dimension: lengths, or sequences whose items label the entries; ``()`` for a
+            scalar.
+        lower, upper
+            Bounds: numbers, or arrays that broadcast to the block's shape.
+
+        Raises
+        ------
+        ModelError
+            If the name is taken, or bounds cross or are NaN.
+        """
+        return self._add_block(name, over, lower, upper, integer=False)
+
+    def nonnegative(self, name: str, over: IndexSets = (), *, upper: Any = np.inf) -> VarArray:
+        """Add a block of continuous variables that are at least 0; see :meth:`continuous`."""
+        return self._add_block(name, over, 0.0, upper, integer=False)
+
+    def binary(self, name: str, over: IndexSets = ()) -> VarArray:
+        """Add a block of variables that are 0 or 1; see :meth:`continuous`."""
+        return self._add_block(name, over, 0.0, 1.0, integer=True)
+
+    def integer(
+        self, name: str, over: IndexSets = (), *, lower: Any = -np.inf, upper: Any = np.inf
+    ) -> VarArray:
+        """Add a block of integer variables, free unless bounds are given; see :meth:`continuous`."""
+        return self._add_block(name, over, lower, upper, integer=True)
+
+    def _add_block(self, name: str, over: Any, lower: Any, upper: Any, *, integer: bool) -> VarArray:
+        _check_name(name, self._blocks, "variable block")
+        shape, labels = index_sets(over)
+        low, high = (fitted(side, shape, f"bounds of block {name!r}") for side in (lower, upper))
+        check_bounds(low, high, f"block {name!r}")
+        start, size = self.n_columns, prod(shape)
+        self._lower = np.concatenate([self._lower, low.ravel()])
+        self._upper = np.concatenate([self._upper, high.ravel()])
+        self._integer = np.concatenate([self._integer, np.full(size, integer)])
+        variables = VarArray(self, np.arange(start, start + size).reshape(shape), labels)
+        self._blocks[name] = (Block(name, start, shape, labels), variables)
+        self._changed()
+        return variables
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns so far."""
+        return len(self._lower)
+
+    @property
+    def variables(self) -> Mapping[str, VarArray]:
+        """All variable blocks by name, in order."""
+        return MappingProxyType({name: variables for name, (_, variables) in self._blocks.items()})
+
+    def __getitem__(self, name: str) -> VarArray:
+        """Give a variable block back by name.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is none; the nearest names are suggested.
+        """
+        if name not in self._blocks:
+            raise UnknownNameError(
+                f"no variable block {name!r} in this model; {closest(str(name), self._blocks)}"
+            )
+        return self._blocks[name][1]
+
+    # ------------------------------------------------------------------ constraints
+
+    @property
+    def constraints(self) -> Mapping[str, ConstraintBlock]:
+        """All constraint blocks by name, in order; an unknown name raises :class:`UnknownNameError`."""
+        return MappingProxyType(self._constraints)
+
+    def add(self, name: str, relation: Relation, *, over: IndexSets | None = None) -> ConstraintBlock:
+        """Add a block of constraints.
+
+        Parameters
+        ----------
+        name
+            Name of the block, unique among the model's constraints.
+        relation
+            A comparison of expressions (``x.sum(axis=1) == 1``) or :func:`between`.
+        over
+            Index sets that label the rows, one per dimension of the comparison; numbers when left out.
+
+        Raises
+        ------
+        ModelError
+            If the name is taken, the comparison reads another model's variables, the index sets do not fit,
+            a coefficient is NaN or infinite, or a side is NaN or one that no point satisfies (``<= -inf``).
+        """
+        _check_name(name, self._constraints, "constraint block")
+        return self._insert(constraint_block(self, name, relation, over))
+
+    def add_indicator(
+        self,
+        name: str,
+        binary: VarArray,
+        value: int,
+        relation: Relation,
+        *,
+        over: IndexSets | None = None,
+    ) -> ConstraintBlock:
+        """Add constraints that hold whenever a binary variable has a value.
+
+        Parameters
+        ----------
+        name, relation, over
+            As in :meth:`add`.
+        binary
+            Binary variables whose shape broadcasts to the comparison's.
+        value
+            0 or 1.
+
+        Raises
+        ------
+        ModelError
+            As :meth:`add`, and if a variable is not binary or the value is neither 0 nor 1.
+        """
+        _check_name(name, self._constraints, "constraint block")
+        return self._insert(add_switch(constraint_block(self, name, relation, over), binary, value))
+
+    def _insert(self, block: ConstraintBlock) -> ConstraintBlock:
+        self._constraints[block.name] = block
+        self._changed()
+        return block
+
+    def remove(self, name: str) -> None:
+        """Take a constraint block out of the model.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is none of that name.
+        """
+        block = self._constraints[name]
+        del self._constraints[block.name]
+        self._changed()
+
+    # ------------------------------------------------------------------ objective
+
+    def minimize(self, expression: LinearExpr | QuadraticExpr | float) -> None:
+        """Set the objective, to be minimised; a former objective is replaced.
+
+        Parameters
+        ----------
+        expression
+            A scalar linear or quadratic expression, or a number.
+
+        Raises
+        ------
+        ModelError
+            If it is not scalar, reads another model's variables, or a coefficient is NaN or infinite.
+        """
+        self._objective = objective(self, expression, maximize=False)
+        self._changed()
+
+    def maximize(self, expression: LinearExpr | QuadraticExpr | float) -> None:
+        """Set the objective, to be maximised; see :meth:`minimize`."""
+        self._objective = objective(self, expression, maximize=True)
+        self._changed()
+
+    # ------------------------------------------------------------------ solve parameters
+
+    @property
+    def start(self) -> Mapping[str, FloatArray]:
+        """Values from which a solver may start, by block; NaN where open."""
+        return MappingProxyType(self._start)
+
+    def set_start(self, values: Values) -> None:
+        """Give values to start from; blocks and NaN entries that are left out stay open (a partial start).
+
+        Raises
+        ------
+        UnknownNameError, ShapeError
+            If a block is unknown or a shape is not the block's.
+        """
+        checked: dict[str, FloatArray] = {}
+        for name, value in values.items():
+            block = self[name]
+            array = numeric(value)
+            if array.shape != block.shape:
+                raise ShapeError(
+                    f"start of block {name!r} has shape {array.shape}, the block has shape {block.shape}; "
+                    "give an array of the block's shape, NaN where open"
+                )
+            checked[name] = array.copy()
+        self._start = checked
+
+    @property
+    def priorities(self) -> Mapping[str, IntArray]:
+        """Branching priorities by block, higher first; 0 where not given."""
+        return MappingProxyType(self._priorities)
+
+    def set_priority(self, name: str, priority: Any) -> None:
+        """Set branching priorities of a block: one whole number, or an array that broadcasts.
+
+        Raises
+        ------
+        UnknownNameError, ShapeError, DataValueError
+            If the block is unknown, an array does not fit it, or a priority is no whole number.
+        """
+        block = self[name]
+        values = fitted(priority, block.shape, f"priorities of block {name!r}")
+        if not np.isfinite(values).all() or (values != np.round(values)).any():
+            raise DataValueError(f"priorities of block {name!r} must be whole numbers")
+        self._priorities[name] = values.astype(np.int64)
+
+    # ------------------------------------------------------------------ views
+
+    def matrix(self) -> MatrixForm:
+        """Give the model as flat arrays: the view that solvers, bridges, writers and checks read.
+
+        Explicit zeros are dropped here. The arrays are read-only and never change; as long as the model
+        does not change, calls give the same form.
+        """
+        if self._form is None or self._form.name != self.name:
+            self._form = read_only(self._assemble())
+        return self._form
+
+    def _assemble(self) -> MatrixForm:
+        n = self.n_columns
+        blocks = self._constraints.values()
+        A, lower, upper, rows = stack_blocks([block for block in blocks if not block.is_indicator], n)
+        c, offset, Q = self._objective.coefficients(n)
+        return MatrixForm(
+            c=c,
+            A=A,
+            row_lower=lower,
+            row_upper=upper,
+            col_lower=self._lower.copy(),
+            col_upper=self._upper.copy(),
+            integer=self._integer.copy(),
+            indicators=stack_indicators([block for block in blocks if block.is_indicator], n),
+            Q=Q,
+            offset=offset,
+            columns=tuple(block for block, _ in self._blocks.values()),
+            rows=rows,
+            maximize=self._objective.maximize,
+            name=self.name,
+        )
+
+    def bounds(self, expression: LinearExpr) -> tuple[FloatArray, FloatArray]:
+        """Interval of an expression's values over the variables' bounds, entry by entry.
+
+        Returns
+        -------
+        lower, upper
+            Arrays of the expression's shape; infinite where an unbounded variable decides. The
+            constraints are not used.
+
+        Raises
+        ------
+        ExpressionError
+            If it is not linear, or reads another model's variables.
+        """
+        if not isinstance(expression, LinearExpr):
+            raise ExpressionError(f"bounds of a {type(expression).__name__}; give a linear expression")
+        if expression.owner is not self:
+            raise ExpressionError(
+                "bounds of an expression of another model; build it from this one: model['name']"
+            )
+        matrix = widen(expression.matrix, self.n_columns).copy()
+        matrix.eliminate_zeros()
+        least, greatest = row_bounds(matrix, self._lower, self._upper)
+        shape, constant = expression.shape, expression.constant
+        return (least + constant).reshape(shape), (greatest + constant).reshape(shape)
+
+    def point(self, values: Values | FloatArray) -> FloatArray:
+        """Lay values by block out as one flat point; a flat point is given back as it is."""
+        if isinstance(values, Mapping):
+            return self.matrix().to_point(values)
+        return np.asarray(values, dtype=np.float64)
+
+    def violations(self, values: Values | FloatArray) -> Violations:
+        """Measure how far values (by block, or flat) miss bounds, integrality and rows, in plain numpy."""
+        return violations(self.matrix(), self.point(values))
+
+    def objective(self, values: Values | FloatArray) -> float:
+        """Objective at values (by block, or flat), in plain numpy."""
+        return self.matrix().objective(complete_point(self.matrix(), self.point(values)))
+
+    def stats(self) -> Statistics:
+        """Size and numerical range of the model."""
+        return statistics(self.matrix())
+
+    def copy(self) -> Model:
+        """Give an independent copy; take its variables from it (``copy["w"]``), not from the original."""
+        twin = Model(self.name)
+        twin._lower, twin._upper, twin._integer = self._lower.copy(), self._upper.copy(), self._integer.copy()
+        twin._blocks = {
+            name: (block, VarArray(twin, variables.columns, variables.labels))
+            for name, (block, variables) in self._blocks.items()
+        }
+        for name, block in self._constraints.items():
+            twin._constraints[name] = block.copied_to(twin)
+        twin._objective = self._objective.copied_to(twin)
+        twin._start = {name: values.copy() for name, values in self._start.items()}
+        twin._priorities = {name: values.copy() for name, values in self._priorities.items()}
+        return twin
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name!r}: {self.stats()}>"
+
+    def _changed(self) -> None:
+        self._form = None
+
+
+def _check_name(name: object, taken: Mapping[str, object], kind: str) -> None:
+    if not isinstance(name, str) or not name:
+        raise ModelError(f"the name of a {kind} is {name!r}; give a non-empty string")
+    if name in taken:
+        raise ModelError(f"the model already has a {kind} {name!r}; give another name")

@@ -1,0 +1,122 @@
+"""numpy's array operations as sparse matrices that act on flattened arrays of expressions.
+
+An array of shape ``s`` is a vector of ``prod(s)`` entries in C order. Indexing, broadcasting and
+transposing only choose entries (an index array); sums and matrix products combine them (a CSR matrix).
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mipforest.arrays import FloatArray, IntArray, SparseMatrix
+from mipforest.model.errors import ShapeError
+from mipforest.model.numeric import is_sparse, numeric_matrix
+from mipforest.model.rows import index_type
+
+Shape = tuple[int, ...]
+
+
+def positions(shape: Shape) -> IntArray:
+    """Give every entry of an array its number in C order."""
+    return np.arange(prod(shape), dtype=np.int64).reshape(shape)
+
+
+def broadcast_shape(a: Shape, b: Shape, operation: str) -> Shape:
+    """Give the shape that two shapes broadcast to.
+
+    Raises
+    ------
+    ShapeError
+        If they do not broadcast.
+    """
+    try:
+        return np.broadcast_shapes(a, b)
+    except ValueError:
+        raise ShapeError(
+            f"shapes {a} and {b} do not broadcast in '{operation}'; as in numpy, trailing dimensions must be "
+            "equal or 1: insert one with expr[:, None] or turn the array with .T"
+        ) from None
+
+
+def summation(shape: Shape, axis: int | tuple[int, ...] | None) -> tuple[SparseMatrix, Shape]:
+    """Matrix that sums an array over axes, and the shape that remains."""
+    ndim = len(shape)
+    axes = tuple(range(ndim)) if axis is None else tuple(np.atleast_1d(axis).tolist())
+    if any(not isinstance(a, int) or not -ndim <= a < ndim for a in axes):
+        raise ShapeError(f"sum over axis {axis} of an expression of shape {shape}; it has {ndim} dimensions")
+    axes = tuple(a % ndim for a in axes)
+    if len(set(axes)) < len(axes):
+        raise ShapeError(f"sum over axis {axis} of an expression of shape {shape} names an axis twice")
+    kept = [a for a in range(ndim) if a not in axes]
+    remaining = tuple(shape[a] for a in kept)
+    per_sum = prod(shape[a] for a in axes)
+    summands = positions(shape).transpose(*kept, *axes).reshape(prod(remaining), per_sum)
+    return _uniform_rows(np.ones(summands.size), summands, prod(shape)), remaining
+
+
+def left_product(X: Any, shape: Shape) -> tuple[SparseMatrix, Shape]:
+    """Matrix of ``E -> X @ E`` for an expression array E of the given shape, and the product's shape."""
+    X = numeric_matrix(X)
+    check_product(X.shape, shape)
+    if X.ndim == 1:
+        return left_product(X[None, :], shape)[0], shape[1:]
+    columns = prod(shape[1:])
+    if is_sparse(X):
+        operator = sparse.kron(X, sparse.eye_array(columns), format="csr")
+    else:
+        # Row (i, j) of the product reads entries l * columns + j with coefficients X[i, l].
+        r, k = X.shape
+        index = index_type(r * columns * k, columns * k)
+        reads = np.arange(columns, dtype=index)[:, None] + index(columns) * np.arange(k, dtype=index)
+        entries = np.broadcast_to(reads, (r, columns, k))
+        coefficients = np.broadcast_to(X[:, None, :], (r, columns, k))
+        operator = _uniform_rows(coefficients.flatten(), entries.reshape(r * columns, k), k * columns)
+    return operator, (X.shape[0], *shape[1:])
+
+
+def right_product(shape: Shape, X: Any) -> tuple[SparseMatrix, Shape]:
+    """Matrix of ``E -> E @ X`` for an expression array E of the given shape, and the product's shape."""
+    X = numeric_matrix(X)
+    check_product(shape, X.shape)
+    if X.ndim == 1:
+        return right_product(shape, X[:, None])[0], shape[:-1]
+    return _equal_blocks(sparse.csr_array(X.T), prod(shape[:-1])), (*shape[:-1], X.shape[1])
+
+
+def check_product(a: Shape, b: Shape) -> None:
+    """Refuse a matrix product of shapes that do not fit, or of more than two dimensions."""
+    if not 1 <= len(a) <= 2 or not 1 <= len(b) <= 2:
+        raise ShapeError(
+            f"'@' takes one- and two-dimensional operands, not shapes {a} and {b}; use '*' and .sum(axis)"
+        )
+    if a[-1] != b[0]:
+        raise ShapeError(
+            f"shapes {a} and {b} do not fit in '@': {a[-1]} and {b[0]} must be equal; transpose one with .T?"
+        )
+
+
+def _uniform_rows(coefficients: FloatArray, entries: Any, width: int) -> SparseMatrix:
+    """CSR matrix in which every row has the same number of entries."""
+    n_rows, per_row = entries.shape
+    index = index_type(entries.size, width)
+    indptr = np.arange(n_rows + 1, dtype=index) * index(per_row)
+    return sparse.csr_array(
+        (coefficients, entries.ravel().astype(index, copy=False), indptr), shape=(n_rows, width)
+    )
+
+
+def _equal_blocks(block: SparseMatrix, times: int) -> SparseMatrix:
+    """Block-diagonal CSR matrix of one block several times."""
+    height, width = block.shape
+    index = index_type(times * max(block.nnz, 1), times * width)
+    shifts = np.arange(times, dtype=index)[:, None]
+    indices = (block.indices.astype(index) + index(width) * shifts).ravel()
+    ends = (block.indptr[1:].astype(index) + index(block.nnz) * shifts).ravel()
+    indptr = np.concatenate([np.zeros(1, dtype=index), ends])
+    return sparse.csr_array(
+        (np.tile(block.data, times), indices, indptr), shape=(times * height, times * width)
+    )

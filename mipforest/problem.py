@@ -1,0 +1,264 @@
+"""A formulation built for a data set: the model, and how to solve it and check the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mipforest.arrays import FloatArray
+from mipforest.data import Dataset
+from mipforest.files import write_mps
+from mipforest.model import Model
+from mipforest.model.matrix import MatrixForm
+from mipforest.result import Result
+from mipforest.solvers.base import Progress, Solver
+from mipforest.solvers.solution import Solution
+from mipforest.solving import solve
+from mipforest.trees import Topology, Tree
+
+if TYPE_CHECKING:
+    from mipforest.formulation import Formulation
+
+#: Default time limit in seconds: a first run ends soon and says how far it got.
+TIME_LIMIT = 60.0
+
+#: A point counts as feasible, and two objective values as equal, up to this (the latter relative):
+#: the default feasibility tolerance of the solvers.
+TOLERANCE = 1e-6
+
+
+class StartError(ValueError):
+    """A start tree that does not fit the problem."""
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """What a formulation computed from the data before it declared its model.
+
+    Attributes
+    ----------
+    known
+        A feasible tree (for scaled features) found on the way, or ``None``.
+    """
+
+    known: Tree | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A formulation built for a data set.
+
+    ``problem.model`` is an ordinary model: add constraints or fix variables, then :meth:`solve`.
+
+    Attributes
+    ----------
+    formulation, data, topology
+        What was built, for which training samples and which tree.
+    model
+        The model.
+    prepared
+        What the variant computed from the data first.
+    prepare_seconds, build_seconds
+        Wall time of that, and of building the model.
+    """
+
+    formulation: Formulation
+    data: Dataset
+    topology: Topology
+    model: Model
+    prepared: Preparation
+    prepare_seconds: float
+    build_seconds: float
+    _built: MatrixForm = field(init=False, repr=False)
+    _built_constraints: frozenset[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_built", self.model.matrix())
+        object.__setattr__(self, "_built_constraints", frozenset(self.model.constraints))
+
+    def write(self, path: str | Path) -> None:
+        """Write the model as ``.mps`` or ``.mps.gz``; see :func:`mipforest.files.write_mps`."""
+        write_mps(self.model.matrix(), Path(path))
+
+    # ------------------------------------------------------------------ start
+
+    def start_tree(self, start: str | Tree | None = "default", *, seed: int = 0) -> Tree | None:
+        """Give the tree to start from, for scaled features.
+
+        Parameters
+        ----------
+        start
+            ``"default"``, the name of one of the formulation's starts, a tree (its own scaling, if it has one,
+            is taken into account), or ``None`` / ``"none"``.
+        seed
+            Seed of starts that draw.
+
+        Raises
+        ------
+        ParameterError
+            If the formulation has no start of that name.
+        StartError
+            If the tree has another depth or number of features.
+        """
+        if start is None or start == "none":
+            return None
+        if isinstance(start, Tree):
+            return self._fitting(start)
+        default = self.formulation.starts[0]
+        name = default if start == "default" else start
+        if name == default and self.prepared.known is not None:
+            return self.prepared.known
+        return self.formulation.start(name, self.data, self.topology, seed=seed)
+
+    def _fitting(self, tree: Tree) -> Tree:
+        """Turn a tree from elsewhere into one for this problem's scaled features."""
+        if tree.depth != self.topology.depth or tree.n_features != self.data.p:
+            raise StartError(
+                f"the start tree has depth {tree.depth} and {tree.n_features} features; the problem has depth "
+                f"{self.topology.depth} and {self.data.p}: give a tree of the same depth and data"
+            )
+        if tree.offset is None or tree.scale is None:
+            return tree
+        offset, scale = self.data.encoding.offset, self.data.encoding.scale
+        if np.array_equal(tree.offset, offset) and np.array_equal(tree.scale, scale):
+            return tree.unscaled()
+        w = tree.w * (scale / tree.scale)
+        b = tree.b + tree.w @ ((offset - tree.offset) / tree.scale)
+        return replace(tree.unscaled(), w=w, b=b)
+
+    def start_values(self, tree: Tree) -> tuple[dict[str, FloatArray] | None, list[str]]:
+        """Encode a start tree as values of the model, repaired where it breaks a row.
+
+        Returns
+        -------
+        values
+            By block, feasible; ``None`` if no repair helps.
+        warnings
+            What was repaired, or why nothing helped.
+        """
+        warnings: list[str] = []
+        for attempt in ("as it is", "polished"):
+            candidate = tree if attempt == "as it is" else self.formulation.polish(tree, self.data)
+            values = self.formulation.encode(candidate, self.data)
+            worst = self.model.violations(values)
+            if worst.max <= TOLERANCE:
+                return values, warnings
+            name, amount = worst.worst(1)[0]
+            warnings.append(f"the start tree {attempt} violates the model: {name} by {amount:.3g}")
+        known = self.prepared.known
+        if known is not None and known is not tree:
+            values, _ = self.start_values(known)
+            if values is not None:
+                return values, [*warnings, "it is replaced by the tree known from building the model"]
+        return None, [*warnings, "it is dropped: the solver starts from nothing"]
+
+    # ------------------------------------------------------------------ solve and check
+
+    def solve(
+        self,
+        solver: str | Solver = "highs",
+        *,
+        start: str | Tree | None = "default",
+        time_limit: float | None = TIME_LIMIT,
+        gap: float = 1e-4,
+        threads: int | None = None,
+        seed: int = 0,
+        log: Path | None = None,
+        on_progress: Progress | None = None,
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> Result:
+        """Solve the model, decode the tree and check it against the definition.
+
+        Parameters
+        ----------
+        solver, time_limit, gap, threads, seed, log, on_progress, solver_options
+            As for :func:`mipforest.solving.solve`; the time limit is 60 seconds unless given.
+        start
+            As for :meth:`start_tree`.
+
+        Raises
+        ------
+        SolverError
+            If the solver is unknown, not installed, or cannot take the model.
+        ParameterError, StartError
+            If the start is unknown or does not fit.
+        """
+        tree = self.start_tree(start, seed=seed)
+        values, warnings = (None, []) if tree is None else self.start_values(tree)
+        solution = solve(
+            self.model,
+            solver,
+            time_limit=time_limit,
+            gap=gap,
+            threads=threads,
+            seed=seed,
+            log=log,
+            start=values or {},
+            on_progress=on_progress,
+            solver_options=solver_options,
+        )
+        solution, doubts = self._with_covered_bound(solution)
+        return self._checked(replace(solution, warnings=(*warnings, *solution.warnings, *doubts)))
+
+    def _with_covered_bound(self, solution: Solution) -> tuple[Solution, list[str]]:
+        """Limit the bound to what the built model covers, once a user has added to it."""
+        if not self._customised():
+            return solution, []
+        covered = self.formulation.covered_bound(self.prepared, self._blocks_read_by_user())
+        if self._objective_replaced() and np.isfinite(covered):
+            covered = -np.inf
+        if solution.bound <= covered:
+            return solution, []
+        return replace(solution, bound=covered), [
+            f"variant {self.formulation.variant} covers solutions up to the value {covered:.6g} only, and the model was "
+            "changed after it was built: no better bound is proven; build variant 'paper' to search further"
+        ]
+
+    def _customised(self) -> bool:
+        return bool(self._blocks_read_by_user()) or self._objective_replaced()
+
+    def _objective_replaced(self) -> bool:
+        now, built = self.model.matrix(), self._built
+        same_linear = len(now.c) == len(built.c) and np.array_equal(now.c, built.c) and now.offset == built.offset
+        same_quadratic = (now.Q is None) == (built.Q is None) and (now.Q is None or built.Q is None or (now.Q != built.Q).nnz == 0)
+        return not (same_linear and same_quadratic and now.maximize == built.maximize)
+
+    def _blocks_read_by_user(self) -> frozenset[str]:
+        """Variable blocks that added constraints read or whose bounds were changed."""
+        touched = np.zeros(self.model.n_columns, dtype=bool)
+        for name, block in self.model.constraints.items():
+            if name not in self._built_constraints:
+                touched[block.A.indices] = True
+                if block.binary is not None:
+                    touched[block.binary] = True
+        now, n = self.model.matrix(), self._built.n_columns
+        touched[:n] |= (now.col_lower[:n] != self._built.col_lower) | (now.col_upper[:n] != self._built.col_upper)
+        return frozenset(block.name for block in now.columns if touched[block.start : block.stop].any())
+
+    def _checked(self, solution: Solution) -> Result:
+        """Decode the tree, route the training samples through it in plain numpy, and compare objectives."""
+        if solution.x is None:
+            return Result(problem=self, solution=solution, tree=None, evaluated_objective=np.nan, max_violation=np.nan, doubts=())
+        fitted = self.formulation.decode(solution.values, self.data)
+        evaluated = self.formulation.evaluate(fitted, self.data)
+        violation = self.model.violations(solution.x).max
+        doubts = []
+        if violation > TOLERANCE:
+            doubts.append(f"the solution violates the model by {violation:.3g}, more than {TOLERANCE:g}")
+        if not abs(evaluated - solution.objective) <= TOLERANCE * max(1.0, abs(solution.objective)):
+            doubts.append(
+                f"the tree's objective by the definition is {evaluated:.9g}, the solver's {solution.objective:.9g}"
+                + ("; the model's objective was replaced" if self._objective_replaced() else "")
+            )
+        return Result(
+            problem=self,
+            solution=solution,
+            tree=fitted.with_scaling(self.data.encoding.offset, self.data.encoding.scale),
+            evaluated_objective=evaluated,
+            max_violation=violation,
+            doubts=tuple(doubts),
+        )

@@ -1,0 +1,144 @@
+"""The checked outcome of solving a problem."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.metrics import balanced_accuracy_score
+
+from mipforest.data import Dataset
+from mipforest.parameters import parameters_of
+from mipforest.solvers.solution import Solution
+from mipforest.trees import Tree
+
+if TYPE_CHECKING:
+    from mipforest.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Outcome of :meth:`Problem.solve <mipforest.problem.Problem.solve>`.
+
+    Attributes
+    ----------
+    problem
+        What was solved.
+    solution
+        What the solver gave, by variable block.
+    tree
+        The decoded tree, taking samples in original units; ``None`` if no solution was found.
+    evaluated_objective
+        The tree's objective from the definition, without the model (NaN without a tree).
+    max_violation
+        Largest violation of the model by the solution (NaN without one).
+    doubts
+        Why the answer is not verified; empty when it is.
+    """
+
+    problem: Problem
+    solution: Solution
+    tree: Tree | None
+    evaluated_objective: float
+    max_violation: float
+    doubts: tuple[str, ...]
+
+    @property
+    def verified(self) -> bool:
+        """Whether the tree's objective by the definition equals the solver's, at a feasible point."""
+        return self.tree is not None and not self.doubts
+
+    @property
+    def objective(self) -> float:
+        """The solver's objective."""
+        return self.solution.objective
+
+    @property
+    def bound(self) -> float:
+        """Proven bound on the optimal value."""
+        return self.solution.bound
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between objective and bound."""
+        return self.solution.gap
+
+    @property
+    def status(self) -> str:
+        """Why the solver stopped."""
+        return str(self.solution.status)
+
+    @property
+    def features_used(self) -> tuple[str, ...]:
+        """Names of the features with a non-zero weight somewhere in the tree."""
+        if self.tree is None:
+            return ()
+        return tuple(self.tree.feature_names[j] for j in self.tree.features_used().overall)
+
+    def measures(self, data: Dataset) -> dict[str, float]:
+        """Accuracy and balanced accuracy of the tree on a data set, shares between 0 and 1."""
+        assert self.tree is not None
+        predicted = self.tree.predict(data.X_raw)
+        return {
+            "accuracy": float(np.mean(predicted == data.y)),
+            "balanced_accuracy": float(balanced_accuracy_score(data.y, predicted)),
+        }
+
+    def to_dict(self, test: Dataset | None = None) -> dict[str, Any]:
+        """Everything worth keeping, ready for JSON (NaN and infinities become ``None``).
+
+        Parameters
+        ----------
+        test
+            Data not seen in training; adds ``test_accuracy`` and ``test_balanced_accuracy``.
+        """
+        problem, solution = self.problem, self.solution
+        formulation, data = problem.formulation, problem.data
+        found: dict[str, Any] = {
+            "model": formulation.name,
+            "variant": formulation.variant,
+            "depth": problem.topology.depth,
+            "parameters": {name: getattr(formulation, name) for name in parameters_of(type(formulation))},
+            "data": {"name": data.name, "n": data.n, "p": data.p, "sha256": data.sha256},
+            "solver": solution.solver,
+            "solver_version": solution.solver_version,
+            "bridges": list(solution.bridges),
+            "status": self.status,
+            "objective": self.objective,
+            "bound": self.bound,
+            "gap": self.gap,
+            "seconds": solution.seconds,
+            "build_seconds": problem.build_seconds,
+            "prepare_seconds": problem.prepare_seconds,
+            "nodes": solution.nodes,
+            "verified": self.verified,
+            "doubts": list(self.doubts),
+            "warnings": list(solution.warnings),
+            "evaluated_objective": self.evaluated_objective,
+            "max_violation": self.max_violation,
+            "warm_start_objective": solution.start_objective,
+            "features_used": list(self.features_used),
+        }
+        if self.tree is not None:
+            found |= {f"train_{name}": value for name, value in self.measures(data).items()}
+            if test is not None:
+                found |= {f"test_{name}": value for name, value in self.measures(test).items()}
+        found["events"] = [
+            {"seconds": event.seconds, "objective": event.objective, "bound": event.bound, "nodes": event.nodes}
+            for event in solution.events
+        ]
+        finite: dict[str, Any] = _finite(found)
+        return finite
+
+
+def _finite(value: Any) -> Any:
+    """Replace NaN and infinities, which JSON cannot hold, by ``None``."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,21 @@
+"""Runs on disk: what was asked, what came out, and the tree, ready to predict."""
+
+from mipforest.runs.data_source import DataSource, LoadedData
+from mipforest.runs.errors import RunError
+from mipforest.runs.folder import RunFolder
+from mipforest.runs.instance import instance_files, write_instance
+from mipforest.runs.run import Run, read_run
+from mipforest.runs.saved_tree import SavedTree, load_saved_tree
+
+__all__ = [
+    "DataSource",
+    "LoadedData",
+    "Run",
+    "RunError",
+    "RunFolder",
+    "SavedTree",
+    "instance_files",
+    "load_saved_tree",
+    "read_run",
+    "write_instance",
+]

@@ -1,0 +1,132 @@
+"""Where the data of a run come from: enough to load them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mipforest.data import DataError, Dataset, load
+from mipforest.data.columns import text
+from mipforest.data.encoding import Scaling
+from mipforest.data.files import SUFFIXES, read_file
+from mipforest.data.table import Missing
+from mipforest.data.target import Task
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedData:
+    """The samples of a run.
+
+    Attributes
+    ----------
+    train
+        Training samples; the scaling was fitted on them.
+    test
+        Samples kept apart, or ``None``.
+    labels
+        Class number by label as it stands in the source, and by class name; empty for a regression.
+    """
+
+    train: Dataset
+    test: Dataset | None
+    labels: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSource:
+    """What to load and how to treat it.
+
+    Attributes
+    ----------
+    data, target, task, missing, scaling
+        As for :func:`mipforest.data.load`.
+    seed
+        Seed of generated data, and of the split.
+    positive
+        Classes that are merged into the positive one, all others into the negative one; empty to merge none.
+    test_size
+        Share of samples to keep apart for testing, or ``None``.
+    test
+        File of test samples, or ``None``.
+    """
+
+    data: str
+    target: str | None = None
+    task: Task | None = None
+    missing: Missing = "error"
+    scaling: Scaling = "minmax"
+    seed: int = 0
+    positive: tuple[str, ...] = ()
+    test_size: float | None = None
+    test: str | None = None
+
+    def load(self) -> LoadedData:
+        """Load the data, merge classes, and put test samples apart.
+
+        Raises
+        ------
+        DataError
+            If anything about the data is not as it must be.
+        """
+        whole = load(
+            self.data,
+            target=self.target,
+            seed=self.seed,
+            scaling=self.scaling,
+            task=self.task,
+            missing=self.missing,
+        )
+        merged = self._merged(whole)
+        labels = _labels(whole, merged)
+        if self.test is not None:
+            return LoadedData(merged, self._merged(self._test_file(whole)), labels)
+        if self.test_size is not None:
+            train, test = merged.split(self.test_size, seed=self.seed)
+            return LoadedData(train, test, labels)
+        return LoadedData(merged, None, labels)
+
+    def _merged(self, data: Dataset) -> Dataset:
+        return data.binarise(self.positive) if self.positive else data
+
+    def _test_file(self, train: Dataset) -> Dataset:
+        path = Path(str(self.test)).expanduser()
+        frame = read_file(path)
+        try:
+            return Dataset.from_frame_like(train, frame, name=path.name, missing=self.missing)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the source as JSON takes it; files with their absolute paths, to be found from elsewhere."""
+        return asdict(self) | {
+            "data": _absolute(self.data),
+            "positive": list(self.positive),
+            "test": self.test and _absolute(self.test),
+        }
+
+    @classmethod
+    def from_dict(cls, entries: Mapping[str, Any]) -> DataSource:
+        """Restore a source from :meth:`to_dict`'s dictionary; TypeError if it is none."""
+        known = {field.name for field in fields(cls)}
+        given = {name: value for name, value in entries.items() if name in known}
+        return cls(**given | {"positive": tuple(given.get("positive", ()))})
+
+
+def _absolute(spec: str) -> str:
+    path = Path(spec).expanduser()
+    return str(path.absolute()) if spec.endswith(SUFFIXES) and path.is_file() else spec
+
+
+def _labels(whole: Dataset, merged: Dataset) -> dict[str, int]:
+    """Give the number of the merged class by every label and name of a class before and after merging."""
+    if whole.task != "classification":
+        return {}
+    labels = {name: number for number, name in enumerate(merged.classes)}
+    for k, (name, value) in enumerate(zip(whole.classes, whole.class_values, strict=True)):
+        number = int(merged.y[int(np.argmax(whole.y == k))])
+        labels |= {name: number, text(value): number}
+    return labels

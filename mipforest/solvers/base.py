@@ -1,0 +1,157 @@
+"""The contract between mipforest and a solver plug-in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.model.matrix import MatrixForm
+from mipforest.solvers.errors import NotAllowed, Unsupported
+from mipforest.solvers.solution import Event, Solution
+
+
+class Feature(StrEnum):
+    """What a solver can take, or do."""
+
+    LP = "linear programmes"
+    MIP = "integer variables"
+    QP = "convex quadratic objective without integers"
+    MIQP = "convex quadratic objective with integers"
+    INDICATORS = "indicator rows"
+    START = "full starts"
+    PARTIAL_START = "partial starts"
+    PRIORITIES = "branching priorities"
+    PROGRESS = "progress while solving"
+    INTERRUPT = "interruption that keeps the incumbent"
+
+
+#: Called with every progress event; returning ``True`` asks the solver to stop and keep its incumbent.
+Progress = Callable[[Event], bool | None]
+
+
+@dataclass(frozen=True)
+class SolveOptions:
+    """Options that all solvers share.
+
+    Attributes
+    ----------
+    time_limit
+        Seconds of wall time, at least 0; ``None`` for no limit.
+    gap
+        Relative gap at which a solution counts as optimal, at least 0.
+    threads
+        Number of threads, at least 1; ``None`` leaves it to the solver.
+    seed
+        Random seed, at least 0.
+    log
+        File to which the solver writes its own log; ``None`` for silence.
+    solver_options
+        Options passed to the solver under its own names.
+    """
+
+    time_limit: float | None = None
+    gap: float = 1e-4
+    threads: int | None = None
+    seed: int = 0
+    log: Path | None = None
+    solver_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.time_limit is not None and not self.time_limit >= 0:
+            raise NotAllowed(f"time_limit is {self.time_limit}; give seconds, 0 or more, or None for no limit")
+        if not self.gap >= 0:
+            raise NotAllowed(f"gap is {self.gap}; give a relative gap, 0 or more (1e-4 is usual)")
+        if self.threads is not None and self.threads < 1:
+            raise NotAllowed(f"threads is {self.threads}; give 1 or more, or None to leave it to the solver")
+        if self.seed < 0:
+            raise NotAllowed(f"seed is {self.seed}; give 0 or more")
+
+
+class Solver(ABC):
+    """A solver plug-in: one subclass per solver, found through the entry-point group ``mipforest.solvers``.
+
+    The module that holds it must import the solver's own package only inside methods, so that listing
+    solvers costs nothing.
+    """
+
+    #: Name on the command line.
+    name: ClassVar[str]
+    #: Top-level module of the solver's Python package.
+    package: ClassVar[str]
+    #: What ``pip install`` takes to bring it, shown when it is missing.
+    install: ClassVar[str]
+    #: What it can take, or do.
+    features: ClassVar[frozenset[Feature]]
+
+    @classmethod
+    def available(cls) -> bool:
+        """Whether the solver's package is installed (it is not imported)."""
+        return find_spec(cls.package) is not None
+
+    @abstractmethod
+    def version(self) -> str:
+        """Version of the solver."""
+
+    @abstractmethod
+    def solve(
+        self,
+        form: MatrixForm,
+        options: SolveOptions,
+        *,
+        start: FloatArray | None = None,
+        priorities: IntArray | None = None,
+        on_progress: Progress | None = None,
+    ) -> Solution:
+        """Solve a model whose features this solver has.
+
+        Parameters
+        ----------
+        form
+            The model.
+        options
+            Limits and settings.
+        start
+            (n,) point to start from; NaN where it is left open.
+        priorities
+            (n,) branching priorities, higher first.
+        on_progress
+            Called with progress events.
+
+        Raises
+        ------
+        Unsupported
+            Before anything is built, if the model needs a feature that this solver lacks.
+        """
+
+    def require(self, form: MatrixForm) -> None:
+        """Refuse a model that needs what this solver lacks.
+
+        Raises
+        ------
+        Unsupported
+            Naming the features that are missing.
+        """
+        missing = sorted(needed(form) - self.features)
+        if missing:
+            raise Unsupported(
+                f"solver {self.name} takes no {' and no '.join(missing)}; "
+                "solve through mipforest.solve, which rewrites the model where a bridge exists, or choose another solver"
+            )
+
+
+def needed(form: MatrixForm) -> frozenset[Feature]:
+    """Features that a solver must have to take this model as it is."""
+    features = {Feature.LP}
+    if form.integer.any():
+        features.add(Feature.MIP)
+    if form.is_quadratic:
+        features.add(Feature.MIQP if form.is_mip else Feature.QP)
+    if form.indicators.n_rows:
+        features.add(Feature.INDICATORS)
+    return frozenset(features)

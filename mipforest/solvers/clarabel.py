@@ -1,0 +1,210 @@
+"""Clarabel: convex quadratic and linear programmes without integers, to high accuracy in milliseconds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from difflib import get_close_matches
+from importlib.metadata import version
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.model.check import violations
+from mipforest.model.matrix import MatrixForm
+from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver
+from mipforest.solvers.convexity import require_convex
+from mipforest.solvers.errors import NotAllowed
+from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
+from mipforest.solvers.numbers import require_plain_numbers
+from mipforest.solvers.solution import Event, Solution, Status
+
+#: Asked of feasibility and gap: a thousandth of the tolerance that the exact values are compared at, and
+#: within reach of double precision on scaled data.
+TOLERANCE = 1e-9
+
+#: A point that Clarabel calls less than solved counts as optimal up to this relative gap.
+ACCEPTED_GAP = 1e-6
+
+#: Our status for each of Clarabel's that carries no point to judge.
+STATUS = {
+    "PrimalInfeasible": Status.INFEASIBLE,
+    "DualInfeasible": Status.INFEASIBLE_OR_UNBOUNDED,
+    "MaxTime": Status.TIME_LIMIT,
+    "MaxIterations": Status.LIMIT,
+}
+
+#: Clarabel's statuses that may come with an optimal point.
+JUDGED = ("Solved", "AlmostSolved", "InsufficientProgress", "NumericalError")
+
+
+class Clarabel(Solver):
+    """The interior-point solver Clarabel (Goulart and Chen, 2024).
+
+    - Fixed columns are substituted, so a model whose integers were fixed becomes as small as it is.
+    - ``OPTIMAL`` asks for a point within 1e-6 of all rows and bounds, and a relative gap within 1e-6,
+      whatever Clarabel calls it; a point that it calls less than solved leaves a warning.
+    - ``Solution.bound`` is the dual objective: valid up to the dual residual, about 1e-9 relative.
+    - ``SolveOptions.gap`` and ``seed`` play no part: the method is deterministic and goes to 1e-9.
+      Ctrl-C takes effect when the run is over.
+    """
+
+    name: ClassVar[str] = "clarabel"
+    package: ClassVar[str] = "clarabel"
+    install: ClassVar[str] = "clarabel"
+    features: ClassVar[frozenset[Feature]] = frozenset({Feature.LP, Feature.QP})
+
+    def version(self) -> str:
+        """Version of Clarabel."""
+        return version(self.package)
+
+    def solve(
+        self,
+        form: MatrixForm,
+        options: SolveOptions,
+        *,
+        start: FloatArray | None = None,
+        priorities: IntArray | None = None,
+        on_progress: Progress | None = None,
+    ) -> Solution:
+        """Solve a model; see :meth:`mipforest.solvers.base.Solver.solve`.
+
+        A start and priorities are not taken: they leave a warning. There is one progress event, the last.
+
+        Raises
+        ------
+        Unsupported
+            For integers and indicator rows.
+        NotAllowed
+            For a nonconvex objective, numbers that are NaN or 1e20 and above, or an unknown option.
+        """
+        began = perf_counter()
+        self.require(form)
+        require_plain_numbers(form)
+        require_convex(form, self.name)
+        warnings = [
+            f"the {what} was not used: Clarabel takes none"
+            for what, given in (("start", start), ("order of branching", priorities))
+            if given is not None
+        ]
+        free = form.col_lower != form.col_upper
+        if free.any():
+            status, x, bound, message = _solve(form, free, options)
+        else:
+            x = form.col_lower.copy()
+            holds = violations(form, x).rows.max(initial=0.0) <= FEASIBILITY_TOLERANCE
+            status, message = (Status.OPTIMAL if holds else Status.INFEASIBLE), "every column is fixed"
+            bound, x = (form.objective(x), x) if holds else (_no_bound(form, status), None)
+        if status is Status.OPTIMAL and message not in ("Solved", "every column is fixed"):
+            warnings.append(
+                f"Clarabel ended with {message}; the point was checked to be optimal within {ACCEPTED_GAP:g}"
+            )
+        objective = np.nan if x is None else form.objective(x)
+        event = Event(perf_counter() - began, objective, bound)
+        if on_progress is not None:
+            on_progress(event)
+        return Solution(
+            status=status,
+            x=x,
+            values={} if x is None else form.to_values(x),
+            objective=objective,
+            bound=bound,
+            nodes=0,
+            seconds=event.seconds,
+            solver=self.name,
+            solver_version=self.version(),
+            events=(event,),
+            warnings=tuple(warnings),
+            message=message,
+        )
+
+
+def _solve(
+    form: MatrixForm, free: BoolArray, options: SolveOptions
+) -> tuple[Status, FloatArray | None, float, str]:
+    """Status, point, bound and Clarabel's word on a model with free columns."""
+    solution = _run(form, free, options)
+    word = str(solution.status)
+    if word in JUDGED:
+        x = np.clip(_filled(form, free, np.array(solution.x)), form.col_lower, form.col_upper)
+        objective = form.objective(x)
+        dual = form.objective(_filled(form, free, 0.0)) + _sign(form) * solution.obj_val_dual
+        close = abs(objective - dual) <= ACCEPTED_GAP * max(1.0, abs(objective))
+        if violations(form, x).max <= FEASIBILITY_TOLERANCE and close:
+            bound = max(objective, dual) if form.maximize else min(objective, dual)
+            return Status.OPTIMAL, x, bound, word
+    status = STATUS.get(word, Status.ERROR)
+    if word == "DualInfeasible":
+        # A direction of endless improvement: unbounded, if there is a point to start from.
+        flat = replace(form, c=np.zeros(form.n_columns), Q=None)
+        if str(_run(flat, free, options).status) == "Solved":
+            status = Status.UNBOUNDED
+    return status, None, _no_bound(form, status), word
+
+
+def _run(form: MatrixForm, free: BoolArray, options: SolveOptions) -> Any:
+    """Clarabel's solution of ``minimise 1/2 v'Pv + q.v, G v + s = h, s in cones`` over the free columns v."""
+    import clarabel
+
+    at_zero = _filled(form, free, 0.0)
+    gradient = form.c if form.Q is None else form.c + form.Q @ at_zero
+    Q = sparse.csr_array((form.n_columns, form.n_columns)) if form.Q is None else form.Q
+    P = sparse.triu(_sign(form) * Q[free][:, free], format="csc")
+    fixed_part = form.A @ at_zero
+    rows = sparse.vstack([form.A[:, free], sparse.eye_array(int(free.sum()))], format="csr")
+    lower = np.concatenate([form.row_lower - fixed_part, form.col_lower[free]])
+    upper = np.concatenate([form.row_upper - fixed_part, form.col_upper[free]])
+    equal, above = lower == upper, (lower != upper) & (lower > -np.inf)
+    below = (lower != upper) & (upper < np.inf)
+    G = sparse.vstack([rows[equal], rows[below], -rows[above]], format="csc")
+    h = np.concatenate([upper[equal], upper[below], -lower[above]])
+    n_equal, n_inequal = int(equal.sum()), int(below.sum() + above.sum())
+    cones = [clarabel.ZeroConeT(n_equal), clarabel.NonnegativeConeT(n_inequal)]
+    solver = clarabel.DefaultSolver(
+        sparse.csc_matrix(P), _sign(form) * gradient[free], sparse.csc_matrix(G), h, cones, _settings(options)
+    )
+    if options.log is not None:
+        solver.print_to_file(str(options.log))
+    return solver.solve()
+
+
+def _settings(options: SolveOptions) -> Any:
+    import clarabel
+
+    settings = clarabel.DefaultSettings()
+    settings.verbose = options.log is not None
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE
+    if options.time_limit is not None:
+        settings.time_limit = options.time_limit
+    if options.threads is not None:
+        settings.max_threads = options.threads
+    known = [name for name in dir(settings) if not name.startswith("_")]
+    for name, value in options.solver_options.items():
+        if name not in known:
+            close = get_close_matches(name, known, n=3)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            raise NotAllowed(f"Clarabel has no option {name!r}{hint}")
+        try:
+            setattr(settings, name, value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise NotAllowed(f"Clarabel refuses option {name} = {value!r}: {error}") from error
+    return settings
+
+
+def _filled(form: MatrixForm, free: BoolArray, value: FloatArray | float) -> FloatArray:
+    """Give the (n,) point with the fixed columns at their values and the free ones at ``value``."""
+    x = form.col_lower.copy()
+    x[free] = value
+    return x
+
+
+def _sign(form: MatrixForm) -> float:
+    """Factor that turns the objective into one to minimise."""
+    return -1.0 if form.maximize else 1.0
+
+
+def _no_bound(form: MatrixForm, status: Status) -> float:
+    """Bound without a point: the worst value when infeasible, else the best."""
+    return np.inf if (status is Status.INFEASIBLE) != form.maximize else -np.inf

@@ -1,0 +1,224 @@
+"""One HiGHS object, with every return code checked and everything it says kept."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import highspy
+import numpy as np
+from scipy import sparse
+
+from mipforest.arrays import FloatArray
+from mipforest.model.matrix import MatrixForm
+from mipforest.solvers.base import SolveOptions
+from mipforest.solvers.errors import NotAllowed, SolverError
+from mipforest.solvers.numbers import require_plain_numbers
+from mipforest.solvers.watched_run import WatchedRun
+
+#: HiGHS stops at this absolute gap whatever the relative one. Its default, 1e-6, would end a run with
+#: an optimum below 0.01 before the usual relative gap of 1e-4 is reached.
+ABSOLUTE_GAP = 1e-9
+
+#: Options that change what the answer means, with what to do instead.
+REFUSED = {"solve_relaxation": "build the relaxation as a model of its own"}
+
+#: What HiGHS says of the integrality array of a model without integers, which it nevertheless asks for.
+_NO_INTEGERS = "with non-empty integrality"
+
+_TROUBLE = (highspy.HighsLogType.kWarning, highspy.HighsLogType.kError)
+_CALLBACK = highspy.cb.HighsCallbackType
+_LOGGING, _IMPROVED = int(_CALLBACK.kCallbackLogging), int(_CALLBACK.kCallbackMipImprovingSolution)
+_MIP_EVENTS = (_IMPROVED, int(_CALLBACK.kCallbackMipInterrupt))
+_CALLBACKS = (
+    _CALLBACK.kCallbackLogging,
+    _CALLBACK.kCallbackMipImprovingSolution,
+    _CALLBACK.kCallbackMipInterrupt,
+    _CALLBACK.kCallbackSimplexInterrupt,
+    _CALLBACK.kCallbackIpmInterrupt,
+)
+
+
+class HighsSession:
+    """A silent HiGHS object that reports to a :class:`WatchedRun`.
+
+    Parameters
+    ----------
+    watch
+        Takes progress and asks for interruption.
+    report
+        Whether progress is passed on; a session for an auxiliary model keeps it to itself.
+
+    Attributes
+    ----------
+    highs
+        The ``highspy.Highs`` object.
+    said
+        Its warnings and errors so far.
+    """
+
+    def __init__(self, watch: WatchedRun, *, report: bool = True) -> None:
+        self.said: list[str] = []
+        self._watch = watch
+        self._report = report
+        self.highs = highspy.Highs()
+        # Output stays on, to nowhere: without it the logging callback, hence every error text, is silent.
+        self.highs.setOptionValue("log_to_console", False)
+        self.highs.setCallback(self._callback, None)
+        for kind in _CALLBACKS:
+            self.highs.startCallback(kind)
+
+    def set_options(self, options: SolveOptions) -> None:
+        """Set the options, except the time limit, which depends on when the run starts.
+
+        Raises
+        ------
+        NotAllowed
+            If HiGHS knows no such option (the nearest are named), refuses its value, or cannot write the log.
+        """
+        self.set_option("mip_rel_gap", float(options.gap))
+        self.set_option("mip_abs_gap", ABSOLUTE_GAP)
+        self.set_option("random_seed", options.seed)
+        if options.threads is not None:
+            self.set_option("threads", options.threads)
+        if options.log is not None:
+            self.set_option("log_file", str(_writable(options.log)))
+        for name, value in options.solver_options.items():
+            self.set_option(name, value)
+
+    def set_option(self, name: str, value: Any) -> None:
+        """Set one option by its HiGHS name; numpy scalars are taken as Python's.
+
+        Raises
+        ------
+        NotAllowed
+            If HiGHS knows no such option (the nearest are named) or refuses its value.
+        """
+        if name in REFUSED:
+            raise NotAllowed(f"HiGHS option {name} = {value!r} is refused: {REFUSED[name]}")
+        if self.highs.getOptionType(name)[0] == highspy.HighsStatus.kError:
+            known = [option for option in dir(highspy.HighsOptions) if not option.startswith("_")]
+            close = get_close_matches(name, known, n=3)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            raise NotAllowed(f"HiGHS has no option {name!r}{hint}")
+        heard = len(self.said)
+        plain = value.item() if isinstance(value, np.generic) else value
+        try:
+            refused = self.highs.setOptionValue(name, plain) == highspy.HighsStatus.kError
+        except TypeError:
+            refused = True
+        if refused:
+            reason = "; ".join(self.said[heard:]) or f"a {type(plain).__name__} is not what it takes"
+            raise NotAllowed(f"HiGHS refuses option {name} = {value!r}: {reason}")
+
+    def load(self, form: MatrixForm) -> None:
+        """Pass a model that has at least one column.
+
+        Raises
+        ------
+        NotAllowed
+            If a cost, matrix entry or side is one that HiGHS would take for something else.
+        SolverError
+            If HiGHS refuses the model, with what it said.
+        """
+        require_plain_numbers(form)
+        # HiGHS takes the lower triangle of the Hessian by columns, that is, the upper one by rows.
+        none = sparse.csr_array((form.n_columns, form.n_columns))
+        Q = none if form.Q is None else sparse.triu(form.Q, format="csr")
+        # HiGHS would read a shorter integrality array past its end, so a model without integers has one too.
+        status = self.highs.passModel(
+            form.n_columns,
+            form.n_rows,
+            form.A.nnz,
+            Q.nnz,
+            int(highspy.MatrixFormat.kRowwise),
+            int(highspy.HessianFormat.kTriangular),
+            int(highspy.ObjSense.kMaximize if form.maximize else highspy.ObjSense.kMinimize),
+            float(form.offset),
+            _floats(form.c),
+            _floats(form.col_lower),
+            _floats(form.col_upper),
+            _floats(form.row_lower),
+            _floats(form.row_upper),
+            form.A.indptr.astype(np.int32),
+            form.A.indices.astype(np.int32),
+            _floats(form.A.data),
+            Q.indptr.astype(np.int32),
+            Q.indices.astype(np.int32),
+            _floats(Q.data),
+            form.integer.astype(np.int32),
+        )
+        self._check(status, "refuses the model")
+
+    def set_start(self, x: FloatArray) -> None:
+        """Pass a full start."""
+        solution = highspy.HighsSolution()
+        solution.col_value = x.tolist()
+        self._check(self.highs.setSolution(solution), "refuses the start")
+
+    def run(self, seconds: float | None) -> str:
+        """Run for at most ``seconds``; give the name of HiGHS' model status.
+
+        Raises
+        ------
+        SolverError
+            If HiGHS cannot solve such a model, with what it said.
+        """
+        if seconds is not None:
+            self.set_option("time_limit", max(0.0, seconds))
+        status = self._watch.call(self._run)
+        outcome = self.highs.getModelStatus()
+        if outcome == highspy.HighsModelStatus.kNotset:
+            self._check(status, "cannot solve the model")
+        return str(outcome.name)
+
+    @property
+    def point(self) -> FloatArray | None:
+        """The feasible point that HiGHS ended with, or ``None``."""
+        solution = self.highs.getSolution()
+        feasible = self.highs.getInfo().primal_solution_status == int(
+            highspy.SolutionStatus.kSolutionStatusFeasible
+        )
+        x = np.array(solution.col_value)
+        return x if solution.value_valid and feasible and np.isfinite(x).all() else None
+
+    @property
+    def multipliers(self) -> FloatArray:
+        """Row multipliers of a continuous model solved to optimality."""
+        return np.array(self.highs.getSolution().row_dual)
+
+    def _run(self) -> Any:
+        try:
+            return self.highs.run()
+        finally:
+            # HiGHS keeps one pool of threads per calling thread; this thread ends here, so must its pool.
+            self.highs.resetGlobalScheduler(True)
+
+    def _check(self, status: Any, what: str) -> None:
+        if status == highspy.HighsStatus.kError:
+            raise SolverError(f"HiGHS {what}: {'; '.join(self.said) or 'it gives no reason'}")
+
+    def _callback(self, kind: int, message: str, state: Any, reply: Any, _: Any) -> None:
+        if kind == _LOGGING:
+            if state.log_type in _TROUBLE and _NO_INTEGERS not in message:
+                self.said.append(" ".join(message.split()).removeprefix("ERROR: ").removeprefix("WARNING: "))
+            return
+        if self._report and kind in _MIP_EVENTS:
+            x = np.array(state.mip_solution) if kind == _IMPROVED else None
+            self._watch.observe(state.mip_primal_bound, state.mip_dual_bound, state.mip_node_count, x)
+        if self._watch.stop.is_set():
+            reply.user_interrupt = True
+
+
+def _writable(path: Path) -> Path:
+    """Refuse a log file that cannot be opened: HiGHS would say nothing."""
+    try:
+        with path.open("a"):
+            return path
+    except OSError as error:
+        raise NotAllowed(f"cannot write the log {path}: {error.strerror}; choose another file") from error
+
+
+def _floats(values: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(values, dtype=np.float64)

@@ -1,0 +1,131 @@
+"""What a solver gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from mipforest.arrays import FloatArray
+
+
+class Status(StrEnum):
+    """Why a solver stopped, and what it knows."""
+
+    OPTIMAL = "optimal"
+    """A solution within the asked gap, proven."""
+    TIME_LIMIT = "time_limit"
+    """The time limit came first; there may be a solution (see ``Solution.x``)."""
+    INTERRUPTED = "interrupted"
+    """The user stopped the run; there may be a solution."""
+    LIMIT = "limit"
+    """Another limit (nodes, memory, solutions, iterations) came first; there may be a solution."""
+    INFEASIBLE = "infeasible"
+    """Proven: no point satisfies all rows."""
+    UNBOUNDED = "unbounded"
+    """Proven: the objective improves without end."""
+    INFEASIBLE_OR_UNBOUNDED = "infeasible_or_unbounded"
+    """One of the two; the solver did not find out which."""
+    ERROR = "error"
+    """The solver gave up; ``Solution.message`` says why."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of progress.
+
+    Attributes
+    ----------
+    seconds
+        Time since the solve began.
+    objective
+        Value of the incumbent, NaN while there is none.
+    bound
+        Proven bound on the optimal value, infinite while there is none.
+    nodes
+        Branch-and-bound nodes so far.
+    x
+        (n,) the point, on the event that reports a new incumbent (where the solver hands it out).
+    """
+
+    seconds: float
+    objective: float
+    bound: float
+    nodes: int = 0
+    x: FloatArray | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Outcome of a solve.
+
+    Attributes
+    ----------
+    status
+        Why the solver stopped.
+    x
+        (n,) best point found, or ``None``.
+    values
+        The same by variable block.
+    objective
+        Value of ``x`` (NaN without one), in the model's own sense.
+    bound
+        Proven bound on the optimal value: below it when minimising, above when maximising.
+    nodes
+        Branch-and-bound nodes explored.
+    seconds
+        Wall time of the solve.
+    events
+        Progress, in order of time.
+    solver, solver_version
+        Who solved it.
+    bridges
+        Names of the rewritings between the model and the solver, in order of use.
+    start_objective
+        Value of the start that the solver took, NaN without one.
+    warnings
+        What the user should know: a start that was dropped, a tolerance that was not met.
+    message
+        The solver's own last word.
+    """
+
+    status: Status
+    x: FloatArray | None
+    values: Mapping[str, FloatArray]
+    objective: float
+    bound: float
+    nodes: int
+    seconds: float
+    solver: str
+    solver_version: str
+    events: tuple[Event, ...] = ()
+    bridges: tuple[str, ...] = ()
+    start_objective: float = float("nan")
+    warnings: tuple[str, ...] = ()
+    message: str = ""
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a point."""
+        return self.x is not None
+
+    @property
+    def gap(self) -> float:
+        """Relative gap ``|objective - bound| / |objective|``; 0 when both agree, inf without a point or a bound."""
+        return relative_gap(self.objective, self.bound) if self.found else float("inf")
+
+    def __getitem__(self, block: str) -> FloatArray:
+        """Values of one variable block."""
+        return self.values[block]
+
+
+def relative_gap(objective: float, bound: float) -> float:
+    """Gap between an objective value and a bound, relative to the objective.
+
+    The convention of HiGHS and Gurobi: ``|objective - bound| / |objective|``, with 0 when they agree and
+    inf when the objective is 0 and they do not.
+    """
+    difference = abs(objective - bound)
+    if difference == 0:
+        return 0.0
+    return difference / abs(objective) if objective else float("inf")

@@ -1,0 +1,153 @@
+"""Run a solver in a thread of its own, so that progress comes out and Ctrl-C gets in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from queue import Empty, SimpleQueue
+from threading import Event as Flag
+from threading import Thread
+from time import perf_counter
+from typing import TypeVar
+
+from mipforest.arrays import FloatArray
+from mipforest.solvers.base import Progress
+from mipforest.solvers.solution import Event
+
+Result = TypeVar("Result")
+
+#: Least seconds between two progress events when there is no new incumbent: fast enough for a live display.
+EVENT_INTERVAL = 0.1
+
+
+class WatchedRun:
+    """Progress and interruption of one solve.
+
+    The solver runs in a worker thread and calls :meth:`observe`; the calling thread hands the events to
+    ``on_progress``, so that its errors, and Ctrl-C, arrive where the solve was called. Python delivers
+    Ctrl-C to the main thread only, and only between two steps of Python code: a solver that runs in the
+    main thread would hold it back until its end. No signal handler is touched.
+
+    Parameters
+    ----------
+    maximize
+        Sense of the objective.
+    on_progress
+        Called with every event; returning ``True`` sets :attr:`stop`.
+
+    Attributes
+    ----------
+    stop
+        Set when the solver must stop; its callbacks ask for it.
+    events
+        Recorded events: those whose incumbent or bound differs from the one before. Their points are left
+        out: a long run would keep many.
+    """
+
+    def __init__(self, maximize: bool, on_progress: Progress | None = None) -> None:
+        self.stop = Flag()
+        self.events: list[Event] = []
+        self._on_progress = on_progress
+        self._began = perf_counter()
+        self._queue: SimpleQueue[Event | None] = SimpleQueue()
+        self._last = -math.inf
+        self._bound = math.inf if maximize else -math.inf
+        self._tighter: Callable[[float, float], float] = min if maximize else max
+        self._ctrl_c = False
+
+    @property
+    def seconds(self) -> float:
+        """Wall time since the solve began."""
+        return perf_counter() - self._began
+
+    def observe(self, objective: float, bound: float, nodes: int, x: FloatArray | None = None) -> None:
+        """Take note of the solver's state; call it from the solver's thread, as often as it likes.
+
+        Parameters
+        ----------
+        objective
+            Value of the incumbent, infinite or NaN without one.
+        bound
+            Proven bound. Only the best one so far is reported: a solver that restarts forgets its own.
+        nodes
+            Branch-and-bound nodes so far.
+        x
+            (n,) the point, if there is a new incumbent. Other events are thinned: one in
+            :data:`EVENT_INTERVAL` seconds.
+        """
+        self._bound = self._tighter(self._bound, bound)
+        now = self.seconds
+        if x is not None or now - self._last >= EVENT_INTERVAL:
+            self._last = now
+            known = objective if math.isfinite(objective) else math.nan
+            self._queue.put(Event(now, known, self._bound, nodes, x))
+
+    def finish(self, objective: float, bound: float, nodes: int) -> None:
+        """Report the final state from the calling thread."""
+        self._report(Event(self.seconds, objective, bound, nodes))
+
+    def call(self, work: Callable[[], Result]) -> Result:
+        """Call ``work`` in a worker thread and wait for it, handing over events meanwhile.
+
+        The first Ctrl-C sets :attr:`stop` and waits on; a second one gives up waiting.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            At the second Ctrl-C; the worker runs on in the background until it sees :attr:`stop`.
+        Exception
+            Whatever ``work`` or ``on_progress`` raised.
+        """
+        future: Future[Result] = Future()
+        self._queue = SimpleQueue()
+        worker = Thread(target=self._work, args=(work, future), name="mipforest-solver", daemon=True)
+        worker.start()
+        while True:
+            try:
+                while self._wait(future):
+                    pass
+                worker.join()
+                return future.result()
+            except KeyboardInterrupt:
+                self.stop.set()
+                if self._ctrl_c:
+                    raise
+                self._ctrl_c = True
+            except BaseException:
+                self.stop.set()
+                worker.join()
+                raise
+
+    def _work(self, work: Callable[[], Result], future: Future[Result]) -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+        finally:
+            self._queue.put(None)
+
+    def _wait(self, future: Future[Result]) -> bool:
+        """Handle one event, if there is one soon; whether there may be more."""
+        try:
+            # The timeout lets Ctrl-C through where a wait without one cannot be interrupted: on Windows, and
+            # wherever another thread receives the signal.
+            event = self._queue.get(timeout=EVENT_INTERVAL)
+        except Empty:
+            return not future.done()
+        if event is not None:
+            self._report(event)
+        return event is not None
+
+    def _report(self, event: Event) -> None:
+        if not self.events or _changed(self.events[-1], event):
+            self.events.append(replace(event, x=None))
+        if self._on_progress is not None and self._on_progress(event):
+            self.stop.set()
+
+
+def _changed(before: Event, after: Event) -> bool:
+    """Whether incumbent or bound moved (NaN to NaN is no move)."""
+    both_without = math.isnan(before.objective) and math.isnan(after.objective)
+    return before.bound != after.bound or not (both_without or before.objective == after.objective)

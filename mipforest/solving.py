@@ -1,0 +1,120 @@
+"""Solve a model with any solver, rewriting what the solver does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.bridges import indicator_to_big_m, quadratic_to_tangents
+from mipforest.model.matrix import MatrixForm, Values
+from mipforest.model.model import Model
+from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver, needed
+from mipforest.solvers.registry import get_solver
+from mipforest.solvers.solution import Solution
+
+#: Solves continuous quadratic programmes: those of the outer approximation, and whole models for a solver that takes none.
+QUADRATIC_SOLVER = "clarabel"
+
+
+def solve(
+    model: Model,
+    solver: str | Solver = "highs",
+    *,
+    time_limit: float | None = None,
+    gap: float = 1e-4,
+    threads: int | None = None,
+    seed: int = 0,
+    log: Path | None = None,
+    start: Values | None = None,
+    on_progress: Progress | None = None,
+    solver_options: Mapping[str, Any] | None = None,
+) -> Solution:
+    """Solve a model.
+
+    What the solver does not take is rewritten by bridges, whose names stand in the solution: indicator
+    rows as big-M rows, a convex quadratic objective of a mixed-integer model as tangents. A quadratic model
+    without integers goes to Clarabel when the solver takes none; the solution names who solved it.
+
+    Parameters
+    ----------
+    model
+        The model.
+    solver
+        Name of a solver (``mipforest solvers`` lists them), or a solver.
+    time_limit
+        Seconds of wall time; ``None`` for no limit.
+    gap
+        Relative gap at which a solution counts as optimal.
+    threads
+        Number of threads; ``None`` leaves it to the solver.
+    seed
+        Random seed.
+    log
+        File for the solver's own log.
+    start
+        Values by block to start from, NaN where open; ``model.start`` when left out.
+    on_progress
+        Called with progress events; returning ``True`` stops the solve and keeps the incumbent.
+    solver_options
+        Options under the solver's own names.
+
+    Raises
+    ------
+    SolverError
+        If the solver is unknown or not installed, cannot take the model even through bridges, or an option is wrong.
+    """
+    plugin = solver if isinstance(solver, Solver) else get_solver(solver)
+    options = SolveOptions(time_limit, gap, threads, seed, log, dict(solver_options or {}))
+    form = model.matrix()
+    given = model.start if start is None else start
+    point = form.to_point(given) if given else None
+    priorities = _priorities(model, form)
+    return solve_form(form, plugin, options, start=point, priorities=priorities, on_progress=on_progress)
+
+
+def solve_form(
+    form: MatrixForm,
+    solver: Solver,
+    options: SolveOptions,
+    *,
+    start: FloatArray | None = None,
+    priorities: IntArray | None = None,
+    on_progress: Progress | None = None,
+) -> Solution:
+    """Solve a matrix form; see :func:`solve`."""
+    missing = needed(form) - solver.features
+    if Feature.INDICATORS in missing:
+        bridged = indicator_to_big_m.apply(form)
+        inner = solve_form(
+            bridged.form,
+            solver,
+            options,
+            start=None if start is None else bridged.carry(start),
+            priorities=priorities,
+            on_progress=on_progress,
+        )
+        x = None if inner.x is None else bridged.undo(inner.x)
+        values = {} if x is None else form.to_values(x)
+        return replace(inner, x=x, values=values, bridges=(indicator_to_big_m.NAME, *inner.bridges))
+    if Feature.QP in missing:
+        quadratic = get_solver(QUADRATIC_SOLVER)
+        return quadratic.solve(form, replace(options, solver_options={}), start=start, on_progress=on_progress)
+    if Feature.MIQP in missing:
+        return quadratic_to_tangents.solve_by_tangents(
+            form, solver, get_solver(QUADRATIC_SOLVER), options, start=start, priorities=priorities, on_progress=on_progress
+        )
+    return solver.solve(form, options, start=start, priorities=priorities, on_progress=on_progress)
+
+
+def _priorities(model: Model, form: MatrixForm) -> IntArray | None:
+    if not model.priorities:
+        return None
+    priorities = np.zeros(form.n_columns, dtype=np.int64)
+    for name, values in model.priorities.items():
+        priorities[model[name].columns] = values
+    return priorities

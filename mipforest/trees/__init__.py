@@ -1,0 +1,53 @@
+"""Decision trees: index sets, prediction, text, files and figures. Knows no model, solver or data set.
+
+The figures are loaded on first use, so that everything else does not wait for matplotlib.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from mipforest.trees.export import TreeFileError, from_dict, load, save, to_dict
+from mipforest.trees.statistics import NodeStatistics, node_statistics
+from mipforest.trees.text import to_text
+from mipforest.trees.topology import MAX_DEPTH, Nodes, Topology
+from mipforest.trees.tree import FeaturesUsed, Tree
+
+if TYPE_CHECKING:
+    from mipforest.trees.figure import save_figure
+    from mipforest.trees.partition import leaf_regions, plot_partition
+    from mipforest.trees.plot import plot_tree, save_plot
+
+_FIGURES = {
+    "save_figure": "figure",
+    "leaf_regions": "partition",
+    "plot_partition": "partition",
+    "plot_tree": "plot",
+    "save_plot": "plot",
+}
+
+__all__ = [
+    "MAX_DEPTH",
+    "FeaturesUsed",
+    "NodeStatistics",
+    "Nodes",
+    "Topology",
+    "Tree",
+    "TreeFileError",
+    "from_dict",
+    "leaf_regions",
+    "load",
+    "node_statistics",
+    "plot_partition",
+    "plot_tree",
+    "save",
+    "save_figure",
+    "save_plot",
+    "to_dict",
+    "to_text",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FIGURES:
+        return getattr(import_module(f"{__name__}.{_FIGURES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

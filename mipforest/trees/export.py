@@ -1,0 +1,146 @@
+"""Trees as JSON: exact, versioned, and refused with a reason where malformed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from mipforest.arrays import FloatArray
+from mipforest.trees.atomic import write_atomically
+from mipforest.trees.tree import Tree
+
+FORMAT = "mipforest-tree"
+VERSION = 1
+
+
+class TreeFileError(ValueError):
+    """The file or dictionary is not a tree; the message says where and why."""
+
+
+def to_dict(tree: Tree) -> dict[str, Any]:
+    """Give a tree as plain lists, strings and numbers; :func:`from_dict` gives the same tree back.
+
+    Keys: ``format``, ``version``, ``depth``, ``features``, ``classes``, ``offset`` and ``scale`` (lists of p
+    numbers, or null), ``w`` (one list of p weights per branch node), ``b``, ``leaf_value`` (class numbers, or
+    real values where ``classes`` is empty).
+    """
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "depth": tree.depth,
+        "features": list(tree.features),
+        "classes": list(tree.classes),
+        "offset": None if tree.offset is None else tree.offset.tolist(),
+        "scale": None if tree.scale is None else tree.scale.tolist(),
+        "w": tree.w.tolist(),
+        "b": tree.b.tolist(),
+        "leaf_value": tree.leaf_value.tolist(),
+    }
+
+
+def from_dict(content: Mapping[str, Any]) -> Tree:
+    """Give the tree that :func:`to_dict` described.
+
+    Raises
+    ------
+    TreeFileError
+        If a key is missing or holds something else than it should, or the parts do not fit together.
+    """
+    if not isinstance(content, Mapping):
+        raise TreeFileError(f"a tree is a JSON object, got {type(content).__name__}")
+    if content.get("format") != FORMAT:
+        raise TreeFileError(f"not a tree: its format is {content.get('format')!r}, not {FORMAT!r}")
+    if content.get("version") != VERSION:
+        raise TreeFileError(
+            f"version {content.get('version')!r} of the tree format is not known, only {VERSION}; "
+            f"a newer mipforest may read it"
+        )
+    depth = content.get("depth")
+    if isinstance(depth, bool) or not isinstance(depth, int):
+        raise TreeFileError(f"'depth' must be an integer, got {depth!r}")
+    try:
+        return Tree(
+            depth=depth,
+            w=_numbers(content, "w", 2),
+            b=_numbers(content, "b", 1),
+            leaf_value=_numbers(content, "leaf_value", 1),
+            classes=_names(content, "classes"),
+            features=_names(content, "features"),
+            offset=_numbers(content, "offset", 1) if content.get("offset") is not None else None,
+            scale=_numbers(content, "scale", 1) if content.get("scale") is not None else None,
+        )
+    except TreeFileError:
+        raise
+    except ValueError as error:
+        raise TreeFileError(f"the parts of the tree do not fit together: {error}") from error
+
+
+def save(tree: Tree, path: str | PathLike[str]) -> None:
+    """Write a tree to a JSON file, whole or not at all.
+
+    Numbers are written in the shortest form that reads back to the same double.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    text = json.dumps(to_dict(tree), indent=1, ensure_ascii=False, allow_nan=False)
+    write_atomically(Path(path), (text + "\n").encode())
+
+
+def load(path: str | PathLike[str]) -> Tree:
+    """Read a tree that :func:`save` wrote.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    TreeFileError
+        If it holds no tree; the message names the file and the reason.
+    """
+    try:
+        return from_dict(json.loads(Path(path).read_bytes(), parse_constant=_refuse_constant))
+    except TreeFileError as error:
+        raise TreeFileError(f"{path}: {error}") from error
+    except RecursionError as error:
+        raise TreeFileError(f"{path}: not a tree, its lists are nested too deeply") from error
+    except ValueError as error:  # malformed JSON, bytes that are not UTF-8, integers of thousands of digits
+        raise TreeFileError(f"{path}: not a JSON file: {error}") from error
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise TreeFileError(f"it holds {name}; every number of a tree is finite")
+
+
+def _numbers(content: Mapping[str, Any], key: str, dimensions: int) -> FloatArray:
+    """Give a (nested) list of numbers as an array; strings, booleans and ragged lists are refused."""
+    if key not in content:
+        raise TreeFileError(f"key {key!r} is missing")
+    kind = "list of numbers" if dimensions == 1 else "list of equally long lists of numbers"
+    problem = TreeFileError(f"{key!r} must be a {kind}")
+    rows = content[key] if dimensions == 2 else [content[key]]
+    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+        raise problem
+    if any(isinstance(x, bool) or not isinstance(x, int | float) for row in rows for x in row):
+        raise problem
+    if len({len(row) for row in rows}) > 1:
+        raise problem
+    try:
+        return np.array(content[key], dtype=np.float64)
+    except OverflowError as error:
+        raise TreeFileError(f"{key!r} holds an integer beyond the range of doubles") from error
+
+
+def _names(content: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    if key not in content:
+        raise TreeFileError(f"key {key!r} is missing")
+    names = content[key]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise TreeFileError(f"{key!r} must be a list of strings")
+    return tuple(names)

@@ -1,0 +1,109 @@
+"""Figures without global state: colours that colour-blind readers can tell apart, text sizes, files."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.trees.atomic import write_atomically
+
+#: Okabe and Ito's palette (Color Universal Design, 2008), without black and with its yellow last.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442")
+INK = "#222222"
+FAINT = "#5a5a5a"
+
+#: Entries of the file's metadata that hold the time of writing, by suffix.
+_FORMATS: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
+
+
+def new_figure(width: float, height: float, **options: Any) -> Figure:
+    """Give an empty figure of a size in inches, with a canvas of its own."""
+    figure = Figure(figsize=(width, height), facecolor="white", **options)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def figure_of(axes: Axes) -> Figure:
+    """Give the figure that axes belong to, also where they lie in a subfigure."""
+    figure = axes.figure
+    return figure if isinstance(figure, Figure) else figure.figure
+
+
+def class_colours(n_classes: int) -> tuple[str, ...]:
+    """Give one colour per class: the palette, or an even sample of viridis for more than seven classes."""
+    if n_classes <= len(PALETTE):
+        return PALETTE[:n_classes]
+    colours = matplotlib.colormaps["viridis"]
+    return tuple(to_hex(colours(k / (n_classes - 1))) for k in range(n_classes))
+
+
+def value_colours(values: IntArray | FloatArray, low: float, high: float) -> tuple[str, ...]:
+    """Give the colours of real values between ``low`` (pale) and ``high`` (dark)."""
+    colours = matplotlib.colormaps["YlGnBu"]
+    position = (values - low) / (high - low) if high > low else np.zeros(len(values))
+    return tuple(to_hex(colours(0.2 + 0.65 * x)) for x in position)
+
+
+def tint(colour: str, strength: float) -> str:
+    """Mix a colour with white; strength 1 is the colour itself, 0 white."""
+    return str(to_hex([1 - strength * (1 - part) for part in to_rgb(colour)]))
+
+
+def text_size(text: str, points: float, weight: str = "normal") -> tuple[float, float]:
+    """Width and line height of one line of text in inches, in matplotlib's current font."""
+    width, _, _ = RendererAgg(1, 1, 72).get_text_width_height_descent(
+        text, FontProperties(size=points, weight=weight), ismath=False
+    )
+    return float(width) / 72, 1.3 * points / 72
+
+
+def shorten(name: str, length: int = 28) -> str:
+    """Give a name on one line, its middle left out where it is longer than ``length`` characters."""
+    name = " ".join(name.split())
+    if len(name) <= length:
+        return name
+    tail = (length - 1) // 3
+    return f"{name[: length - 1 - tail]}…{name[-tail:]}"
+
+
+def add_legend(axes: Axes, handles: list[Any], names: list[str], **options: Any) -> None:
+    """Add a legend whose names are shown as they are: no formulas, no meaning of a leading underscore."""
+    legend = axes.legend(handles, [" "] * len(names), **options)
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        text.set_parse_math(False)
+        text.set_text(shorten(name))
+
+
+def save_figure(figure: Figure, path: str | PathLike[str]) -> None:
+    """Write a figure to a ``.svg``, ``.png`` or ``.pdf`` file, whole or not at all.
+
+    The same figure gives the same bytes: no date, no random identifiers. Text in SVG files stays text.
+
+    Raises
+    ------
+    ValueError
+        If the suffix is another one.
+    OSError
+        If the file cannot be written.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in _FORMATS:
+        raise ValueError(
+            f"cannot write a figure to {path.name!r}: the suffix must be one of {', '.join(_FORMATS)}"
+        )
+    content = BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "mipforest", "svg.fonttype": "none"}):
+        figure.savefig(content, format=suffix[1:], dpi=150, metadata=_FORMATS[suffix])
+    write_atomically(path, content.getvalue())

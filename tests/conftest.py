@@ -1,0 +1,21 @@
+"""What all tests share: reproducible property tests, and the papers' data where it is present."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+settings.load_profile("repeatable")
+
+PAPERS_DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture
+def papers_data() -> Path:
+    """Folder of the papers' data sets; the test is skipped where it is absent."""
+    if not PAPERS_DATA.is_dir():
+        pytest.skip("the papers' data sets are not here")
+    return PAPERS_DATA

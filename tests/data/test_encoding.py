@@ -1,0 +1,216 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.preprocessing import OneHotEncoder
+
+from mipforest.data import DataError, Encoding
+
+finite = st.floats(-1e9, 1e9, allow_subnormal=False)
+matrices = hnp.arrays(np.float64, st.tuples(st.integers(1, 8), st.integers(1, 4)), elements=finite)
+often = settings(deadline=None, max_examples=80)
+
+
+def encoding_of(X):
+    return Encoding.fit(pd.DataFrame(X).rename(columns=str))
+
+
+@pytest.fixture
+def fruit():
+    return pd.DataFrame(
+        {
+            "size": [1.5, 2.0, 3.0],
+            "colour": ["red", "green", "red"],
+            "ripe": [True, False, True],
+            "grade": pd.Categorical([10, 9, 10], categories=[10, 9, 8]),
+        }
+    )
+
+
+def test_features_are_named_after_column_and_sorted_level(fruit):
+    encoding = Encoding.fit(fruit)
+    assert encoding.features == (
+        "size",
+        "colour=green",
+        "colour=red",
+        "ripe=False",
+        "ripe=True",
+        "grade=9",
+        "grade=10",
+    )
+    np.testing.assert_array_equal(encoding.encode(fruit)[0], [1.5, 0, 1, 0, 1, 0, 1])
+
+
+@often
+@given(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=12))
+def test_one_hot_agrees_with_scikit_learn(values):
+    frame = pd.DataFrame({"c": values})
+    expected = OneHotEncoder(sparse_output=False).fit_transform(frame)
+    np.testing.assert_array_equal(Encoding.fit(frame).encode(frame), expected)
+
+
+@often
+@given(matrices)
+def test_minmax_reaches_0_and_1_exactly_and_constants_become_0(X):
+    encoding = encoding_of(X).fit_scaling("minmax", X)
+    scaled = encoding.to_scaled(X)
+    varying = X.min(axis=0) < X.max(axis=0)
+    np.testing.assert_array_equal(scaled.min(axis=0), 0.0)
+    np.testing.assert_array_equal(scaled.max(axis=0), varying.astype(float))
+    assert (encoding.scale > 0).all()
+
+
+@often
+@given(matrices)
+def test_standard_has_mean_0_and_deviation_1(X):
+    X = np.round(X, 3)
+    encoding = encoding_of(X).fit_scaling("standard", X)
+    scaled = encoding.to_scaled(X)
+    wide = np.ptp(X, axis=0) > 1e-6 * np.abs(X).max(axis=0)
+    np.testing.assert_allclose(scaled[:, wide].mean(axis=0), 0.0, atol=1e-6)
+    np.testing.assert_allclose(scaled[:, wide].std(axis=0), 1.0, atol=1e-6)
+    np.testing.assert_array_equal(scaled[:, np.ptp(X, axis=0) == 0], 0.0)
+
+
+@often
+@given(matrices)
+def test_no_scaling_changes_nothing(X):
+    np.testing.assert_array_equal(encoding_of(X).fit_scaling("none", X).to_scaled(X), X)
+
+
+@often
+@given(matrices, st.sampled_from(["minmax", "standard", "none"]))
+def test_scaling_is_undone(X, scaling):
+    encoding = encoding_of(X).fit_scaling(scaling, X)
+    np.testing.assert_allclose(encoding.to_raw(encoding.to_scaled(X)), X, rtol=1e-9, atol=1e-6)
+
+
+@often
+@given(matrices, st.integers(0, 2**32 - 1))
+def test_hyperplanes_score_the_same_in_original_units(X, seed):
+    X = np.round(X / 1e6, 2)
+    encoding = encoding_of(X).fit_scaling("minmax", X)
+    rng = np.random.default_rng(seed)
+    w, b = rng.normal(size=(3, X.shape[1])), rng.normal(size=3)
+    w_raw, b_raw = encoding.hyperplane_to_raw(w, b)
+    np.testing.assert_allclose(X @ w_raw.T + b_raw, encoding.to_scaled(X) @ w.T + b, rtol=1e-6, atol=1e-5)
+
+
+@often
+@given(matrices, st.sampled_from(["minmax", "standard", "none"]))
+def test_json_round_trip_is_exact(X, scaling):
+    encoding = encoding_of(X).fit_scaling(scaling, X)
+    saved = json.dumps(encoding.to_dict())
+    restored = Encoding.from_dict(json.loads(saved))
+    assert restored.columns == encoding.columns
+    assert restored.scaling == encoding.scaling
+    np.testing.assert_array_equal(restored.offset, encoding.offset)
+    np.testing.assert_array_equal(restored.scale, encoding.scale)
+
+
+def test_json_round_trip_with_levels(fruit):
+    encoding = Encoding.fit(fruit)
+    restored = Encoding.from_dict(json.loads(json.dumps(encoding.to_dict())))
+    np.testing.assert_array_equal(restored.encode(fruit), encoding.encode(fruit))
+
+
+@pytest.mark.parametrize("damage", [{"offset": [0.0]}, {"scale": []}])
+def test_damaged_json_is_refused(fruit, damage):
+    with pytest.raises(DataError, match=r"7 features"):
+        Encoding.from_dict({**Encoding.fit(fruit).to_dict(), **damage})
+
+
+def test_incomplete_json_is_refused(fruit):
+    saved = Encoding.fit(fruit).to_dict()
+    del saved["offset"]
+    with pytest.raises(DataError, match=r"'offset' is absent"):
+        Encoding.from_dict(saved)
+
+
+def test_unknown_scaling_names_the_known(fruit):
+    encoding = Encoding.fit(fruit)
+    with pytest.raises(DataError, match=r"'min-max'.*did you mean 'minmax'"):
+        encoding.fit_scaling("min-max", encoding.encode(fruit))
+
+
+@pytest.mark.parametrize("scaling", ["minmax", "standard"])
+def test_range_beyond_floating_point_is_refused(scaling):
+    X = np.array([[-1.7e308, 0.0], [1.7e308, 1.0]])
+    with pytest.raises(DataError, match=r"values of 0 are too large"):
+        encoding_of(X).fit_scaling(scaling, X)
+
+
+def test_duplicate_feature_column_is_refused(fruit):
+    twice = pd.concat([fruit, fruit[["size"]]], axis="columns")
+    with pytest.raises(DataError, match=r"column names must differ.*'size'"):
+        Encoding.fit(fruit).encode(twice)
+
+
+def test_extra_columns_and_their_order_do_not_matter(fruit):
+    encoding = Encoding.fit(fruit)
+    shuffled = fruit.assign(extra="?")[["extra", "grade", "ripe", "colour", "size"]]
+    np.testing.assert_array_equal(encoding.encode(shuffled), encoding.encode(fruit))
+
+
+def test_levels_match_as_text_across_types(fruit):
+    encoding = Encoding.fit(fruit)
+    other = fruit.assign(grade=["10", "9", "10"], ripe=["True", "False", "True"])
+    np.testing.assert_array_equal(encoding.encode(other), encoding.encode(fruit))
+    other = fruit.assign(grade=[10.0, 9.0, 10.0])
+    np.testing.assert_array_equal(encoding.encode(other), encoding.encode(fruit))
+
+
+def test_missing_column_is_named(fruit):
+    with pytest.raises(DataError, match=r"lacks 1 feature column\(s\): size.*did you mean 'Size'"):
+        Encoding.fit(fruit).encode(fruit.rename(columns={"size": "Size"}))
+
+
+def test_unknown_level_names_level_and_row(fruit):
+    with pytest.raises(DataError, match=r"'colour' has the level 'blue' in row 2.*green, red"):
+        Encoding.fit(fruit).encode(fruit.assign(colour=["red", "green", "blue"]))
+
+
+def test_missing_values_are_counted_by_column(fruit):
+    holey = fruit.assign(size=[1.0, None, None], colour=["red", None, "red"])
+    with pytest.raises(DataError, match=r"'size' \(2\), 'colour' \(1\).*missing='drop'"):
+        Encoding.fit(holey)
+    with pytest.raises(DataError, match=r"'size' \(2\), 'colour' \(1\)"):
+        Encoding.fit(fruit).encode(holey)
+
+
+def test_text_where_numbers_are_due(fruit):
+    with pytest.raises(DataError, match=r"'size' must hold numbers, but row 1 holds 'big'"):
+        Encoding.fit(fruit).encode(fruit.assign(size=["1.0", "big", "2"]))
+
+
+def test_infinite_values_are_refused(fruit):
+    with pytest.raises(DataError, match=r"'size' has 1 value\(s\) that are not finite, the first in row 2"):
+        Encoding.fit(fruit).encode(fruit.assign(size=[1.0, 2.0, np.inf]))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [pd.to_datetime(["2020-01-01", "2020-01-02"]), [1 + 2j, 3j], [[1], [2]]],
+    ids=["dates", "complex", "lists"],
+)
+def test_columns_of_other_kinds_are_refused(values):
+    with pytest.raises(DataError, match=r"column 'when'.*turn"):
+        Encoding.fit(pd.DataFrame({"when": values}))
+
+
+def test_one_hot_name_that_is_a_column_already():
+    with pytest.raises(DataError, match=r"'c=a'"):
+        Encoding.fit(pd.DataFrame({"c": ["a", "b"], "c=a": [0, 1]}))
+
+
+def test_numbers_in_object_columns_stay_numbers():
+    frame = pd.DataFrame(
+        {"x": pd.Series([1, 2.5, 3], dtype=object), "k": pd.Series([1, 2, 3], dtype="Int64")}
+    )
+    encoding = Encoding.fit(frame)
+    assert encoding.features == ("x", "k")
+    np.testing.assert_array_equal(encoding.encode(frame), [[1, 1], [2.5, 2], [3, 3]])

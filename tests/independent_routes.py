@@ -1,0 +1,94 @@
+"""Routes to an optimum that share no code with the package: enumeration over Gurobi's QPs, and SCIP's native MIQP."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+gurobipy = pytest.importorskip("gurobipy")
+
+
+def margin_qp(X, sign, C, right=None, epsilon=0.0):
+    """Value of the soft-margin problem of one node, by Gurobi; inf if the sides cannot be kept."""
+    n, p = X.shape
+    if n == 0:
+        return 0.0
+    with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.Model(env=env) as qp:
+        w = qp.addMVar(p, lb=-gurobipy.GRB.INFINITY)
+        b = qp.addMVar(1, lb=-gurobipy.GRB.INFINITY)
+        xi = qp.addMVar(n)
+        score = X @ w + np.ones((n, 1)) @ b
+        qp.setObjective(0.5 * (w @ w) + C * xi.sum())
+        qp.addConstr(np.diag(sign) @ score + xi >= 1)
+        if right is not None:
+            qp.addConstr(score[right] >= 0)
+            qp.addConstr(score[~right] <= -epsilon)
+        qp.setParam("OptimalityTol", 1e-9)
+        qp.setParam("FeasibilityTol", 1e-9)
+        qp.setParam("Method", 1)
+        qp.optimize()
+        if qp.Status in (gurobipy.GRB.INFEASIBLE, gurobipy.GRB.INF_OR_UNBD):
+            return np.inf
+        assert qp.Status in (gurobipy.GRB.OPTIMAL, gurobipy.GRB.SUBOPTIMAL)
+        return qp.ObjVal
+
+
+def enumerated_margot(X, sign, C, depth, epsilon):
+    """Optimal value of MARGOT by trying every routing of the samples; one penalty C per level."""
+    known = {}
+
+    def subtree(members, level):
+        key = (members, level)
+        if key not in known:
+            known[key] = best(members, level)
+        return known[key]
+
+    def best(members, level):
+        rows = list(members)
+        if level == depth - 1:
+            return margin_qp(X[rows], sign[rows], C[level])
+        values = []
+        for sides in product((False, True), repeat=len(rows)):
+            right = np.array(sides, dtype=bool)
+            own = margin_qp(X[rows], sign[rows], C[level], right, epsilon)
+            if own < np.inf:
+                left_rows = tuple(np.array(rows, dtype=int)[~right])
+                right_rows = tuple(np.array(rows, dtype=int)[right])
+                values.append(own + subtree(left_rows, level + 1) + subtree(right_rows, level + 1))
+        return min(values)
+
+    return subtree(tuple(range(len(X))), 0)
+
+
+def scip_optimum(form, time_limit=120.0):
+    """Optimal value of a mixed-integer convex quadratic form, by SCIP; ``None`` if SCIP did not finish."""
+    import pyscipopt
+
+    scip = pyscipopt.Model()
+    scip.hideOutput()
+    scip.setParam("limits/time", time_limit)
+    scip.setParam("limits/gap", 1e-8)
+    scip.setParam("numerics/feastol", 1e-8)
+    sides = [None if np.isinf(v) else v for v in form.col_lower], [None if np.isinf(v) else v for v in form.col_upper]
+    x = [
+        scip.addVar(f"x{j}", vtype="I" if form.integer[j] else "C", lb=sides[0][j], ub=sides[1][j])
+        for j in range(form.n_columns)
+    ]
+    A = form.A.tocsr()
+    for i in range(form.n_rows):
+        entries = range(A.indptr[i], A.indptr[i + 1])
+        body = pyscipopt.quicksum(float(A.data[k]) * x[A.indices[k]] for k in entries)
+        if np.isfinite(form.row_lower[i]):
+            scip.addCons(body >= form.row_lower[i])
+        if np.isfinite(form.row_upper[i]):
+            scip.addCons(body <= form.row_upper[i])
+    objective = form.offset + pyscipopt.quicksum(float(form.c[j]) * x[j] for j in range(form.n_columns))
+    if form.Q is not None and form.Q.nnz:
+        theta = scip.addVar("theta", lb=0.0)
+        Q = form.Q.tocoo()
+        squares = (0.5 * float(v) * x[i] * x[j] for i, j, v in zip(Q.row, Q.col, Q.data, strict=True))
+        scip.addCons(pyscipopt.quicksum(squares) <= theta)
+        objective += theta
+    scip.setObjective(objective, "maximize" if form.maximize else "minimize")
+    scip.optimize()
+    return scip.getObjVal() if scip.getStatus() in ("optimal", "gaplimit") else None

@@ -1,0 +1,62 @@
+"""The sparse matrices behind the array operations, against numpy on arrays of numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from expression_strategies import quick, shapes
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from mipforest.model import ShapeError
+from mipforest.model.operators import (
+    broadcast_shape,
+    left_product,
+    positions,
+    right_product,
+    summation,
+)
+
+sides = st.integers(0, 4)
+seeds = st.integers(0, 2**32 - 1)
+
+
+@quick
+@given(seeds, shapes, st.data())
+def test_summation(seed, shape, data):
+    values = np.random.default_rng(seed).integers(-5, 6, size=shape).astype(float)
+    axis = data.draw(st.sampled_from([None, *range(-len(shape), len(shape))]))
+    operator, remaining = summation(shape, axis)
+    np.testing.assert_array_equal((operator @ values.ravel()).reshape(remaining), values.sum(axis=axis))
+
+
+@quick
+@given(seeds, sides, sides, sides, st.booleans())
+def test_products(seed, a, k, c, as_sparse):
+    rng = np.random.default_rng(seed)
+    X, values = rng.integers(-3, 4, size=(a, k)).astype(float), rng.integers(-3, 4, size=(k, c)).astype(float)
+    operand = sparse.csr_array(X) if as_sparse else X
+    operator, shape = left_product(operand, (k, c))
+    np.testing.assert_array_equal((operator @ values.ravel()).reshape(shape), X @ values)
+    operator, shape = right_product((c, k), operand.T)
+    np.testing.assert_array_equal((operator @ values.T.ravel()).reshape(shape), values.T @ X.T)
+    assert operator.indices.dtype == operator.indptr.dtype == np.int32
+
+
+def test_an_operator_holds_no_view_of_the_data():
+    X = np.ones((2, 3))
+    operator, _ = left_product(X, (3,))
+    assert not np.shares_memory(operator.data, X)
+
+
+def test_positions_number_in_c_order():
+    np.testing.assert_array_equal(positions((2, 3)), [[0, 1, 2], [3, 4, 5]])
+    assert positions(()).shape == ()
+    assert positions((0, 4)).shape == (0, 4)
+
+
+def test_shapes_that_do_not_broadcast():
+    assert broadcast_shape((3, 1), (2,), "+") == (3, 2)
+    with pytest.raises(ShapeError, match=r"\(3,\) and \(2,\)"):
+        broadcast_shape((3,), (2,), "+")

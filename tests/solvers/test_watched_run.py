@@ -1,0 +1,89 @@
+import math
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from mipforest.solvers.solution import Event
+from mipforest.solvers.watched_run import EVENT_INTERVAL, WatchedRun
+
+
+def test_gives_what_the_work_gives() -> None:
+    assert WatchedRun(maximize=False).call(lambda: 7) == 7
+
+
+def test_an_error_of_the_work_reaches_the_caller() -> None:
+    with pytest.raises(ZeroDivisionError):
+        WatchedRun(maximize=False).call(lambda: 1 / 0)
+
+
+def test_an_error_of_the_listener_stops_the_work_and_reaches_the_caller() -> None:
+    before = threading.active_count()
+    watch = WatchedRun(maximize=False, on_progress=lambda event: {}["absent"])
+
+    def work() -> None:
+        watch.observe(1.0, 0.0, 0)
+        assert watch.stop.wait(10)
+
+    with pytest.raises(KeyError):
+        watch.call(work)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(("maximize", "best"), [(False, 2.0), (True, 1.0)])
+def test_only_the_best_bound_counts(maximize: bool, best: float) -> None:
+    watch = WatchedRun(maximize)
+    point = np.zeros(1)
+    watch.call(lambda: [watch.observe(5.0, bound, 0, point) for bound in (1.5, 1.0, 2.0, 1.7)])
+    assert watch.events[-1].bound == best
+
+
+def test_every_incumbent_but_not_every_look_is_an_event() -> None:
+    seen: list[Event] = []
+    watch = WatchedRun(maximize=False, on_progress=seen.append)
+
+    def work() -> None:
+        for k in range(1000):
+            watch.observe(math.inf, float(k), k)
+        for k in range(3):
+            watch.observe(9.0 - k, 0.0, 0, np.full(1, 9.0 - k))
+
+    watch.call(work)
+    assert len(seen) <= 4 + watch.seconds / EVENT_INTERVAL
+    assert math.isnan(seen[0].objective)
+    assert [event.x[0] for event in seen if event.x is not None] == [9.0, 8.0, 7.0]
+    assert all(event.x is None for event in watch.events)
+
+
+def test_events_without_news_are_not_recorded() -> None:
+    watch = WatchedRun(maximize=False)
+    watch.finish(math.nan, 0.0, 1)
+    watch.finish(math.nan, 0.0, 2)
+    watch.finish(3.0, 0.0, 3)
+    assert [event.nodes for event in watch.events] == [1, 3]
+
+
+def test_the_first_ctrl_c_asks_the_work_to_stop() -> None:
+    watch = WatchedRun(maximize=False)
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    assert watch.call(lambda: watch.stop.wait(20))
+    timer.join()
+
+
+@pytest.mark.parametrize("first", [0.05, 0.13, 0.21])
+def test_the_second_ctrl_c_gives_up_waiting(first: float) -> None:
+    watch = WatchedRun(maximize=False)
+    release = threading.Event()
+    timers = [threading.Timer(t, os.kill, (os.getpid(), signal.SIGINT)) for t in (first, 0.5)]
+    for timer in timers:
+        timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        watch.call(lambda: release.wait(20))
+    assert watch.stop.is_set()
+    assert not timers[0].is_alive()
+    release.set()
+    for timer in timers:
+        timer.join()

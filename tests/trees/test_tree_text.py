@@ -1,0 +1,136 @@
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tree_strategies import random_tree, trees
+
+from mipforest.trees import Tree, node_statistics, to_text
+from mipforest.trees.live import live_view
+from mipforest.trees.split_text import describe_split, format_number
+
+YES_NO = ("no", "yes")
+
+
+def test_splits_are_written_in_original_units():
+    tree = Tree(
+        2,
+        [[1, 0], [0.31 * 10, -1.2 * 2], [0, -4]],
+        [-0.25, -3.4, 1],
+        [0, 1, 1, 0],
+        classes=YES_NO,
+        features=("age", "chol"),
+        offset=[50, 0],
+        scale=[10, 2],
+    )
+    assert to_text(tree).splitlines() == [
+        "n0: age >= 52.5",
+        "  no:  n1: 0.31 age - 1.2 chol >= 18.9",
+        "    no:  n3: no",
+        "    yes: n4: yes",
+        "  yes: n2: chol <= 0.5",
+        "    no:  n5: yes",
+        "    yes: n6: no",
+    ]
+
+
+def test_terms_are_ordered_by_scaled_weight_and_the_rest_is_counted():
+    tree = Tree(
+        1, [[0.5, -3, 2, 1, 0]], [1.0], [0, 1], classes=YES_NO, offset=np.zeros(5), scale=[1, 3, 1e-3, 1, 1]
+    )
+    assert str(describe_split(tree, 0)) == "-x1 + 2000 x2 + x3 + 0.5 x0 >= -1"
+    assert str(describe_split(tree, 0, max_terms=2)) == "-x1 + 2000 x2 + 2 more >= -1"
+    assert "+ 3 more" in to_text(tree, max_terms=1)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 1000), st.integers(1, 4))
+def test_the_written_condition_is_the_split(seed, p):
+    tree = random_tree(1, p, seed, offset=np.arange(p), scale=1.0 + np.arange(p))
+    split = describe_split(tree, 0, digits=12)
+    X = np.random.default_rng(seed).normal(size=(50, p))
+    value = np.zeros(50)
+    for term in split.terms:
+        sign, size, feature = re.fullmatch(r"([+-]?) ?(\S+ )?x(\d+)", term).groups()
+        value += (-1 if sign == "-" else 1) * float(size or 1) * X[:, int(feature)]
+    goes_right = (
+        value >= float(split.threshold) if split.relation == ">=" else value <= float(split.threshold)
+    )
+    np.testing.assert_array_equal(goes_right, tree.apply(X) == 2)
+
+
+def test_trivial_nodes_pass_all_on_and_dead_branches_are_left_out():
+    w = np.zeros((7, 1))
+    w[0] = w[4] = 1.0
+    tree = Tree(3, w, [0, 1, -1, 9, 0, -1, 9], [0, 0, 0, 1, 1, 0, 0, 0], classes=YES_NO, features=("age",))
+    assert to_text(tree).splitlines() == [
+        "n0: age >= 0",
+        "  no:  n1: no split, all go right",
+        "    all: n4: age >= 0",
+        "      no:  n9: no",
+        "      yes: n10: yes",
+        "  yes: n2: no split, all go left",
+        "    all: n5: no split, all go left",
+        "      all: n11: yes",
+    ]
+    assert to_text(Tree(1, [[0.0]], [1.0], [0, 1], classes=YES_NO)).splitlines() == [
+        "n0: no split, all go right",
+        "  all: n2: yes",
+    ]
+
+
+@settings(deadline=None, max_examples=100)
+@given(trees(max_depth=4, scaled=False, elements=st.integers(-1, 1).map(float)))
+def test_the_view_holds_every_node_that_a_sample_passes(tree):
+    def walk(node):
+        return {node.number, *node.passed}.union(*(walk(child) for child in node.children))
+
+    X = np.random.default_rng(0).integers(-3, 4, size=(200, tree.n_features)).astype(float)
+    passed = set(np.flatnonzero(tree.decision_path(X).any(axis=0)).tolist())
+    assert passed <= walk(live_view(tree))
+
+
+def test_counts_are_written_behind_the_nodes():
+    X, y = np.array([[1.0], [2.0], [3.0]]), ["no", "no", "yes"]
+    tree = Tree(1, [[1.0]], [-9.0], [0, 1], classes=YES_NO, features=("age",))
+    assert to_text(tree, node_statistics(tree, X, y)).splitlines() == [
+        "n0: age >= 9  [no 2, yes 1]",
+        "  no:  n1: no  [no 2, yes 1]",
+        "  yes: n2: yes  [no samples]",
+    ]
+    assert to_text(tree, node_statistics(tree, X)).splitlines()[0] == "n0: age >= 9  [3]"
+    regression = Tree(1, [[1.0]], [-2.0], [0.123456, 2.0])
+    assert to_text(regression, node_statistics(regression, X, [1, 2, 4])).splitlines() == [
+        "n0: x0 >= 2  [3, mean 2.333]",
+        "  no:  n1: 0.1235  [1, mean 1]",
+        "  yes: n2: 2  [2, mean 3]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (-0.0, "0"),
+        (1.0, "1"),
+        (52.5, "52.5"),
+        (0.12345, "0.1235"),
+        (-12345.6, "-12346"),
+        (100.0, "100"),
+        (9.99999, "10"),
+        (1234567.8, "1234568"),
+        (12345678.0, "1.235e7"),
+        (0.000012345, "1.234e-5"),
+        (0.0001, "0.0001"),
+    ],
+)
+def test_numbers_are_short_and_keep_their_integer_part(value, text):
+    assert format_number(value) == text
+
+
+@settings(deadline=None)
+@given(st.floats(-1e300, 1e300), st.integers(2, 6))
+def test_formatted_numbers_are_close(value, digits):
+    written = float(format_number(value, digits))
+    assert abs(written - value) <= 0.51 * 10.0 ** (1 - digits) * abs(value)
