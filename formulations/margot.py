@@ -97,9 +97,12 @@ class Margot(Formulation):
 
     def _objective(self, m: Model, w: VarArray, xi: VarArray, tree: Topology) -> QuadraticExpr:
         C = per_node("C", self.C, tree.depth)
-        return 0.5 * sum_squares(w) + C @ xi.sum(axis=0)
+        objective: QuadraticExpr = 0.5 * sum_squares(w) + C @ xi.sum(axis=0)
+        return objective
 
-    def _select_features(self, m: Model, w: VarArray, data: Dataset, tree: Topology, prepared: MarginLimits) -> None:
+    def _select_features(
+        self, m: Model, w: VarArray, data: Dataset, tree: Topology, prepared: MarginLimits
+    ) -> None:
         """MARGOT itself may use every feature."""
 
     # ------------------------------------------------------------------ trees
@@ -199,11 +202,15 @@ class HfsMargot(Margot):
 
     B: PerNode = parameter(2, "most features per node", at_least=1, whole=True)
 
-    def _select_features(self, m: Model, w: VarArray, data: Dataset, tree: Topology, prepared: MarginLimits) -> None:
+    def _select_features(
+        self, m: Model, w: VarArray, data: Dataset, tree: Topology, prepared: MarginLimits
+    ) -> None:
         s = self._selection(m, w, data, tree, prepared)
         m.add("budget", s.sum(axis=1) <= per_node("B", self.B, tree.depth), over=tree.branches)
 
-    def _selection(self, m: Model, w: VarArray, data: Dataset, tree: Topology, prepared: MarginLimits) -> VarArray:
+    def _selection(
+        self, m: Model, w: VarArray, data: Dataset, tree: Topology, prepared: MarginLimits
+    ) -> VarArray:
         """Switch each feature of each node on or off: rows (11, 12)."""
         s = m.binary("s", (tree.branches, data.features))
         m.add("below", w >= -prepared.M_w * s, over=(tree.branches, data.features))
@@ -248,9 +255,12 @@ class SfsMargot(HfsMargot):
 
     def _objective(self, m: Model, w: VarArray, xi: VarArray, tree: Topology) -> QuadraticExpr:
         u = m.nonnegative("u", tree.branches)
-        return super()._objective(m, w, xi, tree) + self.alpha * u.sum()
+        objective: QuadraticExpr = super()._objective(m, w, xi, tree) + self.alpha * u.sum()
+        return objective
 
-    def _select_features(self, m: Model, w: VarArray, data: Dataset, tree: Topology, prepared: MarginLimits) -> None:
+    def _select_features(
+        self, m: Model, w: VarArray, data: Dataset, tree: Topology, prepared: MarginLimits
+    ) -> None:
         s = self._selection(m, w, data, tree, prepared)
         m.add("excess", m["u"] >= s.sum(axis=1) - per_node("B", self.B, tree.depth), over=tree.branches)
 

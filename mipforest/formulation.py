@@ -57,7 +57,9 @@ class Formulation(ABC):
         if not self.variant:
             object.__setattr__(self, "variant", self.variants[0])
         if self.variant not in self.variants:
-            raise ParameterError(f"{self.name} has no variant {self.variant!r}; choose from: {', '.join(self.variants)}")
+            raise ParameterError(
+                f"{self.name} has no variant {self.variant!r}; choose from: {', '.join(self.variants)}"
+            )
 
     # ------------------------------------------------------------------ the four operations
 
@@ -106,7 +108,9 @@ class Formulation(ABC):
         """Give the tree (for scaled features) of one of the :attr:`starts`."""
         if name == "cart":
             return self.polish(cart(data, tree, seed=seed), data)
-        raise ParameterError(f"{self.name} has no start {name!r}; choose from: {', '.join(self.starts)}, none, or a tree.json")
+        raise ParameterError(
+            f"{self.name} has no start {name!r}; choose from: {', '.join(self.starts)}, none, or a tree.json"
+        )
 
     def polish(self, fitted: Tree, data: Dataset) -> Tree:
         """Improve a tree from elsewhere without changing how it routes, so that it suits this model."""

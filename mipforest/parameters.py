@@ -54,7 +54,14 @@ def parameter(
     """
     return dataclasses.field(
         default=default,
-        metadata={"help": help, "above": above, "at_least": at_least, "below": below, "whole": whole, "choices": choices},
+        metadata={
+            "help": help,
+            "above": above,
+            "at_least": at_least,
+            "below": below,
+            "whole": whole,
+            "choices": choices,
+        },
     )
 
 
@@ -108,8 +115,14 @@ class Parameter:
             else:
                 value = text
         except ValueError:
-            several = ", or several with commas (one per level or per node)" if self.kind == "number per node" else ""
-            raise ParameterError(f"parameter {self.name}={text!r} is no {self.kind}; give a {self.kind}{several}") from None
+            several = (
+                ", or several with commas (one per level or per node)"
+                if self.kind == "number per node"
+                else ""
+            )
+            raise ParameterError(
+                f"parameter {self.name}={text!r} is no {self.kind}; give a {self.kind}{several}"
+            ) from None
         return self.check(value)
 
     def check(self, value: Any) -> Any:
@@ -122,14 +135,22 @@ class Parameter:
         """
         if self.kind == "text":
             return self._check_choice(value)
-        many = self.kind == "number per node" and isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+        many = (
+            self.kind == "number per node"
+            and isinstance(value, Sequence | np.ndarray)
+            and not isinstance(value, str)
+        )
         numbers = tuple(self._check_number(v) for v in (value if many else (value,)))
         if not numbers:
-            raise ParameterError(f"parameter {self.name} is empty; give one value, one per level, or one per node")
+            raise ParameterError(
+                f"parameter {self.name} is empty; give one value, one per level, or one per node"
+            )
         return numbers if many else numbers[0]
 
     def _check_number(self, value: Any) -> float | int:
-        if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        if isinstance(value, bool | np.bool_) or not isinstance(
+            value, int | float | np.integer | np.floating
+        ):
             raise ParameterError(f"parameter {self.name} is {value!r}; give a {self.kind}")
         if self.kind == "whole number" or self.whole:
             if value != round(float(value)):
@@ -144,14 +165,18 @@ class Parameter:
             and (self.below is None or number < self.below)
         )
         if not inside:
-            raise ParameterError(f"parameter {self.name} is {value}; it must be finite{', ' if self.range else ''}{self.range}")
+            raise ParameterError(
+                f"parameter {self.name} is {value}; it must be finite{', ' if self.range else ''}{self.range}"
+            )
         return number
 
     def _check_choice(self, value: Any) -> str:
         if self.choices and value not in self.choices:
             near = get_close_matches(str(value), self.choices, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ParameterError(f"parameter {self.name} is {value!r}{hint} Choose from: {', '.join(self.choices)}")
+            raise ParameterError(
+                f"parameter {self.name} is {value!r}{hint} Choose from: {', '.join(self.choices)}"
+            )
         return str(value)
 
 
@@ -185,7 +210,9 @@ def parse_parameters(cls: type, assignments: Sequence[str]) -> dict[str, Any]:
         name, equals, text = assignment.partition("=")
         name = name.strip()
         if not equals:
-            raise ParameterError(f"--param {assignment!r} has no '='; write NAME=VALUE, for example {next(iter(known), 'C')}=1")
+            raise ParameterError(
+                f"--param {assignment!r} has no '='; write NAME=VALUE, for example {next(iter(known), 'C')}=1"
+            )
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -223,8 +223,12 @@ class Problem:
 
     def _objective_replaced(self) -> bool:
         now, built = self.model.matrix(), self._built
-        same_linear = len(now.c) == len(built.c) and np.array_equal(now.c, built.c) and now.offset == built.offset
-        same_quadratic = (now.Q is None) == (built.Q is None) and (now.Q is None or built.Q is None or (now.Q != built.Q).nnz == 0)
+        same_linear = (
+            len(now.c) == len(built.c) and np.array_equal(now.c, built.c) and now.offset == built.offset
+        )
+        same_quadratic = (now.Q is None) == (built.Q is None) and (
+            now.Q is None or built.Q is None or (now.Q != built.Q).nnz == 0
+        )
         return not (same_linear and same_quadratic and now.maximize == built.maximize)
 
     def _blocks_read_by_user(self) -> frozenset[str]:
@@ -236,13 +240,22 @@ class Problem:
                 if block.binary is not None:
                     touched[block.binary] = True
         now, n = self.model.matrix(), self._built.n_columns
-        touched[:n] |= (now.col_lower[:n] != self._built.col_lower) | (now.col_upper[:n] != self._built.col_upper)
+        touched[:n] |= (now.col_lower[:n] != self._built.col_lower) | (
+            now.col_upper[:n] != self._built.col_upper
+        )
         return frozenset(block.name for block in now.columns if touched[block.start : block.stop].any())
 
     def _checked(self, solution: Solution) -> Result:
         """Decode the tree, route the training samples through it in plain numpy, and compare objectives."""
         if solution.x is None:
-            return Result(problem=self, solution=solution, tree=None, evaluated_objective=np.nan, max_violation=np.nan, doubts=())
+            return Result(
+                problem=self,
+                solution=solution,
+                tree=None,
+                evaluated_objective=np.nan,
+                max_violation=np.nan,
+                doubts=(),
+            )
         fitted = self.formulation.decode(solution.values, self.data)
         evaluated = self.formulation.evaluate(fitted, self.data)
         violation = self.model.violations(solution.x).max

@@ -18,7 +18,9 @@ class UnknownFormulation(ValueError):
 @cache
 def formulation_classes() -> dict[str, type[Formulation]]:
     """All registered formulations by name, built in or from another package."""
-    return {entry.name: entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)}
+    return {
+        entry.name: entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    }
 
 
 def get_formulation(name: str) -> type[Formulation]:

@@ -126,7 +126,12 @@ class Result:
             if test is not None:
                 found |= {f"test_{name}": value for name, value in self.measures(test).items()}
         found["events"] = [
-            {"seconds": event.seconds, "objective": event.objective, "bound": event.bound, "nodes": event.nodes}
+            {
+                "seconds": event.seconds,
+                "objective": event.objective,
+                "bound": event.bound,
+                "nodes": event.nodes,
+            }
             for event in solution.events
         ]
         finite: dict[str, Any] = _finite(found)

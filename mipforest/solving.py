@@ -103,10 +103,18 @@ def solve_form(
         return replace(inner, x=x, values=values, bridges=(indicator_to_big_m.NAME, *inner.bridges))
     if Feature.QP in missing:
         quadratic = get_solver(QUADRATIC_SOLVER)
-        return quadratic.solve(form, replace(options, solver_options={}), start=start, on_progress=on_progress)
+        return quadratic.solve(
+            form, replace(options, solver_options={}), start=start, on_progress=on_progress
+        )
     if Feature.MIQP in missing:
         return quadratic_to_tangents.solve_by_tangents(
-            form, solver, get_solver(QUADRATIC_SOLVER), options, start=start, priorities=priorities, on_progress=on_progress
+            form,
+            solver,
+            get_solver(QUADRATIC_SOLVER),
+            options,
+            start=start,
+            priorities=priorities,
+            on_progress=on_progress,
         )
     return solver.solve(form, options, start=start, priorities=priorities, on_progress=on_progress)
 

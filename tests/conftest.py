@@ -6,7 +6,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("repeatable")
 

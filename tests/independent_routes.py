@@ -69,7 +69,10 @@ def scip_optimum(form, time_limit=120.0):
     scip.setParam("limits/time", time_limit)
     scip.setParam("limits/gap", 1e-8)
     scip.setParam("numerics/feastol", 1e-8)
-    sides = [None if np.isinf(v) else v for v in form.col_lower], [None if np.isinf(v) else v for v in form.col_upper]
+    sides = (
+        [None if np.isinf(v) else v for v in form.col_lower],
+        [None if np.isinf(v) else v for v in form.col_upper],
+    )
     x = [
         scip.addVar(f"x{j}", vtype="I" if form.integer[j] else "C", lb=sides[0][j], ub=sides[1][j])
         for j in range(form.n_columns)

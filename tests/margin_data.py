@@ -46,7 +46,9 @@ def random_tree(rng, data, depth, *, epsilon, budget=None, bound=2.0):
     if budget is not None:
         for t in range(topology.n_branches):
             w[t, rng.permutation(p)[budget:]] = 0.0
-    b = np.where(w.any(axis=1), -(w @ data.X[rng.integers(len(data.X))]), rng.choice([-1.0, 1.0], topology.n_branches))
+    b = np.where(
+        w.any(axis=1), -(w @ data.X[rng.integers(len(data.X))]), rng.choice([-1.0, 1.0], topology.n_branches)
+    )
     for t in topology.upper_branches:
         b[t] += into_a_gap(data.X @ w[t] + b[t], epsilon)
     leaves = np.tile([0, 1], topology.n_leaves // 2)

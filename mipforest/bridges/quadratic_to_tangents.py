@@ -10,7 +10,8 @@ Grossmann 1986) tightens it:
 
 1. Solve the continuous relaxation exactly and take the tangents there. By the optimality conditions the
    linear relaxation then has the same value as the quadratic one, so nothing is lost at the root.
-2. Take the tangents at the start, if there is one.
+2. Take the tangents at the start, if there is one; and, for a variable that stands alone in the objective, at a
+   ladder of points down from its bound. Tangents at a and 2a miss ``x^2`` between them by at most a ninth.
 3. Solve the linear model. Fix its integers and solve the convex quadratic rest exactly: an incumbent with its
    true objective. Take tangents at both points, and repeat until incumbent and bound meet.
 
@@ -38,6 +39,10 @@ from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
 from mipforest.solvers.solution import Event, Solution, Status, relative_gap
 
 NAME = "quadratic_to_tangents"
+
+#: Points on each side of the ladder of tangents, each half the last. Below the last the square is small: 1/1000 of
+#: its value at the bound.
+LADDER = tuple(2.0**-k for k in range(1, 6))
 
 #: Share of the asked gap left to the linear model; the rest is for the error of the tangents.
 MILP_GAP_SHARE = 0.5
@@ -81,7 +86,9 @@ def solve_by_tangents(
             "the quadratic objective is not convex, so tangents do not bound it; "
             "choose a solver with nonconvex quadratics, or rewrite the objective as a sum of squares"
         )
-    return _OuterApproximation(form, linear_solver, quadratic_solver, options, priorities, on_progress).run(start)
+    return _OuterApproximation(form, linear_solver, quadratic_solver, options, priorities, on_progress).run(
+        start
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +155,11 @@ class _OuterApproximation:
         self.linear_solver = linear_solver
         self.quadratic_solver = quadratic_solver
         self.options = options
-        self.priorities = None if priorities is None else np.concatenate([priorities, np.zeros(self.components.count, np.int64)])
+        self.priorities = (
+            None
+            if priorities is None
+            else np.concatenate([priorities, np.zeros(self.components.count, np.int64)])
+        )
         self.on_progress = on_progress
         self.began = monotonic()
         self.x: FloatArray | None = None
@@ -166,11 +177,14 @@ class _OuterApproximation:
 
     def run(self, start: FloatArray | None) -> Solution:
         self._take_start(start)
-        relaxed = self.quadratic_solver.solve(_relaxed(self.minimised), SolveOptions(time_limit=self._time_limit()))
+        relaxed = self.quadratic_solver.solve(
+            _relaxed(self.minimised), SolveOptions(time_limit=self._time_limit())
+        )
         if relaxed.status in (Status.INFEASIBLE, Status.UNBOUNDED, Status.INFEASIBLE_OR_UNBOUNDED):
             return self._solution(relaxed.status, relaxed.message)
         if relaxed.x is not None:
             self._add_tangents(relaxed.x)
+        self._add_ladder(relaxed.x)
         while True:
             if self._seconds_left() == 0:
                 return self._solution(Status.TIME_LIMIT)
@@ -188,7 +202,11 @@ class _OuterApproximation:
         )
         self.nodes += found.nodes
         self.warnings += [w for w in found.warnings if w not in self.warnings]
-        if found.status in (Status.INFEASIBLE, Status.UNBOUNDED, Status.INFEASIBLE_OR_UNBOUNDED, Status.ERROR) and self.x is None:
+        if (
+            found.status
+            in (Status.INFEASIBLE, Status.UNBOUNDED, Status.INFEASIBLE_OR_UNBOUNDED, Status.ERROR)
+            and self.x is None
+        ):
             return found
         self._raise_bound(found.bound)
         before = (self.objective, self.bound)
@@ -219,7 +237,9 @@ class _OuterApproximation:
             known = ~np.isnan(start[self.form.integer])
             completed = self._complete(start) if known.all() else None
             if completed is None:
-                self.warnings.append("the partial start could not be completed: give values for all integer variables")
+                self.warnings.append(
+                    "the partial start could not be completed: give values for all integer variables"
+                )
                 return
             start = completed
         worst = violations(self.form, start)
@@ -274,6 +294,23 @@ class _OuterApproximation:
         self.tangent_rows.append(rows[np.flatnonzero(new)])
         self.tangent_sides.append(sides[new])
         return True
+
+    def _add_ladder(self, relaxed: FloatArray | None) -> None:
+        """Add tangents at points spread over the range of each variable that is a component of its own."""
+        alone = (
+            np.bincount(self.components.component, minlength=self.components.count)[self.components.component]
+            == 1
+        )
+        columns = self.components.columns[alone]
+        known = [np.abs(x[columns]).max(initial=0.0) for x in (relaxed, self.x) if x is not None]
+        reach = np.maximum(np.abs(self.form.col_lower), np.abs(self.form.col_upper))
+        # Without a bound, twice the largest value seen stands for the range.
+        reach[np.isinf(reach)] = 2 * max(known, default=0.0)
+        for share in LADDER:
+            for sign in (1.0, -1.0):
+                point = np.zeros(self.form.n_columns)
+                point[columns] = sign * share * reach[columns]
+                self._add_tangents(point)
 
     def _approximation(self, x: FloatArray) -> FloatArray:
         """(count,) value of each theta that the tangents so far imply at a point."""
@@ -333,7 +370,9 @@ class _OuterApproximation:
     def _report(self, x: FloatArray | None, nodes: int | None = None) -> bool:
         sign = -1.0 if self.form.maximize else 1.0
         objective = sign * self.objective if self.x is not None else np.nan
-        event = Event(self._elapsed(), objective, sign * self.bound, self.nodes if nodes is None else nodes, x)
+        event = Event(
+            self._elapsed(), objective, sign * self.bound, self.nodes if nodes is None else nodes, x
+        )
         last = self.events[-1] if self.events else None
         if last is None or (event.objective, event.bound) != (last.objective, last.bound):
             self.events.append(event)
@@ -362,7 +401,11 @@ class _OuterApproximation:
 
 
 def _as_minimisation(form: MatrixForm) -> MatrixForm:
-    return replace(form, c=-form.c, Q=-form.Q, offset=-form.offset, maximize=False) if form.maximize else form
+    return (
+        replace(form, c=-form.c, Q=None if form.Q is None else -form.Q, offset=-form.offset, maximize=False)
+        if form.maximize
+        else form
+    )
 
 
 def _relaxed(form: MatrixForm) -> MatrixForm:

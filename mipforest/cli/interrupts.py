@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while solving: stop, and keep what was found."""
+"""Ctrl-C and SIGTERM: stop a solve and keep what was found, or leave at once where nothing was."""
 
 from __future__ import annotations
 
@@ -10,10 +10,17 @@ from types import FrameType
 
 
 class Interruption:
-    """Whether the user has asked to stop.
+    """Decides what Ctrl-C does in each phase of a command.
 
-    Solvers stop at ``KeyboardInterrupt``. Where one comes between two steps of a method, and is not noticed
-    there, :attr:`asked` lets the next progress event stop the run.
+    Before the solve it raises ``KeyboardInterrupt``. During the solve it must not do so just anywhere: an
+    exception between two steps of a solver would throw the incumbent away. It is raised only where a solver waits
+    for it, and otherwise noted: the next progress event then stops the solver. A second one is always raised.
+    While results are written, which takes a moment, it does nothing.
+
+    Parameters
+    ----------
+    on_request
+        Called when one comes, inside the signal handler: it must do next to nothing.
 
     Attributes
     ----------
@@ -24,38 +31,46 @@ class Interruption:
     def __init__(self, on_request: Callable[[], None]) -> None:
         self.asked = False
         self._on_request = on_request
-        self._deaf = False
+        self._phase = "before"
 
-    def hold(self) -> None:
-        """From now on let nothing interrupt: results are being written, which takes a moment."""
-        self._deaf = True
+    def solving(self) -> None:
+        """From now on there may be an incumbent to keep."""
+        self._phase = "solving"
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
-        if not self._deaf:
-            self.asked = True
-            self._on_request()
+    def writing(self) -> None:
+        """From now on let nothing interrupt."""
+        self._phase = "writing"
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Take a signal; a handler as :func:`signal.signal` wants it."""
+        del number
+        if self._phase == "writing":
+            return
+        again, self.asked = self.asked, True
+        self._on_request()
+        if again or self._phase == "before" or _solver_listens(frame):
             raise KeyboardInterrupt
+
+
+def _solver_listens(frame: FrameType | None) -> bool:
+    """Whether the code that was interrupted waits for a solver in :class:`WatchedRun`."""
+    from mipforest.solvers.watched_run import WatchedRun
+
+    while frame is not None and frame.f_code is not WatchedRun._wait.__code__:
+        frame = frame.f_back
+    return frame is not None
 
 
 @contextmanager
 def interruptible(on_request: Callable[[], None]) -> Iterator[Interruption]:
-    """Let Ctrl-C and SIGTERM raise ``KeyboardInterrupt`` and be remembered, inside the ``with`` block.
-
-    Parameters
-    ----------
-    on_request
-        Called when one comes, inside the signal handler: it must do next to nothing.
-    """
+    """Handle Ctrl-C and SIGTERM inside the ``with`` block; see :class:`Interruption`."""
     interruption = Interruption(on_request)
     if threading.current_thread() is not threading.main_thread():
         yield interruption
         return
-    # A process that was started to ignore them (nohup, a script's background job) goes on doing so.
-    numbers = [
-        number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN
-    ]
-    before = {number: signal.signal(number, interruption._handle) for number in numbers}
+    # A process that was started to ignore them (nohup, a background job of a script) goes on doing so.
+    heard = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, interruption.handle) for number in heard}
     try:
         yield interruption
     finally:

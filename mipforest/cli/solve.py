@@ -129,9 +129,10 @@ def solve(
                 progress.show(event)
                 return interruption.asked
 
+            interruption.solving()
             log = None if folder is None else folder.staging / "solver.log"
             result = job.solve(problem, progress, on_progress, log)
-            interruption.hold()
+            interruption.writing()
             progress.phase("writing the results")
             outcome = Outcome.of(job, loaded, result)
             failure = _write(outcome, folder)

@@ -31,9 +31,13 @@ def cart(data: Dataset, topology: Topology, *, min_leaf: int = 1, seed: int = 0)
     """
     is_classification = data.task == "classification"
     learner = DecisionTreeClassifier if is_classification else DecisionTreeRegressor
-    fitted = learner(max_depth=topology.depth, min_samples_leaf=min_leaf, random_state=seed).fit(data.X, data.y)
+    fitted = learner(max_depth=topology.depth, min_samples_leaf=min_leaf, random_state=seed).fit(
+        data.X, data.y
+    )
     source = fitted.tree_
-    prediction = fitted.classes_[source.value[:, 0].argmax(axis=1)] if is_classification else source.value[:, 0, 0]
+    prediction = (
+        fitted.classes_[source.value[:, 0].argmax(axis=1)] if is_classification else source.value[:, 0, 0]
+    )
     w = np.zeros((topology.n_branches, data.X.shape[1]))
     b = np.ones(topology.n_branches)
     leaf_value = np.zeros(topology.n_leaves)

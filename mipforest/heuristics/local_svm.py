@@ -15,7 +15,9 @@ from mipforest.trees import Topology, Tree
 TIME_LIMIT = 30.0
 
 
-def local_svm(data: Dataset, topology: Topology, nodes: MarginNodes, *, time_limit: float = TIME_LIMIT) -> Tree:
+def local_svm(
+    data: Dataset, topology: Topology, nodes: MarginNodes, *, time_limit: float = TIME_LIMIT
+) -> Tree:
     """Fit each node to the samples that its ancestors send it, level by level.
 
     Parameters
@@ -55,7 +57,13 @@ def _node_svm(t: int, data: Dataset, reached: BoolArray, nodes: MarginNodes, tim
     X, sign = data.X[reached], data.sign[reached]
     if nodes.budget is not None and nodes.budget[t] < X.shape[1]:
         return exact_sparse_split(
-            X, sign, float(nodes.C[t]), int(nodes.budget[t]), nodes.alpha, time_limit=time_limit, bias_if_empty=bias_if_empty(t)
+            X,
+            sign,
+            float(nodes.C[t]),
+            int(nodes.budget[t]),
+            nodes.alpha,
+            time_limit=time_limit,
+            bias_if_empty=bias_if_empty(t),
         )
     split = nodes.split(t, X, sign)
     assert split is not None  # a plain support vector machine always has a solution

@@ -35,7 +35,13 @@ class MarginNodes:
     alpha: float | None = None
 
     def split(
-        self, t: int, X: FloatArray, sign: FloatArray, *, right: BoolArray | None = None, C: float | None = None
+        self,
+        t: int,
+        X: FloatArray,
+        sign: FloatArray,
+        *,
+        right: BoolArray | None = None,
+        C: float | None = None,
     ) -> Split | None:
         """Best split of node t for the samples that reach it (with a budget: the best found).
 

@@ -64,7 +64,9 @@ def sparse_split(
     else:
         weights = best.w
     while len(features) > budget:
-        features = np.sort(features[np.argsort(np.abs(weights[features]), kind="stable")[_to_drop(len(features), budget) :]])
+        features = np.sort(
+            features[np.argsort(np.abs(weights[features]), kind="stable")[_to_drop(len(features), budget) :]]
+        )
         split = fit(features)
         if split is None:
             break
@@ -97,7 +99,14 @@ def _exchange(split: Split, fit) -> Split:  # type: ignore[no-untyped-def]
 
 
 def exact_sparse_split(
-    X: FloatArray, sign: FloatArray, C: float, budget: int, alpha: float | None, *, time_limit: float, bias_if_empty: float = 1.0
+    X: FloatArray,
+    sign: FloatArray,
+    C: float,
+    budget: int,
+    alpha: float | None,
+    *,
+    time_limit: float,
+    bias_if_empty: float = 1.0,
 ) -> Split:
     """Solve the node's mixed-integer model (WS-SVM of D'Onofrio et al. 2024, section 5), sides free.
 
@@ -127,7 +136,15 @@ def exact_sparse_split(
     m.add("budget", s.sum() - excess <= budget)
     slack = np.maximum(0.0, 1 - sign * known.scores(X))
     used = (known.w != 0).astype(float)
-    m.set_start({"w": known.w, "b": np.array(known.b), "xi": slack, "s": used, "u": np.array(max(0.0, used.sum() - budget))})
+    m.set_start(
+        {
+            "w": known.w,
+            "b": np.array(known.b),
+            "xi": slack,
+            "s": used,
+            "u": np.array(max(0.0, used.sum() - budget)),
+        }
+    )
     solution = solve(m, "highs", time_limit=time_limit)
     if not solution.found:
         return known

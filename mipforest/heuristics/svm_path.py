@@ -54,7 +54,9 @@ class _Routing:
         return self.split.value + self.below
 
 
-def svm_path(data: Dataset, topology: Topology, nodes: MarginNodes, *, time_limit: float = TIME_LIMIT) -> Tree:
+def svm_path(
+    data: Dataset, topology: Topology, nodes: MarginNodes, *, time_limit: float = TIME_LIMIT
+) -> Tree:
     """Search routings from a path of penalties for the best exact objective.
 
     Parameters
@@ -80,7 +82,9 @@ def svm_path(data: Dataset, topology: Topology, nodes: MarginNodes, *, time_limi
 
 
 class _Search:
-    def __init__(self, X: FloatArray, sign: FloatArray, topology: Topology, nodes: MarginNodes, deadline: float) -> None:
+    def __init__(
+        self, X: FloatArray, sign: FloatArray, topology: Topology, nodes: MarginNodes, deadline: float
+    ) -> None:
         self.X, self.sign = X, sign
         self.topology, self.nodes = topology, nodes
         self.deadline = deadline
@@ -92,7 +96,9 @@ class _Search:
             return _Subtree({t: plain}, plain.value)
         best: _Subtree | None = None
         routing_levels_below = self.topology.depth - self.topology.level(t) - 2
-        routings = self._routings(t, members, plain, PENALTIES if routing_levels_below == 0 else COARSE_PENALTIES)
+        routings = self._routings(
+            t, members, plain, PENALTIES if routing_levels_below == 0 else COARSE_PENALTIES
+        )
         for routing in routings[: WIDTHS.get(routing_levels_below, 1)]:
             if best is not None and (routing.promise >= best.value or monotonic() > self.deadline):
                 break
@@ -110,7 +116,9 @@ class _Search:
         assert split is not None
         return split
 
-    def _routings(self, t: int, members: IntArray, plain: Split, penalties: tuple[float, ...]) -> list[_Routing]:
+    def _routings(
+        self, t: int, members: IntArray, plain: Split, penalties: tuple[float, ...]
+    ) -> list[_Routing]:
         """Distinct routings of node t along the path, most promising first."""
         X, sign = self.X[members], self.sign[members]
         found: dict[bytes, _Routing] = {}
@@ -122,7 +130,9 @@ class _Search:
             if key in found:
                 continue
             split = self.nodes.split(t, X, sign, right=right) or self._at_true_penalty(t, proposal, X, sign)
-            below = self._plain(2 * t + 1, members[~right]).value + self._plain(2 * t + 2, members[right]).value
+            below = (
+                self._plain(2 * t + 1, members[~right]).value + self._plain(2 * t + 2, members[right]).value
+            )
             found[key] = _Routing(right, split, below)
         return sorted(found.values(), key=lambda routing: routing.promise)
 

@@ -83,15 +83,20 @@ def test_valid_variant_contains_every_tree_no_worse_than_its_own():
 def test_depth_one_is_a_support_vector_machine(C):
     data = random_data(3, n=60, p=5)
     result = Margot(C=C).build(data, 1).solve(**PROVEN)
-    svm = SVC(C=C, kernel="linear", tol=1e-10).fit(data.X, data.sign)
+    svm = SVC(C=C, kernel="linear", tol=1e-8, max_iter=10**7).fit(data.X, data.sign)
     w, b = svm.coef_[0], svm.intercept_[0]
-    expected = 0.5 * w @ w + C * np.maximum(0, 1 - data.sign * (data.X @ w + b)).sum()
+    primal = 0.5 * w @ w + C * np.maximum(0, 1 - data.sign * (data.X @ w + b)).sum()
+    dual = np.abs(svm.dual_coef_).sum() - 0.5 * w @ w
     assert result.verified
-    assert result.objective == pytest.approx(expected, rel=1e-6)
+    # libsvm stops with a small gap of its own; the optimum lies in it.
+    assert primal - dual < 1e-4 * primal
+    assert dual * (1 - 1e-6) <= result.objective <= primal * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("variant", Margot.variants)
-@pytest.mark.parametrize(("seed", "C"), [(0, (0.1, 0.1)), (1, (1.0, 1.0)), (2, (1.0, 10.0)), (5, (10.0, 1.0))])
+@pytest.mark.parametrize(
+    ("seed", "C"), [(0, (0.1, 0.1)), (1, (1.0, 1.0)), (2, (1.0, 10.0)), (5, (10.0, 1.0))]
+)
 def test_depth_two_equals_enumeration(variant, seed, C):
     data = random_data(seed, n=8, p=2)
     formulation = Margot(C=C, variant=variant)
@@ -144,9 +149,7 @@ def test_paper_constants_cut_off_the_optimum_where_weights_are_large():
     C = 1e6
     proven = Margot(C=C).build(data, 2).solve(**PROVEN)
     assert proven.verified
-    assert proven.objective == pytest.approx(
-        enumerated_margot(data.X, data.sign, (C, C), 2, 1e-3), rel=1e-5
-    )
+    assert proven.objective == pytest.approx(enumerated_margot(data.X, data.sign, (C, C), 2, 1e-3), rel=1e-5)
     assert np.abs(proven.solution["w"]).max() > 50
 
 
@@ -163,7 +166,9 @@ def test_budget_holds_and_penalty_counts():
     data = random_data(6, n=30, p=4)
     hard = HfsMargot(C=10.0, B=(1, 2)).build(data, 2).solve(time_limit=20)
     assert hard.verified
-    assert [len(used) <= most for used, most in zip(hard.tree.features_used().per_node, (1, 2, 2), strict=True)] == [True] * 3
+    assert [
+        len(used) <= most for used, most in zip(hard.tree.features_used().per_node, (1, 2, 2), strict=True)
+    ] == [True] * 3
     free = Margot(C=10.0).build(data, 2).solve(time_limit=20)
     dear = SfsMargot(C=10.0, B=1, alpha=1e4).build(data, 2).solve(time_limit=20)
     assert max(map(len, dear.tree.features_used().per_node)) <= 1

@@ -1,0 +1,248 @@
+"""The MARGOT model (variant ``paper``) built in three ways: with mipforest, by hand, with Pyomo.
+
+Each way starts from numpy arrays, ``X`` (n, p) within (0, 1) and ``y`` (n,) of 0 and 1, and ends where its user would
+call a solver. The first two end with the model loaded in HiGHS; Pyomo ends with its model object, as its interface to
+HiGHS takes no integers together with a quadratic objective. Packages are imported by the function that needs them, so
+that the memory of one way is not charged to another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mipforest.model.matrix import MatrixForm
+    from mipforest.solvers.highs_session import HighsSession
+
+C, M_XI, M_H, EPSILON = 1.0, 50.0, 100.0, 1e-3
+
+
+def samples(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
+    """Give features without zeros (no way has to drop any) and labels 0 and 1."""
+    rng = np.random.default_rng(0)
+    return rng.uniform(1e-3, 1.0, (n, p)), (rng.random(n) < 0.5).astype(int)
+
+
+# ---------------------------------------------------------------------- mipforest
+
+
+def with_mipforest(X: np.ndarray, y: np.ndarray, depth: int) -> tuple[HighsSession, MatrixForm]:
+    from mipforest.solvers.highs_session import HighsSession
+    from mipforest.solvers.watched_run import WatchedRun
+
+    form = mipforest_form(X, y, depth)
+    session = HighsSession(WatchedRun(maximize=False))
+    session.load(form)
+    return session, form
+
+
+def mipforest_form(X: np.ndarray, y: np.ndarray, depth: int) -> MatrixForm:
+    from formulations.margot import Margot
+    from mipforest.data import Dataset
+    from mipforest.model import Model
+    from mipforest.trees import Topology
+
+    data, tree = Dataset.from_arrays(X, y, scaling="none"), Topology(depth)
+    margot = Margot(variant="paper", C=C, epsilon=EPSILON)
+    model = Model("margot")
+    margot.declare(model, data, tree, margot.prepare(data, tree))
+    return model.matrix()
+
+
+# ---------------------------------------------------------------------- by hand
+
+
+def by_hand(X: np.ndarray, y: np.ndarray, depth: int) -> Any:
+    """Fill the arrays of HiGHS' positional ``passModel`` with numpy: columns w, b, xi, z; rows by family."""
+    import highspy
+
+    n, p = X.shape
+    n_branches, n_last = 2**depth - 1, 2 ** (depth - 1)
+    n_upper = n_last - 1
+    first_b = n_branches * p
+    first_xi = first_b + n_branches
+    first_z = first_xi + n * n_branches
+    n_columns = first_z + n * n_last
+    sign = 2.0 * y - 1.0
+    xi = first_xi + np.arange(n)[:, None] * n_branches
+    z = first_z + np.arange(n)[:, None] * n_last
+
+    families = [assign_rows(z, n_last), margin_rows(X, sign, depth, first_b, xi, z)]
+    lower = [np.ones(n), np.full(n * n_branches, 1 - M_XI)]
+    upper = [np.ones(n), np.full(n * n_branches, np.inf)]
+    if n_upper:
+        families.append(routing_rows(X, depth, first_b, z, right=True))
+        families.append(routing_rows(X, depth, first_b, z, right=False))
+        lower += [np.full(n * n_upper, -M_H), np.full(n * n_upper, -np.inf)]
+        upper += [np.full(n * n_upper, np.inf), np.full(n * n_upper, M_H - EPSILON)]
+
+    n_rows = sum(len(lengths) for lengths, _, _ in families)
+    start = np.zeros(n_rows + 1, dtype=np.int32)
+    np.cumsum(np.concatenate([lengths for lengths, _, _ in families]), out=start[1:])
+    index = np.concatenate([index.ravel() for _, index, _ in families])
+    value = np.concatenate([value.ravel() for _, _, value in families])
+
+    cost = np.zeros(n_columns)
+    cost[first_xi:first_z] = C
+    col_lower = np.full(n_columns, -np.inf)
+    col_lower[first_xi:] = 0.0
+    col_upper = np.full(n_columns, np.inf)
+    col_upper[first_z:] = 1.0
+    integrality = np.zeros(n_columns, dtype=np.int32)
+    integrality[first_z:] = 1
+    hessian_start = np.minimum(np.arange(n_columns + 1), first_b).astype(np.int32)
+
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    status = highs.passModel(
+        n_columns,
+        n_rows,
+        len(value),
+        first_b,
+        int(highspy.MatrixFormat.kRowwise),
+        int(highspy.HessianFormat.kTriangular),
+        int(highspy.ObjSense.kMinimize),
+        0.0,
+        cost,
+        col_lower,
+        col_upper,
+        np.concatenate(lower),
+        np.concatenate(upper),
+        start,
+        index,
+        value,
+        hessian_start,
+        np.arange(first_b, dtype=np.int32),
+        np.ones(first_b),
+        integrality,
+    )
+    assert status == highspy.HighsStatus.kOk
+    return highs
+
+
+#: The rows of one family: the length of each, and the (n, entries per sample) columns and coefficients.
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def assign_rows(z: np.ndarray, n_last: int) -> Rows:
+    n = len(z)
+    return (
+        np.full(n, n_last, dtype=np.int32),
+        (z + np.arange(n_last)).astype(np.int32),
+        np.ones((n, n_last)),
+    )
+
+
+def margin_rows(
+    X: np.ndarray, sign: np.ndarray, depth: int, first_b: int, xi: np.ndarray, z: np.ndarray
+) -> Rows:
+    """``y (w_t.x + b_t) + xi_t - M sum_{s below t} z_s >= 1 - M``."""
+    n, p = X.shape
+    n_branches, n_last = 2**depth - 1, 2 ** (depth - 1)
+    below = [last_branches_below(t, n_last) for t in range(n_branches)]
+    lengths = np.array([p + 2 + len(s) for s in below], dtype=np.int32)
+    index = np.empty((n, lengths.sum()), dtype=np.int32)
+    value = np.empty((n, lengths.sum()))
+    signed = sign[:, None] * X
+    k = 0
+    for t, s in enumerate(below):
+        index[:, k : k + p] = np.arange(t * p, (t + 1) * p)
+        value[:, k : k + p] = signed
+        index[:, k + p] = first_b + t
+        value[:, k + p] = sign
+        index[:, k + p + 1] = xi[:, 0] + t
+        value[:, k + p + 1] = 1.0
+        k += p + 2
+        index[:, k : k + len(s)] = z + s
+        value[:, k : k + len(s)] = -M_XI
+        k += len(s)
+    return np.tile(lengths, n), index, value
+
+
+def routing_rows(X: np.ndarray, depth: int, first_b: int, z: np.ndarray, *, right: bool) -> Rows:
+    """``w_t.x + b_t - M sum z_s >= -M`` below the right child, ``w_t.x + b_t + M sum z_s <= M - eps`` below the left."""
+    n, p = X.shape
+    n_last = 2 ** (depth - 1)
+    below = [last_branches_below(2 * t + 1 + right, n_last) for t in range(n_last - 1)]
+    lengths = np.array([p + 1 + len(s) for s in below], dtype=np.int32)
+    index = np.empty((n, lengths.sum()), dtype=np.int32)
+    value = np.empty((n, lengths.sum()))
+    k = 0
+    for t, s in enumerate(below):
+        index[:, k : k + p] = np.arange(t * p, (t + 1) * p)
+        value[:, k : k + p] = X
+        index[:, k + p] = first_b + t
+        value[:, k + p] = 1.0
+        k += p + 1
+        index[:, k : k + len(s)] = z + s
+        value[:, k : k + len(s)] = -M_H if right else M_H
+        k += len(s)
+    return np.tile(lengths, n), index, value
+
+
+def last_branches_below(t: int, n_last: int) -> np.ndarray:
+    """Numbers, from 0, of the nodes of the last branching level in the subtree of node t."""
+    first = last = t
+    while first < n_last - 1:
+        first, last = 2 * first + 1, 2 * last + 2
+    return np.arange(first, last + 1) - (n_last - 1)
+
+
+# ---------------------------------------------------------------------- Pyomo
+
+
+def with_pyomo(X: np.ndarray, y: np.ndarray, depth: int) -> Any:
+    """Build with one ``LinearExpression`` per row: faster than sums of products, and no less readable."""
+    import pyomo.environ as pyo
+    from pyomo.core.expr.numeric_expr import LinearExpression
+
+    n, p = X.shape
+    n_branches, n_last = 2**depth - 1, 2 ** (depth - 1)
+    below = [last_branches_below(t, n_last).tolist() for t in range(2 * n_last - 1)]
+    sign, rows = (2.0 * y - 1.0).tolist(), X.tolist()
+
+    m = pyo.ConcreteModel()
+    m.samples, m.features = pyo.RangeSet(0, n - 1), pyo.RangeSet(0, p - 1)
+    m.branches, m.last = pyo.RangeSet(0, n_branches - 1), pyo.RangeSet(0, n_last - 1)
+    m.upper = pyo.RangeSet(0, n_last - 2)
+    m.w = pyo.Var(m.branches, m.features)
+    m.b = pyo.Var(m.branches)
+    m.xi = pyo.Var(m.samples, m.branches, within=pyo.NonNegativeReals)
+    m.z = pyo.Var(m.samples, m.last, within=pyo.Binary)
+    w = [[m.w[t, j] for j in range(p)] for t in range(n_branches)]
+    b = [m.b[t] for t in range(n_branches)]
+    z = [[m.z[i, s] for s in range(n_last)] for i in range(n)]
+
+    m.objective = pyo.Objective(
+        expr=0.5 * pyo.quicksum(v * v for node in w for v in node)
+        + pyo.quicksum(C * slack for slack in m.xi.values())
+    )
+
+    def assign(_: Any, i: int) -> Any:
+        return LinearExpression(linear_coefs=[1.0] * n_last, linear_vars=z[i]) == 1
+
+    def margin(m: Any, i: int, t: int) -> Any:
+        coefficients = [sign[i] * x for x in rows[i]]
+        coefficients += [sign[i], 1.0, *[-M_XI] * len(below[t])]
+        variables = [*w[t], b[t], m.xi[i, t], *(z[i][s] for s in below[t])]
+        return LinearExpression(linear_coefs=coefficients, linear_vars=variables) >= 1 - M_XI
+
+    def right(_: Any, i: int, t: int) -> Any:
+        s = below[2 * t + 2]
+        coefficients = [*rows[i], 1.0, *[-M_H] * len(s)]
+        variables = [*w[t], b[t], *(z[i][k] for k in s)]
+        return LinearExpression(linear_coefs=coefficients, linear_vars=variables) >= -M_H
+
+    def left(_: Any, i: int, t: int) -> Any:
+        s = below[2 * t + 1]
+        coefficients = [*rows[i], 1.0, *[M_H] * len(s)]
+        variables = [*w[t], b[t], *(z[i][k] for k in s)]
+        return LinearExpression(linear_coefs=coefficients, linear_vars=variables) <= M_H - EPSILON
+
+    m.assign = pyo.Constraint(m.samples, rule=assign)
+    m.margin = pyo.Constraint(m.samples, m.branches, rule=margin)
+    m.right = pyo.Constraint(m.samples, m.upper, rule=right)
+    m.left = pyo.Constraint(m.samples, m.upper, rule=left)
+    return m

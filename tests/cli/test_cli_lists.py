@@ -1,0 +1,63 @@
+"""``mipforest models``, ``solvers``, ``data``, ``--version`` and the help texts."""
+
+import pytest
+
+import mipforest as package
+from mipforest.data import catalogue
+from mipforest.parameters import parameters_of
+from mipforest.registry import formulation_classes
+from mipforest.solvers.registry import solver_classes
+
+
+def test_models_tells_every_parameter_with_type_range_and_default(mipforest):
+    told = mipforest("models", "--json").json["models"]
+    assert [model["name"] for model in told] == list(formulation_classes())
+    for model, cls in zip(told, formulation_classes().values(), strict=True):
+        assert model["variants"] == list(cls.variants)
+        assert model["starts"] == list(cls.starts)
+        known = parameters_of(cls)
+        assert {p["name"]: (p["range"], p["default"], p["help"]) for p in model["parameters"]} == {
+            name: (p.range, p.default, p.help) for name, p in known.items()
+        }
+        assert all(parameter["type"] for parameter in model["parameters"])
+
+
+def test_models_in_words(mipforest):
+    every, one = mipforest("models").out, mipforest("models", "hfs-margot").out
+    for word in ("hfs-margot", "variants: valid, paper", "svm-path", "epsilon", "whole number per node", ">= 1"):
+        assert word in one
+        assert word in every
+    assert "sfs-margot" not in one
+
+
+def test_solvers_are_listed_without_loading_them(mipforest):
+    told = {solver["name"]: solver for solver in mipforest("solvers", "--json").json["solvers"]}
+    assert told.keys() == solver_classes().keys()
+    assert told["highs"]["available"]
+    assert told["highs"]["version"]
+    for name in told:
+        assert name in mipforest("solvers").out
+
+
+def test_a_solver_that_is_not_installed_says_how_to_get_it(mipforest, monkeypatch):
+    monkeypatch.setattr("mipforest.solvers.highs.Highs.available", classmethod(lambda cls: False))
+    assert "highs: not installed; run: pip install" in mipforest("solvers").out
+    assert mipforest("solve", "--model", "margot", "--depth", 1, "--data", "iris").code == 4
+
+
+def test_data_lists_the_catalogue(mipforest):
+    told = mipforest("data", "--json").json["data"]
+    assert told == [entry._asdict() for entry in catalogue()]
+    assert all(entry.name in mipforest("data").out for entry in catalogue())
+
+
+def test_version(mipforest):
+    assert mipforest("--version").out == f"mipforest {package.__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["solve", "export", "check", "show", "plot", "predict", "models", "solvers", "data"])
+def test_every_command_has_help(mipforest, command):
+    done = mipforest(command, "--help")
+    assert done.code == 0
+    assert "Usage: mipforest " + command in done.out
+    assert command in mipforest().out

@@ -1,0 +1,101 @@
+"""What happens to real processes: Ctrl-C, kill, full disks, pipes."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import start_process
+
+LONG = ("solve", "--model", "margot", "--depth", "3", "--param", "C=10", "--data", "synthetic:6-partitions")
+
+
+def wait_for_solver(process: subprocess.Popen[str], folder: Path) -> None:
+    """Wait until the solver writes its log."""
+    wait_for_announcement(process)
+    while process.poll() is None:
+        logs = list(folder.glob(".run.*.part/solver.log"))
+        if logs and logs[0].stat().st_size > 0:
+            return
+
+
+def wait_for_announcement(process: subprocess.Popen[str]) -> None:
+    """Wait until the solve begins: its first steps are not the solver's."""
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("solving")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminate"])
+@pytest.mark.parametrize("late", [False, True], ids=["early", "late"])
+def test_a_stopped_run_keeps_the_incumbent(tmp_path, number, late):
+    process = start_process(*LONG, "--time-limit", 60, "--out", "run", cwd=tmp_path)
+    wait_for_solver(process, tmp_path) if late else wait_for_announcement(process)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["status"] == "interrupted"
+    assert result["verified"] is True
+    assert result["seconds"] < 30
+    assert "stopped by the user" in out
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_killed_run_leaves_nothing_and_does_not_block_the_next(tmp_path):
+    process = start_process(*LONG, "--time-limit", 60, "--out", "run", cwd=tmp_path)
+    wait_for_solver(process, tmp_path)
+    process.kill()
+    process.communicate()
+    assert not (tmp_path / "run").exists()
+    assert len(list(tmp_path.glob(".run.*.part"))) == 1
+    again = start_process(*LONG, "--time-limit", 0, "--out", "run", cwd=tmp_path)
+    _, err = again.communicate(timeout=60)
+    assert again.returncode == 0, err
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
+
+
+def test_files_that_cannot_grow_leave_no_half_written_run(tmp_path):
+    def small_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+
+    process = start_process(*LONG, "--time-limit", 0, "--out", "run", cwd=tmp_path, preexec=small_files)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 2, err
+    assert err.splitlines()[-1].startswith("error: ")
+    assert "Traceback" not in err
+    assert "Objective" in out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path):
+    process = start_process("models", cwd=tmp_path)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    process.wait(timeout=30)
+
+
+def test_a_terminal_shows_live_progress(tmp_path):
+    """In a pseudo-terminal: incumbent, bound, gap and time left, redrawn."""
+    command = [sys.executable, "-m", "mipforest", *LONG, "--time-limit", "3"]
+    main, other = os.openpty()
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=other)
+    os.close(other)
+    shown = b""
+    try:
+        while block := os.read(main, 1 << 16):
+            shown += block
+    except OSError:  # Linux ends the reading of a pseudo-terminal whose other side is closed so.
+        pass
+    finally:
+        os.close(main)
+    assert process.wait(timeout=30) == 0
+    text = shown.decode()
+    for word in ("incumbent", "bound", "gap", "nodes", "s left", "Ctrl-C"):
+        assert word in text
+    assert text.count("incumbent") > 5

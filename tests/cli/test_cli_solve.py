@@ -1,0 +1,173 @@
+"""``mipforest solve``: results, files, exit codes."""
+
+import errno
+import json
+
+import numpy as np
+import pytest
+
+from mipforest import load
+from mipforest.runs.folder import RunFolder
+from mipforest.trees import load as load_tree
+
+#: What result.json holds at least.
+KEYS = {
+    "model", "variant", "depth", "parameters", "data", "solver", "solver_version", "bridges", "status", "objective",
+    "bound", "gap", "seconds", "build_seconds", "nodes", "verified", "evaluated_objective", "max_violation",
+    "train_accuracy", "train_balanced_accuracy", "features_used", "warm_start_objective", "events",
+}  # fmt: skip
+
+SMALL = ("solve", "--model", "margot", "--depth", "2", "--data", "synthetic:4-partitions")
+
+
+def test_a_solved_model_gives_a_complete_run_folder(mipforest, tmp_path):
+    out = tmp_path / "deep" / "run"
+    done = mipforest(*SMALL, "--param", "C=10", "--time-limit", 3, "--out", out)
+    assert done.code == 0
+    assert {entry.name for entry in out.iterdir()} == {"result.json", "tree.json", "tree.svg", "solver.log"}
+    assert [entry.name for entry in out.parent.iterdir()] == ["run"]
+    result = json.loads((out / "result.json").read_text())
+    assert result.keys() >= KEYS
+    assert result["data"].keys() >= {"name", "n", "p", "sha256"}
+    assert result["verified"] is True
+    assert result["bound"] <= result["objective"]
+    assert result["bridges"] == ["quadratic_to_tangents"]
+    assert result["parameters"] == {"C": 10.0, "epsilon": 0.001}
+    assert "HiGHS" in (out / "solver.log").read_text()
+    assert (out / "tree.svg").read_text().lstrip().startswith("<?xml")
+    for word in ("Status", "Objective", "Bound", "Verified", "Accuracy", "n0:", str(out)):
+        assert word in done.out
+
+
+def test_the_written_tree_has_the_accuracy_that_the_result_states(mipforest, tmp_path):
+    mipforest(*SMALL, "--time-limit", 0, "--out", tmp_path / "run")
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    data, tree = load("synthetic:4-partitions"), load_tree(tmp_path / "run" / "tree.json")
+    assert np.mean(tree.predict(data.X_raw) == data.y) == result["train_accuracy"]
+    assert result["data"]["sha256"] == data.sha256
+
+
+def test_without_out_nothing_is_written(mipforest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = mipforest(*SMALL, "--time-limit", 0)
+    assert done.code == 0
+    assert "--out" in done.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json_is_one_object_with_the_tree(mipforest, tmp_path):
+    done = mipforest(*SMALL, "--time-limit", 0, "--json", "--out", tmp_path / "run")
+    content = done.json
+    written = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert {key: content[key] for key in written} == written
+    assert content["exit_code"] == 0
+    assert content["tree"] == json.loads((tmp_path / "run" / "tree.json").read_text())
+
+
+def test_quiet_prints_nothing(mipforest):
+    done = mipforest(*SMALL, "--time-limit", 0, "--quiet")
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_outside_a_terminal_progress_is_one_plain_line(mipforest):
+    done = mipforest(*SMALL, "--time-limit", 1)
+    assert done.err.count("\n") == 1
+    assert done.err.startswith("solving margot, depth 2")
+    assert "\x1b" not in done.err + done.out
+
+
+def test_time_limit_zero_keeps_the_start(mipforest):
+    done = mipforest(*SMALL, "--time-limit", 0, "--json")
+    assert done.code == 0
+    assert done.json["status"] == "time_limit"
+    assert done.json["objective"] == pytest.approx(done.json["warm_start_objective"])
+
+
+def test_no_solution_within_the_limits_is_exit_code_3(mipforest, tmp_path):
+    done = mipforest(*SMALL, "--time-limit", 0, "--start", "none", "--out", tmp_path / "run", "--json")
+    assert done.code == done.json["exit_code"] == 3
+    assert done.json["verified"] is False
+    assert done.json["tree"] is None
+    assert {entry.name for entry in (tmp_path / "run").iterdir()} == {"result.json", "solver.log"}
+    shown = mipforest("show", tmp_path / "run")
+    assert "without a solution" in shown.out
+
+
+def test_a_test_part_is_scored(mipforest):
+    done = mipforest(*SMALL, "--time-limit", 0, "--test-size", 0.25, "--seed", 3, "--json").json
+    train, test = load("synthetic:4-partitions", seed=3).split(0.25, seed=3)
+    assert done["data"]["sha256"] == train.sha256
+    assert done["test_data"] == {"name": test.name, "n": 27, "sha256": test.sha256}
+    assert 0 <= done["test_accuracy"] <= 1
+    assert 0 <= done["test_balanced_accuracy"] <= 1
+
+
+def test_a_test_file_is_scored(mipforest, people_options, people_csv):
+    done = mipforest(*people_options, "--test", people_csv, "--json").json
+    assert done["test_accuracy"] == done["train_accuracy"]
+
+
+def test_a_class_against_the_rest(mipforest, tmp_path):
+    iris = ("solve", "--model", "margot", "--depth", "1", "--data", "iris", "--time-limit", "0")
+    refused = mipforest(*iris)
+    assert refused.code == 2
+    assert "--positive CLASS" in refused.err
+    done = mipforest(*iris, "--positive", "setosa", "--json", "--out", tmp_path / "run")
+    assert done.code == 0
+    assert done.json["train_accuracy"] == 1.0
+    assert done.json["tree"]["classes"] == ["versicolor|virginica", "setosa"]
+    assert done.json["tree"]["labels"]["virginica"] == done.json["tree"]["labels"]["2"] == 0
+
+
+def test_a_run_is_a_start(mipforest, tmp_path):
+    first = mipforest(*SMALL, "--time-limit", 3, "--param", "C=10", "--out", tmp_path / "a", "--json").json
+    for start in (tmp_path / "a", tmp_path / "a" / "tree.json"):
+        second = mipforest(*SMALL, "--time-limit", 0, "--param", "C=10", "--start", start, "--json").json
+        assert second["warm_start_objective"] == pytest.approx(first["objective"], rel=1e-6)
+
+
+def test_an_earlier_run_is_replaced_only_by_force(mipforest, people_options, tmp_path):
+    out = tmp_path / "run"
+    assert mipforest(*people_options, "--out", out).code == 0
+    before = (out / "result.json").read_text()
+    refused = mipforest(*people_options, "--out", out)
+    assert refused.code == 2
+    assert "--force" in refused.err
+    assert (out / "result.json").read_text() == before
+    assert mipforest(*people_options, "--seed", 7, "--out", out, "--force").code == 0
+    assert json.loads((out / "result.json").read_text())["options"]["seed"] == 7
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_folder_with_other_files_is_never_replaced(mipforest, people_options, tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    done = mipforest(*people_options, "--out", tmp_path, "--force")
+    assert done.code == 2
+    assert "thesis.tex" in done.err
+    assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("place", ["file/run", "file"])
+def test_an_unwritable_place_is_refused_before_the_solve(mipforest, tmp_path, monkeypatch, place):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("mipforest.runs.DataSource.load", lambda self: pytest.fail("data were loaded"))
+    done = mipforest(*SMALL, "--out", tmp_path / place)
+    assert done.code == 2
+    assert "is a file" in done.err
+
+
+def test_a_full_disk_at_the_end_still_tells_the_outcome(mipforest, people_options, tmp_path, monkeypatch):
+    def full(self: RunFolder) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(self.path))
+
+    monkeypatch.setattr(RunFolder, "commit", full)
+    done = mipforest(*people_options, "--out", tmp_path / "run")
+    assert done.code == 2
+    assert "Objective" in done.out
+    assert "No space left on device" in done.err
+    assert list(tmp_path.iterdir()) == []
+    told = mipforest(*people_options, "--out", tmp_path / "run", "--json")
+    assert told.code == told.json["exit_code"] == 2
+    assert told.json["verified"] is True
+    assert told.json["out"] is None
+    assert "No space left" in told.json["error"]

@@ -1,0 +1,153 @@
+"""``mipforest show``, ``plot`` and ``predict``: using a run."""
+
+import csv
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mipforest.trees import load
+
+
+def test_show_tells_what_solve_told(mipforest, people_options, tmp_path):
+    solved = mipforest(*people_options, "--out", tmp_path / "run").out
+    shown = mipforest("show", tmp_path / "run").out
+    assert solved.startswith(shown.rstrip())
+    assert "colour" in shown
+
+
+def test_show_as_json_is_the_result(mipforest, finished_run):
+    shown = mipforest("show", finished_run, "--json").json
+    result = json.loads((finished_run / "result.json").read_text())
+    assert {key: shown[key] for key in result} == result
+    assert shown["tree"]["target"] == "answer"
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"status": "optimal"}'])
+def test_a_damaged_result_is_refused(mipforest, finished_run, tmp_path, damage):
+    run = shutil.copytree(finished_run, tmp_path / "run")
+    (run / "result.json").write_text(damage)
+    done = mipforest("show", run)
+    assert done.code == 2
+    assert "result.json" in done.err
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"format": "mipforest-tree"}', "null"])
+def test_a_damaged_tree_is_refused(mipforest, finished_run, tmp_path, damage):
+    run = shutil.copytree(finished_run, tmp_path / "run")
+    (run / "tree.json").write_text(damage)
+    done = mipforest("predict", run, "x.csv")
+    assert done.code == 2
+    assert "tree.json" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_predictions_are_those_of_training(mipforest, finished_run, people, people_csv):
+    done = mipforest("predict", finished_run, people_csv)
+    assert done.code == 0
+    predicted = done.out.splitlines()
+    result = json.loads((finished_run / "result.json").read_text())
+    assert np.mean(predicted == people["answer"]) == result["train_accuracy"]
+    assert f"accuracy: {result['train_accuracy']:.1%}" in done.err
+
+
+def test_predictions_are_appended_to_the_table(mipforest, finished_run, people, people_csv, tmp_path):
+    printed = mipforest("predict", finished_run, people_csv).out.splitlines()
+    done = mipforest("predict", finished_run, people_csv, "-o", tmp_path / "out.csv")
+    assert done.code == 0
+    with (tmp_path / "out.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["prediction"] for row in rows] == printed
+    assert [row["colour"] for row in rows] == list(people["colour"])
+    assert [int(row["age"]) for row in rows] == list(people["age"])
+    again = mipforest("predict", finished_run, tmp_path / "out.csv", "-o", tmp_path / "again.csv")
+    assert "'prediction_2'" in again.out
+
+
+def test_columns_in_another_order_and_without_target_predict_the_same(mipforest, finished_run, people, people_csv, tmp_path):
+    other = people.drop(columns="answer").iloc[:, ::-1].assign(remark="new")
+    other.to_csv(tmp_path / "other.csv", index=False)
+    done = mipforest("predict", finished_run, tmp_path / "other.csv", "--json")
+    assert done.json == {"n": 24, "predictions": mipforest("predict", finished_run, people_csv).out.splitlines()}
+
+
+def test_prediction_agrees_with_the_encoded_tree(mipforest, finished_run, people, people_csv):
+    """An independent route: encode by pandas, apply the tree."""
+    tree = load(finished_run / "tree.json")
+    encoded = pd.get_dummies(people.drop(columns="answer"), prefix_sep="=")
+    X = encoded[list(tree.feature_names)].to_numpy(dtype=float)
+    assert list(tree.predict_labels(X)) == mipforest("predict", finished_run, people_csv).out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "word"),
+    [("age", None, "sample 3"), ("colour", "pink", "pink"), ("age", "old", "old"), ("answer", "maybe", "maybe")],
+)
+def test_samples_that_cannot_be_used_are_named(mipforest, finished_run, people, tmp_path, column, value, word):
+    frame = people.astype(object)
+    frame.loc[2, column] = value
+    frame.to_csv(tmp_path / "bad.csv", index=False)
+    done = mipforest("predict", finished_run, tmp_path / "bad.csv")
+    assert done.code == 2
+    assert word in done.err
+    assert column in done.err
+
+
+def test_a_missing_column_is_named(mipforest, finished_run, people, tmp_path):
+    people.drop(columns="colour").to_csv(tmp_path / "bad.csv", index=False)
+    done = mipforest("predict", finished_run, tmp_path / "bad.csv")
+    assert done.code == 2
+    assert "colour" in done.err
+
+
+def test_predict_knows_the_classes_before_merging(mipforest, tmp_path):
+    frame = pd.DataFrame({"x": np.arange(30.0), "target": np.repeat(["a", "b", "c"], 10)})
+    frame.to_csv(tmp_path / "abc.csv", index=False)
+    solve = ("solve", "--model", "margot", "--depth", "1", "--data", tmp_path / "abc.csv", "--positive", "c")
+    assert mipforest(*solve, "--param", "C=100", "--out", tmp_path / "run").code == 0
+    done = mipforest("predict", tmp_path / "run", tmp_path / "abc.csv", "--json").json
+    assert done["accuracy"] == 1.0
+    assert done["predictions"] == ["a|b"] * 20 + ["c"] * 10
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
+def test_plot_writes_a_picture(mipforest, finished_run, tmp_path, suffix):
+    path = tmp_path / f"tree{suffix}"
+    assert mipforest("plot", finished_run, "-o", path).code == 0
+    assert path.read_bytes()[:5] in (b"<?xml", b"\x89PNG\r", b"%PDF-")
+
+
+def test_plot_is_the_picture_of_solve_and_does_not_bar_another_run(mipforest, people_options, tmp_path):
+    run = tmp_path / "run"
+    mipforest(*people_options, "--out", run)
+    before = (run / "tree.svg").read_bytes()
+    (run / "tree.svg").unlink()
+    assert mipforest("plot", run).code == 0
+    assert (run / "tree.svg").read_bytes() == before
+    assert mipforest("plot", run, "-o", run / "tree.png").code == 0
+    assert mipforest(*people_options, "--out", run, "--force").code == 0
+
+
+def test_plot_of_data_that_are_gone(mipforest, people, tmp_path):
+    people.to_csv(tmp_path / "gone.csv", index=False)
+    data = ("--data", tmp_path / "gone.csv", "--target", "answer")
+    mipforest("solve", "--model", "margot", "--depth", "1", *data, "--time-limit", "0", "--out", tmp_path / "run")
+    (tmp_path / "gone.csv").unlink()
+    done = mipforest("plot", tmp_path / "run", "-o", tmp_path / "tree.svg")
+    assert done.code == 0
+    assert "drawn without" in done.err
+    people.assign(age=1 + people["age"]).to_csv(tmp_path / "gone.csv", index=False)
+    assert "has changed" in mipforest("plot", tmp_path / "run", "-o", tmp_path / "tree.svg").err
+
+
+def test_plot_partition(mipforest, finished_run, tmp_path):
+    small = ("solve", "--model", "margot", "--depth", "2", "--data", "synthetic:4-partitions", "--time-limit", "0")
+    mipforest(*small, "--out", tmp_path / "run")
+    assert mipforest("plot", tmp_path / "run", "--partition").code == 0
+    assert (tmp_path / "run" / "partition.svg").exists()
+    assert "2 features" in mipforest("plot", finished_run, "--partition").err
+    refused = mipforest("plot", finished_run, "-o", tmp_path / "tree.jpg")
+    assert refused.code == 2
+    assert ".png" in refused.err
