@@ -1,9 +1,8 @@
 """The MARGOT model (variant ``paper``) built in three ways: with mipforest, by hand, with Pyomo.
 
-Each way starts from numpy arrays, ``X`` (n, p) within (0, 1) and ``y`` (n,) of 0 and 1, and ends where its user would
-call a solver. The first two end with the model loaded in HiGHS; Pyomo ends with its model object, as its interface to
-HiGHS takes no integers together with a quadratic objective. Packages are imported by the function that needs them, so
-that the memory of one way is not charged to another.
+Each way starts from numpy arrays, ``X`` (n, p) within (0, 1) and ``y`` (n,) of 0 and 1. The first two end
+with the model loaded in HiGHS; Pyomo, with its model object, as handing it over would only add to its time.
+Packages are imported by the function that needs them: no way is charged with the memory of another's.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def mipforest_form(X: np.ndarray, y: np.ndarray, depth: int) -> MatrixForm:
 
 
 def by_hand(X: np.ndarray, y: np.ndarray, depth: int) -> Any:
-    """Fill the arrays of HiGHS' positional ``passModel`` with numpy: columns w, b, xi, z; rows by family."""
+    """Fill CSR arrays with numpy and hand them to HiGHS' positional ``passModel``; columns w, b, xi, z."""
     import highspy
 
     n, p = X.shape
@@ -69,20 +68,33 @@ def by_hand(X: np.ndarray, y: np.ndarray, depth: int) -> Any:
     xi = first_xi + np.arange(n)[:, None] * n_branches
     z = first_z + np.arange(n)[:, None] * n_last
 
-    families = [assign_rows(z, n_last), margin_rows(X, sign, depth, first_b, xi, z)]
-    lower = [np.ones(n), np.full(n * n_branches, 1 - M_XI)]
-    upper = [np.ones(n), np.full(n * n_branches, np.inf)]
-    if n_upper:
-        families.append(routing_rows(X, depth, first_b, z, right=True))
-        families.append(routing_rows(X, depth, first_b, z, right=False))
-        lower += [np.full(n * n_upper, -M_H), np.full(n * n_upper, -np.inf)]
-        upper += [np.full(n * n_upper, np.inf), np.full(n * n_upper, M_H - EPSILON)]
+    below = [last_branches_below(t, n_last) for t in range(2 * n_last - 1)]
+    margin = np.array([p + 2 + len(below[t]) for t in range(n_branches)])
+    right = np.array([p + 1 + len(below[2 * t + 2]) for t in range(n_upper)])
+    left = np.array([p + 1 + len(below[2 * t + 1]) for t in range(n_upper)])
+    lengths = np.concatenate([np.full(n, n_last), np.tile(margin, n), np.tile(right, n), np.tile(left, n)])
+    start = np.zeros(len(lengths) + 1, dtype=np.int32)
+    np.cumsum(lengths, out=start[1:])
+    index, value = np.empty(start[-1], dtype=np.int32), np.empty(start[-1])
 
-    n_rows = sum(len(lengths) for lengths, _, _ in families)
-    start = np.zeros(n_rows + 1, dtype=np.int32)
-    np.cumsum(np.concatenate([lengths for lengths, _, _ in families]), out=start[1:])
-    index = np.concatenate([index.ravel() for _, index, _ in families])
-    value = np.concatenate([value.ravel() for _, _, value in families])
+    # All samples have equally many entries in a family of rows: it is a matrix, filled by columns.
+    ends = np.cumsum([n * n_last, n * margin.sum(), n * right.sum()])
+    parts = [
+        (columns.reshape(n, -1), coefficients.reshape(n, -1))
+        for columns, coefficients in zip(np.split(index, ends), np.split(value, ends), strict=True)
+    ]
+    fill_assign(*parts[0], z)
+    fill_margin(*parts[1], X, sign, below, first_b, xi, z)
+    if n_upper:
+        fill_routing(*parts[2], X, below[2::2], -M_H, first_b, z)
+        fill_routing(*parts[3], X, below[1::2], M_H, first_b, z)
+    ends = np.cumsum([n, n * n_branches, n * n_upper])
+    row_lower = np.empty(len(lengths))
+    row_upper = np.empty(len(lengths))
+    sides = [(1.0, 1.0), (1 - M_XI, np.inf), (-M_H, np.inf), (-np.inf, M_H - EPSILON)]
+    for family, (low, high) in enumerate(sides):
+        np.split(row_lower, ends)[family][:] = low
+        np.split(row_upper, ends)[family][:] = high
 
     cost = np.zeros(n_columns)
     cost[first_xi:first_z] = C
@@ -98,7 +110,7 @@ def by_hand(X: np.ndarray, y: np.ndarray, depth: int) -> Any:
     highs.setOptionValue("output_flag", False)
     status = highs.passModel(
         n_columns,
-        n_rows,
+        len(lengths),
         len(value),
         first_b,
         int(highspy.MatrixFormat.kRowwise),
@@ -108,8 +120,8 @@ def by_hand(X: np.ndarray, y: np.ndarray, depth: int) -> Any:
         cost,
         col_lower,
         col_upper,
-        np.concatenate(lower),
-        np.concatenate(upper),
+        row_lower,
+        row_upper,
         start,
         index,
         value,
@@ -122,64 +134,61 @@ def by_hand(X: np.ndarray, y: np.ndarray, depth: int) -> Any:
     return highs
 
 
-#: The rows of one family: the length of each, and the (n, entries per sample) columns and coefficients.
-Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
+def fill_assign(columns: np.ndarray, coefficients: np.ndarray, z: np.ndarray) -> None:
+    """``sum_s z_s = 1``."""
+    columns[:] = z + np.arange(columns.shape[1])
+    coefficients[:] = 1.0
 
 
-def assign_rows(z: np.ndarray, n_last: int) -> Rows:
-    n = len(z)
-    return (
-        np.full(n, n_last, dtype=np.int32),
-        (z + np.arange(n_last)).astype(np.int32),
-        np.ones((n, n_last)),
-    )
-
-
-def margin_rows(
-    X: np.ndarray, sign: np.ndarray, depth: int, first_b: int, xi: np.ndarray, z: np.ndarray
-) -> Rows:
+def fill_margin(
+    columns: np.ndarray,
+    coefficients: np.ndarray,
+    X: np.ndarray,
+    sign: np.ndarray,
+    below: list[np.ndarray],
+    first_b: int,
+    xi: np.ndarray,
+    z: np.ndarray,
+) -> None:
     """``y (w_t.x + b_t) + xi_t - M sum_{s below t} z_s >= 1 - M``."""
-    n, p = X.shape
-    n_branches, n_last = 2**depth - 1, 2 ** (depth - 1)
-    below = [last_branches_below(t, n_last) for t in range(n_branches)]
-    lengths = np.array([p + 2 + len(s) for s in below], dtype=np.int32)
-    index = np.empty((n, lengths.sum()), dtype=np.int32)
-    value = np.empty((n, lengths.sum()))
+    p = X.shape[1]
     signed = sign[:, None] * X
     k = 0
-    for t, s in enumerate(below):
-        index[:, k : k + p] = np.arange(t * p, (t + 1) * p)
-        value[:, k : k + p] = signed
-        index[:, k + p] = first_b + t
-        value[:, k + p] = sign
-        index[:, k + p + 1] = xi[:, 0] + t
-        value[:, k + p + 1] = 1.0
+    for t in range(first_b // p):
+        s = below[t]
+        columns[:, k : k + p] = np.arange(t * p, (t + 1) * p)
+        coefficients[:, k : k + p] = signed
+        columns[:, k + p] = first_b + t
+        coefficients[:, k + p] = sign
+        columns[:, k + p + 1] = xi[:, 0] + t
+        coefficients[:, k + p + 1] = 1.0
         k += p + 2
-        index[:, k : k + len(s)] = z + s
-        value[:, k : k + len(s)] = -M_XI
+        columns[:, k : k + len(s)] = z + s
+        coefficients[:, k : k + len(s)] = -M_XI
         k += len(s)
-    return np.tile(lengths, n), index, value
 
 
-def routing_rows(X: np.ndarray, depth: int, first_b: int, z: np.ndarray, *, right: bool) -> Rows:
-    """``w_t.x + b_t - M sum z_s >= -M`` below the right child, ``w_t.x + b_t + M sum z_s <= M - eps`` below the left."""
-    n, p = X.shape
-    n_last = 2 ** (depth - 1)
-    below = [last_branches_below(2 * t + 1 + right, n_last) for t in range(n_last - 1)]
-    lengths = np.array([p + 1 + len(s) for s in below], dtype=np.int32)
-    index = np.empty((n, lengths.sum()), dtype=np.int32)
-    value = np.empty((n, lengths.sum()))
+def fill_routing(
+    columns: np.ndarray,
+    coefficients: np.ndarray,
+    X: np.ndarray,
+    below: list[np.ndarray],
+    M: float,
+    first_b: int,
+    z: np.ndarray,
+) -> None:
+    """``w_t.x + b_t + M sum_{s below a child of t} z_s``, with M negative for the right child."""
+    p = X.shape[1]
     k = 0
     for t, s in enumerate(below):
-        index[:, k : k + p] = np.arange(t * p, (t + 1) * p)
-        value[:, k : k + p] = X
-        index[:, k + p] = first_b + t
-        value[:, k + p] = 1.0
+        columns[:, k : k + p] = np.arange(t * p, (t + 1) * p)
+        coefficients[:, k : k + p] = X
+        columns[:, k + p] = first_b + t
+        coefficients[:, k + p] = 1.0
         k += p + 1
-        index[:, k : k + len(s)] = z + s
-        value[:, k : k + len(s)] = -M_H if right else M_H
+        columns[:, k : k + len(s)] = z + s
+        coefficients[:, k : k + len(s)] = M
         k += len(s)
-    return np.tile(lengths, n), index, value
 
 
 def last_branches_below(t: int, n_last: int) -> np.ndarray:

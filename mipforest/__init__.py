@@ -1,12 +1,16 @@
 """Mixed-integer modelling toolkit for optimal decision trees."""
 
-from mipforest.data import DataError, Dataset, load
-from mipforest.model import Model, between, concatenate, sum_squares
-from mipforest.problem import Problem
-from mipforest.registry import get_formulation
-from mipforest.result import Result
-from mipforest.solving import solve
-from mipforest.trees import Topology, Tree
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mipforest.data import DataError, Dataset, load
+    from mipforest.model import Model, between, concatenate, sum_squares
+    from mipforest.problem import Problem
+    from mipforest.registry import get_formulation
+    from mipforest.result import Result
+    from mipforest.solving import solve
+    from mipforest.trees import Topology, Tree
 
 __version__ = "0.1.0"
 
@@ -25,3 +29,25 @@ __all__ = [
     "solve",
     "sum_squares",
 ]
+
+#: Where each public name lives; imported on first use, so that the command line starts at once.
+_HOMES = {
+    "mipforest.data": ("DataError", "Dataset", "load"),
+    "mipforest.model": ("Model", "between", "concatenate", "sum_squares"),
+    "mipforest.problem": ("Problem",),
+    "mipforest.registry": ("get_formulation",),
+    "mipforest.result": ("Result",),
+    "mipforest.solving": ("solve",),
+    "mipforest.trees": ("Topology", "Tree"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module 'mipforest' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

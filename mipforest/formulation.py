@@ -89,9 +89,9 @@ class Formulation(ABC):
     def evaluate(self, fitted: Tree, data: Dataset) -> float:
         """Objective value of a tree (for scaled features), from the definition, without the model."""
 
-    # ------------------------------------------------------------------ what a variant or start may need besides
+    # ------------------------------------------------------------------ what a variant or start may need
 
-    def check_data(self, data: Dataset, tree: Topology) -> None:
+    def check_data(self, data: Dataset, tree: Topology) -> None:  # noqa: B027 - most models take any data
         """Refuse data or a depth that the model does not take.
 
         Raises
@@ -100,7 +100,7 @@ class Formulation(ABC):
             Saying what the model takes.
         """
 
-    def prepare(self, data: Dataset, tree: Topology) -> Preparation:
+    def prepare(self, data: Dataset, tree: Topology) -> Preparation:  # noqa: ARG002
         """Compute from the data what the variant's constraints need (valid bounds, cuts)."""
         return Preparation()
 
@@ -112,22 +112,22 @@ class Formulation(ABC):
             f"{self.name} has no start {name!r}; choose from: {', '.join(self.starts)}, none, or a tree.json"
         )
 
-    def polish(self, fitted: Tree, data: Dataset) -> Tree:
+    def polish(self, fitted: Tree, data: Dataset) -> Tree:  # noqa: ARG002
         """Improve a tree from elsewhere without changing how it routes, so that it suits this model."""
         return fitted
 
-    def covered_bound(self, prepared: Any, custom: frozenset[str]) -> float:
+    def covered_bound(self, prepared: Any, custom: frozenset[str]) -> float:  # noqa: ARG002
         """Value up to which the built model holds every solution of the formulation.
 
-        A variant may leave out solutions that cannot be optimal. Constraints added by a user can make them so;
-        a bound on the optimum is then proven up to this value only.
+        A variant may leave out solutions that cannot be optimal. Constraints added by a user can make them
+        so; a bound on the optimum is then proven up to this value only.
 
         Parameters
         ----------
         prepared
             What :meth:`prepare` gave.
         custom
-            Variable blocks that constraints added by the user read.
+            Variable blocks that constraints added or removed by the user read, or whose bounds were changed.
         """
         return float("inf")
 
@@ -146,7 +146,8 @@ class Formulation(ABC):
         Returns
         -------
         Problem
-            With ``problem.model``, an ordinary :class:`~mipforest.model.model.Model`: add constraints, then solve.
+            With ``problem.model``, an ordinary :class:`~mipforest.model.model.Model`: add constraints, then
+            solve.
 
         Raises
         ------

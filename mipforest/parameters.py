@@ -1,4 +1,4 @@
-"""Hyperparameters of formulations: typed, ranged, documented; the source of ``--param`` and of estimators' arguments."""
+"""Hyperparameters of formulations, typed and ranged: the source of ``--param``."""
 
 from __future__ import annotations
 
@@ -139,6 +139,7 @@ class Parameter:
             self.kind == "number per node"
             and isinstance(value, Sequence | np.ndarray)
             and not isinstance(value, str)
+            and np.ndim(value) > 0
         )
         numbers = tuple(self._check_number(v) for v in (value if many else (value,)))
         if not numbers:
@@ -153,7 +154,7 @@ class Parameter:
         ):
             raise ParameterError(f"parameter {self.name} is {value!r}; give a {self.kind}")
         if self.kind == "whole number" or self.whole:
-            if value != round(float(value)):
+            if not float(value).is_integer():
                 raise ParameterError(f"parameter {self.name} is {value}; give a whole number")
             number: float | int = int(value)
         else:
@@ -173,7 +174,7 @@ class Parameter:
     def _check_choice(self, value: Any) -> str:
         if self.choices and value not in self.choices:
             near = get_close_matches(str(value), self.choices, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = f"; did you mean {near[0]!r}?" if near else "."
             raise ParameterError(
                 f"parameter {self.name} is {value!r}{hint} Choose from: {', '.join(self.choices)}"
             )
@@ -202,7 +203,8 @@ def parse_parameters(cls: type, assignments: Sequence[str]) -> dict[str, Any]:
     Raises
     ------
     ParameterError
-        If a text has no ``=``, a name is unknown (the nearest is suggested) or given twice, or a value is not allowed.
+        If a text has no ``=``, a name is unknown (the nearest is suggested) or given twice, or a value is
+        not allowed.
     """
     known = parameters_of(cls)
     values: dict[str, Any] = {}
@@ -214,8 +216,9 @@ def parse_parameters(cls: type, assignments: Sequence[str]) -> dict[str, Any]:
                 f"--param {assignment!r} has no '='; write NAME=VALUE, for example {next(iter(known), 'C')}=1"
             )
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            # Letters of the papers are easily given in the other case.
+            near = [k for k in known if k.lower() == name.lower()] or get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else "."
             raise ParameterError(f"no parameter {name!r}{hint} Known: {', '.join(known)}")
         if name in values:
             raise ParameterError(f"parameter {name!r} is given twice")
@@ -231,7 +234,8 @@ def per_node(name: str, value: PerNode, depth: int) -> FloatArray:
     name
         Name of the parameter, for the message.
     value
-        One number; ``depth`` numbers, one per level; or ``2^depth - 1`` numbers, one per branch node in heap order.
+        One number; ``depth`` numbers, one per level; or ``2^depth - 1`` numbers, one per branch node in heap
+        order.
     depth
         Depth of the tree.
 
@@ -251,6 +255,6 @@ def per_node(name: str, value: PerNode, depth: int) -> FloatArray:
     if len(values) == depth:
         return np.repeat(values, 2 ** np.arange(depth))
     raise ParameterError(
-        f"parameter {name} has {len(values)} values; a tree of depth {depth} takes 1, {depth} (one per level) "
-        f"or {n_branches} (one per branch node)"
+        f"parameter {name} has {len(values)} values; a tree of depth {depth} takes 1, {depth} (one per "
+        f"level) or {n_branches} (one per branch node)"
     )

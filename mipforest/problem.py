@@ -13,10 +13,11 @@ from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.files import write_mps
 from mipforest.model import Model
-from mipforest.model.matrix import MatrixForm
+from mipforest.model.constraints import ConstraintBlock
+from mipforest.model.matrix import MatrixForm, Values
 from mipforest.result import Result
 from mipforest.solvers.base import Progress, Solver
-from mipforest.solvers.solution import Solution
+from mipforest.solvers.solution import Solution, Status
 from mipforest.solving import solve
 from mipforest.trees import Topology, Tree
 
@@ -49,6 +50,25 @@ class Preparation:
 
 
 @dataclass(frozen=True, eq=False)
+class _BuiltRows:
+    """A constraint block as it was built, to see whether a user removed or relaxed it."""
+
+    block: ConstraintBlock
+    lower: FloatArray
+    upper: FloatArray
+
+    @staticmethod
+    def of(block: ConstraintBlock) -> _BuiltRows:
+        return _BuiltRows(block, block.lower.copy(), block.upper.copy())
+
+    def unchanged_in(self, blocks: list[ConstraintBlock]) -> bool:
+        same_sides = np.array_equal(self.lower, self.block.lower) and np.array_equal(
+            self.upper, self.block.upper
+        )
+        return same_sides and any(block is self.block for block in blocks)
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
     """A formulation built for a data set.
 
@@ -74,11 +94,12 @@ class Problem:
     prepare_seconds: float
     build_seconds: float
     _built: MatrixForm = field(init=False, repr=False)
-    _built_constraints: frozenset[str] = field(init=False, repr=False)
+    _built_rows: tuple[_BuiltRows, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_built", self.model.matrix())
-        object.__setattr__(self, "_built_constraints", frozenset(self.model.constraints))
+        rows = tuple(_BuiltRows.of(block) for block in self.model.constraints.values())
+        object.__setattr__(self, "_built_rows", rows)
 
     def write(self, path: str | Path) -> None:
         """Write the model as ``.mps`` or ``.mps.gz``; see :func:`mipforest.files.write_mps`."""
@@ -92,8 +113,8 @@ class Problem:
         Parameters
         ----------
         start
-            ``"default"``, the name of one of the formulation's starts, a tree (its own scaling, if it has one,
-            is taken into account), or ``None`` / ``"none"``.
+            ``"default"``, the name of one of the formulation's starts, a tree (its own scaling, if it has
+            one, is taken into account), or ``None`` / ``"none"``.
         seed
             Seed of starts that draw.
 
@@ -118,8 +139,8 @@ class Problem:
         """Turn a tree from elsewhere into one for this problem's scaled features."""
         if tree.depth != self.topology.depth or tree.n_features != self.data.p:
             raise StartError(
-                f"the start tree has depth {tree.depth} and {tree.n_features} features; the problem has depth "
-                f"{self.topology.depth} and {self.data.p}: give a tree of the same depth and data"
+                f"the start tree has depth {tree.depth} and {tree.n_features} features; the problem has "
+                f"depth {self.topology.depth} and {self.data.p}: give a tree of the same depth and data"
             )
         if tree.offset is None or tree.scale is None:
             return tree
@@ -136,25 +157,35 @@ class Problem:
         Returns
         -------
         values
-            By block, feasible; ``None`` if no repair helps.
+            By block, feasible; ``None`` if no repair helps. Variables that a user added stay open.
         warnings
             What was repaired, or why nothing helped.
         """
-        warnings: list[str] = []
-        for attempt in ("as it is", "polished"):
-            candidate = tree if attempt == "as it is" else self.formulation.polish(tree, self.data)
-            values = self.formulation.encode(candidate, self.data)
-            worst = self.model.violations(values)
-            if worst.max <= TOLERANCE:
-                return values, warnings
-            name, amount = worst.worst(1)[0]
-            warnings.append(f"the start tree {attempt} violates the model: {name} by {amount:.3g}")
+        values = self.formulation.encode(tree, self.data)
+        if values.keys() < self.model.variables.keys():
+            # Variables that the user added: the solver completes the start.
+            return values, []
+        complaint = self._complaint(values)
+        if not complaint:
+            return values, []
+        warnings = [f"the start tree violates the model: {complaint}"]
+        values = self.formulation.encode(self.formulation.polish(tree, self.data), self.data)
+        if not self._complaint(values):
+            return values, [*warnings, "its nodes were solved anew for its routing of the samples"]
         known = self.prepared.known
         if known is not None and known is not tree:
-            values, _ = self.start_values(known)
-            if values is not None:
+            values = self.formulation.encode(known, self.data)
+            if not self._complaint(values):
                 return values, [*warnings, "it is replaced by the tree known from building the model"]
         return None, [*warnings, "it is dropped: the solver starts from nothing"]
+
+    def _complaint(self, values: Values) -> str:
+        """Name the worst violation of the model by values of all its blocks; empty if they are feasible."""
+        worst = self.model.violations(values)
+        if worst.max <= TOLERANCE:
+            return ""
+        name, amount = worst.worst(1)[0]
+        return f"{name} by {amount:.3g}"
 
     # ------------------------------------------------------------------ solve and check
 
@@ -201,48 +232,57 @@ class Problem:
             on_progress=on_progress,
             solver_options=solver_options,
         )
-        solution, doubts = self._with_covered_bound(solution)
+        solution, doubts = self._with_covered_bound(solution, gap)
         return self._checked(replace(solution, warnings=(*warnings, *solution.warnings, *doubts)))
 
-    def _with_covered_bound(self, solution: Solution) -> tuple[Solution, list[str]]:
-        """Limit the bound to what the built model covers, once a user has added to it."""
-        if not self._customised():
+    def _with_covered_bound(self, solution: Solution, gap: float) -> tuple[Solution, list[str]]:
+        """Limit bound and status to what the built model covers, once a user has changed it."""
+        blocks, replaced = self._blocks_touched_by_user(), self._objective_replaced()
+        if not blocks and not replaced:
             return solution, []
-        covered = self.formulation.covered_bound(self.prepared, self._blocks_read_by_user())
-        if self._objective_replaced() and np.isfinite(covered):
-            covered = -np.inf
-        if solution.bound <= covered:
+        covered = self.formulation.covered_bound(self.prepared, blocks)
+        if np.isinf(covered) and covered > 0:
             return solution, []
-        return replace(solution, bound=covered), [
-            f"variant {self.formulation.variant} covers solutions up to the value {covered:.6g} only, and the model was "
-            "changed after it was built: no better bound is proven; build variant 'paper' to search further"
-        ]
-
-    def _customised(self) -> bool:
-        return bool(self._blocks_read_by_user()) or self._objective_replaced()
+        maximize = self.model.matrix().maximize
+        if replaced:
+            covered = np.inf if maximize else -np.inf
+        if (solution.bound >= covered) if maximize else (solution.bound <= covered):
+            return solution, []
+        known = f"covers solutions up to the value {covered:.6g} only" if np.isfinite(covered) else "is built"
+        doubt = (
+            f"variant {self.formulation.variant} {known} for the unchanged model, and the model was changed: "
+            f"no better bound than {covered:.6g} is proven; build variant 'paper' to search further"
+        )
+        limited = replace(solution, bound=covered)
+        unproven = solution.status is Status.INFEASIBLE or (
+            solution.status is Status.OPTIMAL and limited.gap > gap
+        )
+        return replace(limited, status=Status.LIMIT if unproven else solution.status), [doubt]
 
     def _objective_replaced(self) -> bool:
+        """Whether the objective over the built columns changed, or reads columns that were added."""
         now, built = self.model.matrix(), self._built
+        n = built.n_columns
         same_linear = (
-            len(now.c) == len(built.c) and np.array_equal(now.c, built.c) and now.offset == built.offset
+            np.array_equal(now.c[:n], built.c) and not now.c[n:].any() and now.offset == built.offset
         )
-        same_quadratic = (now.Q is None) == (built.Q is None) and (
-            now.Q is None or built.Q is None or (now.Q != built.Q).nnz == 0
-        )
-        return not (same_linear and same_quadratic and now.maximize == built.maximize)
+        Q_now, Q_built = _quadratic_entries(now), _quadratic_entries(built)
+        return not (same_linear and Q_now == Q_built and now.maximize == built.maximize)
 
-    def _blocks_read_by_user(self) -> frozenset[str]:
-        """Variable blocks that added constraints read or whose bounds were changed."""
-        touched = np.zeros(self.model.n_columns, dtype=bool)
-        for name, block in self.model.constraints.items():
-            if name not in self._built_constraints:
-                touched[block.A.indices] = True
-                if block.binary is not None:
-                    touched[block.binary] = True
-        now, n = self.model.matrix(), self._built.n_columns
-        touched[:n] |= (now.col_lower[:n] != self._built.col_lower) | (
-            now.col_upper[:n] != self._built.col_upper
-        )
+    def _blocks_touched_by_user(self) -> frozenset[str]:
+        """Blocks that added or removed constraints read, or whose bounds or integrality were changed."""
+        now, built = self.model.matrix(), self._built
+        touched = np.zeros(now.n_columns, dtype=bool)
+        blocks = list(self.model.constraints.values())
+        unchanged = [rows.block for rows in self._built_rows if rows.unchanged_in(blocks)]
+        for block in {*blocks, *(rows.block for rows in self._built_rows)}.difference(unchanged):
+            touched[block.A.indices] = True
+            if block.binary is not None:
+                touched[block.binary] = True
+        n = built.n_columns
+        touched[:n] |= now.col_lower[:n] != built.col_lower
+        touched[:n] |= now.col_upper[:n] != built.col_upper
+        touched[:n] |= now.integer[:n] != built.integer
         return frozenset(block.name for block in now.columns if touched[block.start : block.stop].any())
 
     def _checked(self, solution: Solution) -> Result:
@@ -262,11 +302,11 @@ class Problem:
         doubts = []
         if violation > TOLERANCE:
             doubts.append(f"the solution violates the model by {violation:.3g}, more than {TOLERANCE:g}")
-        if not abs(evaluated - solution.objective) <= TOLERANCE * max(1.0, abs(solution.objective)):
-            doubts.append(
-                f"the tree's objective by the definition is {evaluated:.9g}, the solver's {solution.objective:.9g}"
-                + ("; the model's objective was replaced" if self._objective_replaced() else "")
-            )
+        different = f"the tree's objective by the definition is {evaluated:.9g}, the solver's {solution.objective:.9g}"
+        if self._objective_replaced():
+            doubts.append(f"the model's objective was replaced: {different}")
+        elif not abs(evaluated - solution.objective) <= TOLERANCE * max(1.0, abs(solution.objective)):
+            doubts.append(different)
         return Result(
             problem=self,
             solution=solution,
@@ -275,3 +315,11 @@ class Problem:
             max_violation=violation,
             doubts=tuple(doubts),
         )
+
+
+def _quadratic_entries(form: MatrixForm) -> dict[tuple[int, int], float]:
+    """Entries of Q by position."""
+    if form.Q is None:
+        return {}
+    Q = form.Q.tocoo()
+    return dict(zip(zip(Q.row.tolist(), Q.col.tolist(), strict=True), Q.data.tolist(), strict=True))

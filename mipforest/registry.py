@@ -34,6 +34,6 @@ def get_formulation(name: str) -> type[Formulation]:
     classes = formulation_classes()
     if name not in classes:
         near = get_close_matches(name, classes, n=2)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
         raise UnknownFormulation(f"no model named {name!r}{hint} Known: {', '.join(classes)}")
     return classes[name]

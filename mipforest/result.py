@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.metrics import balanced_accuracy_score
 
 from mipforest.data import Dataset
 from mipforest.parameters import parameters_of
@@ -78,13 +77,16 @@ class Result:
         return tuple(self.tree.feature_names[j] for j in self.tree.features_used().overall)
 
     def measures(self, data: Dataset) -> dict[str, float]:
-        """Accuracy and balanced accuracy of the tree on a data set, shares between 0 and 1."""
-        assert self.tree is not None
-        predicted = self.tree.predict(data.X_raw)
-        return {
-            "accuracy": float(np.mean(predicted == data.y)),
-            "balanced_accuracy": float(balanced_accuracy_score(data.y, predicted)),
-        }
+        """Accuracy and balanced accuracy of the tree on a data set, shares between 0 and 1.
+
+        Balanced accuracy is the mean, over the classes that occur in the data, of the share of a class's
+        samples that are predicted right. Without a tree, both are NaN.
+        """
+        if self.tree is None:
+            return {"accuracy": np.nan, "balanced_accuracy": np.nan}
+        right = self.tree.predict(data.X_raw) == data.y
+        recalls = [float(np.mean(right[data.y == k])) for k in np.unique(data.y)]
+        return {"accuracy": float(np.mean(right)), "balanced_accuracy": float(np.mean(recalls))}
 
     def to_dict(self, test: Dataset | None = None) -> dict[str, Any]:
         """Everything worth keeping, ready for JSON (NaN and infinities become ``None``).
@@ -121,10 +123,9 @@ class Result:
             "warm_start_objective": solution.start_objective,
             "features_used": list(self.features_used),
         }
-        if self.tree is not None:
-            found |= {f"train_{name}": value for name, value in self.measures(data).items()}
-            if test is not None:
-                found |= {f"test_{name}": value for name, value in self.measures(test).items()}
+        found |= {f"train_{name}": value for name, value in self.measures(data).items()}
+        if test is not None:
+            found |= {f"test_{name}": value for name, value in self.measures(test).items()}
         found["events"] = [
             {
                 "seconds": event.seconds,

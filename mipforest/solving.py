@@ -11,13 +11,16 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.bridges import indicator_to_big_m, quadratic_to_tangents
+from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.model.model import Model
 from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver, needed
+from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Solution
 
-#: Solves continuous quadratic programmes: those of the outer approximation, and whole models for a solver that takes none.
+#: Solves continuous quadratic programmes: those of the outer approximation, and whole models for a solver
+#: that takes none.
 QUADRATIC_SOLVER = "clarabel"
 
 
@@ -66,7 +69,8 @@ def solve(
     Raises
     ------
     SolverError
-        If the solver is unknown or not installed, cannot take the model even through bridges, or an option is wrong.
+        If the solver is unknown or not installed, cannot take the model even through bridges, or an option is
+        wrong.
     """
     plugin = solver if isinstance(solver, Solver) else get_solver(solver)
     options = SolveOptions(time_limit, gap, threads, seed, log, dict(solver_options or {}))
@@ -89,24 +93,10 @@ def solve_form(
     """Solve a matrix form; see :func:`solve`."""
     missing = needed(form) - solver.features
     if Feature.INDICATORS in missing:
-        bridged = indicator_to_big_m.apply(form)
-        inner = solve_form(
-            bridged.form,
-            solver,
-            options,
-            start=None if start is None else bridged.carry(start),
-            priorities=priorities,
-            on_progress=on_progress,
-        )
-        x = None if inner.x is None else bridged.undo(inner.x)
-        values = {} if x is None else form.to_values(x)
-        return replace(inner, x=x, values=values, bridges=(indicator_to_big_m.NAME, *inner.bridges))
-    if Feature.QP in missing:
-        quadratic = get_solver(QUADRATIC_SOLVER)
-        return quadratic.solve(
-            form, replace(options, solver_options={}), start=start, on_progress=on_progress
-        )
-    if Feature.MIQP in missing:
+        return _solve_with_big_m(form, solver, options, start, priorities, on_progress)
+    if missing == {Feature.QP}:
+        return _solve_as_continuous(form, solver, options, on_progress)
+    if missing == {Feature.MIQP}:
         return quadratic_to_tangents.solve_by_tangents(
             form,
             solver,
@@ -117,6 +107,56 @@ def solve_form(
             on_progress=on_progress,
         )
     return solver.solve(form, options, start=start, priorities=priorities, on_progress=on_progress)
+
+
+def _solve_with_big_m(
+    form: MatrixForm,
+    solver: Solver,
+    options: SolveOptions,
+    start: FloatArray | None,
+    priorities: IntArray | None,
+    on_progress: Progress | None,
+) -> Solution:
+    """Solve a model with indicator rows through big-M rows, and check its point against the former."""
+    bridged = indicator_to_big_m.apply(form)
+    inner = solve_form(
+        bridged.form,
+        solver,
+        options,
+        start=None if start is None else bridged.carry(start),
+        priorities=priorities,
+        on_progress=on_progress,
+    )
+    bridges = (indicator_to_big_m.NAME, *inner.bridges)
+    if inner.x is None:
+        return replace(inner, bridges=bridges)
+    x = bridged.undo(inner.x)
+    worst = violations(form, x)
+    warnings = inner.warnings
+    if worst.max > FEASIBILITY_TOLERANCE:
+        name, amount = worst.worst(1)[0]
+        warnings += (
+            f"through {indicator_to_big_m.NAME}, the solution violates {name} by {amount:.3g}, above the "
+            f"tolerance {FEASIBILITY_TOLERANCE:g}: tighten the bounds of its columns, or choose a solver "
+            "that takes indicator rows",
+        )
+    return replace(inner, x=x, values=form.to_values(x), bridges=bridges, warnings=warnings)
+
+
+def _solve_as_continuous(
+    form: MatrixForm, solver: Solver, options: SolveOptions, on_progress: Progress | None
+) -> Solution:
+    """Solve a continuous quadratic model for a solver that takes none; it needs no start."""
+    found = get_solver(QUADRATIC_SOLVER).solve(
+        form, replace(options, solver_options={}), on_progress=on_progress
+    )
+    if not options.solver_options:
+        return found
+    ignored = (
+        f"the options {', '.join(options.solver_options)} of {solver.name} were not used: "
+        f"{QUADRATIC_SOLVER} solved this continuous quadratic model"
+    )
+    return replace(found, warnings=(*found.warnings, ignored))
 
 
 def _priorities(model: Model, form: MatrixForm) -> IntArray | None:

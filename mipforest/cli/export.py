@@ -15,19 +15,10 @@ from mipforest.cli.output import print_json, print_note, print_text
 
 
 def export(
+    *,
     model: o.ModelName,
     depth: o.Depth,
     data: o.DataName,
-    output: Annotated[
-        Path,
-        Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Instance to write: .mps, or .mps.gz.",
-            rich_help_panel="Output",
-        ),
-    ],
     target: o.Target = None,
     param: o.Parameters = None,
     variant: o.Variant = None,
@@ -38,6 +29,16 @@ def export(
     test_size: o.TestSize = None,
     start: o.Start = "default",
     seed: o.Seed = 0,
+    output: Annotated[
+        Path,
+        Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Instance to write: .mps, or .mps.gz.",
+            rich_help_panel="Output",
+        ),
+    ],
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -74,7 +75,7 @@ def export(
     if as_json:
         print_json(metadata)
     elif not quiet:
-        _tell(output, metadata, str(problem.model.stats))
+        _tell(output, metadata, str(problem.model.stats()))
 
 
 def _tell(output: Path, metadata: dict[str, Any], statistics: str) -> None:

@@ -13,9 +13,9 @@ class Interruption:
     """Decides what Ctrl-C does in each phase of a command.
 
     Before the solve it raises ``KeyboardInterrupt``. During the solve it must not do so just anywhere: an
-    exception between two steps of a solver would throw the incumbent away. It is raised only where a solver waits
-    for it, and otherwise noted: the next progress event then stops the solver. A second one is always raised.
-    While results are written, which takes a moment, it does nothing.
+    exception between two steps of a solver would throw the incumbent away. It is raised only where a solver
+    waits for it, and otherwise noted: the next progress event then stops the solver. A second one is always
+    raised. While results are written, which takes a moment, it does nothing.
 
     Parameters
     ----------

@@ -19,6 +19,7 @@ app = Typer(
     name="mipforest",
     cls=ReportingGroup,
     add_completion=False,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

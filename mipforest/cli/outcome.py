@@ -88,15 +88,19 @@ class Outcome:
             "exit_code": self.exit_code,
         }
 
-    def tell(self, out: Path | None) -> None:
+    def tell(self, out: Path | None, *, failed: bool) -> None:
         """Print the outcome in words, and what can be done next.
 
         Parameters
         ----------
         out
-            The run folder as the user named it, if it was written.
+            The run folder as the user named it, or ``None``.
+        failed
+            Whether it could not be written: the error will say so.
         """
         print_text(summary(self.result, self.saved, terminal_width()))
+        if failed:
+            return
         print_text()
         if out is None:
             print_text(

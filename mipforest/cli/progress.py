@@ -99,21 +99,26 @@ class Progress:
     def _view(self) -> Group:
         """Draw the display; called by its own thread."""
         elapsed = monotonic() - self._began
-        head = Text(f"{self._phase} ({duration(elapsed)})", style="bold")
         if self._event is None:
-            return Group(head)
+            return Group(_line(f"{self._phase} ({duration(elapsed)})", "bold"))
         table = Table(box=None, pad_edge=False, header_style="dim")
         for column in ("time", "incumbent", "bound", "gap", "nodes"):
             table.add_column(column, justify="right", min_width=10)
         for event in self._history[:-1]:
             table.add_row(*_cells(event, event.seconds), style="dim")
         table.add_row(*_cells(self._event, elapsed), style="bold")
-        return Group(head, table, Text(self._foot or self._time_left(elapsed), style="dim"))
+        foot = self._foot or self._time_left(elapsed)
+        return Group(_line(self._phase, "bold"), table, _line(foot, "dim"))
 
     def _time_left(self, elapsed: float) -> str:
         left = max(0.0, self._limit - elapsed)
         told = f"{duration(left)} left" if math.isfinite(left) else "no time limit"
         return f"{told}; Ctrl-C stops and keeps the incumbent"
+
+
+def _line(text: str, style: str) -> Text:
+    """One line, cut where the terminal ends: a display that wraps cannot be redrawn in place."""
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
 
 
 def _cells(event: Event, seconds: float) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mipforest.cli.outcome import Outcome
-    from mipforest.runs import RunFolder
+    from mipforest.runs import RunError, RunFolder
     from mipforest.solvers.solution import Event
 
 
@@ -140,7 +140,7 @@ def solve(
         told = {} if failure is None else complaint(failure).to_dict()
         print_json(outcome.as_json(folder if failure is None else None) | told)
     elif not quiet:
-        outcome.tell(out if failure is None else None)
+        outcome.tell(out, failed=failure is not None)
     if failure is not None and not as_json:
         raise failure
     raise Exit(outcome.exit_code if failure is None else complaint(failure).exit_code)
@@ -153,11 +153,16 @@ def run_folder(out: Path | None, *, replace: bool) -> AbstractContextManager[Run
     return nullcontext() if out is None else RunFolder(out.expanduser(), replace=replace)
 
 
-def _write(outcome: Outcome, folder: RunFolder | None) -> OSError | None:
+def _write(outcome: Outcome, folder: RunFolder | None) -> OSError | RunError | None:
     """Write the run folder; a failure must not keep the user from seeing what was found."""
+    from mipforest.runs import RunError
+
     try:
         if folder is not None:
             outcome.write(folder)
+    except RunError as error:
+        return error
     except OSError as error:
+        error.filename = folder and str(folder.path)
         return error
     return None

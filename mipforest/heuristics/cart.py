@@ -18,7 +18,8 @@ def cart(data: Dataset, topology: Topology, *, min_leaf: int = 1, seed: int = 0)
     data
         Scaled features; a class or a real target.
     topology
-        The tree; CART's leaves above the last level become nodes without a split, which send all to the right.
+        The tree; CART's leaves above the last level become nodes without a split, which send all samples to
+        the right.
     min_leaf
         Least number of samples per leaf.
     seed
@@ -52,7 +53,8 @@ def cart(data: Dataset, topology: Topology, *, min_leaf: int = 1, seed: int = 0)
             copy(node, 2 * t + 2, members)
         else:
             x = data.X[members, source.feature[node]]
-            # scikit-learn compares single-precision samples; the midpoint of the double-precision ones splits alike.
+            # scikit-learn compares single-precision samples; the midpoint of the double-precision ones
+            # splits alike.
             goes_left = x.astype(np.float32) <= source.threshold[node]
             w[t, source.feature[node]] = 1.0
             b[t] = -_between(x[goes_left].max(), x[~goes_left].min())

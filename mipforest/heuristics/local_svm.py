@@ -1,4 +1,4 @@
-"""The local SVM heuristic: support vector machines from the root down (D'Onofrio et al. 2024, algorithm 1)."""
+"""The local SVM heuristic: node by node from the root down (D'Onofrio et al. 2024, algorithm 1)."""
 
 from __future__ import annotations
 

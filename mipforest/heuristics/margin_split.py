@@ -108,7 +108,7 @@ def margin_split(
 
 
 def _constant_split(sign: FloatArray, right: BoolArray | None, p: int, bias_if_empty: float) -> Split | None:
-    """The split ``w = 0, b = +-1``, free of cost, where one class alone reaches the node (and goes to its side)."""
+    """Give ``w = 0, b = +-1``, free of cost, where one class alone reaches the node (and goes its way)."""
     if len(sign) == 0:
         return Split(np.zeros(p), bias_if_empty, 0.0)
     if (sign == sign[0]).all() and (right is None or (right == (sign > 0)).all()):
@@ -117,7 +117,7 @@ def _constant_split(sign: FloatArray, right: BoolArray | None, p: int, bias_if_e
 
 
 def keep_sides(scores: FloatArray, right: BoolArray, b: float) -> float:
-    """Move a bias by a rounding error so that every sample that must go right does, however its score is summed up."""
+    """Move a bias by a rounding error: all samples that must go right then do, however scores are summed."""
     lowest = float(scores[right].min(initial=np.inf))
     return b if lowest >= SIDE_TOLERANCE else b - lowest + SIDE_TOLERANCE
 
@@ -131,7 +131,7 @@ def into_a_gap(scores: FloatArray, epsilon: float) -> float:
     ordered = np.sort(scores)
 
     def between(shift: FloatArray) -> IntArray:
-        """Number of scores between the sides after a shift."""
+        """Count the scores between the sides after a shift."""
         up_to_left = np.searchsorted(ordered, -epsilon - shift + SIDE_TOLERANCE / 2, side="right")
         counts: IntArray = np.searchsorted(ordered, -shift + SIDE_TOLERANCE / 2) - up_to_left
         return counts

@@ -1,17 +1,18 @@
-"""Routings from support vector machines at many penalties, each scored exactly: the default start of the MARGOT family.
+"""The default start of the MARGOT family: routings from support vector machines at many penalties.
 
 For a fixed routing the MARGOT model falls apart into one convex problem per node. The routing of a node is
 taken from support vector machines at a path of penalties, not only at the node's own; each routing is priced
-with the node's exact problem at its true penalty, plus the best subtrees on both sides. At depth 2 all routings
-of the path are priced to the end; deeper, the most promising ones by a lower bound are.
+with the node's exact problem at its true penalty, plus the best subtrees on both sides. At depth 2 all
+routings of the path are priced to the end; deeper, the node's own and the most promising ones by a lower
+bound are. With feature budgets, features are searched quickly first, and once more for the best trees.
 
-Four penalties per decade: on the data sets of the MARGOT paper this finds better trees than one per decade on five
-of nine, and eight per decade hardly any better (see ``docs/starts.md``).
+Four penalties per decade: on the data sets of the MARGOT paper this finds better trees than one per decade on
+five of nine, and eight per decade hardly any better (see ``docs/starts.md``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 import numpy as np
@@ -25,13 +26,17 @@ from mipforest.trees import Topology, Tree
 #: Penalties of the support vector machines that propose routings, where the next level is the last.
 PENALTIES = tuple(10.0 ** (k / 4) for k in range(-16, 21))
 
-#: Penalties further up, where every routing costs the search of two subtrees.
+#: Penalties where a routing costs more: further up, the search of two subtrees; with feature budgets,
+#: the search of features.
 COARSE_PENALTIES = PENALTIES[::4]
 
 #: Routings that are followed to the end, by the number of levels below that route again.
 WIDTHS = {0: len(PENALTIES) + 1, 1: 3}
 
-#: Seconds after which no further routing is tried: a safeguard for large data, out of reach on the papers' data sets.
+#: Trees whose features are searched once more, where there are budgets.
+FINALISTS = 2
+
+#: Seconds after which no further routing is tried: a safeguard for large data, out of reach on the papers'.
 TIME_LIMIT = 60.0
 
 
@@ -43,7 +48,7 @@ class _Subtree:
 
 @dataclass(frozen=True, eq=False)
 class _Routing:
-    """Sides of a node's samples, the node's exact split for them, and a lower bound on what the subtrees add."""
+    """Sides of a node's samples, its exact split for them, and a lower bound on what the subtrees add."""
 
     right: BoolArray
     split: Split
@@ -78,6 +83,9 @@ def svm_path(
     """
     search = _Search(data.X, data.sign, topology, nodes, monotonic() + time_limit)
     best = search.subtree(0, np.arange(len(data.X)))
+    if nodes.budget is not None:
+        finalists = sorted(search.whole_trees, key=lambda tree: tree.value)[:FINALISTS]
+        best = min([best, *map(search.refined, finalists)], key=lambda tree: tree.value)
     return margin_tree(best.splits, data, topology)
 
 
@@ -87,56 +95,81 @@ class _Search:
     ) -> None:
         self.X, self.sign = X, sign
         self.topology, self.nodes = topology, nodes
+        self.without_budget = replace(nodes, budget=None, alpha=None)
         self.deadline = deadline
+        self.whole_trees: list[_Subtree] = []
 
     def subtree(self, t: int, members: IntArray) -> _Subtree:
         """Best subtree found for the samples that reach node t."""
-        plain = self._plain(t, members)
+        plain = self._plain(self.nodes, t, members)
         if t in self.topology.last_branches:
             return _Subtree({t: plain}, plain.value)
-        best: _Subtree | None = None
         routing_levels_below = self.topology.depth - self.topology.level(t) - 2
-        routings = self._routings(
-            t, members, plain, PENALTIES if routing_levels_below == 0 else COARSE_PENALTIES
-        )
-        for routing in routings[: WIDTHS.get(routing_levels_below, 1)]:
+        all_penalties = routing_levels_below == 0 and self.nodes.budget is None
+        own, *others = self._routings(t, members, plain, PENALTIES if all_penalties else COARSE_PENALTIES)
+        width = WIDTHS.get(routing_levels_below, 1)
+        best: _Subtree | None = None
+        # The node's own routing is the local SVM's: with it, the tree is never worse.
+        for routing in (own, *sorted(others, key=lambda routing: routing.promise)[:width]):
             if best is not None and (routing.promise >= best.value or monotonic() > self.deadline):
                 break
             left = self.subtree(2 * t + 1, members[~routing.right])
             right = self.subtree(2 * t + 2, members[routing.right])
             value = routing.split.value + left.value + right.value
+            found = _Subtree({t: routing.split, **left.splits, **right.splits}, value)
+            if t == 0:
+                self.whole_trees.append(found)
             if best is None or value < best.value:
-                best = _Subtree({t: routing.split, **left.splits, **right.splits}, value)
-        assert best is not None  # the node's own support vector machine always gives a routing
+                best = found
+        assert best is not None  # the node's own routing is always followed
         return best
 
-    def _plain(self, t: int, members: IntArray, C: float | None = None) -> Split:
-        """Support vector machine of node t, sides free: exact for the last level, a lower bound for any subtree."""
-        split = self.nodes.split(t, self.X[members], self.sign[members], C=C)
+    def refined(self, tree: _Subtree) -> _Subtree:
+        """Search each node's features once more, without haste, for the same routing."""
+        splits = dict(tree.splits)
+        members = {0: np.arange(len(self.X))}
+        for t in self.topology.branches:
+            X, sign = self.X[members[t]], self.sign[members[t]]
+            is_last = t in self.topology.last_branches
+            right = splits[t].scores(X) >= 0
+            if monotonic() > self.deadline:
+                break
+            better = self.nodes.split(t, X, sign, right=None if is_last else right)
+            if better is not None and better.value < splits[t].value:
+                splits[t] = better
+            if not is_last:
+                members[2 * t + 1], members[2 * t + 2] = members[t][~right], members[t][right]
+        return _Subtree(splits, sum(split.value for split in splits.values()))
+
+    def _plain(self, nodes: MarginNodes, t: int, members: IntArray, C: float | None = None) -> Split:
+        """Fit node t, sides free: exact for the last level; without budget, a lower bound for any subtree."""
+        split = nodes.split(t, self.X[members], self.sign[members], C=C, quick=True)
         assert split is not None
         return split
 
     def _routings(
         self, t: int, members: IntArray, plain: Split, penalties: tuple[float, ...]
     ) -> list[_Routing]:
-        """Distinct routings of node t along the path, most promising first."""
+        """Distinct routings of node t along the path, the one at its own penalty first."""
         X, sign = self.X[members], self.sign[members]
         found: dict[bytes, _Routing] = {}
         for C in (None, *penalties):
             if found and monotonic() > self.deadline:
                 break
-            proposal, right = self.nodes.route(plain if C is None else self._plain(t, members, C), X)
+            fitted = plain if C is None else self._plain(self.nodes, t, members, C)
+            proposal, right = self.nodes.route(fitted, X)
             key = right.tobytes()
             if key in found:
                 continue
-            split = self.nodes.split(t, X, sign, right=right) or self._at_true_penalty(t, proposal, X, sign)
-            below = (
-                self._plain(2 * t + 1, members[~right]).value + self._plain(2 * t + 2, members[right]).value
-            )
-            found[key] = _Routing(right, split, below)
-        return sorted(found.values(), key=lambda routing: routing.promise)
+            own = self._at_true_penalty(t, proposal, X, sign)
+            split = self.nodes.split(t, X, sign, right=right, quick=True) or own
+            left_least = self._plain(self.without_budget, 2 * t + 1, members[~right]).value
+            right_least = self._plain(self.without_budget, 2 * t + 2, members[right]).value
+            best = min(split, own, key=lambda split: split.value)
+            found[key] = _Routing(right, best, left_least + right_least)
+        return list(found.values())
 
     def _at_true_penalty(self, t: int, proposal: Split, X: FloatArray, sign: FloatArray) -> Split:
-        """Price a proposal as it is, where no better split for its routing was found."""
+        """Price a proposal as it is, without a better split for its routing."""
         value = self.nodes.value(t, proposal.w, proposal.b, X, sign)
         return Split(proposal.w, proposal.b, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 import shutil
@@ -48,10 +49,10 @@ class RunFolder:
 
     def __init__(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
         self.path = Path(os.path.realpath(path))
+        _check_target(self.path, replace)
         self.staging = self._sibling("part")
         self._replace = replace
         self._lock = -1
-        _check_target(self.path, replace)
 
     def __enter__(self) -> RunFolder:
         try:
@@ -102,7 +103,7 @@ class RunFolder:
 
     def _remove_stale(self) -> None:
         """Remove hidden folders whose process has died: their lock is free."""
-        for stale in self.path.parent.glob(f".{_escaped(self.path.name)}.*.part"):
+        for stale in self.path.parent.glob(f".{glob.escape(self.path.name)}.*.part"):
             lock = _locked(stale)
             if lock >= 0:
                 shutil.rmtree(stale, ignore_errors=True)
@@ -150,7 +151,3 @@ def _locked(folder: Path) -> int:
 def _flush(file: Path) -> None:
     with file.open("rb+") as stream:
         os.fsync(stream.fileno())
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{c}]" if c in "*?[" else c for c in name)

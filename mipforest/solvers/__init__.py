@@ -1,0 +1,1 @@
+"""Solver plug-ins, and the contract between them and the package."""

@@ -64,7 +64,9 @@ class SolveOptions:
 
     def __post_init__(self) -> None:
         if self.time_limit is not None and not self.time_limit >= 0:
-            raise NotAllowed(f"time_limit is {self.time_limit}; give seconds, 0 or more, or None for no limit")
+            raise NotAllowed(
+                f"time_limit is {self.time_limit}; give seconds, 0 or more, or None for no limit"
+            )
         if not self.gap >= 0:
             raise NotAllowed(f"gap is {self.gap}; give a relative gap, 0 or more (1e-4 is usual)")
         if self.threads is not None and self.threads < 1:
@@ -141,7 +143,8 @@ class Solver(ABC):
         if missing:
             raise Unsupported(
                 f"solver {self.name} takes no {' and no '.join(missing)}; "
-                "solve through mipforest.solve, which rewrites the model where a bridge exists, or choose another solver"
+                "solve through mipforest.solving.solve, which rewrites the model where a bridge exists, "
+                "or choose another solver"
             )
 
 

@@ -6,7 +6,7 @@ class SolverError(Exception):
 
 
 class Unsupported(SolverError):
-    """This solver never takes such a model or option."""
+    """The solver never takes such a model or option."""
 
 
 class NotAllowed(SolverError):

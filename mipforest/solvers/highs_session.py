@@ -8,7 +8,6 @@ from typing import Any
 
 import highspy
 import numpy as np
-from scipy import sparse
 
 from mipforest.arrays import FloatArray
 from mipforest.model.matrix import MatrixForm
@@ -113,7 +112,7 @@ class HighsSession:
             raise NotAllowed(f"HiGHS refuses option {name} = {value!r}: {reason}")
 
     def load(self, form: MatrixForm) -> None:
-        """Pass a model that has at least one column.
+        """Pass a linear model that has at least one column.
 
         Raises
         ------
@@ -123,17 +122,12 @@ class HighsSession:
             If HiGHS refuses the model, with what it said.
         """
         require_plain_numbers(form)
-        # HiGHS takes the lower triangle of the Hessian by columns, that is, the upper one by rows.
-        none = sparse.csr_array((form.n_columns, form.n_columns))
-        Q = none if form.Q is None else sparse.triu(form.Q, format="csr")
         # HiGHS would read a shorter integrality array past its end, so a model without integers has one too.
         status = self.highs.passModel(
             form.n_columns,
             form.n_rows,
             form.A.nnz,
-            Q.nnz,
             int(highspy.MatrixFormat.kRowwise),
-            int(highspy.HessianFormat.kTriangular),
             int(highspy.ObjSense.kMaximize if form.maximize else highspy.ObjSense.kMinimize),
             float(form.offset),
             _floats(form.c),
@@ -144,9 +138,6 @@ class HighsSession:
             form.A.indptr.astype(np.int32),
             form.A.indices.astype(np.int32),
             _floats(form.A.data),
-            Q.indptr.astype(np.int32),
-            Q.indices.astype(np.int32),
-            _floats(Q.data),
             form.integer.astype(np.int32),
         )
         self._check(status, "refuses the model")
@@ -182,11 +173,6 @@ class HighsSession:
         )
         x = np.array(solution.col_value)
         return x if solution.value_valid and feasible and np.isfinite(x).all() else None
-
-    @property
-    def multipliers(self) -> FloatArray:
-        """Row multipliers of a continuous model solved to optimality."""
-        return np.array(self.highs.getSolution().row_dual)
 
     def _run(self) -> Any:
         try:

@@ -15,7 +15,9 @@ GROUP = "mipforest.solvers"
 @cache
 def solver_classes() -> dict[str, type[Solver]]:
     """All registered solvers by name, installed or not, built in or from another package."""
-    return {entry.name: entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)}
+    return {
+        entry.name: entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    }
 
 
 def get_solver(name: str) -> Solver:
@@ -29,7 +31,7 @@ def get_solver(name: str) -> Solver:
     classes = solver_classes()
     if name not in classes:
         close = get_close_matches(name, classes, n=2)
-        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        hint = f"; did you mean {' or '.join(close)}?" if close else "."
         raise SolverUnavailable(f"no solver named {name!r}{hint} Known: {', '.join(classes)}")
     if not classes[name].available():
         raise SolverUnavailable(

@@ -111,7 +111,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """Relative gap ``|objective - bound| / |objective|``; 0 when both agree, inf without a point or a bound."""
+        """``|objective - bound| / |objective|``; 0 when both agree, inf without a point or a bound."""
         return relative_gap(self.objective, self.bound) if self.found else float("inf")
 
     def __getitem__(self, block: str) -> FloatArray:

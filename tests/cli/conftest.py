@@ -1,12 +1,8 @@
-"""Small data, and runs of the command line inside and outside this process."""
+"""Small data, and runs of the command line inside this process."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,25 +39,6 @@ def mipforest() -> Callable[..., Outcome]:
     return call
 
 
-def start_process(*args: object, cwd: Path, preexec: Callable[[], None] | None = None) -> subprocess.Popen[str]:
-    """Start ``python -m mipforest`` with Ctrl-C enabled, whatever this process does with it."""
-
-    def prepare() -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        if preexec is not None:
-            preexec()
-
-    return subprocess.Popen(
-        [sys.executable, "-m", "mipforest", *map(str, args)],
-        cwd=cwd,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=prepare,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-
-
 @pytest.fixture(scope="session")
 def people() -> pd.DataFrame:
     """24 people with two numbers, a categorical column, and an answer that age and colour decide."""
@@ -69,7 +46,9 @@ def people() -> pd.DataFrame:
     age = rng.integers(18, 80, size=24)
     colour = rng.choice(["red", "green", "blue"], size=24)
     answer = np.where((age > 45) & (colour != "red"), "yes", "no")
-    return pd.DataFrame({"age": age, "height": rng.normal(170, 10, 24).round(1), "colour": colour, "answer": answer})
+    return pd.DataFrame(
+        {"age": age, "height": rng.normal(170, 10, 24).round(1), "colour": colour, "answer": answer}
+    )
 
 
 @pytest.fixture(scope="session")

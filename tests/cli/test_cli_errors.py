@@ -2,7 +2,17 @@
 
 import pytest
 
-SMALL = ("solve", "--model", "margot", "--depth", "2", "--data", "synthetic:4-partitions", "--time-limit", "0")
+SMALL = (
+    "solve",
+    "--model",
+    "margot",
+    "--depth",
+    "2",
+    "--data",
+    "synthetic:4-partitions",
+    "--time-limit",
+    "0",
+)
 NO_MODEL = ("solve", "--depth", "1", "--data", "iris")
 NO_DATA = ("solve", "--model", "margot", "--depth", "1")
 

@@ -12,7 +12,17 @@ from mipforest.files import read_mps
 from mipforest.files.points import point_of, read_point
 from mipforest.testing import assert_same_form
 
-EXPORT = ("export", "--model", "margot", "--depth", "2", "--data", "synthetic:4-partitions", "--param", "C=10")
+EXPORT = (
+    "export",
+    "--model",
+    "margot",
+    "--depth",
+    "2",
+    "--data",
+    "synthetic:4-partitions",
+    "--param",
+    "C=10",
+)
 
 
 @pytest.mark.parametrize("name", ["margot.mps", "margot.mps.gz"])
@@ -27,6 +37,7 @@ def test_export_writes_the_model_a_start_and_metadata(mipforest, tmp_path, name)
     assert metadata["sha256"] == hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
     assert metadata["data"] == {"name": data.name, "n": 108, "p": 2, "sha256": data.sha256}
     assert metadata["parameters"] == {"C": 10.0, "epsilon": 0.001}
+    assert f"{name}: {problem.model.stats()}" in done.out
     assert metadata["statistics"]["columns"] == problem.model.n_columns
     values, _ = problem.start_values(problem.start_tree())
     point = point_of(problem.model.matrix(), read_point(tmp_path / "margot.mst"), "margot.mst")
@@ -76,7 +87,11 @@ def test_check_a_feasible_point(mipforest, knapsack):
 
 @pytest.mark.parametrize(
     ("text", "violation", "what"),
-    [("a 1\nb 1\n", 0.5, "row weight"), ("a 0.25\n", 0.25, "integrality of a"), ("a -2\n", 2.0, "bound of a")],
+    [
+        ("a 1\nb 1\n", 0.5, "row weight"),
+        ("a 0.25\n", 0.25, "integrality of a"),
+        ("a -2\n", 2.0, "bound of a"),
+    ],
 )
 def test_check_an_infeasible_point(mipforest, knapsack, text, violation, what):
     as_json, told = check(mipforest, knapsack, text)
@@ -93,7 +108,9 @@ def test_columns_that_are_not_given_are_zero(mipforest, knapsack):
     assert "count as 0: b" in told.err
 
 
-@pytest.mark.parametrize(("text", "word"), [("c 1\n", "'c'"), ("a\n", ":1:"), ("a 1\na 0\n", ":2:"), ("a x\n", "'x'")])
+@pytest.mark.parametrize(
+    ("text", "word"), [("c 1\n", "'c'"), ("a\n", ":1:"), ("a 1\na 0\n", ":2:"), ("a x\n", "'x'")]
+)
 def test_a_solution_that_does_not_fit_is_refused(mipforest, knapsack, text, word):
     as_json, told = check(mipforest, knapsack, text)
     assert as_json.code == told.code == 2
@@ -109,7 +126,7 @@ def test_check_agrees_with_highs(mipforest, tmp_path):
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     highs.readModel(str(tmp_path / "linear.mps"))
-    highs.setOptionValue("time_limit", 5.0)
+    highs.setOptionValue("time_limit", 1.0)
     highs.run()
     highs.writeSolution(str(tmp_path / "highs.sol"), 0)
     done = mipforest("check", tmp_path / "linear.mps", tmp_path / "highs.sol", "--json", "--tolerance", 1e-5)

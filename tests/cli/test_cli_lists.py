@@ -24,7 +24,14 @@ def test_models_tells_every_parameter_with_type_range_and_default(mipforest):
 
 def test_models_in_words(mipforest):
     every, one = mipforest("models").out, mipforest("models", "hfs-margot").out
-    for word in ("hfs-margot", "variants: valid, paper", "svm-path", "epsilon", "whole number per node", ">= 1"):
+    for word in (
+        "hfs-margot",
+        "variants: valid, paper",
+        "svm-path",
+        "epsilon",
+        "whole number per node",
+        ">= 1",
+    ):
         assert word in one
         assert word in every
     assert "sfs-margot" not in one
@@ -55,7 +62,9 @@ def test_version(mipforest):
     assert mipforest("--version").out == f"mipforest {package.__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["solve", "export", "check", "show", "plot", "predict", "models", "solvers", "data"])
+@pytest.mark.parametrize(
+    "command", ["solve", "export", "check", "show", "plot", "predict", "models", "solvers", "data"]
+)
 def test_every_command_has_help(mipforest, command):
     done = mipforest(command, "--help")
     assert done.code == 0

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import start_process
+from cli_processes import start_process
 
-LONG = ("solve", "--model", "margot", "--depth", "3", "--param", "C=10", "--data", "synthetic:6-partitions")
+LONG = ("solve", "--model", "margot", "--depth", "2", "--param", "C=10", "--data", "synthetic:4-partitions")
 
 
 def wait_for_solver(process: subprocess.Popen[str], folder: Path) -> None:
@@ -29,8 +29,7 @@ def wait_for_announcement(process: subprocess.Popen[str]) -> None:
     assert process.stderr.readline().startswith("solving")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminate"])
-@pytest.mark.parametrize("late", [False, True], ids=["early", "late"])
+@pytest.mark.parametrize(("number", "late"), [(signal.SIGINT, False), (signal.SIGTERM, True)])
 def test_a_stopped_run_keeps_the_incumbent(tmp_path, number, late):
     process = start_process(*LONG, "--time-limit", 60, "--out", "run", cwd=tmp_path)
     wait_for_solver(process, tmp_path) if late else wait_for_announcement(process)
@@ -82,7 +81,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
 
 def test_a_terminal_shows_live_progress(tmp_path):
     """In a pseudo-terminal: incumbent, bound, gap and time left, redrawn."""
-    command = [sys.executable, "-m", "mipforest", *LONG, "--time-limit", "3"]
+    command = [sys.executable, "-m", "mipforest", *LONG, "--time-limit", "1.5"]
     main, other = os.openpty()
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=other)
     os.close(other)

@@ -7,22 +7,43 @@ import numpy as np
 import pytest
 
 from mipforest import load
+from mipforest.problem import Problem
 from mipforest.runs.folder import RunFolder
 from mipforest.trees import load as load_tree
 
 #: What result.json holds at least.
 KEYS = {
-    "model", "variant", "depth", "parameters", "data", "solver", "solver_version", "bridges", "status", "objective",
-    "bound", "gap", "seconds", "build_seconds", "nodes", "verified", "evaluated_objective", "max_violation",
-    "train_accuracy", "train_balanced_accuracy", "features_used", "warm_start_objective", "events",
-}  # fmt: skip
+    "model",
+    "variant",
+    "depth",
+    "parameters",
+    "data",
+    "solver",
+    "solver_version",
+    "bridges",
+    "status",
+    "objective",
+    "bound",
+    "gap",
+    "seconds",
+    "build_seconds",
+    "nodes",
+    "verified",
+    "evaluated_objective",
+    "max_violation",
+    "train_accuracy",
+    "train_balanced_accuracy",
+    "features_used",
+    "warm_start_objective",
+    "events",
+}
 
 SMALL = ("solve", "--model", "margot", "--depth", "2", "--data", "synthetic:4-partitions")
 
 
 def test_a_solved_model_gives_a_complete_run_folder(mipforest, tmp_path):
     out = tmp_path / "deep" / "run"
-    done = mipforest(*SMALL, "--param", "C=10", "--time-limit", 3, "--out", out)
+    done = mipforest(*SMALL, "--param", "C=10", "--time-limit", 2, "--out", out)
     assert done.code == 0
     assert {entry.name for entry in out.iterdir()} == {"result.json", "tree.json", "tree.svg", "solver.log"}
     assert [entry.name for entry in out.parent.iterdir()] == ["run"]
@@ -120,7 +141,7 @@ def test_a_class_against_the_rest(mipforest, tmp_path):
 
 
 def test_a_run_is_a_start(mipforest, tmp_path):
-    first = mipforest(*SMALL, "--time-limit", 3, "--param", "C=10", "--out", tmp_path / "a", "--json").json
+    first = mipforest(*SMALL, "--time-limit", 1, "--param", "C=10", "--out", tmp_path / "a", "--json").json
     for start in (tmp_path / "a", tmp_path / "a" / "tree.json"):
         second = mipforest(*SMALL, "--time-limit", 0, "--param", "C=10", "--start", start, "--json").json
         assert second["warm_start_objective"] == pytest.approx(first["objective"], rel=1e-6)
@@ -154,6 +175,24 @@ def test_an_unwritable_place_is_refused_before_the_solve(mipforest, tmp_path, mo
     done = mipforest(*SMALL, "--out", tmp_path / place)
     assert done.code == 2
     assert "is a file" in done.err
+
+
+def test_a_folder_that_appears_meanwhile_is_kept_and_the_outcome_told(
+    mipforest, people_options, tmp_path, monkeypatch
+):
+    solve = Problem.solve
+
+    def meanwhile(self, *args, **options):
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "notes.txt").write_text("mine")
+        return solve(self, *args, **options)
+
+    monkeypatch.setattr(Problem, "solve", meanwhile)
+    done = mipforest(*people_options, "--out", tmp_path / "run")
+    assert done.code == 2
+    assert "Objective" in done.out
+    assert "notes.txt" in done.err
+    assert [entry.name for entry in (tmp_path / "run").iterdir()] == ["notes.txt"]
 
 
 def test_a_full_disk_at_the_end_still_tells_the_outcome(mipforest, people_options, tmp_path, monkeypatch):

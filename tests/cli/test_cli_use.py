@@ -66,11 +66,16 @@ def test_predictions_are_appended_to_the_table(mipforest, finished_run, people, 
     assert "'prediction_2'" in again.out
 
 
-def test_columns_in_another_order_and_without_target_predict_the_same(mipforest, finished_run, people, people_csv, tmp_path):
+def test_columns_in_another_order_and_without_target_predict_the_same(
+    mipforest, finished_run, people, people_csv, tmp_path
+):
     other = people.drop(columns="answer").iloc[:, ::-1].assign(remark="new")
     other.to_csv(tmp_path / "other.csv", index=False)
     done = mipforest("predict", finished_run, tmp_path / "other.csv", "--json")
-    assert done.json == {"n": 24, "predictions": mipforest("predict", finished_run, people_csv).out.splitlines()}
+    assert done.json == {
+        "n": 24,
+        "predictions": mipforest("predict", finished_run, people_csv).out.splitlines(),
+    }
 
 
 def test_prediction_agrees_with_the_encoded_tree(mipforest, finished_run, people, people_csv):
@@ -83,9 +88,16 @@ def test_prediction_agrees_with_the_encoded_tree(mipforest, finished_run, people
 
 @pytest.mark.parametrize(
     ("column", "value", "word"),
-    [("age", None, "sample 3"), ("colour", "pink", "pink"), ("age", "old", "old"), ("answer", "maybe", "maybe")],
+    [
+        ("age", None, "sample 3"),
+        ("colour", "pink", "pink"),
+        ("age", "old", "old"),
+        ("answer", "maybe", "maybe"),
+    ],
 )
-def test_samples_that_cannot_be_used_are_named(mipforest, finished_run, people, tmp_path, column, value, word):
+def test_samples_that_cannot_be_used_are_named(
+    mipforest, finished_run, people, tmp_path, column, value, word
+):
     frame = people.astype(object)
     frame.loc[2, column] = value
     frame.to_csv(tmp_path / "bad.csv", index=False)
@@ -133,7 +145,9 @@ def test_plot_is_the_picture_of_solve_and_does_not_bar_another_run(mipforest, pe
 def test_plot_of_data_that_are_gone(mipforest, people, tmp_path):
     people.to_csv(tmp_path / "gone.csv", index=False)
     data = ("--data", tmp_path / "gone.csv", "--target", "answer")
-    mipforest("solve", "--model", "margot", "--depth", "1", *data, "--time-limit", "0", "--out", tmp_path / "run")
+    mipforest(
+        "solve", "--model", "margot", "--depth", "1", *data, "--time-limit", "0", "--out", tmp_path / "run"
+    )
     (tmp_path / "gone.csv").unlink()
     done = mipforest("plot", tmp_path / "run", "-o", tmp_path / "tree.svg")
     assert done.code == 0
@@ -143,7 +157,17 @@ def test_plot_of_data_that_are_gone(mipforest, people, tmp_path):
 
 
 def test_plot_partition(mipforest, finished_run, tmp_path):
-    small = ("solve", "--model", "margot", "--depth", "2", "--data", "synthetic:4-partitions", "--time-limit", "0")
+    small = (
+        "solve",
+        "--model",
+        "margot",
+        "--depth",
+        "2",
+        "--data",
+        "synthetic:4-partitions",
+        "--time-limit",
+        "0",
+    )
     mipforest(*small, "--out", tmp_path / "run")
     assert mipforest("plot", tmp_path / "run", "--partition").code == 0
     assert (tmp_path / "run" / "partition.svg").exists()

@@ -2,6 +2,7 @@
 
 import inspect
 import signal
+import time
 
 import pytest
 
@@ -37,7 +38,8 @@ def test_a_waiting_solver_hears_the_first_one():
         interruption.solving()
 
         def work() -> bool:
-            signal.raise_signal(signal.SIGINT)  # Python runs the handler in the main thread, which waits.
+            time.sleep(0.2)  # until the main thread waits: it is there that Python runs the handler
+            signal.raise_signal(signal.SIGINT)
             return watch.stop.wait(timeout=10)
 
         assert watch.call(work)

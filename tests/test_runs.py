@@ -1,0 +1,271 @@
+"""Run folders, sources of data, saved trees."""
+
+import json
+import multiprocessing
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mipforest.data import DataError, load
+from mipforest.runs import (
+    DataSource,
+    RunError,
+    RunFolder,
+    SavedTree,
+    instance_files,
+    load_saved_tree,
+    read_run,
+)
+from mipforest.trees import Tree, TreeFileError, to_text
+
+# ------------------------------------------------------------------ folders
+
+
+def write(folder: RunFolder, text: str = "{}") -> None:
+    (folder.staging / "result.json").write_text(text)
+    folder.commit()
+
+
+def test_a_folder_appears_with_all_its_files_at_the_end(tmp_path):
+    with RunFolder(tmp_path / "new" / "run") as folder:
+        (folder.staging / "solver.log").write_text("log")
+        assert not folder.path.exists()
+        write(folder)
+        assert {entry.name for entry in folder.path.iterdir()} == {"result.json", "solver.log"}
+    assert [entry.name for entry in (tmp_path / "new").iterdir()] == ["run"]
+
+
+def test_nothing_is_left_without_commit_or_after_an_error(tmp_path):
+    with RunFolder(tmp_path / "run") as folder:
+        (folder.staging / "solver.log").write_text("log")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(KeyboardInterrupt), RunFolder(tmp_path / "run"):
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_folder_and_a_link_are_filled(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "link").symlink_to("run")
+    with RunFolder(tmp_path / "link") as folder:
+        write(folder)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "run" / "result.json").exists()
+
+
+def test_an_earlier_run_stays_until_the_new_one_is_complete(tmp_path):
+    with RunFolder(tmp_path / "run") as folder:
+        write(folder, "1")
+    with pytest.raises(RunError, match="earlier run"):
+        RunFolder(tmp_path / "run")
+    with RunFolder(tmp_path / "run", replace=True):
+        pass
+    assert (tmp_path / "run" / "result.json").read_text() == "1"
+    with RunFolder(tmp_path / "run", replace=True) as folder:
+        assert (tmp_path / "run" / "result.json").read_text() == "1"
+        write(folder, "2")
+    assert (tmp_path / "run" / "result.json").read_text() == "2"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_run_that_another_process_wrote_meanwhile_is_not_overwritten(tmp_path):
+    with RunFolder(tmp_path / "run") as slow:
+        with RunFolder(tmp_path / "run") as quick:
+            write(quick, "quick")
+        with pytest.raises(RunError, match="earlier run"):
+            write(slow, "slow")
+    assert (tmp_path / "run" / "result.json").read_text() == "quick"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_failing_rename_brings_the_earlier_run_back(tmp_path, monkeypatch):
+    with RunFolder(tmp_path / "run") as folder:
+        write(folder, "1")
+    rename = Path.rename
+
+    def fails_for_parts(self, target):
+        if self.suffix == ".part":
+            raise OSError("no")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails_for_parts)
+    with RunFolder(tmp_path / "run", replace=True) as folder, pytest.raises(OSError, match="no"):
+        write(folder, "2")
+    assert (tmp_path / "run" / "result.json").read_text() == "1"
+
+
+def test_places_that_are_taken_are_refused(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("")
+    monkeypatch.chdir(tmp_path)
+    for place, word in (
+        ("file", "is a file"),
+        ("other", "notes.txt"),
+        (".", "current folder"),
+        ("/", "current folder"),
+    ):
+        with pytest.raises(RunError, match=word):
+            RunFolder(place, replace=True)
+    with pytest.raises(RunError, match="is a file"), RunFolder("file/run"):
+        pass
+    with pytest.raises(RunError, match="cannot write"), RunFolder("/proc/run"):
+        pass
+
+
+def _die_while_staging(path: str) -> None:
+    RunFolder(path).__enter__()
+    os._exit(1)
+
+
+def test_what_a_dead_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path):
+    run = tmp_path / "run[1]"
+    process = multiprocessing.get_context("fork").Process(target=_die_while_staging, args=(str(run),))
+    process.start()
+    process.join()
+    dead = list(tmp_path.glob(".run*.part"))
+    assert len(dead) == 1
+    with RunFolder(run) as first, RunFolder(run) as second:
+        assert not dead[0].exists()
+        assert first.staging.exists()
+        assert second.staging.exists()
+
+
+# ------------------------------------------------------------------ sources of data
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {"x": rng.normal(size=30), "kind": rng.choice(["a", "b"], 30), "y": np.tile([1, 2, 3], 10)}
+    )
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    return tmp_path / "table.csv"
+
+
+def test_a_source_is_restored_from_json_and_found_from_elsewhere(table, tmp_path, monkeypatch):
+    monkeypatch.chdir(table.parent)
+    source = DataSource(
+        data="table.csv", target="y", positive=("3",), test_size=0.3, seed=5, scaling="standard"
+    )
+    first = source.load()
+    entries = json.loads(json.dumps(source.to_dict()))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    second = DataSource.from_dict(entries).load()
+    assert first.train.sha256 == second.train.sha256
+    assert first.test is not None
+    assert second.test is not None
+    assert first.test.sha256 == second.test.sha256
+    np.testing.assert_array_equal(first.train.X, second.train.X)
+
+
+def test_the_split_is_that_of_the_data_set(table):
+    source = DataSource(data=str(table), target="y", test_size=0.3, seed=5)
+    train, test = load(table, target="y").split(0.3, seed=5)
+    loaded = source.load()
+    assert loaded.test is not None
+    assert (loaded.train.sha256, loaded.test.sha256) == (train.sha256, test.sha256)
+    np.testing.assert_array_equal(loaded.train.X, train.X)
+    assert loaded.train.X.min() == 0
+    assert loaded.train.X.max() == 1
+
+
+def test_labels_lead_to_the_merged_classes(table):
+    assert DataSource(data=str(table), target="y").load().labels == {"1": 0, "2": 1, "3": 2}
+    merged = DataSource(data=str(table), target="y", positive=("1", "3")).load()
+    assert merged.train.classes == ("2", "1|3")
+    assert merged.labels == {"2": 0, "1|3": 1, "1": 1, "3": 1}
+    named = DataSource(data="iris").load().labels
+    assert named == {"setosa": 0, "versicolor": 1, "virginica": 2, "0": 0, "1": 1, "2": 2}
+    assert DataSource(data="diabetes").load().labels == {}
+
+
+def test_a_test_file_is_read_like_the_training_data_and_merged_too(table):
+    loaded = DataSource(data=str(table), target="y", positive=("3",), test=str(table)).load()
+    assert loaded.test is not None
+    np.testing.assert_array_equal(loaded.test.X, loaded.train.X)
+    np.testing.assert_array_equal(loaded.test.y, loaded.train.y)
+
+
+def test_errors_of_a_test_file_name_it(table):
+    other = table.with_name("other.csv")
+    other.write_text("x,kind,y\n1,c,1\n")
+    with pytest.raises(DataError, match=r"other\.csv: .*'c'"):
+        DataSource(data=str(table), target="y", test=str(other)).load()
+
+
+# ------------------------------------------------------------------ saved trees
+
+
+@pytest.fixture
+def saved(table):
+    data = DataSource(data=str(table), target="y", positive=("3",)).load()
+    w, b = np.array([[1.0, 0.5, 0.0]]), np.array([-0.7])
+    encoding = data.train.encoding
+    tree = Tree(
+        1, w, b, [0, 1], data.train.classes, data.train.features.labels, encoding.offset, encoding.scale
+    )
+    return SavedTree.of(tree, data)
+
+
+def test_a_saved_tree_predicts_from_the_table_as_the_tree_does_from_features(saved, table, tmp_path):
+    path = tmp_path / "tree.json"
+    path.write_text(json.dumps(saved.to_dict()))
+    loaded, data = load_saved_tree(path), load(table, target="y")
+    frame = pd.read_csv(table)
+    np.testing.assert_array_equal(loaded.predict(frame), saved.tree.predict(data.X_raw))
+    np.testing.assert_array_equal(loaded.targets(frame["y"]), (frame["y"] == 3).astype(int))
+    assert to_text(loaded.tree, loaded.statistics) == to_text(saved.tree, saved.statistics)
+    assert loaded.to_dict() == saved.to_dict()
+
+
+def test_a_regression_tree_is_saved_with_its_means(tmp_path):
+    data = DataSource(data="diabetes").load()
+    w = np.zeros((1, 10))
+    w[0, 2] = 1.0
+    saved = SavedTree.of(Tree(1, w, np.array([-0.5]), np.array([100.0, 200.0])), data)
+    (tmp_path / "tree.json").write_text(json.dumps(saved.to_dict(), allow_nan=False))
+    loaded = load_saved_tree(tmp_path / "tree.json")
+    np.testing.assert_array_equal(loaded.statistics.mean, saved.statistics.mean)
+    np.testing.assert_array_equal(loaded.targets([1, 2.5]), [1.0, 2.5])
+
+
+@pytest.mark.parametrize("key", ["encoding", "labels", "target", "training_samples", "w"])
+def test_a_tree_without_a_part_is_refused(saved, tmp_path, key):
+    content = saved.to_dict()
+    del content[key]
+    (tmp_path / "tree.json").write_text(json.dumps(content))
+    with pytest.raises(TreeFileError, match=key):
+        load_saved_tree(tmp_path / "tree.json")
+
+
+@pytest.mark.parametrize("text", ["", "[" * 100_000, "[]", "3", '{"format": 1}', "\0"])
+def test_what_is_no_tree_is_refused(tmp_path, text):
+    (tmp_path / "tree.json").write_text(text)
+    with pytest.raises(TreeFileError, match=r"tree\.json"):
+        load_saved_tree(tmp_path / "tree.json")
+
+
+# ------------------------------------------------------------------ reading runs, naming instances
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    (tmp_path / "first").mkdir()
+    with pytest.raises(RunError, match=r"does not exist.*did you mean 'first'"):
+        read_run(tmp_path / "frist")
+    with pytest.raises(RunError, match=r"has no result\.json"):
+        read_run(tmp_path / "first")
+    (tmp_path / "first" / "result.json").write_text('{"status": "time_limit"}')
+    run = read_run(tmp_path / "first")
+    with pytest.raises(RunError, match=r"no tree.*time_limit"):
+        run.found  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["a.b.mps", "a.b.mps.gz", "a.b.MPS.GZ"])
+def test_instance_files_stand_next_to_the_instance(name):
+    assert instance_files(Path("x") / name) == (Path("x/a.b.mst"), Path("x/a.b.json"))
