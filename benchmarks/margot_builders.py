@@ -34,7 +34,25 @@ def with_mipforest(X: np.ndarray, y: np.ndarray, depth: int) -> tuple[HighsSessi
     form = mipforest_form(X, y, depth)
     session = HighsSession(WatchedRun(maximize=False))
     session.load(form)
+    load_quadratic(session, form)
     return session, form
+
+
+def load_quadratic(session: HighsSession, form: MatrixForm) -> None:
+    """Pass the quadratic part too: the package leaves it to a bridge, as HiGHS solves no such model."""
+    import highspy
+    from scipy import sparse
+
+    triangle = sparse.triu(form.Q, format="csr")
+    status = session.highs.passHessian(
+        form.n_columns,
+        triangle.nnz,
+        int(highspy.HessianFormat.kTriangular),
+        triangle.indptr.astype(np.int32),
+        triangle.indices.astype(np.int32),
+        triangle.data,
+    )
+    assert status == highspy.HighsStatus.kOk
 
 
 def mipforest_form(X: np.ndarray, y: np.ndarray, depth: int) -> MatrixForm:

@@ -27,7 +27,7 @@ def to_dict(tree: Tree) -> dict[str, Any]:
 
     Keys: ``format``, ``version``, ``depth``, ``features``, ``classes``, ``offset`` and ``scale`` (lists of p
     numbers, or null), ``w`` (one list of p weights per branch node), ``b``, ``leaf_value`` (class numbers, or
-    real values where ``classes`` is empty).
+    real values where ``classes`` is empty), ``leaf_w`` (one list of p coefficients per linear leaf, or null).
     """
     return {
         "format": FORMAT,
@@ -40,11 +40,12 @@ def to_dict(tree: Tree) -> dict[str, Any]:
         "w": tree.w.tolist(),
         "b": tree.b.tolist(),
         "leaf_value": tree.leaf_value.tolist(),
+        "leaf_w": None if tree.leaf_w is None else tree.leaf_w.tolist(),
     }
 
 
 def from_dict(content: Mapping[str, Any]) -> Tree:
-    """Give the tree that :func:`to_dict` described.
+    """Give the tree that :func:`to_dict` described; keys that may be null may also be absent.
 
     Raises
     ------
@@ -71,8 +72,9 @@ def from_dict(content: Mapping[str, Any]) -> Tree:
             leaf_value=_numbers(content, "leaf_value", 1),
             classes=_names(content, "classes"),
             features=_names(content, "features"),
-            offset=_numbers(content, "offset", 1) if content.get("offset") is not None else None,
-            scale=_numbers(content, "scale", 1) if content.get("scale") is not None else None,
+            offset=_optional_numbers(content, "offset", 1),
+            scale=_optional_numbers(content, "scale", 1),
+            leaf_w=_optional_numbers(content, "leaf_w", 2),
         )
     except TreeFileError:
         raise
@@ -135,6 +137,10 @@ def _numbers(content: Mapping[str, Any], key: str, dimensions: int) -> FloatArra
         return np.array(content[key], dtype=np.float64)
     except OverflowError as error:
         raise TreeFileError(f"{key!r} holds an integer beyond the range of doubles") from error
+
+
+def _optional_numbers(content: Mapping[str, Any], key: str, dimensions: int) -> FloatArray | None:
+    return None if content.get(key) is None else _numbers(content, key, dimensions)
 
 
 def _names(content: Mapping[str, Any], key: str) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ class FeaturesUsed(NamedTuple):
     per_node
         For each branch node, the numbers of its features, ascending.
     overall
-        The numbers of the features of all branch nodes together, ascending.
+        The numbers of the features of all branch nodes and linear leaves together, ascending.
     """
 
     per_node: tuple[tuple[int, ...], ...]
@@ -31,11 +31,12 @@ class FeaturesUsed(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tree:
-    """A complete binary tree of hyperplane splits with a constant prediction per leaf.
+    """A complete binary tree of hyperplane splits with a constant or a linear prediction per leaf.
 
     Branch node t has the score ``w_t . ((x - offset) / scale) + b_t``; a sample goes right where the score is
     >= 0, left where it is < 0. A univariate split has one non-zero weight; a node with none sends every
-    sample to the side of the sign of ``b_t``. All methods that take ``X`` take it in **original units**;
+    sample to the side of the sign of ``b_t``. Leaf l predicts ``leaf_value_l``, or, in a regression tree with
+    linear leaves, ``leaf_value_l + leaf_w_l . ((x - offset) / scale)``. All methods that take ``X`` take it in **original units**;
     :meth:`unscaled` gives the same tree for data that are scaled already.
 
     Parameters
@@ -47,19 +48,23 @@ class Tree:
     b
         (|B|,) intercepts.
     leaf_value
-        (|L|,) prediction of each leaf, left to right: the number of a class, or a real value (regression).
+        (|L|,) prediction of each leaf, left to right: the number of a class, or a real value in the target's
+        units (regression).
     classes
         Names of the classes; ``()`` makes the tree a regression tree.
     features
         Names of the p features, or ``()``.
     offset, scale
         (p,) scaling of the features, ``scale > 0``, or both ``None`` for none.
+    leaf_w
+        (|L|, p) coefficients of linear leaves over scaled features, regression only; ``None`` for constant
+        leaves.
 
     Raises
     ------
     ValueError
         If shapes do not fit, a number is not finite, a scale is not positive, a class number is out of
-        range, or names repeat.
+        range, names repeat, or a classifier has linear leaves.
     """
 
     depth: int
@@ -70,6 +75,7 @@ class Tree:
     features: tuple[str, ...] = ()
     offset: FloatArray | None = None
     scale: FloatArray | None = None
+    leaf_w: FloatArray | None = None
 
     def __post_init__(self) -> None:
         topology = Topology(self.depth)
@@ -86,6 +92,8 @@ class Tree:
         object.__setattr__(self, "features", tuple(map(str, self.features)))
         self._check_names()
         self._check_scaling()
+        if self.leaf_w is not None:
+            self._store("leaf_w", self.leaf_w, (topology.n_leaves, self.n_features))
         if self.is_classifier:
             self._make_leaf_values_classes()
 
@@ -128,6 +136,11 @@ class Tree:
             )
 
     def _make_leaf_values_classes(self) -> None:
+        if self.leaf_w is not None:
+            raise ValueError(
+                f"leaf_w makes leaves linear, which predict numbers, but the tree has the classes "
+                f"{', '.join(self.classes)}; leave leaf_w out, or leave classes empty for a regression tree"
+            )
         numbers = self.leaf_value.astype(np.int64)
         wrong = (numbers != self.leaf_value) | (numbers < 0) | (numbers >= len(self.classes))
         if wrong.any():
@@ -141,6 +154,8 @@ class Tree:
 
     def __repr__(self) -> str:
         kind = f"{len(self.classes)} classes" if self.is_classifier else "regression"
+        if self.has_linear_leaves:
+            kind += " with linear leaves"
         return f"Tree(depth={self.depth}, {self.n_features} features, {kind}, {self.n_splits} splits)"
 
     # What the tree is
@@ -166,6 +181,11 @@ class Tree:
         return bool(self.classes)
 
     @property
+    def has_linear_leaves(self) -> bool:
+        """Whether leaves predict linear functions of the features (else constants)."""
+        return self.leaf_w is not None
+
+    @property
     def n_splits(self) -> int:
         """Number of branch nodes with a non-zero weight."""
         return int(self.w.any(axis=1).sum())
@@ -177,28 +197,71 @@ class Tree:
     def features_used(self, tolerance: float = 0.0) -> FeaturesUsed:
         """Features with ``|w_tj| > tolerance`` (weights of scaled features), per branch node and overall.
 
-        Nodes that no sample can reach, because an ancestor is trivial, count like any other.
+        Overall, features with such a coefficient in a linear leaf count too. Nodes that no sample can reach,
+        because an ancestor is trivial, count like any other.
         """
         used = np.abs(self.w) > tolerance
         per_node = tuple(tuple(map(int, np.flatnonzero(row))) for row in used)
-        return FeaturesUsed(per_node, tuple(map(int, np.flatnonzero(used.any(axis=0)))))
+        somewhere = used.any(axis=0)
+        if self.leaf_w is not None:
+            somewhere |= (np.abs(self.leaf_w) > tolerance).any(axis=0)
+        return FeaturesUsed(per_node, tuple(map(int, np.flatnonzero(somewhere))))
 
     def original_units(self) -> tuple[FloatArray, FloatArray]:
         """Weights (|B|, p) and intercepts (|B|,) of the same scores over features in original units."""
+        return self._in_original_units(self.w, self.b)
+
+    def leaves_in_original_units(self) -> tuple[FloatArray, FloatArray]:
+        """Coefficients (|L|, p) and constants (|L|,) of the leaves over features in original units.
+
+        Leaf l predicts ``coefficients_l . x + constant_l``; coefficients of constant leaves are 0.
+
+        Raises
+        ------
+        ValueError
+            If the tree is a classifier.
+        """
+        if self.is_classifier:
+            raise ValueError("the leaves of a classifier predict classes, no numbers; see leaf_value")
+        if self.leaf_w is None:
+            return np.zeros((self.topology.n_leaves, self.n_features)), self.leaf_value.astype(np.float64)
+        return self._in_original_units(self.leaf_w, self.leaf_value.astype(np.float64))
+
+    def _in_original_units(self, weights: FloatArray, constants: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.offset is None or self.scale is None:
-            return self.w, self.b
-        w = self.w / self.scale
-        return w, self.b - w @ self.offset
+            return weights, constants
+        unscaled = weights / self.scale
+        return unscaled, constants - unscaled @ self.offset
 
     # The same tree for other data
 
     def unscaled(self) -> Tree:
-        """Give the same tree without its scaling: it takes data that are scaled already."""
+        """Give the same weights and leaves without the scaling: a tree for data that are scaled already."""
         return replace(self, offset=None, scale=None)
 
     def with_scaling(self, offset: npt.ArrayLike, scale: npt.ArrayLike) -> Tree:
-        """Give the same weights over features scaled by ``(X - offset) / scale``, (p,) each."""
+        """Give the same weights and leaves over features scaled by ``(X - offset) / scale``, (p,) each."""
         return replace(self, offset=np.asarray(offset, dtype=float), scale=np.asarray(scale, dtype=float))
+
+    def rescaled(self, offset: npt.ArrayLike, scale: npt.ArrayLike) -> Tree:
+        """Give the same function of original units, written over features scaled by ``(X - offset) / scale``.
+
+        Unlike :meth:`with_scaling`, weights, intercepts and leaves change, so that scores and predictions
+        stay (up to rounding).
+
+        Parameters
+        ----------
+        offset, scale
+            (p,) each, ``scale > 0``.
+        """
+        offset, scale = np.asarray(offset, dtype=float), np.asarray(scale, dtype=float)
+        old_offset = np.zeros(self.n_features) if self.offset is None else self.offset
+        old_scale = np.ones(self.n_features) if self.scale is None else self.scale
+        factor, shift = scale / old_scale, (offset - old_offset) / old_scale
+        tree = replace(self, w=self.w * factor, b=self.b + self.w @ shift, offset=offset, scale=scale)
+        if self.leaf_w is None:
+            return tree
+        return replace(tree, leaf_w=self.leaf_w * factor, leaf_value=self.leaf_value + self.leaf_w @ shift)
 
     # What the tree does with samples
 
@@ -215,15 +278,24 @@ class Tree:
         ValueError
             If X does not have the tree's features, or holds something else than finite numbers.
         """
+        return self._scores(self._scaled(X))
+
+    def _scaled(self, X: Any) -> FloatArray:
         samples = as_samples(X, self.features, self.n_features)
-        if self.offset is not None and self.scale is not None:
-            samples = (samples - self.offset) / self.scale
-        scores: FloatArray = samples @ self.w.T + self.b
+        if self.offset is None or self.scale is None:
+            return samples
+        return (samples - self.offset) / self.scale
+
+    def _scores(self, scaled: FloatArray) -> FloatArray:
+        scores: FloatArray = scaled @ self.w.T + self.b
         return scores
 
     def apply(self, X: Any) -> IntArray:
         """(n,) number of the leaf that each sample reaches, 2^depth - 1 to 2^(depth + 1) - 2."""
-        goes_right = self.scores(X) >= 0
+        return self._leaves(self._scaled(X))
+
+    def _leaves(self, scaled: FloatArray) -> IntArray:
+        goes_right = self._scores(scaled) >= 0
         samples = np.arange(len(goes_right))
         node = np.zeros(len(goes_right), dtype=np.int64)
         for _ in range(self.depth):
@@ -246,8 +318,12 @@ class Tree:
         return passed
 
     def predict(self, X: Any) -> IntArray | FloatArray:
-        """(n,) prediction: class numbers, or real values of a regression tree."""
-        return self.leaf_value[self.apply(X) - self.topology.n_branches]
+        """(n,) prediction: class numbers, or real values of a regression tree in the target's units."""
+        scaled = self._scaled(X)
+        leaf = self._leaves(scaled) - self.topology.n_branches
+        if self.leaf_w is None:
+            return self.leaf_value[leaf]
+        return self.leaf_value[leaf] + (scaled * self.leaf_w[leaf]).sum(axis=1)
 
     def predict_labels(self, X: Any) -> npt.NDArray[np.str_]:
         """(n,) names of the predicted classes; a regression tree has none (ValueError)."""

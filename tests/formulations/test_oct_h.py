@@ -1,0 +1,134 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from independent_routes import scip_optimum
+
+from formulations.class_leaves import baseline_error, with_majority_labels
+from formulations.oct import Oct
+from formulations.oct_h import OctH
+from formulations.wide_gaps import cart_with_gaps
+from mipforest.data import Dataset, load
+from mipforest.trees import Topology, Tree
+
+PROVEN = {"time_limit": None, "gap": 1e-9}
+
+
+def grid_data(seed, n=12, p=2, K=2):
+    """Points on a coarse grid, so that sides of a univariate split are far apart; labels at random."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 6, (n, p)).astype(float)
+    y = rng.integers(0, K, n)
+    y[:2] = [0, 1]
+    return Dataset.from_arrays(X, y)
+
+
+def separable_data(seed, n=40, p=3):
+    """Two classes on the two sides of one oblique hyperplane, with a margin."""
+    rng = np.random.default_rng(seed)
+    w = rng.standard_normal(p)
+    X = rng.random((n * 4, p))
+    score = (X - 0.5) @ w / np.abs(w).sum()
+    X = X[np.abs(score) > 0.03][:n]
+    return Dataset.from_arrays(X, ((X - 0.5) @ w > 0).astype(int))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_hyperplane_separates_without_an_error(seed):
+    data = separable_data(seed)
+    result = OctH().build(data, 1).solve(**PROVEN)
+    assert result.verified
+    assert result.objective == pytest.approx(0)
+    assert (result.tree.predict(data.X_raw) == data.y).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_equals_scip_and_never_loses_to_univariate_splits(seed):
+    data = grid_data(seed, n=10, K=2 + seed % 2)
+    alpha = (0.0, 0.05)[seed % 2]
+    formulation = OctH(alpha=alpha)
+    problem = formulation.build(data, 1)
+    result = problem.solve(**PROVEN)
+    assert result.verified
+    assert result.objective == pytest.approx(scip_optimum(problem.model.matrix()), abs=1e-6)
+    assert result.objective <= Oct(alpha=alpha).build(data, 1).solve(**PROVEN).objective + 1e-6
+
+
+def test_depth_two_solves_the_exclusive_or_with_a_cost_per_feature():
+    X = np.array([[a, b] for a in (0.0, 0.1, 0.9, 1.0) for b in (0.0, 0.1, 0.9, 1.0)])
+    data = Dataset.from_arrays(X, ((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5)).astype(int))
+    result = OctH(alpha=0.01).build(data, 2).solve(**PROVEN)
+    assert result.verified
+    # No error; no fewer than three features can do it with axis-parallel splits, nor with oblique ones.
+    assert result.objective == pytest.approx(0.03)
+
+
+@given(seed=st.integers(0, 10**6), depth=st.integers(1, 4))
+@settings(max_examples=25)
+def test_tree_to_model_and_back(seed, depth):
+    rng = np.random.default_rng(seed)
+    data = grid_data(seed, n=int(rng.integers(5, 30)), p=int(rng.integers(1, 4)), K=int(rng.integers(2, 4)))
+    formulation = OctH(alpha=0.02)
+    tree = random_oblique_tree(rng, data, depth, formulation.mu)
+    values = formulation.encode(tree, data)
+    problem = formulation.build(data, depth)
+    errors = (tree.predict(data.X) != data.y).sum() / baseline_error(data)
+    expected = errors + 0.02 * (tree.w != 0).sum()
+
+    assert problem.model.violations(values).max <= 1e-6
+    assert problem.model.objective(values) == pytest.approx(expected, abs=1e-9)
+    assert formulation.evaluate(tree, data) == pytest.approx(expected, abs=1e-12)
+    decoded = formulation.decode(values, data)
+    np.testing.assert_array_equal(decoded.apply(data.X), tree.apply(data.X))
+
+
+def random_oblique_tree(rng, data, depth, mu):
+    """Random hyperplanes that keep samples of both sides at least mu apart; nodes below an unsplit one do not split."""
+    topology = Topology(depth)
+    w, b = np.zeros((topology.n_branches, data.p)), np.zeros(topology.n_branches)
+    here = {0: np.arange(data.n)}
+    for t in topology.branches:
+        rows = here.get(t, np.zeros(0, dtype=int))
+        direction = rng.uniform(-1, 1, data.p) * (rng.random(data.p) < 0.7)
+        parent_splits = t == 0 or w[(t - 1) // 2].any()
+        if len(rows) and parent_splits and direction.any():
+            direction /= np.abs(direction).sum()
+            values = np.unique(data.X[rows] @ direction)
+            wide = np.flatnonzero(np.diff(values) > mu * 1.01)
+            if len(wide):
+                k = int(rng.choice(wide))
+                w[t], b[t] = direction, -(values[k] + values[k + 1]) / 2
+        goes_right = data.X[rows] @ w[t] + b[t] >= 0
+        here[2 * t + 1], here[2 * t + 2] = rows[~goes_right], rows[goes_right]
+    tree = Tree(depth, w, b, np.zeros(topology.n_leaves), tuple(data.classes), tuple(data.features.labels))
+    return with_majority_labels(tree, data)
+
+
+@pytest.mark.parametrize("start", OctH.starts)
+def test_starts_are_feasible(start):
+    data = load("iris")
+    formulation = OctH(alpha=0.01, N_min=3)
+    tree = formulation.start(start, data, Topology(2))
+    problem = formulation.build(data, 2)
+    assert problem.model.violations(formulation.encode(tree, data)).max <= 1e-6
+    assert formulation.evaluate(tree, data) < 1.0
+
+
+def test_greedy_is_no_worse_than_its_first_split():
+    data = separable_data(3, n=60)
+    formulation = OctH()
+    tree = formulation.start("greedy", data, Topology(2))
+    assert formulation.evaluate(tree, data) == pytest.approx(0)
+
+
+@given(seed=st.integers(0, 10**6), gap=st.floats(0.001, 0.3))
+@settings(max_examples=40)
+def test_cart_with_gaps_keeps_its_distance(seed, gap):
+    rng = np.random.default_rng(seed)
+    data = Dataset.from_arrays(rng.random((30, 2)), np.append([0, 1], rng.integers(0, 2, 28)))
+    tree = cart_with_gaps(data, Topology(3), gap)
+    passes = tree.decision_path(data.X)
+    scores = tree.scores(data.X)
+    for t in np.flatnonzero(tree.w.any(axis=1)):
+        here = scores[passes[:, t], t]
+        assert here[here >= 0].min() - here[here < 0].max() >= gap * (1 - 1e-9)
