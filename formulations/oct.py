@@ -44,6 +44,7 @@ from formulations.class_leaves import (
 )
 from formulations.cuts import Cuts, declare_cuts, decode_cuts, encode_cuts, find_cuts
 from formulations.depth_two import DepthTwo, RootValues
+from formulations.previous_depth import previous_depth
 from formulations.univariate_splits import (
     chosen_features,
     declare_leaf_rules,
@@ -56,6 +57,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.formulation import Formulation
 from mipforest.heuristics.cart import cart
+from mipforest.heuristics.contree import contree
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.parameters import parameter
 from mipforest.problem import Preparation
@@ -98,7 +100,7 @@ class Oct(Formulation):
     summary = "optimal classification tree with univariate splits, any number of classes"
     source = "Dunn 2018, chapter 2"
     variants = ("tight", "paper")
-    starts = ("depth-two", "cart")
+    starts = ("depth-two", "cart", "previous-depth", "dp")
 
     alpha: float = parameter(0.0, "cost of a split", at_least=0)
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)
@@ -205,6 +207,11 @@ class Oct(Formulation):
     def start(self, name: str, data: Dataset, tree: Topology, *, seed: int = 0) -> Tree:
         if name == "cart":
             return self.polish(cart(data, tree, min_leaf=self.N_min, seed=seed), data)
+        if name == "previous-depth":
+            return self.polish(previous_depth(self, data, tree), data)
+        if name == "dp":
+            share = min(1.0, self.alpha * baseline_error(data) / data.n)
+            return self.polish(contree(data, tree, split_cost=share), data)
         if name != "depth-two":
             return super().start(name, data, tree, seed=seed)
         cuts, top = find_cuts(data.X, data.features.labels), Topology(min(tree.depth, 2))

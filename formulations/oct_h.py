@@ -27,6 +27,7 @@ from formulations.hyperplane_splits import (
     decode_hyperplane_splits,
     encode_hyperplane_splits,
 )
+from formulations.previous_depth import previous_depth
 from formulations.wide_gaps import cart_with_gaps
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
@@ -57,7 +58,7 @@ class OctH(Formulation):
     name = "oct-h"
     summary = "optimal classification tree with hyperplane splits, any number of classes"
     source = "Dunn 2018, chapter 3"
-    starts = ("cart", "greedy")
+    starts = ("cart", "greedy", "previous-depth")
 
     alpha: float = parameter(0.0, "cost of a feature in a split", at_least=0)
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)
@@ -92,6 +93,8 @@ class OctH(Formulation):
             return with_majority_labels(cart_with_gaps(data, tree, self.mu, min_leaf=self.N_min, seed=seed), data)
         if name == "greedy":
             return self._greedy(data, tree)
+        if name == "previous-depth":
+            return previous_depth(self, data, tree)
         return super().start(name, data, tree, seed=seed)
 
     def polish(self, fitted: Tree, data: Dataset) -> Tree:
