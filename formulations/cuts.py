@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from formulations.univariate_splits import middle
+from formulations.univariate_splits import declare_hierarchy, declare_leaf_rules, middle
 from mipforest.arrays import FloatArray, IntArray, SparseMatrix
 from mipforest.model import LinearExpr, Model, VarArray
 from mipforest.trees import Nodes, Topology
@@ -115,6 +115,40 @@ def declare_cuts(m: Model, cuts: Cuts, tree: Topology, d: VarArray) -> LinearExp
     if len(cuts.below):
         m.add("ordered", u[:, cuts.below] <= u[:, cuts.below - 1])
     return cuts.left @ u.T
+
+
+def declare_group_leaves(
+    m: Model, tree: Topology, d: VarArray, left: LinearExpr, weight: FloatArray, n_min: int
+) -> VarArray:
+    """Assign groups to leaves, and keep leaves that hold samples large enough: (2.5) to (2.8), (*).
+
+    The assignment is continuous: for binary cuts its rows leave each group one leaf only. With ``n_min = 1``
+    rows (2.6), (2.7) only let a leaf be empty or not, and are left out.
+
+    Parameters
+    ----------
+    m, tree
+        Model and topology.
+    d, left
+        Splits (|B|,) and what :func:`declare_cuts` gave.
+    weight
+        (g,) number of samples in each group.
+    n_min
+        Least number of samples in a leaf that holds any.
+
+    Returns
+    -------
+    (g, |L|) assignment
+    """
+    z = m.nonnegative("z", (len(weight), tree.leaves), upper=1)
+    m.add("assign", z.sum(axis=1) == 1)
+    m.add("assign_left", z @ tree.leaf_reach_left <= left)
+    m.add("assign_right", z @ tree.leaf_reach_right <= 1 - left)
+    if n_min > 1:
+        declare_leaf_rules(m, tree, d, z, m.binary("l", tree.leaves), weight, n_min)
+    else:
+        declare_hierarchy(m, tree, d)
+    return z
 
 
 def encode_cuts(feature: IntArray, threshold: FloatArray, cuts: Cuts, branches: Nodes) -> FloatArray:

@@ -1,17 +1,19 @@
-r"""The best classification trees of depth one and two, by trying every pair of cuts: exact bounds for the `tight` variant.
+r"""The best trees of depth one and two, by trying every pair of cuts: exact bounds for the `tight` variants.
 
 For a fixed cut at the root both sides are independent problems of depth one, each solved by scanning all cuts over
-running class counts. With q cuts, n samples, p features and K classes all roots together cost O(q n p K). The value
+running sums of m statistics per sample (class counts; for a squared loss: number, sum, sum of squares). With q cuts, n
+samples and p features all roots together cost O(q n p m). The value
 
-.. math::  V_c = \alpha \hat L + v(\text{left side of } c) + v(\text{right side of } c), \qquad
-           v(S) = \min\{ e_0(S), \; \alpha \hat L + e_1(S) \}
+.. math::  V_c = \alpha + v(\text{left side of } c) + v(\text{right side of } c), \qquad
+           v(S) = \min\{ e_0(S), \; \alpha + e_1(S) \}
 
-with :math:`e_0, e_1` the fewest errors on S without and with one more cut, is the least objective, in units of one error,
-of any tree of depth at most two whose root has cut c.
+with :math:`\alpha` the cost of a split, and :math:`e_0, e_1` the least loss on S without and with one more cut, in the same
+units, is the least objective of any tree of depth at most two whose root has cut c.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +21,16 @@ import numpy as np
 
 from formulations.cuts import Cuts
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+
+
+#: Gives the sizes and costs (...,) of leaves by the sums (..., m) of their samples' statistics.
+LeafCost = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+
+
+def misclassified(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Sizes of leaves, and their errors when they predict their largest class, by class counts (..., K)."""
+    size = counts.sum(axis=-1)
+    return size, size - counts.max(axis=-1)
 
 
 class Stump(NamedTuple):
@@ -45,23 +57,32 @@ class RootValues:
 
 
 class DepthTwo:
-    """Best trees of depth at most two under the objective of OCT, in units of one error.
+    """Best trees of depth at most two.
 
     Parameters
     ----------
     cuts
         All cuts of the data, with its groups of equal samples.
-    counts
-        (g, K) samples of each class in each group.
+    statistics
+        (g, m) statistics of the samples of each group, summed: class counts (g, K), or what ``leaf_cost`` takes.
     split_cost
-        Cost of one split, in errors: ``alpha * Lhat``.
+        Cost of one split, in the units of ``leaf_cost``; for OCT in errors: ``alpha * Lhat``.
     n_min
         Least number of samples in a leaf.
+    leaf_cost
+        Size and cost of leaves by the sums of these statistics.
     """
 
-    def __init__(self, cuts: Cuts, counts: FloatArray, split_cost: float, n_min: int) -> None:
-        self.cuts, self.counts = cuts, counts
-        self.split_cost, self.n_min = split_cost, n_min
+    def __init__(
+        self,
+        cuts: Cuts,
+        statistics: FloatArray,
+        split_cost: float,
+        n_min: int,
+        leaf_cost: LeafCost = misclassified,
+    ) -> None:
+        self.cuts, self.statistics = cuts, statistics
+        self.split_cost, self.n_min, self.leaf_cost = split_cost, n_min, leaf_cost
         X = cuts.X
         self.order = np.argsort(X, axis=0, kind="stable").T  # (p, g) groups by ascending value of each feature
         sizes = np.diff(cuts.first)
@@ -74,12 +95,12 @@ class DepthTwo:
 
     def stump(self, side: BoolArray) -> Stump:
         """Best subtree of depth at most one for the groups of a side."""
-        kept = self.counts * side[:, None]
+        kept = self.statistics * side[:, None]
         total = kept.sum(axis=0)
         alone = float(self._leaves(total))
         if not self.is_cut.any():
             return Stump(alone, -1)
-        # Class counts left of every cut of every feature, (p, cuts, K).
+        # Sums left of every cut of every feature, (p, cuts, m).
         left = np.take_along_axis(np.cumsum(kept[self.order], axis=1), self.last_left[:, :, None], axis=1)
         values = self.split_cost + self._leaves(left) + self._leaves(total - left)
         values[~self.is_cut] = np.inf
@@ -97,7 +118,7 @@ class DepthTwo:
         for cut in range(len(self.cuts)):
             left = self.goes_left(cut)
             by_cut[cut] = self.split_cost + sum(self._side(side, depth) for side in (left, ~left))
-        return RootValues(by_cut, float(self._leaves(self.counts.sum(axis=0))))
+        return RootValues(by_cut, float(self._leaves(self.statistics.sum(axis=0))))
 
     def best(self, values: RootValues, depth: int) -> IntArray:
         """(2^depth - 1,) cuts of a best tree, -1 where a node does not split."""
@@ -110,10 +131,25 @@ class DepthTwo:
         return cuts
 
     def _side(self, side: BoolArray, depth: int) -> float:
-        return self.stump(side).value if depth == 2 else float(self._leaves(self.counts[side].sum(axis=0)))
+        return self.stump(side).value if depth == 2 else float(self._leaves(self.statistics[side].sum(axis=0)))
 
-    def _leaves(self, count: FloatArray) -> FloatArray:
-        """Cost of leaves with (..., K) class counts; inf for one that holds samples, but too few."""
-        size = count.sum(axis=-1)
-        cost: FloatArray = size - count.max(axis=-1)
+    def extended(self, cuts: IntArray, depth: int) -> IntArray:
+        """Extend the cuts of a tree (|B|,) to a greater depth, by the best stump on the samples of each new node."""
+        full = np.full(2**depth - 1, -1)
+        full[: len(cuts)] = cuts
+        here: dict[int, BoolArray] = {0: np.ones(len(self.statistics), dtype=bool)}
+        for t in range(len(full)):
+            side = here.pop(t, None)
+            if side is None:
+                continue
+            if t >= len(cuts):
+                full[t] = self.stump(side).cut
+            if full[t] >= 0:
+                left = self.goes_left(int(full[t]))
+                here[2 * t + 1], here[2 * t + 2] = side & left, side & ~left
+        return full
+
+    def _leaves(self, sums: FloatArray) -> FloatArray:
+        """Cost of leaves by their sums (..., m); inf for one that holds samples, but too few."""
+        size, cost = self.leaf_cost(sums)
         return np.where((size > 0) & (size < self.n_min), np.inf, cost)

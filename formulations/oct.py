@@ -42,12 +42,20 @@ from formulations.class_leaves import (
     leaves_of,
     with_majority_labels,
 )
-from formulations.cuts import Cuts, declare_cuts, decode_cuts, encode_cuts, find_cuts
+from formulations.cuts import (
+    Cuts,
+    declare_cuts,
+    declare_group_leaves,
+    decode_cuts,
+    encode_cuts,
+    find_cuts,
+)
 from formulations.depth_two import DepthTwo, RootValues
 from formulations.previous_depth import previous_depth
+from formulations.root_row import value_of_root
 from formulations.univariate_splits import (
     chosen_features,
-    declare_leaf_rules,
+    declare_hierarchy,
     declare_univariate_splits,
     decode_univariate_splits,
     encode_univariate_splits,
@@ -58,14 +66,10 @@ from mipforest.data import Dataset
 from mipforest.formulation import Formulation
 from mipforest.heuristics.cart import cart
 from mipforest.heuristics.contree import contree
-from mipforest.model import LinearExpr, Model, Values, VarArray
+from mipforest.model import Model, Values
 from mipforest.parameters import parameter
 from mipforest.problem import Preparation
 from mipforest.trees import Topology, Tree
-
-
-#: Resolution of the values in the row on the root, in errors.
-RESOLUTION = 2.0**-24
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,22 +138,12 @@ class Oct(Formulation):
         m.add("left", q @ tree.leaf_reach_left <= left[group])
         m.add("right", q @ tree.leaf_reach_right <= 1 - left[group])
         if self.N_min > 1:
-            self._declare_leaf_sizes(m, tree, d, left, counts.sum(axis=1))
-        elif tree.n_branches > 1:
-            children = np.arange(1, tree.n_branches)
-            m.add("hierarchy", d[children] <= d[(children - 1) // 2])
+            declare_group_leaves(m, tree, d, left, counts.sum(axis=1), self.N_min)
+        else:
+            declare_hierarchy(m, tree, d)
         if roots is not None:
             cost = errors + self.alpha * baseline * d.sum()
-            m.add("root_value", cost >= _value_of_root(m["u"][0], d[0], cuts, roots))
-
-    def _declare_leaf_sizes(self, m: Model, tree: Topology, d: VarArray, left: LinearExpr, weight: FloatArray) -> None:
-        """Assign groups to leaves, and keep leaves that hold samples large enough."""
-        z = m.nonnegative("z", (len(weight), tree.leaves), upper=1)
-        used = m.binary("l", tree.leaves)
-        m.add("assign", z.sum(axis=1) == 1)
-        m.add("assign_left", z @ tree.leaf_reach_left <= left)
-        m.add("assign_right", z @ tree.leaf_reach_right <= 1 - left)
-        declare_leaf_rules(m, tree, d, z, used, weight, self.N_min)
+            m.add("root_value", cost >= value_of_root(m["u"][0], d[0], cuts, roots))
 
     # ------------------------------------------------------------------ trees
 
@@ -252,15 +246,3 @@ def group_counts(data: Dataset, cuts: Cuts) -> FloatArray:
     counts = np.zeros((len(cuts.X), len(data.classes)))
     np.add.at(counts, (cuts.group, data.y), 1.0)
     return counts
-
-
-def _value_of_root(u: VarArray, d: VarArray, cuts: Cuts, roots: RootValues) -> LinearExpr:
-    """Least objective of a tree with the chosen root: the sum over cuts of the value times the cut's binary."""
-    # A cut that leaves too few samples on a side is infeasible; any value bounds it.
-    values = np.where(np.isfinite(roots.by_cut), roots.by_cut, roots.none)
-    # Rounded down to multiples of a power of two, so that their differences are exact: no coefficient of 1e-17.
-    values = np.floor(values / RESOLUTION) * RESOLUTION
-    rises = np.diff(values, prepend=0.0)
-    rises[cuts.lowest] = values[cuts.lowest]
-    value: LinearExpr = rises @ u + roots.none * (1 - d)
-    return value

@@ -36,4 +36,5 @@ def deepened(fitted: Tree) -> Tree:
         w=np.vstack([fitted.w, np.zeros((new, fitted.n_features))]),
         b=np.concatenate([fitted.b, np.zeros(new)]),
         leaf_value=np.repeat(fitted.leaf_value, 2),
+        leaf_w=None if fitted.leaf_w is None else np.repeat(fitted.leaf_w, 2, axis=0),
     )

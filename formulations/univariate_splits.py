@@ -93,13 +93,18 @@ def declare_leaf_rules(
     n_min
         Least number of samples in a leaf that holds any.
     """
-    children = np.arange(1, tree.n_branches)
-    if len(children):
-        m.add("hierarchy", d[children] <= d[(children - 1) // 2])
+    declare_hierarchy(m, tree, d)
     m.add("in_use", z <= used)
     m.add("leaf_size", weight @ z >= n_min * used, over=tree.leaves)
     leaf, ancestor = np.nonzero(tree.leaf_reach_left.toarray())
     m.add("left_needs_split", used[leaf] <= d[ancestor])
+
+
+def declare_hierarchy(m: Model, tree: Topology, d: VarArray) -> None:
+    """Write row (2.5): a node splits only if its parent does."""
+    children = np.arange(1, tree.n_branches)
+    if len(children):
+        m.add("hierarchy", d[children] <= d[(children - 1) // 2])
 
 
 def smallest_gaps(X: FloatArray) -> FloatArray:

@@ -302,7 +302,10 @@ class Problem:
         doubts = []
         if violation > TOLERANCE:
             doubts.append(f"the solution violates the model by {violation:.3g}, more than {TOLERANCE:g}")
-        different = f"the tree's objective by the definition is {evaluated:.9g}, the solver's {solution.objective:.9g}"
+        different = (
+            f"the tree's objective by the definition is {evaluated:.9g}, "
+            f"the solver's is {solution.objective:.9g}"
+        )
         if self._objective_replaced():
             doubts.append(f"the model's objective was replaced: {different}")
         elif not abs(evaluated - solution.objective) <= TOLERANCE * max(1.0, abs(solution.objective)):

@@ -11,7 +11,7 @@ import numpy as np
 from mipforest.data import Dataset
 from mipforest.parameters import parameters_of
 from mipforest.solvers.solution import Solution
-from mipforest.trees import Tree
+from mipforest.trees import RegressionMeasures, Tree, regression_measures
 
 if TYPE_CHECKING:
     from mipforest.problem import Problem
@@ -71,22 +71,39 @@ class Result:
 
     @property
     def features_used(self) -> tuple[str, ...]:
-        """Names of the features with a non-zero weight somewhere in the tree."""
+        """Names of the features with a non-zero weight somewhere in the tree, linear leaves included."""
         if self.tree is None:
             return ()
         return tuple(self.tree.feature_names[j] for j in self.tree.features_used().overall)
 
     def measures(self, data: Dataset) -> dict[str, float]:
-        """Accuracy and balanced accuracy of the tree on a data set, shares between 0 and 1.
+        """Measure how well the tree predicts a data set; all measures are NaN without a tree.
 
-        Balanced accuracy is the mean, over the classes that occur in the data, of the share of a class's
-        samples that are predicted right. Without a tree, both are NaN.
+        Returns
+        -------
+        dict
+            Of a classification, ``accuracy`` and ``balanced_accuracy``, shares between 0 and 1. The latter is
+            the mean, over the classes that occur in the data, of the share of a class's samples that are
+            predicted right.
+
+            Of a regression, ``r2``, ``mse`` and ``mae``. Targets of a data set are in original units, and so
+            are predictions, however a model scales targets inside: ``mae`` is in units of the target, ``mse``
+            in their square. Where the targets are constant, ``r2`` is 1 if all predictions are exact, else 0
+            (see :func:`~mipforest.trees.regression_measures`).
         """
+        if data.task == "regression":
+            return self._regression_measures(data)
         if self.tree is None:
             return {"accuracy": np.nan, "balanced_accuracy": np.nan}
         right = self.tree.predict(data.X_raw) == data.y
         recalls = [float(np.mean(right[data.y == k])) for k in np.unique(data.y)]
         return {"accuracy": float(np.mean(right)), "balanced_accuracy": float(np.mean(recalls))}
+
+    def _regression_measures(self, data: Dataset) -> dict[str, float]:
+        if self.tree is None:
+            return dict.fromkeys(RegressionMeasures._fields, np.nan)
+        predicted = np.asarray(self.tree.predict(data.X_raw), dtype=np.float64)
+        return regression_measures(np.asarray(data.y, dtype=np.float64), predicted)._asdict()
 
     def to_dict(self, test: Dataset | None = None) -> dict[str, Any]:
         """Everything worth keeping, ready for JSON (NaN and infinities become ``None``).
@@ -94,7 +111,8 @@ class Result:
         Parameters
         ----------
         test
-            Data not seen in training; adds ``test_accuracy`` and ``test_balanced_accuracy``.
+            Data not seen in training; adds ``test_accuracy`` and ``test_balanced_accuracy``, or ``test_r2``,
+            ``test_mse`` and ``test_mae`` of a regression.
         """
         problem, solution = self.problem, self.solution
         formulation, data = problem.formulation, problem.data

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -231,8 +232,34 @@ def test_a_regression_tree_is_saved_with_its_means(tmp_path):
     saved = SavedTree.of(Tree(1, w, np.array([-0.5]), np.array([100.0, 200.0])), data)
     (tmp_path / "tree.json").write_text(json.dumps(saved.to_dict(), allow_nan=False))
     loaded = load_saved_tree(tmp_path / "tree.json")
-    np.testing.assert_array_equal(loaded.statistics.mean, saved.statistics.mean)
+    for name in ("mean", "r2", "mse", "mae"):
+        np.testing.assert_array_equal(getattr(loaded.statistics, name), getattr(saved.statistics, name))
     np.testing.assert_array_equal(loaded.targets([1, 2.5]), [1.0, 2.5])
+    with pytest.raises(DataError, match="'target' must hold numbers, but row 1 holds 'much'"):
+        loaded.targets([1, "much"])
+
+
+def test_a_tree_with_linear_leaves_is_saved_and_one_of_an_older_version_is_read(tmp_path):
+    data = DataSource(data="diabetes").load()
+    rng = np.random.default_rng(0)
+    encoding = data.train.encoding
+    tree = Tree(
+        1, rng.normal(size=(1, 10)), [0.0], [100.0, 200.0], offset=encoding.offset, scale=encoding.scale
+    )
+    linear = SavedTree.of(replace(tree, leaf_w=rng.normal(size=(2, 10))), data)
+    (tmp_path / "tree.json").write_text(json.dumps(linear.to_dict(), allow_nan=False))
+    loaded = load_saved_tree(tmp_path / "tree.json")
+    np.testing.assert_array_equal(
+        loaded.tree.predict(data.train.X_raw), linear.tree.predict(data.train.X_raw)
+    )
+    older = SavedTree.of(tree, data).to_dict()
+    del older["leaf_w"]
+    for name in ("r2", "mse", "mae"):
+        del older["training_samples"][name]
+    (tmp_path / "tree.json").write_text(json.dumps(older))
+    loaded = load_saved_tree(tmp_path / "tree.json")
+    np.testing.assert_array_equal(loaded.tree.predict(data.train.X_raw), tree.predict(data.train.X_raw))
+    assert loaded.statistics.mse is None
 
 
 @pytest.mark.parametrize("key", ["encoding", "labels", "target", "training_samples", "w"])

@@ -44,6 +44,8 @@ GRACE = 5.0
 #: What ends a run: why, and the word of the solver that ended it.
 End = tuple[Status, str]
 
+_STOPPED: End = (Status.INTERRUPTED, "stopped by on_progress")
+
 _NO_OPTIMUM = (Status.INFEASIBLE, Status.UNBOUNDED, Status.INFEASIBLE_OR_UNBOUNDED)
 
 
@@ -136,7 +138,7 @@ class _OuterApproximation:
     def _run(self, start: FloatArray | None) -> End:
         if start is not None:
             self._take_start(np.asarray(start, dtype=float))
-        end = self._solve_relaxation()
+        end = _STOPPED if self.incumbent.stopped else self._solve_relaxation()
         while end is None:
             end = self._solve_linear()
         return end
@@ -154,6 +156,7 @@ class _OuterApproximation:
             return Status.UNBOUNDED if known else Status.INFEASIBLE_OR_UNBOUNDED, relaxed.message
         if relaxed.status is Status.OPTIMAL and relaxed.x is not None:
             self.relaxation_solved = True
+            # Rounded, it may be a point of the model.
             incumbent.offer_with_exact_integers(relaxed.x)
             incumbent.raise_bound(relaxed.bound)
             self.tangents.add(relaxed.x)
@@ -165,7 +168,7 @@ class _OuterApproximation:
         """Do one round; give the end of the run, or ``None`` if another round is due."""
         incumbent = self.incumbent
         if incumbent.stopped:
-            return Status.INTERRUPTED, "stopped by on_progress"
+            return _STOPPED
         if incumbent.seconds_left == 0:
             return Status.TIME_LIMIT, "time limit reached"
         found = self._linear_solution()
@@ -179,7 +182,7 @@ class _OuterApproximation:
         if incumbent.closed:
             return Status.OPTIMAL, found.message
         if incumbent.stopped:
-            return Status.INTERRUPTED, "stopped by on_progress"
+            return _STOPPED
         if found.status is not Status.OPTIMAL:
             return found.status, found.message
         if not fresh:

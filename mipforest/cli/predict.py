@@ -44,7 +44,7 @@ def predict(
     """Predict with the tree of a run.
 
     Prints one prediction per row, or writes the table with the predictions. If the target column is there
-    too, says how many are right.
+    too, says how many are right (accuracy), or how far off values are (R2, MSE, MAE).
     """
     from mipforest.data.files import read_file
     from mipforest.runs import read_run
@@ -67,7 +67,7 @@ def predict(
         print_text(f"{output}: {len(predicted)} predictions in the column {_free_name(frame)!r}")
     for name, value in quality.items():
         # Predictions on standard output stay alone there.
-        told = f"{name}: {value:.1%}" if "accuracy" in name else f"{name}: {value:.6g}"
+        told = f"{name}: {value:.1%}" if saved.tree.is_classifier else f"{name}: {value:.6g}"
         print(told, file=sys.stderr if output is None else sys.stdout)
 
 
@@ -92,9 +92,13 @@ def _quality(saved: SavedTree, frame: Any) -> dict[str, float]:
     """Compare with the target column, if it is there."""
     if saved.target not in frame.columns or frame[saved.target].isna().any():
         return {}
+    import numpy as np
+
+    from mipforest.trees import regression_measures
+
     predicted, stated = saved.predict(frame), saved.targets(frame[saved.target])
     if not saved.tree.is_classifier:
-        return {"mean_squared_error": float(((predicted - stated) ** 2).mean())}
+        return regression_measures(np.asarray(stated), np.asarray(predicted))._asdict()
     from sklearn.metrics import balanced_accuracy_score
 
     right = float((predicted == stated).mean())

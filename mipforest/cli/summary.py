@@ -59,7 +59,7 @@ def summary(result: Mapping[str, Any], saved: SavedTree | None, width: int | Non
         Length of lines; ``None`` breaks none.
     """
     facts = [("Status", status_in_words(result)), *_objective(result), ("Verified", _verified(result))]
-    facts += [*_accuracy(result), *_features(result), ("Time", _time(result))]
+    facts += [*_accuracy(result), *_errors(result), *_features(result), ("Time", _time(result))]
     facts += [("Note", text) for text in result.get("warnings", ())]
     facts += [("Data", text) for text in result["data"].get("notes", ())]
     indent = max(len(name) for name, _ in facts) + 2
@@ -124,6 +124,19 @@ def _accuracy(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         if result.get(f"{part}_accuracy") is not None
     ]
     return [("Accuracy", ", ".join(parts))] if parts else []
+
+
+def _errors(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Tell R2, MSE and MAE of a regression, each in training and in the test."""
+    facts = []
+    for name, measure, digits in (("R2", "r2", 4), ("MSE", "mse", 6), ("MAE", "mae", 6)):
+        parts = [
+            f"{result[f'{part}_{measure}']:.{digits}g} {words}"
+            for part, words in (("train", "in training"), ("test", "in the test"))
+            if result.get(f"{part}_{measure}") is not None
+        ]
+        facts += [(name, ", ".join(parts))] if parts else []
+    return facts
 
 
 def _features(result: Mapping[str, Any]) -> list[tuple[str, str]]:

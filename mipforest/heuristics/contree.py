@@ -16,7 +16,9 @@ from mipforest.trees import Topology, Tree
 TIME_LIMIT = 60.0
 
 
-def contree(data: Dataset, topology: Topology, *, split_cost: float = 0.0, time_limit: float = TIME_LIMIT) -> Tree:
+def contree(
+    data: Dataset, topology: Topology, *, split_cost: float = 0.0, time_limit: float = TIME_LIMIT
+) -> Tree:
     """Find the tree with the fewest errors (Brita, van der Linden and Demirovic 2025).
 
     Parameters
@@ -41,7 +43,9 @@ def contree(data: Dataset, topology: Topology, *, split_cost: float = 0.0, time_
         If pycontree is not installed.
     """
     if find_spec("pycontree") is None:
-        raise SolverUnavailable("start 'dp' needs the Python package pycontree; run: pip install 'mipforest[dp]'")
+        raise SolverUnavailable(
+            "start 'dp' needs the Python package pycontree; run: pip install 'mipforest[dp]'"
+        )
     from pycontree import ConTree
 
     learner = ConTree(max_depth=topology.depth, complexity_cost=split_cost, time_limit=time_limit)

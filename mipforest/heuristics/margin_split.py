@@ -24,6 +24,10 @@ from mipforest.solvers.solution import Status
 #: Scores this close to a side count as on it; far above rounding errors, far below any epsilon in use.
 SIDE_TOLERANCE = 1e-9
 
+#: Weights up to this size, absolutely and relative to the largest, are what the interior-point solver leaves
+#: of 0.
+RESIDUE = 1e-8
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -100,7 +104,9 @@ def margin_split(
     if solution.x is None or solution.status is not Status.OPTIMAL:
         return None
     weights = np.zeros(X.shape[1])
-    weights[used] = solution["w"]
+    found = solution["w"]
+    residue = np.abs(found) <= RESIDUE * max(1.0, np.abs(found).max(initial=0.0))
+    weights[used] = np.where(residue, 0.0, found)
     bias = float(solution["b"])
     if right is not None:
         bias = keep_sides(X @ weights + bias, right, bias)

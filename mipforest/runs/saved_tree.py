@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import DataError, Encoding
-from mipforest.data.columns import text
+from mipforest.data.columns import numbers, text
 from mipforest.runs.data_source import LoadedData
 from mipforest.trees import NodeStatistics, Tree, TreeFileError, from_dict, node_statistics, to_dict
+
+#: Statistics of a regression tree: one number per node, absent where no sample passes.
+_VALUES = ("mean", "r2", "mse", "mae")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +68,10 @@ class SavedTree:
         Raises
         ------
         DataError
-            If the column holds a label that the training data do not have.
+            If the column holds a label that the training data do not have, or no number for a regression.
         """
         if not self.tree.is_classifier:
-            return np.asarray(column, dtype=np.float64)
+            return numbers(pd.Series(column, name=self.target))
         stated = [text(value) for value in column]
         unknown = [label for label in stated if label not in self.labels]
         if unknown:
@@ -79,7 +83,7 @@ class SavedTree:
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as JSON takes it; :func:`mipforest.trees.from_dict` reads the tree alone."""
-        counts, mean = self.statistics.class_counts, self.statistics.mean
+        counts = self.statistics.class_counts
         return to_dict(self.tree) | {
             "target": self.target,
             "labels": dict(self.labels),
@@ -87,11 +91,14 @@ class SavedTree:
             "training_samples": {
                 "samples": self.statistics.samples.tolist(),
                 "class_counts": None if counts is None else counts.tolist(),
-                "mean": None
-                if mean is None
-                else [None if np.isnan(value) else value for value in mean.tolist()],
+                **{name: _with_gaps(getattr(self.statistics, name)) for name in _VALUES},
             },
         }
+
+
+def _with_gaps(values: FloatArray | None) -> list[float | None] | None:
+    """Give values as JSON takes them, ``None`` in place of NaN."""
+    return None if values is None else [None if np.isnan(value) else value for value in values.tolist()]
 
 
 def load_saved_tree(path: Path) -> SavedTree:
@@ -127,9 +134,14 @@ def load_saved_tree(path: Path) -> SavedTree:
 
 def _statistics(content: Mapping[str, Any]) -> NodeStatistics:
     entries = content["training_samples"]
-    counts, mean = entries["class_counts"], entries["mean"]
+    counts = entries["class_counts"]
+    # Trees of older versions have the mean alone.
+    values = {name: entries["mean"] if name == "mean" else entries.get(name) for name in _VALUES}
     return NodeStatistics(
         np.array(entries["samples"], dtype=np.int64),
         None if counts is None else np.array(counts, dtype=np.int64),
-        None if mean is None else np.array(mean, dtype=np.float64),
+        **{
+            name: None if value is None else np.array(value, dtype=np.float64)
+            for name, value in values.items()
+        },
     )

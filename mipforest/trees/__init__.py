@@ -6,7 +6,9 @@ The figures are loaded on first use, so that everything else does not wait for m
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mipforest.trees.cells import leaf_regions
 from mipforest.trees.export import TreeFileError, from_dict, load, save, to_dict
+from mipforest.trees.measures import RegressionMeasures, regression_measures
 from mipforest.trees.statistics import NodeStatistics, node_statistics
 from mipforest.trees.text import to_text
 from mipforest.trees.topology import MAX_DEPTH, Nodes, Topology
@@ -14,12 +16,11 @@ from mipforest.trees.tree import FeaturesUsed, Tree
 
 if TYPE_CHECKING:
     from mipforest.trees.figure import save_figure
-    from mipforest.trees.partition import leaf_regions, plot_partition
+    from mipforest.trees.partition import plot_partition
     from mipforest.trees.plot import plot_tree, save_plot
 
 _FIGURES = {
     "save_figure": "figure",
-    "leaf_regions": "partition",
     "plot_partition": "partition",
     "plot_tree": "plot",
     "save_plot": "plot",
@@ -30,6 +31,7 @@ __all__ = [
     "FeaturesUsed",
     "NodeStatistics",
     "Nodes",
+    "RegressionMeasures",
     "Topology",
     "Tree",
     "TreeFileError",
@@ -39,6 +41,7 @@ __all__ = [
     "node_statistics",
     "plot_partition",
     "plot_tree",
+    "regression_measures",
     "save",
     "save_figure",
     "save_plot",

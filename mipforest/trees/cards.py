@@ -8,18 +8,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import FloatArray
 from mipforest.trees.figure import FAINT, INK, class_colours, shorten, text_size, tint, value_colours
+from mipforest.trees.leaf_text import describe_linear_leaf, leaf_text
 from mipforest.trees.live import LiveNode
 from mipforest.trees.split_text import describe_split, format_number
 from mipforest.trees.statistics import NodeStatistics
-from mipforest.trees.text import leaf_text
 from mipforest.trees.tree import Tree
 
 PADDING = 0.08
 BAR_HEIGHT = 0.09
 BAR_GAP = 0.04
 MIN_WIDTH = 0.95
+
+#: Colour of a linear leaf of which no target is known.
+UNKNOWN = "#a8a8a8"
 
 #: Up to this many classes, their counts are written out below the bar.
 MOST_COUNTS = 4
@@ -72,24 +75,54 @@ class Card:
 def node_card(tree: Tree, node: LiveNode, statistics: NodeStatistics | None, max_terms: int) -> Card:
     """Make the card of a split or a leaf."""
     header = Line(f"n{node.number}{_samples(statistics, node.number)}", 7.5, colour=FAINT)
-    bar, footer = _distribution(statistics, node.number)
+    bar, counts = _class_counts(statistics, node.number)
+    mean = _mean(statistics, node.number)
     if node.children:
+        footer = (*counts, *([Line(mean, 8.0, colour=FAINT)] if mean else []))
         return Card((header, *_split_lines(tree, node.number, max_terms)), bar, footer, "white", "#888888")
-    colour = leaf_colours(tree)[node.number - tree.topology.n_branches]
-    prediction = Line(shorten(leaf_text(tree, node.number)), 10.0, "bold")
-    return Card((header, prediction), bar, footer, tint(colour, 0.25 if tree.is_classifier else 0.35), colour)
+    colour = leaf_colours(tree, statistics)[node.number - tree.topology.n_branches]
+    prediction = _prediction_lines(tree, node.number, mean, max_terms)
+    footer = (*counts, *_error_lines(tree, node.number, statistics))
+    face = tint(colour, 0.25 if tree.is_classifier else 0.35)
+    return Card((header, *prediction), bar, footer, face, colour)
 
 
-def leaf_colours(tree: Tree, values: IntArray | FloatArray | None = None) -> tuple[str, ...]:
-    """Give one colour per leaf, left to right: of its class, or of its value.
+def leaf_colours(tree: Tree, statistics: NodeStatistics | None) -> tuple[str, ...]:
+    """Give the colours of the leaves, left to right: of class, value, or the mean target of linear leaves."""
+    if tree.is_classifier:
+        colours = class_colours(len(tree.classes))
+        return tuple(colours[k] for k in tree.leaf_value)
+    levels = _leaf_levels(tree, statistics)
+    known = levels[~np.isnan(levels)]
+    if len(known) == 0:
+        return (UNKNOWN,) * len(levels)
+    low, high = float(known.min()), float(known.max())
+    return tuple(UNKNOWN if np.isnan(x) else value_colours(np.array([x]), low, high)[0] for x in levels)
 
-    ``values`` widens the range of colours of a regression tree, so that targets can share it.
-    """
-    if not tree.is_classifier:
-        every = tree.leaf_value if values is None else np.append(tree.leaf_value, values)
-        return value_colours(tree.leaf_value, float(every.min()), float(every.max()))
-    colours = class_colours(len(tree.classes))
-    return tuple(colours[k] for k in tree.leaf_value)
+
+def _leaf_levels(tree: Tree, statistics: NodeStatistics | None) -> FloatArray:
+    """(|L|,) one number for each leaf of a regression tree; NaN for a linear leaf without targets."""
+    if not tree.has_linear_leaves:
+        return np.asarray(tree.leaf_value, dtype=np.float64)
+    if statistics is None or statistics.mean is None:
+        return np.full(tree.topology.n_leaves, np.nan)
+    return statistics.mean[tree.topology.n_branches :]
+
+
+def _prediction_lines(tree: Tree, leaf: int, mean: str, max_terms: int) -> Sequence[Line]:
+    """Give a class; a value, and the mean where it differs; or the mean and a linear function by terms."""
+    if tree.is_classifier:
+        return [Line(shorten(leaf_text(tree, leaf)), 10.0, "bold")]
+    if tree.has_linear_leaves:
+        linear = describe_linear_leaf(tree, leaf, digits=3, max_terms=max_terms)
+        average = [Line(mean, 10.0, "bold")] if mean else []
+        return [*average, Line(linear.constant.replace("-", "−")), *_terms(linear.terms, linear.n_hidden)]
+    value = float(tree.leaf_value[leaf - tree.topology.n_branches])
+    differs = mean and mean != _mean_text(value)
+    return [
+        Line(leaf_text(tree, leaf), 10.0, "bold"),
+        *([Line(mean, 8.0, colour=FAINT)] if differs else []),
+    ]
 
 
 def _split_lines(tree: Tree, t: int, max_terms: int) -> Sequence[Line]:
@@ -100,9 +133,13 @@ def _split_lines(tree: Tree, t: int, max_terms: int) -> Sequence[Line]:
     threshold = split.threshold.replace("-", "−")
     if n_terms == 1:
         return [Line(f"{shorten(split.terms[0])} {relation} {threshold}")]
-    more = [Line(f"+ {split.n_hidden} more", colour=FAINT)] if split.n_hidden else []
-    terms = [Line(shorten("−" + term[1:] if term.startswith("-") else term, 34)) for term in split.terms]
-    return [*terms, *more, Line(f"{relation} {threshold}")]
+    return [*_terms(split.terms, split.n_hidden), Line(f"{relation} {threshold}")]
+
+
+def _terms(terms: Sequence[str], n_hidden: int) -> Sequence[Line]:
+    """Give one term per line, and how many more there are."""
+    shown = [Line(shorten("−" + term[1:] if term.startswith("-") else term, 34)) for term in terms]
+    return [*shown, Line(f"+ {n_hidden} more", colour=FAINT)] if n_hidden else shown
 
 
 def _samples(statistics: NodeStatistics | None, node: int) -> str:
@@ -112,16 +149,36 @@ def _samples(statistics: NodeStatistics | None, node: int) -> str:
     return f"  ·  {n} sample{'' if n == 1 else 's'}"
 
 
-def _distribution(statistics: NodeStatistics | None, node: int) -> tuple[tuple[float, ...], tuple[Line, ...]]:
+def _mean(statistics: NodeStatistics | None, node: int) -> str:
+    """Give the mean target of a node; nothing where it is not known."""
+    if statistics is None or statistics.mean is None or statistics.samples[node] == 0:
+        return ""
+    return _mean_text(float(statistics.mean[node]))
+
+
+def _mean_text(value: float) -> str:
+    return f"mean {format_number(value, 3)}"
+
+
+def _class_counts(statistics: NodeStatistics | None, node: int) -> tuple[tuple[float, ...], tuple[Line, ...]]:
     """Give the bar of a node and the line below it; both empty where nothing is known."""
-    if statistics is None or statistics.samples[node] == 0:
-        return (), ()
-    if statistics.mean is not None:
-        return (), (Line(f"mean {format_number(float(statistics.mean[node]), 3)}", 8.0, colour=FAINT),)
-    if statistics.class_counts is None:
+    if statistics is None or statistics.class_counts is None or statistics.samples[node] == 0:
         return (), ()
     counts = statistics.class_counts[node]
     bar = tuple(float(count) for count in counts / counts.sum())
     if len(counts) > MOST_COUNTS:
         return bar, ()
     return bar, (Line("  |  ".join(map(str, counts)), 8.0),)
+
+
+def _error_lines(tree: Tree, leaf: int, statistics: NodeStatistics | None) -> tuple[Line, ...]:
+    """Give the errors of a leaf's predictions; R2 is left out of constant leaves, whose best one is 0."""
+    if statistics is None or statistics.samples[leaf] == 0:
+        return ()
+    if statistics.r2 is None or statistics.mse is None or statistics.mae is None:
+        return ()
+    mse, mae = (format_number(float(measure[leaf]), 3) for measure in (statistics.mse, statistics.mae))
+    errors = f"MSE {mse}  |  MAE {mae}"
+    if tree.has_linear_leaves:
+        errors = f"R² {format_number(float(statistics.r2[leaf]), 2)}  |  {errors}"
+    return (Line(errors.replace("-", "−"), 8.0, colour=FAINT),)

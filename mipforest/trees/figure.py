@@ -49,15 +49,24 @@ def class_colours(n_classes: int) -> tuple[str, ...]:
 
 
 def value_colours(values: IntArray | FloatArray, low: float, high: float) -> tuple[str, ...]:
-    """Give the colours of real values between ``low`` (pale) and ``high`` (dark)."""
-    colours = matplotlib.colormaps["YlGnBu"]
-    position = (values - low) / (high - low) if high > low else np.zeros(len(values))
-    return tuple(to_hex(colours(0.2 + 0.65 * x)) for x in position)
+    """Give the colours of (n,) real values between ``low`` (pale) and ``high`` (dark)."""
+    return tuple(to_hex(colour) for colour in value_rgb(values, low, high))
+
+
+def value_rgb(values: IntArray | FloatArray, low: float, high: float) -> FloatArray:
+    """(..., 3) colours of real values of any shape, as :func:`value_colours`; beyond the range, its ends."""
+    position = np.clip((values - low) / (high - low), 0, 1) if high > low else np.zeros(np.shape(values))
+    return np.asarray(matplotlib.colormaps["YlGnBu"](0.2 + 0.65 * position)[..., :3], dtype=np.float64)
 
 
 def tint(colour: str, strength: float) -> str:
     """Mix a colour with white; strength 1 is the colour itself, 0 white."""
-    return str(to_hex([1 - strength * (1 - part) for part in to_rgb(colour)]))
+    return str(to_hex(tint_rgb(np.array(to_rgb(colour)), strength)))
+
+
+def tint_rgb(colours: FloatArray, strength: float) -> FloatArray:
+    """Mix (..., 3) colours with white, as :func:`tint`."""
+    return 1 - strength * (1 - colours)
 
 
 def text_size(text: str, points: float, weight: str = "normal") -> tuple[float, float]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,44 +9,33 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Polygon
 
-from mipforest.arrays import FloatArray, IntArray
-from mipforest.trees.cards import leaf_colours
-from mipforest.trees.figure import INK, add_legend, class_colours, figure_of, new_figure, tint, value_colours
-from mipforest.trees.live import LiveNode, live_view
-from mipforest.trees.polygon import chord, cut, rectangle
+from mipforest.arrays import FloatArray
+from mipforest.trees.cells import Cell, cells_below, split_line
+from mipforest.trees.figure import INK, add_legend, figure_of, new_figure
+from mipforest.trees.live import live_view
+from mipforest.trees.partition_colours import LegendEntry, paint
+from mipforest.trees.polygon import chord, rectangle
 from mipforest.trees.samples import as_samples
-from mipforest.trees.split_text import format_number
 from mipforest.trees.statistics import class_numbers, target_values
 from mipforest.trees.tree import Tree
-
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-
-#: Name and handle.
-LegendEntry = tuple[str, Any]
 
 #: Least distance between the names of two splits, as a share of the plot's side.
 CLEARANCE = 0.06
 
 
-@dataclass(frozen=True, eq=False)
-class Cell:
-    """The part of the plane whose points reach a node: a convex polygon, (m, 2) corners in order."""
-
-    node: LiveNode
-    polygon: FloatArray
-
-
 def plot_partition(
-    tree: Tree, X: Any, y: npt.ArrayLike, ax: Axes | None = None, *, margins: bool = True
+    tree: Tree, X: Any, y: npt.ArrayLike, ax: Axes | None = None, *, margins: bool | None = None
 ) -> Figure:
     """Draw how a tree of two features cuts the plane, in original units.
 
-    Regions have the colour of their prediction, points that of their class; each split is a line within the
-    region it splits, thinner further down, named by its node. For splits without a split below, dashed lines
-    mark the margin, score = -1 and +1: MARGOT's supporting hyperplanes (D'Onofrio, Grani, Monaci and Palagi,
-    "Margin optimal classification trees", section 6.1).
+    Regions have the colour of their prediction, points that of their class or value; the prediction of a
+    linear leaf is a field of colours. Their range, which the legend shows, is that of the samples' targets
+    and predictions (and of constant leaves); where a linear leaf leaves it, at the border of the plot, the
+    colour stays that of its end. Each split is a line within the region it splits, thinner further down,
+    named by its node. For splits without a split below, dashed lines mark the margin, score = -1 and +1:
+    MARGOT's supporting hyperplanes (D'Onofrio, Grani, Monaci and Palagi, "Margin optimal classification
+    trees", section 6.1).
 
     Parameters
     ----------
@@ -61,7 +48,8 @@ def plot_partition(
     ax
         Axes to draw into; ``None`` makes a figure.
     margins
-        Whether to draw the margins; only models that maximise them give scores such a meaning.
+        Whether to draw the margins; only models that maximise them give scores such a meaning. ``None`` draws
+        those of classifiers.
 
     Returns
     -------
@@ -87,11 +75,10 @@ def plot_partition(
     axes.set(xlim=(lower[0], upper[0]), ylim=(lower[1], upper[1]))
     axes.set_xlabel(tree.feature_names[0], parse_math=False)
     axes.set_ylabel(tree.feature_names[1], parse_math=False)
-    cells = list(_cells(tree, live_view(tree), rectangle(lower, upper)))
-    _draw_regions(axes, tree, cells, targets)
-    legend = _draw_points(axes, tree, samples, targets)
+    cells = list(cells_below(tree, live_view(tree), rectangle(lower, upper)))
+    legend = paint(axes, tree, cells, samples, targets)
     legend += _draw_splits(axes, tree, cells)
-    if margins:
+    if tree.is_classifier if margins is None else margins:
         legend += _draw_margins(axes, tree, cells)
     _name_splits(axes, tree, cells, upper - lower)
     beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0, "frameon": False}
@@ -99,84 +86,11 @@ def plot_partition(
     return figure_of(axes)
 
 
-def leaf_regions(tree: Tree, lower: npt.ArrayLike, upper: npt.ArrayLike) -> dict[int, FloatArray]:
-    """Give the part of a rectangle whose points reach each leaf.
-
-    Parameters
-    ----------
-    tree
-        A tree of two features.
-    lower, upper
-        (2,) corners of the rectangle in original units.
-
-    Returns
-    -------
-    dict
-        Corners (m, 2) of the leaf's convex polygon, counter-clockwise, by leaf number; leaves that no point
-        of positive area reaches are absent.
-    """
-    whole = rectangle(np.asarray(lower, dtype=float), np.asarray(upper, dtype=float))
-    return {
-        cell.node.number: cell.polygon
-        for cell in _cells(tree, live_view(tree), whole)
-        if not cell.node.children
-    }
-
-
-def _cells(tree: Tree, node: LiveNode, polygon: FloatArray) -> Iterator[Cell]:
-    """Give the cells of a subtree that are not empty, parents before their children."""
-    if len(polygon) == 0:
-        return
-    yield Cell(node, polygon)
-    if node.left is not None and node.right is not None:
-        normal, constant = _line(tree, node.number)
-        yield from _cells(tree, node.left, cut(polygon, -normal, -constant))
-        yield from _cells(tree, node.right, cut(polygon, normal, constant))
-
-
-def _line(tree: Tree, t: int) -> tuple[FloatArray, float]:
-    w, b = tree.original_units()
-    return w[t], float(b[t])
-
-
 def _range(samples: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Give the corners of the plot: the range of the samples and 5% around it."""
     lower, upper = samples.min(axis=0), samples.max(axis=0)
     border = np.where(upper > lower, 0.05 * (upper - lower), 1.0)
     return lower - border, upper + border
-
-
-def _draw_regions(axes: Axes, tree: Tree, cells: list[Cell], targets: IntArray | FloatArray) -> None:
-    colours = leaf_colours(tree) if tree.is_classifier else leaf_colours(tree, targets)
-    strength = 0.22 if tree.is_classifier else 0.35
-    for cell in cells:
-        if not cell.node.children:
-            colour = tint(colours[cell.node.number - tree.topology.n_branches], strength)
-            region = Polygon(
-                cell.polygon, closed=True, facecolor=colour, edgecolor=colour, linewidth=0.5, zorder=1
-            )
-            axes.add_patch(region)
-
-
-def _draw_points(
-    axes: Axes, tree: Tree, samples: FloatArray, targets: IntArray | FloatArray
-) -> list[LegendEntry]:
-    """Draw the samples; give their legend entries."""
-    size = float(np.clip(6000 / len(samples), 10, 28))
-    style: dict[str, Any] = {"s": size, "linewidths": 0.4, "edgecolors": "white", "zorder": 3}
-    if not tree.is_classifier:
-        every = np.append(tree.leaf_value, targets)
-        low, high = float(every.min()), float(every.max())
-        axes.scatter(samples[:, 0], samples[:, 1], c=value_colours(targets, low, high), **style)
-        steps = np.linspace(low, high, 5 if high > low else 1)
-        colours = value_colours(steps, low, high)
-        return [(format_number(x), Patch(facecolor=c)) for x, c in zip(steps, colours, strict=True)]
-    entries: list[LegendEntry] = []
-    for k, (name, colour) in enumerate(zip(tree.classes, class_colours(len(tree.classes)), strict=True)):
-        points = samples[targets == k]
-        marker = MARKERS[k % len(MARKERS)]
-        entries.append((name, axes.scatter(points[:, 0], points[:, 1], color=colour, marker=marker, **style)))
-    return entries
 
 
 def _draw_splits(axes: Axes, tree: Tree, cells: list[Cell]) -> list[LegendEntry]:
@@ -204,7 +118,7 @@ def _chord(tree: Tree, cell: Cell, score: float = 0.0) -> FloatArray | None:
     """(2, 2) end points, within the cell, of the line on which its split has a score."""
     if not cell.node.children:
         return None
-    normal, constant = _line(tree, cell.node.number)
+    normal, constant = split_line(tree, cell.node.number)
     return chord(cell.polygon, normal, constant - score)
 
 

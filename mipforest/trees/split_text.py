@@ -65,7 +65,7 @@ def describe_split(tree: Tree, t: int, *, digits: int = 4, max_terms: int = 6) -
         return SplitText((names[j],), 0, relation, format_number(-intercepts[t] / weights[t, j], digits))
     shown = order[:max_terms]
     terms = tuple(
-        _term(weights[t, j], names[j], digits, first=position == 0) for position, j in enumerate(shown)
+        signed_term(weights[t, j], names[j], digits, first=position == 0) for position, j in enumerate(shown)
     )
     return SplitText(terms, len(order) - len(shown), ">=", format_number(-intercepts[t], digits))
 
@@ -91,7 +91,8 @@ def _strip(number: str) -> str:
     return number.rstrip("0").rstrip(".") if "." in number else number
 
 
-def _term(weight: float, name: str, digits: int, *, first: bool) -> str:
+def signed_term(weight: float, name: str, digits: int, *, first: bool = False) -> str:
+    """Write a term of a sum: ``+ 0.31 age``, ``- age``; the first one as ``0.31 age``, ``-age``."""
     sign = "-" if weight < 0 else "" if first else "+"
     size = format_number(abs(weight), digits)
     product = name if size == "1" else f"{size} {name}"

@@ -1,4 +1,4 @@
-"""How many samples, of which classes or of which mean, pass each node."""
+"""How many samples, of which classes or of which mean, pass each node, and how well they are predicted."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.trees.measures import regression_measures
 from mipforest.trees.tree import Tree
 
 
@@ -25,15 +26,22 @@ class NodeStatistics:
         (n_nodes, K) the same by class; ``None`` for a regression tree or without targets.
     mean
         (n_nodes,) mean target, NaN where no sample passes; ``None`` for a classifier or without targets.
+    r2, mse, mae
+        (n_nodes,) measures of the tree's predictions for the samples that pass the node, so those of all
+        samples at the root (see :func:`~mipforest.trees.measures.regression_measures`); NaN and ``None`` as
+        for ``mean``.
     """
 
     samples: IntArray
     class_counts: IntArray | None = None
     mean: FloatArray | None = None
+    r2: FloatArray | None = None
+    mse: FloatArray | None = None
+    mae: FloatArray | None = None
 
 
 def node_statistics(tree: Tree, X: Any, y: npt.ArrayLike | None = None) -> NodeStatistics:
-    """Route samples through a tree and count them at every node.
+    """Route samples through a tree, count them at every node, and compare predictions with targets.
 
     Parameters
     ----------
@@ -57,9 +65,12 @@ def node_statistics(tree: Tree, X: Any, y: npt.ArrayLike | None = None) -> NodeS
     if tree.is_classifier:
         members = np.eye(len(tree.classes), dtype=np.int64)[class_numbers(tree, y, len(passed))]
         return NodeStatistics(samples, class_counts=passed.T.astype(np.int64) @ members)
-    total = passed.T @ target_values(y, len(passed))
-    mean = np.divide(total, samples, out=np.full(len(samples), np.nan), where=samples > 0)
-    return NodeStatistics(samples, mean=mean)
+    targets, predicted = target_values(y, len(passed)), np.asarray(tree.predict(X), dtype=np.float64)
+    measures = np.full((len(samples), 4), np.nan)
+    for t in np.flatnonzero(samples):
+        here = passed[:, t]
+        measures[t] = targets[here].mean(), *regression_measures(targets[here], predicted[here])
+    return NodeStatistics(samples, None, *measures.T)
 
 
 def class_numbers(tree: Tree, y: npt.ArrayLike, n_samples: int) -> IntArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mipforest.trees.leaf_text import leaf_text
 from mipforest.trees.live import LiveNode, live_view
 from mipforest.trees.split_text import describe_split, format_number
 from mipforest.trees.statistics import NodeStatistics
@@ -9,7 +10,7 @@ from mipforest.trees.tree import Tree
 
 
 def to_text(tree: Tree, counts: NodeStatistics | None = None, *, max_terms: int = 6) -> str:
-    """Write a tree as text, one line per node, splits in original units.
+    """Write a tree as text, one line per node, splits and linear leaves in original units.
 
     ``yes`` is the right branch (score >= 0), ``no`` the left one. A trivial node (no weight) is shown as
     passing all samples to one side; the branch that no sample can enter is left out. Numbers have four
@@ -22,7 +23,7 @@ def to_text(tree: Tree, counts: NodeStatistics | None = None, *, max_terms: int 
     counts
         Samples per node, from :func:`node_statistics`, to be written behind each node.
     max_terms
-        Most terms of an oblique split to show; the rest is counted, ``+ 12 more``.
+        Most terms of an oblique split or a linear leaf to show; the rest is counted, ``+ 12 more``.
 
     Examples
     --------
@@ -53,17 +54,11 @@ def _write(
     content = (
         str(describe_split(tree, node.number, max_terms=max_terms))
         if node.children
-        else leaf_text(tree, node.number)
+        else leaf_text(tree, node.number, max_terms)
     )
     lines.append(f"{indent}{answer}n{node.number}: {content}{_counted(tree, node.number, counts)}")
     for child, reply in zip(node.children, ("no:  ", "yes: "), strict=False):
         _write(tree, child, indent + "  ", reply, counts, max_terms, lines)
-
-
-def leaf_text(tree: Tree, leaf: int) -> str:
-    """Prediction of a leaf: the name of its class, or its value with four significant digits."""
-    value = tree.leaf_value[leaf - tree.topology.n_branches]
-    return tree.classes[value] if tree.is_classifier else format_number(float(value))
 
 
 def _counted(tree: Tree, node: int, counts: NodeStatistics | None) -> str:

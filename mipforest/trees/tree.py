@@ -36,8 +36,8 @@ class Tree:
     Branch node t has the score ``w_t . ((x - offset) / scale) + b_t``; a sample goes right where the score is
     >= 0, left where it is < 0. A univariate split has one non-zero weight; a node with none sends every
     sample to the side of the sign of ``b_t``. Leaf l predicts ``leaf_value_l``, or, in a regression tree with
-    linear leaves, ``leaf_value_l + leaf_w_l . ((x - offset) / scale)``. All methods that take ``X`` take it in **original units**;
-    :meth:`unscaled` gives the same tree for data that are scaled already.
+    linear leaves, ``leaf_value_l + leaf_w_l . ((x - offset) / scale)``. All methods that take ``X`` take it
+    in **original units**; :meth:`unscaled` gives the same tree for data that are scaled already.
 
     Parameters
     ----------
@@ -323,7 +323,8 @@ class Tree:
         leaf = self._leaves(scaled) - self.topology.n_branches
         if self.leaf_w is None:
             return self.leaf_value[leaf]
-        return self.leaf_value[leaf] + (scaled * self.leaf_w[leaf]).sum(axis=1)
+        slopes: FloatArray = (scaled * self.leaf_w[leaf]).sum(axis=1)
+        return self.leaf_value[leaf] + slopes
 
     def predict_labels(self, X: Any) -> npt.NDArray[np.str_]:
         """(n,) names of the predicted classes; a regression tree has none (ValueError)."""

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 from tree_strategies import random_tree
 
 from mipforest.trees import node_statistics
@@ -38,6 +39,24 @@ def test_means_are_those_of_the_samples_that_pass():
         else:
             assert np.isnan(statistics.mean[t])
     assert statistics.class_counts is None
+
+
+@pytest.mark.parametrize("leaf_w", [None, [[1, 0], [0, -1], [0, 0], [2, 2]]])
+def test_errors_are_those_of_the_samples_that_pass(leaf_w):
+    rng = np.random.default_rng(6)
+    tree = random_tree(2, 2, classes=(), leaf_value=[1.0, 2.0, 3.0, 4.0], leaf_w=leaf_w)
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    statistics = node_statistics(tree, X, y)
+    passed, predicted = tree.decision_path(X), tree.predict(X)
+    for t in np.flatnonzero(statistics.samples):
+        here = passed[:, t]
+        assert statistics.mse[t] == pytest.approx(mean_squared_error(y[here], predicted[here]))
+        assert statistics.mae[t] == pytest.approx(mean_absolute_error(y[here], predicted[here]))
+        if here.sum() > 1:
+            assert statistics.r2[t] == pytest.approx(r2_score(y[here], predicted[here]))
+    nothing = node_statistics(tree, np.zeros((0, 2)), [])
+    assert np.isnan([nothing.mean, nothing.r2, nothing.mse, nothing.mae]).all()
+    assert node_statistics(tree, X).mse is None
 
 
 def test_no_samples_and_no_targets_are_fine():

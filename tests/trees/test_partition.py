@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from tree_strategies import random_tree, trees
 
 from mipforest.trees import Tree, leaf_regions, plot_partition, save_figure
+from mipforest.trees.figure import value_rgb
 from mipforest.trees.polygon import chord, cut, rectangle
 
 CLASSES = ("no", "yes")
@@ -103,9 +104,45 @@ def test_regression_and_constant_features_and_trees_without_split():
     shown = [
         text.get_text() for text in plot_partition(regression, X, [1, 2, 3]).axes[0].get_legend().get_texts()
     ]
-    assert shown == ["1", "1.5", "2", "2.5", "3", "split", "margin, score ±1"]
+    assert shown == ["1", "1.5", "2", "2.5", "3", "split"]
+    assert lines(plot_partition(regression, X, [1, 2, 3], margins=True))[1]
     nothing = Tree(1, [[0.0, 0.0]], [1.0], [0, 1], classes=CLASSES)
     assert lines(plot_partition(nothing, X, [1, 1, 1])) == ([], [])
+
+
+@settings(deadline=None, max_examples=15)
+@given(trees(max_depth=3, n_features=2, linear=True, elements=st.integers(-3, 3).map(float)))
+def test_linear_leaves_are_shaded_by_their_predictions(tree):
+    X = np.random.default_rng(0).uniform(-3, 3, size=(30, 2))
+    y = tree.predict(X) + 0.5
+    low, high = y.min() - 0.5, y.max()
+    axes = plot_partition(tree, X, y).axes[0]
+    for image in axes.images:
+        pixels, (left, right, bottom, top) = np.asarray(image.get_array()), image.get_extent()
+        n = len(pixels)
+        row, column = (k.ravel() for k in np.indices((n, n)))
+        centres = np.column_stack(
+            [left + (column + 0.5) / n * (right - left), bottom + (row + 0.5) / n * (top - bottom)]
+        )
+        region = image.get_clip_path().get_fully_transformed_path()
+        on_a_split = ((np.abs(tree.scores(centres)) < 1e-9) & tree.w.any(axis=1)).any(axis=1)
+        inside = region.contains_points(axes.transData.transform(centres)) & ~on_a_split
+        half_white = 1 - 0.5 * (1 - value_rgb(tree.predict(centres[inside]), low, high))
+        np.testing.assert_allclose(pixels[row, column][inside], half_white, atol=0.01)
+
+
+def test_a_picture_of_linear_leaves_is_the_same_every_time(tmp_path):
+    tree = random_tree(2, 2, classes=(), leaf_w=[[1, 0], [0, 2], [0, 0], [1, 1]])
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    figure = plot_partition(tree, X, tree.predict(X))
+    assert len(figure.axes[0].images) == 3
+    assert lines(figure)[1] == []
+    limits = figure.axes[0].get_xlim()
+    assert limits[0] < X[:, 0].min()
+    assert X[:, 0].max() < limits[1]
+    for name in ("first.svg", "second.svg"):
+        save_figure(plot_partition(tree, X, tree.predict(X)), tmp_path / name)
+    assert (tmp_path / "first.svg").read_bytes() == (tmp_path / "second.svg").read_bytes()
 
 
 def test_what_cannot_be_drawn_is_refused():

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -86,6 +88,68 @@ def test_regression_trees_predict_their_values():
         tree.predict_labels([[0, 0]])
 
 
+@settings(deadline=None, max_examples=100)
+@given(st.data(), trees(linear=True, elements=integers))
+def test_linear_leaves_predict_from_scaled_features(data, tree):
+    X = data.draw(samples(tree.n_features))
+    scaled = X if tree.offset is None else (X - tree.offset) / tree.scale
+    leaf = tree.apply(X) - tree.topology.n_branches
+    expected = [tree.leaf_value[k] + tree.leaf_w[k] @ x for k, x in zip(leaf, scaled, strict=True)]
+    predicted = tree.predict(X)
+    size = 10 + 1e4 * np.abs(tree.leaf_w).sum()
+    np.testing.assert_allclose(predicted, expected, rtol=0, atol=1e-13 * size)
+    np.testing.assert_array_equal(tree.unscaled().predict(scaled), predicted)
+    coefficients, constants = tree.leaves_in_original_units()
+    original = (coefficients[leaf] * X).sum(axis=1) + constants[leaf]
+    np.testing.assert_allclose(original, predicted, rtol=0, atol=1e-12 * size)
+    if tree.offset is not None:
+        np.testing.assert_array_equal(
+            tree.unscaled().with_scaling(tree.offset, tree.scale).predict(X), predicted
+        )
+
+
+def test_leaves_without_coefficients_are_constant():
+    tree = Tree(1, [[1.0, 0.0]], [0.0], [-2.5, 7.25], offset=[1, 1], scale=[2, 3])
+    coefficients, constants = tree.leaves_in_original_units()
+    assert coefficients.tolist() == [[0, 0], [0, 0]]
+    assert constants.tolist() == [-2.5, 7.25]
+    zero = replace(tree, leaf_w=np.zeros((2, 2)))
+    assert zero.has_linear_leaves
+    assert not tree.has_linear_leaves
+    X = np.random.default_rng(0).normal(size=(9, 2))
+    np.testing.assert_array_equal(zero.predict(X), tree.predict(X))
+    with pytest.raises(ValueError, match="predict classes"):
+        random_tree(1, 2).leaves_in_original_units()
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.data(), trees() | trees(linear=True), st.integers(0, 1000))
+def test_a_rescaled_tree_is_the_same_function(data, tree, seed):
+    X = data.draw(samples(tree.n_features))
+    rng = np.random.default_rng(seed)
+    offset, scale = rng.normal(size=tree.n_features), rng.uniform(0.1, 10, size=tree.n_features)
+    again = tree.rescaled(offset, scale)
+    assert again.offset.tolist() == offset.tolist()
+    span = np.abs(X).max(initial=1) + 20
+    if tree.offset is not None:
+        span = (span + np.abs(tree.offset).max()) / tree.scale.min()
+    sizes = span * np.abs(tree.w).sum(axis=1) + np.abs(tree.b)
+    scores = tree.scores(X)
+    assert (np.abs(again.scores(X) - scores) <= 1e-13 * sizes).all()
+    clear = (np.abs(scores) > 1e-13 * sizes).all(axis=1) | (scores == again.scores(X)).all(axis=1)
+    magnitude = np.abs(tree.leaf_value).max()
+    if tree.leaf_w is not None:
+        magnitude += span * np.abs(tree.leaf_w).sum(axis=1).max()
+    difference = again.predict(X[clear]) - tree.predict(X[clear])
+    assert (np.abs(difference) <= 1e-13 * magnitude).all()
+
+
+def test_features_of_linear_leaves_are_used_overall():
+    tree = Tree(1, [[1.0, 0, 0]], [0.0], [1.0, 2.0], leaf_w=[[0, 0, 0.5], [0, 0, 0]])
+    assert tree.features_used() == (((0,),), (0, 2))
+    assert tree.features_used(tolerance=0.6).overall == (0,)
+
+
 def test_data_frames_are_matched_by_name():
     tree = random_tree(2, 3, features=("age", "bmi", "chol"))
     X = np.random.default_rng(1).normal(size=(10, 3))
@@ -136,6 +200,9 @@ def test_samples_that_do_not_fit_are_refused(X, message):
         ({"offset": [0, 0]}, "come together"),
         ({"offset": [0, 0], "scale": [1, 0]}, "scale must be above 0, but feature 'x1' has 0"),
         ({"offset": [0, 0], "scale": [1, 2, 3]}, r"scale must have shape \(2,\).*got \(3,\)"),
+        ({"leaf_w": np.zeros((4, 2))}, "leaf_w makes leaves linear.*classes a, b; leave leaf_w out"),
+        ({"leaf_w": np.zeros((2, 2)), "classes": ()}, r"leaf_w must have shape \(4, 2\).*got \(2, 2\)"),
+        ({"leaf_w": np.full((4, 2), np.nan), "classes": ()}, "leaf_w must be finite"),
     ],
 )
 def test_parts_that_do_not_fit_are_refused(change, message):
@@ -159,3 +226,7 @@ def test_a_tree_keeps_its_own_read_only_arrays():
     with pytest.raises(ValueError, match="read-only"):
         tree.w[0, 0] = 2
     assert repr(tree) == "Tree(depth=1, 2 features, 2 classes, 1 splits)"
+    linear = Tree(1, w, [0.0], [0, 1], leaf_w=w.repeat(2, axis=0))
+    assert repr(linear) == "Tree(depth=1, 2 features, regression with linear leaves, 1 splits)"
+    with pytest.raises(ValueError, match="read-only"):
+        linear.leaf_w[0, 0] = 2

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from tree_strategies import random_tree, trees
 
-from mipforest.trees import Tree, plot_tree, save_plot
-from mipforest.trees.cards import node_card
-from mipforest.trees.figure import shorten
+from mipforest.trees import Tree, node_statistics, plot_tree, save_plot
+from mipforest.trees.cards import UNKNOWN, leaf_colours, node_card
+from mipforest.trees.figure import shorten, value_colours
 from mipforest.trees.live import live_view
 from mipforest.trees.tree_layout import place
 
@@ -114,6 +114,54 @@ def test_regression_leaves_show_value_and_mean():
     tree = Tree(1, [[1.0]], [0.0], [-2.5, 7.25])
     shown = texts(plot_tree(tree, [[-1.0], [1.0], [2.0]], [-2.0, 7.0, 8.0]))
     assert {"-2.5", "7.25", "mean -2", "mean 7.5", "mean 4.33"} <= set(shown)
+
+
+def test_leaves_of_regression_trees_show_their_errors():
+    tree = Tree(1, [[1.0]], [0.0], [-2.5, 7.25])
+    shown = texts(plot_tree(tree, [[-1.0], [1.0], [2.0]], [-2.0, 7.0, 8.0]))
+    assert {"MSE 0.25  |  MAE 0.5", "MSE 0.312  |  MAE 0.5"} <= set(shown)
+    exact = texts(plot_tree(tree, [[-1.0]], [-2.5]))
+    assert exact.count("mean -2.5") == 1  # at the root; at the leaf it is the value
+    assert not any("MSE" in text for text in texts(plot_tree(tree, [[1.0]])))
+
+
+def test_linear_leaves_show_mean_function_and_errors():
+    tree = Tree(
+        1,
+        [[1.0, 0, 0]],
+        [0.0],
+        [-1.0, 2.0],
+        features=("a", "b-c", "d"),
+        leaf_w=[[1, -3, 0.5], [0, 0, 0]],
+    )
+    X = [[-1.0, 0, 0], [-2, 0, 0], [1, 0, 0]]
+    shown = texts(plot_tree(tree, X, [-3.0, -2.0, 2.0], max_terms=2))
+    mean = shown.index("mean -2.5")
+    assert shown[mean : mean + 6] == [
+        "mean -2.5",
+        "y = −1",
+        "− 3 b-c",
+        "+ a",
+        "+ 1 more",
+        "R² −3  |  MSE 1  |  MAE 1",
+    ]
+    assert "R² 1  |  MSE 0  |  MAE 0" in shown
+    without = texts(plot_tree(tree))
+    assert "y = −1" in without
+    assert not any("mean" in text or "R²" in text for text in without)
+
+
+def test_linear_leaves_have_the_colour_of_their_mean_and_none_without_targets():
+    tree = random_tree(2, 1, classes=(), leaf_w=np.ones((4, 1)))
+    X = np.random.default_rng(0).normal(size=(40, 1))
+    statistics = node_statistics(tree, X, X[:, 0])
+    reached = statistics.samples[3:] > 0
+    colours = np.array(leaf_colours(tree, statistics))
+    means = statistics.mean[3:][reached]
+    expected = value_colours(means, means.min(), means.max())
+    assert colours[reached].tolist() == list(expected)
+    assert set(colours[~reached]) <= {UNKNOWN}
+    assert set(leaf_colours(tree, None)) == set(leaf_colours(tree, node_statistics(tree, X))) == {UNKNOWN}
 
 
 def test_a_tree_that_splits_nothing_is_one_leaf():

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tree_strategies import random_tree, trees
 
 from mipforest.trees import Tree, node_statistics, to_text
+from mipforest.trees.leaf_text import leaf_text
 from mipforest.trees.live import live_view
 from mipforest.trees.split_text import describe_split, format_number
 
@@ -106,6 +107,49 @@ def test_counts_are_written_behind_the_nodes():
         "  no:  n1: 0.1235  [1, mean 1]",
         "  yes: n2: 2  [2, mean 3]",
     ]
+
+
+def test_linear_leaves_are_written_in_original_units_the_largest_terms_first():
+    tree = Tree(
+        1,
+        [[1, 0, 0]],
+        [-0.5],
+        [4.41, -2.0],
+        features=("rooms", "age", "tax"),
+        offset=[2, 1, 0],
+        scale=[10, 2, 5],
+        leaf_w=[[4.1, -2.4, 0], [0, 0, 0]],
+    )
+    assert to_text(tree).splitlines() == [
+        "n0: rooms >= 7",
+        "  no:  n1: y = 4.79 + 0.41 rooms - 1.2 age",
+        "  yes: n2: y = -2",
+    ]
+    assert "n1: y = 4.79 + 0.41 rooms + 1 more" in to_text(tree, max_terms=1)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 1000), st.integers(1, 4))
+def test_the_written_function_is_the_prediction(seed, p):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(
+        1,
+        p,
+        seed,
+        classes=(),
+        leaf_value=rng.normal(size=2),
+        leaf_w=rng.normal(size=(2, p)),
+        offset=np.arange(p),
+        scale=1.0 + np.arange(p),
+    )
+    X = rng.normal(size=(20, p))
+    for leaf in (1, 2):
+        text = leaf_text(tree, leaf)
+        value = np.full(20, float(re.match(r"y = (\S+)", text)[1]))
+        for sign, size, feature in re.findall(r"([+-]) (?:(\S+) )?x(\d)", text):
+            value += float(sign + (size or "1")) * X[:, int(feature)]
+        here = tree.apply(X) == leaf
+        np.testing.assert_allclose(value[here], tree.predict(X)[here], rtol=0, atol=0.01 * 4 * p)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,18 @@ numbers = st.floats(-1e6, 1e6, allow_subnormal=False) | st.sampled_from([0.0, -0
 
 
 @st.composite
-def trees(draw, min_depth=1, max_depth=4, n_features=None, scaled=None, regression=False, elements=numbers):
+def trees(
+    draw,
+    min_depth=1,
+    max_depth=4,
+    n_features=None,
+    scaled=None,
+    regression=False,
+    linear=False,
+    elements=numbers,
+):
+    """Trees of classes, of constant leaves (``regression``) or of linear ones (``linear``)."""
+    regression = regression or linear
     depth = draw(st.integers(min_depth, max_depth))
     p = draw(st.integers(1, 4)) if n_features is None else n_features
     n_branches, n_leaves = 2**depth - 1, 2**depth
@@ -27,6 +38,7 @@ def trees(draw, min_depth=1, max_depth=4, n_features=None, scaled=None, regressi
         features=tuple(f"feature {j}" for j in range(p)) if draw(st.booleans()) else (),
         offset=draw(hnp.arrays(float, p, elements=elements)) if with_scaling else None,
         scale=draw(hnp.arrays(float, p, elements=st.floats(1e-3, 1e3))) if with_scaling else None,
+        leaf_w=draw(hnp.arrays(float, (n_leaves, p), elements=elements)) if linear else None,
     )
 
 
@@ -56,5 +68,5 @@ def same(first, second):
         second.features,
     ) and all(
         bits(getattr(first, name)) == bits(getattr(second, name))
-        for name in ("w", "b", "leaf_value", "offset", "scale")
+        for name in ("w", "b", "leaf_value", "offset", "scale", "leaf_w")
     )

@@ -1,0 +1,83 @@
+"""Losses of regression: absolute and squared, as sums over samples."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from mipforest.arrays import FloatArray
+from mipforest.model import LinearExpr, Model, QuadraticExpr, sum_squares
+
+
+class Loss(ABC):
+    """A loss as a function of the errors, prediction minus target."""
+
+    @abstractmethod
+    def total(self, errors: FloatArray) -> float:
+        """Sum over all samples."""
+
+    @abstractmethod
+    def best_constant(self, y: FloatArray) -> float:
+        """The constant prediction of least loss for targets (n,), n >= 1."""
+
+    @abstractmethod
+    def greatest_error(self, total: float) -> float:
+        """Greatest absolute error of one sample when all together have at most a total loss."""
+
+    @abstractmethod
+    def declare(self, m: Model, errors: LinearExpr) -> LinearExpr | QuadraticExpr:
+        """Write the total loss of errors (n,) for an objective to be minimised."""
+
+    @abstractmethod
+    def encode(self, errors: FloatArray) -> dict[str, FloatArray]:
+        """Values of the blocks that :meth:`declare` makes."""
+
+    def baseline(self, y: FloatArray) -> float:
+        """Loss of the best single constant (Dunn's Lhat)."""
+        return self.total(self.best_constant(y) - y)
+
+
+class AbsoluteLoss(Loss):
+    """Sum of absolute errors; rows (4.4), (4.5) of Dunn's thesis."""
+
+    def total(self, errors: FloatArray) -> float:
+        return float(np.abs(errors).sum())
+
+    def best_constant(self, y: FloatArray) -> float:
+        return float(np.median(y))
+
+    def greatest_error(self, total: float) -> float:
+        return total
+
+    def declare(self, m: Model, errors: LinearExpr) -> LinearExpr:
+        L = m.nonnegative("L", errors.shape)
+        m.add("loss_above", L >= errors)
+        m.add("loss_below", L >= -errors)
+        return L.sum()
+
+    def encode(self, errors: FloatArray) -> dict[str, FloatArray]:
+        return {"L": np.abs(errors)}
+
+
+class SquaredLoss(Loss):
+    """Sum of squared errors, in the objective: the same optimum as with the quadratic row (4.6)."""
+
+    def total(self, errors: FloatArray) -> float:
+        return float(errors @ errors)
+
+    def best_constant(self, y: FloatArray) -> float:
+        return float(y.mean())
+
+    def greatest_error(self, total: float) -> float:
+        return float(np.sqrt(total))
+
+    def declare(self, m: Model, errors: LinearExpr) -> QuadraticExpr:  # noqa: ARG002
+        return sum_squares(errors)
+
+    def encode(self, errors: FloatArray) -> dict[str, FloatArray]:  # noqa: ARG002
+        return {}
+
+
+#: The losses by name.
+LOSSES: dict[str, Loss] = {"absolute": AbsoluteLoss(), "squared": SquaredLoss()}

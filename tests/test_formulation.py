@@ -1,0 +1,88 @@
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from margin_data import random_data
+
+from mipforest.formulation import Formulation
+from mipforest.model import Model
+from mipforest.parameters import ParameterError, parameter
+from mipforest.problem import Preparation
+from mipforest.trees import Topology
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cheapest(Formulation):
+    """The least a formulation has to state: minimise ``price x``."""
+
+    name = "cheapest"
+    summary = "smallest formulation"
+    source = "none"
+    variants = ("tight", "paper")
+
+    price: float = parameter(2.0, "price", above=0)
+
+    def declare(self, m, data, tree, prepared):
+        assert isinstance(prepared, Preparation)
+        x = m.binary("x", data.samples)
+        m.minimize(self.price * x.sum())
+
+    def encode(self, fitted, data):
+        return {"x": np.zeros(data.n)}
+
+    def decode(self, values, data):
+        return self.start("cart", data, Topology(1))
+
+    def evaluate(self, fitted, data):
+        return 0.0
+
+
+DATA = random_data(0, n=6, p=2)
+
+
+def test_defaults_and_variants():
+    assert Cheapest().variant == "tight"
+    assert Cheapest(variant="paper", price=3).price == 3.0
+    assert Cheapest(price=5).with_variant("paper") == Cheapest(price=5, variant="paper")
+    with pytest.raises(ParameterError, match="no variant 'loose'; choose from: tight, paper"):
+        Cheapest(variant="loose")
+    with pytest.raises(ParameterError, match="price is 0"):
+        Cheapest(price=0)
+
+
+def test_an_abstract_formulation_cannot_be_made():
+    with pytest.raises(TypeError, match="abstract"):
+        Formulation()
+
+
+def test_a_small_formulation_is_built_solved_and_checked():
+    problem = Cheapest().build(DATA, 1)
+    assert isinstance(problem.model, Model)
+    assert problem.model.name == "cheapest-random-d1"
+    assert problem.prepare_seconds >= 0
+    assert problem.build_seconds > 0
+    result = problem.solve()
+    assert result.verified
+    assert result.status == "optimal"
+    assert result.solution.bridges == ()
+    assert result.solution.start_objective == 0.0
+
+
+def test_custom_constraints_of_a_model_that_leaves_nothing_out():
+    problem = Cheapest().build(DATA, 1)
+    problem.model.add("two", problem.model["x"].sum() >= 2)
+    result = problem.solve()
+    assert (result.status, result.objective, result.bound) == ("optimal", 4.0, pytest.approx(4.0))
+    # The tree's value by the definition is 0: the solver's point is no encoding of it.
+    assert not result.verified
+
+
+def test_an_unknown_start_names_the_known_ones():
+    with pytest.raises(ParameterError, match=r"no start 'warm'; choose from: cart, none, or a tree\.json"):
+        Cheapest().start("warm", DATA, Topology(1))
+
+
+def test_depth_and_start_tree():
+    with pytest.raises(ValueError, match="depth must be 1 to 10"):
+        Cheapest().build(DATA, 0)
+    assert Cheapest().start("cart", DATA, Topology(2)).depth == 2

@@ -1,0 +1,229 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from margin_data import random_data, random_tree
+
+from formulations.margot import Margot
+from mipforest.parameters import ParameterError
+from mipforest.problem import StartError
+
+PROVEN = {"time_limit": None, "gap": 1e-6}
+DATA = random_data(3, n=9, p=2)
+
+
+def built(variant="paper", depth=2, C=1.0, data=DATA):
+    return Margot(C=C, variant=variant).build(data, depth)
+
+
+# ------------------------------------------------------------------ starts
+
+
+def test_no_start():
+    problem = built()
+    assert problem.start_tree(None) is None
+    assert problem.start_tree("none") is None
+    result = problem.solve(start="none", time_limit=0.0)
+    assert np.isnan(result.solution.start_objective)
+    assert result.tree is None
+
+
+@pytest.mark.parametrize("start", ["default", "local-svm", "cart"])
+def test_named_starts_are_taken(start):
+    problem = built()
+    result = problem.solve(start=start, time_limit=0.0)
+    expected = problem.formulation.evaluate(problem.start_tree(start), DATA)
+    assert result.solution.start_objective == pytest.approx(expected)
+    assert result.objective <= expected + 1e-9
+    assert result.verified
+    assert result.solution.warnings == ()
+
+
+def test_the_default_is_the_tree_known_from_building():
+    problem = built("valid")
+    assert problem.start_tree() is problem.prepared.known
+
+
+def test_an_unknown_start_is_refused():
+    with pytest.raises(ParameterError, match="no start 'svm-pth'"):
+        built().solve(start="svm-pth")
+
+
+def test_a_tree_of_another_depth_or_data_is_refused():
+    rng = np.random.default_rng(0)
+    deep = random_tree(rng, DATA, 3, epsilon=1e-3)
+    with pytest.raises(StartError, match=r"depth 3 and 2 features; the problem has depth 2 and 2"):
+        built().solve(start=deep)
+    with pytest.raises(StartError, match="5 features"):
+        built().solve(start=random_tree(rng, random_data(0, 9, 5), 2, epsilon=1e-3))
+
+
+@pytest.mark.parametrize("scaling", ["minmax", "standard", "none"])
+def test_a_tree_in_another_scaling_is_the_same_tree(scaling):
+    raw = DATA.X_raw * [3.0, 70.0] + [5.0, -40.0]
+    data = type(DATA).from_arrays(raw, DATA.y)
+    other = data.with_scaling(scaling)
+    tree = random_tree(np.random.default_rng(1), other, 2, epsilon=1e-3)
+    tree = tree.with_scaling(other.encoding.offset, other.encoding.scale)
+    fitted = built(data=data).start_tree(tree)
+    assert fitted.offset is None
+    np.testing.assert_allclose(fitted.scores(data.X), tree.scores(raw), atol=1e-9)
+
+
+def test_a_tree_between_the_sides_is_repaired():
+    problem = built()
+    tree = random_tree(np.random.default_rng(2), DATA, 2, epsilon=1e-3)
+    b = tree.b.copy()
+    # One sample at a score of -epsilon / 2: it goes left, but not far enough.
+    b[0] -= (DATA.X @ tree.w[0] + b[0])[0] + 5e-4
+    broken = replace(tree, b=b)
+    values, warnings = problem.start_values(broken)
+    assert problem.model.violations(values).max <= 1e-6
+    assert "violates the model: row left[" in warnings[0]
+    assert "solved anew" in warnings[1]
+
+
+def test_a_start_against_an_added_constraint_is_dropped_with_a_word():
+    problem = built(C=10.0)
+    problem.model.add("steep", problem.model["w"][0, 0] >= 1)
+    result = problem.solve(**PROVEN)
+    assert any("violates the model: row steep by" in text for text in result.solution.warnings)
+    assert any("is dropped" in text for text in result.solution.warnings)
+    assert np.isnan(result.solution.start_objective)
+    assert result.status == "optimal"
+    assert result.verified
+    assert result.tree.w[0, 0] >= 1 - 1e-6
+
+
+def test_a_forbidden_feature_is_as_if_it_were_not_there():
+    problem = built(C=10.0)
+    problem.model.add("no_first", problem.model["w"][:, 0] == 0)
+    result = problem.solve(**PROVEN)
+    assert result.verified
+    only_second = type(DATA).from_arrays(DATA.X[:, 1:], DATA.y)
+    expected = built(C=10.0, data=only_second).solve(**PROVEN).objective
+    assert result.objective == pytest.approx(expected, rel=1e-5)
+
+
+def test_variables_of_the_user_are_completed():
+    problem = built()
+    v = problem.model.continuous("v", lower=0.0, upper=100.0)
+    problem.model.add("largest", v >= problem.model["b"][0])
+    result = problem.solve(**PROVEN)
+    assert result.verified
+    assert np.isfinite(result.solution.start_objective)
+    assert result.objective == pytest.approx(built().solve(**PROVEN).objective, rel=1e-5)
+
+
+# ------------------------------------------------------------------ customised models
+
+
+def fix_first_weight(model):
+    model["w"][:, 0].fix(0.0)
+
+
+def bound_root_weight(model):
+    model.add("cap", model["w"][0] <= 0.2)
+
+
+def move_bias(model):
+    model.add("bias", model["b"][0] >= 1.5)
+
+
+def route_first_samples_right(model):
+    model["z"][:3, 1].fix(1.0)
+
+
+@pytest.mark.parametrize(
+    "change", [fix_first_weight, bound_root_weight, move_bias, route_first_samples_right]
+)
+def test_the_bound_of_a_changed_model_is_true(change):
+    literal, strong = built(), built("valid")
+    change(literal.model)
+    change(strong.model)
+    truth, result = literal.solve(**PROVEN), strong.solve(**PROVEN)
+    assert truth.status == "optimal"
+    assert result.bound <= truth.objective * (1 + 1e-6)
+    assert result.bound <= max(strong.prepared.upper_bound, -np.inf) or result.status == "optimal"
+    if result.status == "optimal":
+        assert result.objective == pytest.approx(truth.objective, rel=1e-5)
+    else:
+        assert "build variant 'paper'" in result.solution.warnings[-1]
+    if change is move_bias:
+        assert result.bound == -np.inf
+        assert result.status == "limit"
+
+
+def test_a_changed_model_without_solution_is_not_called_infeasible():
+    problem = built("valid")
+    problem.model.add("far", problem.model["w"][0, 0] >= 2 * problem.prepared.weight)
+    result = problem.solve(**PROVEN)
+    assert result.status == "limit"
+    assert result.tree is None
+    assert result.bound <= problem.prepared.upper_bound
+    paper = built()
+    paper.model.add("far", paper.model["w"][0, 0] >= 1)
+    paper.model.add("and_not", paper.model["w"][0, 0] <= 0)
+    assert paper.solve(**PROVEN).status == "infeasible"
+
+
+@pytest.mark.parametrize("how", ["remove", "relax", "replace"])
+def test_removed_and_relaxed_rows_count_as_changes(how):
+    problem = built("valid")
+    block = problem.model.constraints["margin"]
+    if how == "relax":
+        block.relax()
+    else:
+        block.remove()
+        if how == "replace":
+            problem.model.add("margin", problem.model["b"] >= -1e3)
+    assert {"b", "w", "xi", "z"} >= problem._blocks_touched_by_user() >= {"b"}
+    result = problem.solve(time_limit=5)
+    assert result.bound == -np.inf
+
+
+def test_an_unchanged_model_has_its_own_bound():
+    result = built("valid").solve(**PROVEN)
+    assert result.status == "optimal"
+    assert result.gap <= 1e-6
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+def test_a_replaced_objective_is_never_verified(maximize):
+    problem = built("valid")
+    m = problem.model
+    if maximize:
+        m.maximize(-1.0 * m["xi"].sum())
+    else:
+        m.minimize(m["xi"].sum())
+    result = problem.solve(**PROVEN)
+    assert not result.verified
+    assert "objective was replaced" in result.doubts[0]
+    assert result.bound == (np.inf if maximize else -np.inf)
+    assert result.status == "limit"
+
+
+def test_a_continuous_quadratic_model_goes_to_clarabel():
+    problem = built()
+    problem.model["z"].fix(np.eye(2)[np.arange(DATA.n) % 2])
+    problem.model["z"].relax()
+    result = problem.solve(start=None)
+    assert result.solution.solver == "clarabel"
+    assert result.solution.bridges == ()
+
+
+def test_a_tree_that_is_not_the_models_is_not_verified():
+    problem = built()
+    result = problem.solve(time_limit=0.0)
+    wrong = replace(result.solution, objective=result.objective + 1.0)
+    checked = problem._checked(wrong)
+    assert not checked.verified
+    assert "by the definition" in checked.doubts[0]
+    x = result.solution.x.copy()
+    x[0] += 30.0
+    assert "violates the model" in problem._checked(replace(wrong, x=x)).doubts[0]
+
+
+def test_writes_its_model(tmp_path):
+    built(depth=1).write(tmp_path / "model.mps")
+    assert "OBJSENSE" in (tmp_path / "model.mps").read_text() or (tmp_path / "model.mps").stat().st_size
