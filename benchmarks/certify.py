@@ -25,7 +25,11 @@ DEPTH = 2
 def certify(data: Dataset, variant: str, limit: float) -> dict[str, str]:
     """Build and solve one variant; seconds count everything from the data on."""
     began = monotonic()
-    result = Oct(variant=variant).build(data, DEPTH).solve(time_limit=limit, start="cart" if variant == "paper" else "default")
+    result = (
+        Oct(variant=variant)
+        .build(data, DEPTH)
+        .solve(time_limit=limit, start="cart" if variant == "paper" else "default")
+    )
     seconds = monotonic() - began
     errors = baseline_error(data)
     assert result.verified, result.doubts
@@ -51,7 +55,16 @@ def table(folder: Path, limit: float) -> str:
         greedy = Oct().start("cart", data, Topology(DEPTH))
         cart_errors = int((greedy.predict(data.X) != data.y).sum())
         tight, paper = certify(data, "tight", limit), certify(data, "paper", limit)
-        cells = [name, data.n, data.p, cart_errors, *tight.values(), *paper.values(), errors, f"{seconds:.2f}"]
+        cells = [
+            name,
+            data.n,
+            data.p,
+            cart_errors,
+            *tight.values(),
+            *paper.values(),
+            errors,
+            f"{seconds:.2f}",
+        ]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
         print(lines[-1], flush=True)
     return "\n".join(lines)
@@ -59,7 +72,9 @@ def table(folder: Path, limit: float) -> str:
 
 def main() -> None:
     """Read the arguments, run, write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True, help="folder with the data sets as CSV files")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for each solve")
     parser.add_argument("--output", type=Path, help="write the page to this file")

@@ -84,7 +84,9 @@ class DepthTwo:
         self.cuts, self.statistics = cuts, statistics
         self.split_cost, self.n_min, self.leaf_cost = split_cost, n_min, leaf_cost
         X = cuts.X
-        self.order = np.argsort(X, axis=0, kind="stable").T  # (p, g) groups by ascending value of each feature
+        self.order = np.argsort(
+            X, axis=0, kind="stable"
+        ).T  # (p, g) groups by ascending value of each feature
         sizes = np.diff(cuts.first)
         #: (p, most cuts of a feature): position, in that order, of the last group left of each cut.
         self.last_left = np.zeros((X.shape[1], int(sizes.max(initial=0))), dtype=np.int64)
@@ -105,7 +107,11 @@ class DepthTwo:
         values = self.split_cost + self._leaves(left) + self._leaves(total - left)
         values[~self.is_cut] = np.inf
         j, k = np.unravel_index(np.argmin(values), values.shape)
-        return Stump(float(values[j, k]), int(self.cuts.first[j] + k)) if values[j, k] < alone else Stump(alone, -1)
+        return (
+            Stump(float(values[j, k]), int(self.cuts.first[j] + k))
+            if values[j, k] < alone
+            else Stump(alone, -1)
+        )
 
     def goes_left(self, cut: int) -> BoolArray:
         """(g,) groups that a cut sends left."""
@@ -131,7 +137,9 @@ class DepthTwo:
         return cuts
 
     def _side(self, side: BoolArray, depth: int) -> float:
-        return self.stump(side).value if depth == 2 else float(self._leaves(self.statistics[side].sum(axis=0)))
+        return (
+            self.stump(side).value if depth == 2 else float(self._leaves(self.statistics[side].sum(axis=0)))
+        )
 
     def extended(self, cuts: IntArray, depth: int) -> IntArray:
         """Extend the cuts of a tree (|B|,) to a greater depth, by the best stump on the samples of each new node."""

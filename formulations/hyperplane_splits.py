@@ -29,7 +29,9 @@ from mipforest.trees import Topology, Tree
 NEGLIGIBLE = 1e-9
 
 
-def declare_hyperplane_splits(m: Model, data: Dataset, tree: Topology, n_min: int, mu: float) -> LeafAssignment:
+def declare_hyperplane_splits(
+    m: Model, data: Dataset, tree: Topology, n_min: int, mu: float
+) -> LeafAssignment:
     """Write the rows above; ``m["s"]`` says which features each split uses."""
     nodes = (tree.branches, data.features)
     a = m.continuous("a", nodes, lower=-1, upper=1)
@@ -72,7 +74,11 @@ def encode_hyperplane_splits(fitted: Tree, data: Dataset, mu: float) -> dict[str
     for t in np.flatnonzero(splits):
         score = data.X @ a[t]
         # Any threshold between the sides routes alike; the highest leaves the left side the most room.
-        b[t] = score[goes_right[:, t]].min() if goes_right[:, t].any() else score[goes_left[:, t]].max(initial=-1.0) + mu
+        b[t] = (
+            score[goes_right[:, t]].min()
+            if goes_right[:, t].any()
+            else score[goes_left[:, t]].max(initial=-1.0) + mu
+        )
     return {
         "a": a,
         "a_abs": np.abs(a),

@@ -90,7 +90,9 @@ class OctH(Formulation):
 
     def start(self, name: str, data: Dataset, tree: Topology, *, seed: int = 0) -> Tree:
         if name == "cart":
-            return with_majority_labels(cart_with_gaps(data, tree, self.mu, min_leaf=self.N_min, seed=seed), data)
+            return with_majority_labels(
+                cart_with_gaps(data, tree, self.mu, min_leaf=self.N_min, seed=seed), data
+            )
         if name == "greedy":
             return self._greedy(data, tree)
         if name == "previous-depth":

@@ -99,7 +99,7 @@ class _Ort(Formulation):
     """
 
     task = "regression"
-    starts = ("cart", "previous-depth")
+    starts: ClassVar[tuple[str, ...]] = ("cart", "previous-depth")
     #: "univariate" or "hyperplane".
     splits: ClassVar[str]
     #: "constant" or "linear".
@@ -158,6 +158,9 @@ class _Ort(Formulation):
 
     # ------------------------------------------------------------------ limits and starts
 
+    def prepare(self, data: Dataset, tree: Topology) -> Preparation:  # noqa: ARG002
+        return OrtPreparation()
+
     def check_data(self, data: Dataset, tree: Topology) -> None:  # noqa: ARG002
         if data.task != "regression":
             raise DataError(
@@ -166,7 +169,9 @@ class _Ort(Formulation):
             )
         check_unit_box(self.name, data, self.N_min)
         if data.y.min() == data.y.max():
-            raise DataError(f"the target of {data.name} is {data.y[0]:g} in all {data.n} rows: nothing to predict")
+            raise DataError(
+                f"the target of {data.name} is {data.y[0]:g} in all {data.n} rows: nothing to predict"
+            )
 
     def start(self, name: str, data: Dataset, tree: Topology, *, seed: int = 0) -> Tree:
         if name == "cart":

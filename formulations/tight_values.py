@@ -69,7 +69,12 @@ class TightMeans(ConstantLeaves):
         self.n_min = n_min
 
     def declare(
-        self, m: Model, data: Dataset, tree: Topology, routed: Routed, upper_bound: float  # noqa: ARG002
+        self,
+        m: Model,
+        data: Dataset,
+        tree: Topology,
+        routed: Routed,
+        upper_bound: float,  # noqa: ARG002
     ) -> tuple[LinearExpr, float]:
         y = TargetScale.of(data).scaled(data.y)
         weight, mean, within = grouped(y, routed.group)
@@ -105,7 +110,12 @@ class TightMedians(ConstantLeaves):
         self.n_min = n_min
 
     def declare(
-        self, m: Model, data: Dataset, tree: Topology, routed: Routed, upper_bound: float  # noqa: ARG002
+        self,
+        m: Model,
+        data: Dataset,
+        tree: Topology,
+        routed: Routed,
+        upper_bound: float,  # noqa: ARG002
     ) -> tuple[LinearExpr, float]:
         y = TargetScale.of(data).scaled(data.y)
         low, high = range_of_medians(y, self.n_min)

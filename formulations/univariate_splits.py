@@ -137,7 +137,11 @@ def encode_univariate_splits(fitted: Tree, data: Dataset) -> dict[str, FloatArra
         a[t, j] = 1.0
         # Any threshold in the gap between the sides routes alike; (2.13) wants it eps_j above the left side.
         x = data.X[:, j]
-        b[t] = x[goes_right[:, t]].min() if goes_right[:, t].any() else x[goes_left[:, t]].max(initial=0.0) + eps[j]
+        b[t] = (
+            x[goes_right[:, t]].min()
+            if goes_right[:, t].any()
+            else x[goes_left[:, t]].max(initial=0.0) + eps[j]
+        )
     return {"a": a, "b": b, "d": (feature >= 0).astype(float), "z": z, "l": z.any(axis=0).astype(float)}
 
 
@@ -185,4 +189,3 @@ def middle(low: float, high: float) -> float:
     """Midpoint of two neighbouring values; the upper one where rounding leaves nothing between."""
     value = low + (high - low) / 2
     return value if value > low else high
-

@@ -127,7 +127,12 @@ class ConstantLeaves(ValueLeaves):
     """Leaves that predict a constant, by rows (4.2) with ``M_f = 1``."""
 
     def declare(
-        self, m: Model, data: Dataset, tree: Topology, routed: Routed, upper_bound: float  # noqa: ARG002
+        self,
+        m: Model,
+        data: Dataset,
+        tree: Topology,
+        routed: Routed,
+        upper_bound: float,  # noqa: ARG002
     ) -> tuple[LinearExpr | QuadraticExpr, LinearExpr | float]:
         beta0 = m.continuous("beta0", tree.leaves)
         f = _declare_fitted(m, beta0, routed.z, np.ones(len(routed.X)))

@@ -14,7 +14,9 @@ from mipforest.heuristics.cart import cart
 from mipforest.trees import Topology, Tree
 
 
-def cart_with_gaps(data: Dataset, topology: Topology, gap: float, *, min_leaf: int = 1, seed: int = 0) -> Tree:
+def cart_with_gaps(
+    data: Dataset, topology: Topology, gap: float, *, min_leaf: int = 1, seed: int = 0
+) -> Tree:
     """Grow a CART tree whose thresholds all have an empty interval of a given width around them.
 
     Neighbouring values of a feature less than ``gap`` apart are taken as one value; CART then has no threshold

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, ClassVar
@@ -48,6 +49,9 @@ class Formulation(ABC):
     variants: ClassVar[tuple[str, ...]] = ("paper",)
     #: Names of the starts it takes, the default first.
     starts: ClassVar[tuple[str, ...]] = ("cart",)
+
+    #: Options that help a solver with this model, by solver; a user's own come first.
+    solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     variant: str = ""
 

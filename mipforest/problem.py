@@ -207,7 +207,8 @@ class Problem:
         Parameters
         ----------
         solver, time_limit, gap, threads, seed, log, on_progress, solver_options
-            As for :func:`mipforest.solving.solve`; the time limit is 60 seconds unless given.
+            As for :func:`mipforest.solving.solve`; the time limit is 60 seconds unless given, and the
+            formulation's own suggestions for the solver apply where an option is not given.
         start
             As for :meth:`start_tree`.
 
@@ -220,6 +221,9 @@ class Problem:
         """
         tree = self.start_tree(start, seed=seed)
         values, warnings = (None, []) if tree is None else self.start_values(tree)
+        suggested = self.formulation.solver_options.get(
+            solver if isinstance(solver, str) else solver.name, {}
+        )
         solution = solve(
             self.model,
             solver,
@@ -230,10 +234,29 @@ class Problem:
             log=log,
             start=values or {},
             on_progress=on_progress,
-            solver_options=solver_options,
+            solver_options={**suggested, **(solver_options or {})},
         )
-        solution, doubts = self._with_covered_bound(solution, gap)
+        solution, doubts = self._with_covered_bound(self._tidied(solution), gap)
         return self._checked(replace(solution, warnings=(*warnings, *solution.warnings, *doubts)))
+
+    def _tidied(self, solution: Solution) -> Solution:
+        """Replace a solution by that of the tree it stands for, where this is feasible and no worse.
+
+        A solver that stops early may leave slack that the tree does not need: a feature switched on and not
+        used, a leaf value off its optimum.
+        """
+        if solution.x is None:
+            return solution
+        form = self.model.matrix()
+        fitted = self.formulation.decode(solution.values, self.data)
+        values = {**solution.values, **self.formulation.encode(fitted, self.data)}
+        x = form.to_point(values)
+        objective = form.objective(x)
+        worse = objective < solution.objective if form.maximize else objective > solution.objective
+        if worse or self.model.violations(x).max > TOLERANCE:
+            return solution
+        bound = max(solution.bound, objective) if form.maximize else min(solution.bound, objective)
+        return replace(solution, x=x, values=form.to_values(x), objective=objective, bound=bound)
 
     def _with_covered_bound(self, solution: Solution, gap: float) -> tuple[Solution, list[str]]:
         """Limit bound and status to what the built model covers, once a user has changed it."""

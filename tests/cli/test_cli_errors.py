@@ -173,7 +173,7 @@ def test_infeasible_is_exit_code_3(mipforest, monkeypatch):
         return problem
 
     monkeypatch.setattr(Formulation, "build", impossible)
-    done = mipforest(*SMALL, "--time-limit", "10", "--start", "none", "--json")
+    done = mipforest(*SMALL, "--variant", "paper", "--time-limit", "10", "--start", "none", "--json")
     assert done.code == 3
     assert done.json["status"] == "infeasible"
-    assert "infeasible" in mipforest(*SMALL, "--time-limit", "10", "--start", "none").out
+    assert "infeasible" in mipforest(*SMALL, "--variant", "paper", "--time-limit", "10", "--start", "none").out

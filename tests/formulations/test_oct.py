@@ -79,7 +79,9 @@ def test_tree_to_model_and_back(variant, seed, depth):
     tree = random_univariate_tree(rng, data, depth)
     values = formulation.encode(tree, data)
     problem = formulation.build(data, depth)
-    expected = (tree.predict(data.X_raw * 0 + data.X) != data.y).sum() / baseline_error(data) + 0.05 * tree.n_splits
+    expected = (tree.predict(data.X_raw * 0 + data.X) != data.y).sum() / baseline_error(
+        data
+    ) + 0.05 * tree.n_splits
 
     assert problem.model.violations(values).max <= 1e-6
     assert problem.model.objective(values) == pytest.approx(expected, abs=1e-9)
@@ -147,7 +149,9 @@ def test_cart_start_respects_the_leaf_size_and_never_loses_to_cart():
     for n_min in (1, 10, 30):
         formulation = Oct(N_min=n_min)
         tree = formulation.start("cart", data, Topology(3))
-        grown = DecisionTreeClassifier(max_depth=3, min_samples_leaf=n_min, random_state=0).fit(data.X, data.y)
+        grown = DecisionTreeClassifier(max_depth=3, min_samples_leaf=n_min, random_state=0).fit(
+            data.X, data.y
+        )
         errors = (grown.predict(data.X) != data.y).sum()
         assert formulation.evaluate(tree, data) <= errors / baseline_error(data) + 1e-12
         assert formulation.build(data, 3).model.violations(formulation.encode(tree, data)).max <= 1e-6

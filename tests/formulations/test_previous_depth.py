@@ -8,7 +8,9 @@ from mipforest.data import load
 from mipforest.trees import Topology
 
 
-@pytest.mark.parametrize("formulation", [Oct(alpha=0.01), Oct(alpha=0.01, variant="paper"), OctH(alpha=0.01)], ids=str)
+@pytest.mark.parametrize(
+    "formulation", [Oct(alpha=0.01), Oct(alpha=0.01, variant="paper"), OctH(alpha=0.01)], ids=str
+)
 def test_a_solution_starts_the_next_depth(formulation):
     data = load("iris")
     shallow = formulation.build(data, 1).solve(time_limit=20)

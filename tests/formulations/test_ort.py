@@ -1,0 +1,390 @@
+import numpy as np
+import pytest
+from enumerate_trees import absolute_loss, best_tree_value, squared_loss
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.tree import DecisionTreeRegressor
+
+from formulations.losses import LOSSES
+from formulations.ort import Ort, OrtH, OrtL, OrtLH
+from formulations.previous_depth import deepened
+from formulations.tight_values import range_of_means, range_of_medians
+from formulations.univariate_splits import univariate_tree
+from formulations.value_leaves import LinearLeaves
+from mipforest.data import DataError, Dataset, load
+from mipforest.parameters import ParameterError
+from mipforest.trees import Topology, Tree
+
+PROVEN = {"time_limit": None, "gap": 1e-9}
+LEAF_COST = {"absolute": absolute_loss, "squared": squared_loss}
+MODELS = [(model, variant) for model in (Ort, OrtH, OrtL, OrtLH) for variant in model.variants]
+
+
+def regression(X, y):
+    return Dataset.from_arrays(np.asarray(X, dtype=float), np.asarray(y, dtype=float), task="regression")
+
+
+def small_data(seed):
+    """Ties, duplicates, a constant feature in some; with hyperparameters to match."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(6, 11)), int(rng.integers(1, 4))
+    X = rng.integers(0, int(rng.integers(2, 6)), (n, p)).astype(float)
+    if seed % 4 == 0:
+        X[:, 0] = 3.0
+    if seed % 3 == 0:
+        X[n // 2 :] = X[: n - n // 2]
+    y = rng.integers(0, 8, n) / 2 - 1 if seed % 2 else 100 + X.sum(axis=1) ** 2 + rng.random(n)
+    y[:2] = [y[0], y[0] + 1.0]
+    alpha = float(rng.choice([0.0, 0.02, 0.1]))
+    n_min = int(rng.integers(1, min(6, n // 2 + 1))) if seed % 2 else 1
+    return regression(X, y), alpha, n_min
+
+
+def enumerated(data, loss, depth, alpha, n_min):
+    cost = LEAF_COST[loss](data.y)
+    baseline = cost(list(range(data.n)))
+    return best_tree_value(data.X, cost, depth, alpha * baseline, n_min) / baseline
+
+
+# ---------------------------------------------------------------------- constant leaves
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("seed", range(32))
+def test_paper_tight_and_enumeration_agree(seed, loss):
+    data, alpha, n_min = small_data(seed)
+    depth = 1 if seed % 5 == 4 else 2
+    expected = enumerated(data, loss, depth, alpha, n_min)
+    for variant in Ort.variants:
+        result = Ort(alpha=alpha, N_min=n_min, loss=loss, variant=variant).build(data, depth).solve(**PROVEN)
+        assert result.status == "optimal", variant
+        assert result.verified, (variant, result.doubts)
+        assert result.objective == pytest.approx(expected, abs=1e-6), variant
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("seed", [1, 2, 5, 7])
+def test_tight_without_the_row_on_the_root_and_without_a_start_agrees(seed, loss):
+    data, alpha, n_min = small_data(seed)
+    problem = Ort(alpha=alpha, N_min=n_min, loss=loss).build(data, 2)
+    problem.model.remove("root_value")
+    result = problem.solve(start=None, **PROVEN)
+    assert result.verified, result.doubts
+    assert result.objective == pytest.approx(enumerated(data, loss, 2, alpha, n_min), abs=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("seed", [3, 8])
+def test_depth_three_equals_enumeration(seed, loss):
+    data, alpha, n_min = small_data(seed)
+    result = Ort(alpha=alpha, N_min=n_min, loss=loss).build(data, 3).solve(**PROVEN)
+    assert result.verified
+    assert result.objective == pytest.approx(enumerated(data, loss, 3, alpha, n_min), abs=1e-6)
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 12))
+@settings(max_examples=60, deadline=None)
+def test_best_leaf_values_lie_in_their_range(seed, n):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 5, n) / 4
+    n_min = int(rng.integers(1, n + 1))
+    rows = rng.permutation(n)[: rng.integers(n_min, n + 1)]
+    low, high = range_of_means(y, n_min)
+    assert low - 1e-12 <= y[rows].mean() <= high + 1e-12
+    low, high = range_of_medians(y, n_min)
+    ordered = np.sort(y[rows])
+    assert low <= ordered[(len(rows) + 1) // 2 - 1] <= high
+    middle = np.clip(np.median(y[rows]), low, high)
+    assert np.abs(y[rows] - middle).sum() == pytest.approx(absolute_loss(y)(list(rows)))
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_a_users_constraint_is_solved_exactly_by_the_tight_variant(loss):
+    # No split on the first feature: the same as a data set without it.
+    data, alpha, n_min = small_data(10)
+    problem = Ort(alpha=alpha, N_min=n_min, loss=loss).build(data, 2)
+    u = problem.model["u"]
+    first = [k for k, label in enumerate(u.labels[1]) if label.startswith("x0<")]
+    problem.model.add("not_the_first", u[:, first] == 0)
+    result = problem.solve(**PROVEN)
+    rest = regression(data.X[:, 1:], data.y)
+    assert result.verified
+    assert result.objective == pytest.approx(enumerated(rest, loss, 2, alpha, n_min), abs=1e-6)
+
+
+def test_a_constraint_on_leaf_values_takes_the_proof_from_the_tight_variant():
+    data, _, _ = small_data(1)
+    for variant, proven in (("tight", False), ("paper", True)):
+        problem = Ort(variant=variant).build(data, 1)
+        problem.model.add("high", problem.model["beta0"] >= 0.5)
+        assert np.isfinite(problem.solve(**PROVEN).bound) == proven
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("start", Ort.starts)
+def test_never_loses_to_cart(start, depth, loss):
+    data = load("diabetes").take(np.arange(0, 442, 6))
+    formulation = Ort(loss=loss, N_min=3)
+    grown = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=3, random_state=0).fit(data.X, data.y)
+    y = data.y
+    errors = np.abs if loss == "absolute" else np.square
+    middle = np.median(y) if loss == "absolute" else y.mean()
+    of_cart = errors(grown.predict(data.X) - y).sum() / errors(y - middle).sum()
+    if start == "previous-depth" and depth == 3:
+        return  # solves a model of depth two first; the next lines would repeat the case of depth two
+    tree = formulation.start(start, data, Topology(depth))
+    if start == "cart" or depth < 3:
+        bound = of_cart if start != "previous-depth" else 1.0
+        assert formulation.evaluate(tree, data) <= bound + 1e-12
+    problem = formulation.build(data, depth)
+    assert problem.model.violations(formulation.encode(tree, data)).max <= 1e-6
+    result = problem.solve(start=start, time_limit=1)
+    assert result.verified
+    if start != "previous-depth":
+        assert result.objective <= of_cart + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "loss"), [("yacht", "squared"), ("yacht", "absolute"), ("servo", "squared")]
+)
+def test_real_data_are_certified_at_depth_two(papers_data, name, loss):
+    data = load(str(papers_data / f"{name}.csv"), target="target", task="regression")
+    result = Ort(loss=loss).build(data, 2).solve(time_limit=60)
+    assert result.verified
+    assert result.status == "optimal"
+    grown = DecisionTreeRegressor(max_depth=2, random_state=0).fit(data.X, data.y)
+    error = LOSSES[loss]
+    assert result.objective <= error.total(grown.predict(data.X) - data.y) / error.baseline(data.y) + 1e-9
+
+
+# ---------------------------------------------------------------------- trees to models and back
+
+
+@pytest.mark.parametrize(("model", "variant"), MODELS)
+@given(seed=st.integers(0, 10**6), depth=st.integers(1, 4), loss=st.sampled_from(["absolute", "squared"]))
+@settings(max_examples=12, deadline=None)
+def test_tree_to_model_and_back(model, variant, seed, depth, loss):
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(5, 30)), int(rng.integers(1, 4))
+    data = regression(rng.integers(0, 11, (n, p)) / 10, np.append(rng.normal(50, 20, n - 1), 90.0))
+    options = {} if model in (Ort, OrtH) else {"regulariser": "l0" if seed % 2 else "l1"}
+    formulation = model(alpha=0.05, loss=loss, variant=variant, **options)
+    tree = random_tree(rng, data, depth, hyperplanes=model in (OrtH, OrtLH))
+    tree = formulation.polish(tree, data)
+    values = formulation.encode(tree, data)
+    problem = formulation.build(data, depth)
+    spread = np.ptp(data.y)
+
+    errors = tree.predict(data.X) - data.y
+    total = np.abs(errors).sum() if loss == "absolute" else (errors**2).sum()
+    middle = np.median(data.y) if loss == "absolute" else data.y.mean()
+    baseline = np.abs(data.y - middle).sum() if loss == "absolute" else ((data.y - middle) ** 2).sum()
+    complexity = (tree.w != 0).sum()
+    expected = total / baseline + 0.05 * complexity
+    if tree.leaf_w is not None:
+        size = (tree.leaf_w != 0).sum() if seed % 2 else np.abs(tree.leaf_w).sum() / spread
+        expected += 0.01 * size
+    assert formulation.evaluate(tree, data) == pytest.approx(expected, abs=1e-9)
+    assert problem.model.objective(values) == pytest.approx(expected, abs=1e-9)
+    if not (variant == "paper" and model in (OrtL, OrtLH)):
+        assert problem.model.violations(values).max <= 1e-6
+    again = formulation.decode(values, data)
+    np.testing.assert_array_equal(again.apply(data.X), tree.apply(data.X))
+    assert formulation.evaluate(again, data) == pytest.approx(expected, abs=1e-6)
+
+
+def random_tree(rng, data, depth, *, hyperplanes):
+    """Random splits with samples, at least 0.02 apart, on both sides, under parents that split."""
+    topology = Topology(depth)
+    w, b = np.zeros((topology.n_branches, data.p)), np.zeros(topology.n_branches)
+    here = {0: np.arange(data.n)}
+    for t in topology.branches:
+        rows = here.get(t, np.zeros(0, dtype=int))
+        direction = rng.normal(size=data.p) if hyperplanes else np.eye(data.p)[rng.integers(data.p)]
+        direction /= np.abs(direction).sum()
+        score = np.sort(data.X[rows] @ direction)
+        wide = np.flatnonzero(np.diff(score) >= 0.02)
+        if len(wide) and (t == 0 or w[(t - 1) // 2].any()) and rng.random() < 0.8:
+            k = rng.choice(wide)
+            w[t], b[t] = direction, -(score[k] + score[k + 1]) / 2
+        goes_right = data.X[rows] @ w[t] + b[t] >= 0
+        here[2 * t + 1], here[2 * t + 2] = rows[~goes_right], rows[goes_right]
+    return Tree(depth, w, b, np.zeros(topology.n_leaves), (), tuple(data.features.labels))
+
+
+@pytest.mark.parametrize("model", [OrtH, OrtL, OrtLH])
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_richer_trees_do_not_lose_to_plain_ones(model, loss):
+    rng = np.random.default_rng(7)
+    X = rng.integers(0, 6, (9, 2)) / 5
+    data = regression(X, X @ [1, 2] + rng.integers(0, 3, 9))
+    plain = Ort(loss=loss).build(data, 1).solve(**PROVEN)
+    for variant in model.variants:
+        options = {} if model is OrtH else {"lam": 0.001}
+        result = model(loss=loss, variant=variant, **options).build(data, 1).solve(time_limit=20, gap=1e-6)
+        assert result.verified, (variant, result.doubts)
+        assert result.objective <= plain.objective + 1e-6
+
+
+def test_a_hyperplane_beats_univariate_splits_on_an_oblique_step():
+    X = [[a, b] for a in range(4) for b in range(4)]
+    data = regression(X, [1.0 if a + b >= 3 else 0.0 for a, b in X])
+    oblique = OrtH(loss="absolute").build(data, 1).solve(**PROVEN)
+    assert oblique.verified
+    assert oblique.objective == pytest.approx(0, abs=1e-6)
+    assert Ort(loss="absolute").build(data, 1).solve(**PROVEN).objective > 0.1
+    np.testing.assert_allclose(oblique.tree.predict(data.X_raw), data.y)
+
+
+# ---------------------------------------------------------------------- linear leaves
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("variant", OrtL.variants)
+def test_recovers_a_piecewise_linear_truth(variant, loss):
+    x = np.linspace(0, 10, 16)
+    other = np.tile([0.0, 3.0, 1.0, 2.0], 4)
+    y = np.where(x < 4.5, 3 + 2 * x, 30 - x - 2 * other)
+    data = regression(np.column_stack([x, other]), y)
+    result = OrtL(lam=1e-4, loss=loss, variant=variant).build(data, 1).solve(**PROVEN)
+    assert result.verified, result.doubts
+    assert result.status == "optimal"
+    np.testing.assert_allclose(result.tree.predict(data.X_raw), y, atol=0.05)
+    slopes, constants = result.tree.leaves_in_original_units()
+    np.testing.assert_allclose(slopes, [[2, 0], [-1, -2]], atol=0.05)
+    np.testing.assert_allclose(constants, [3, 30], atol=0.2)
+
+
+def steep_data():
+    """A steep line on the left, a flat one on the right: the former leaves the range of the target elsewhere."""
+    x = np.arange(11) / 10
+    return regression(x[:, None], np.where(x < 0.25, 5 * x, 0.0))
+
+
+def test_the_thesis_constant_cuts_off_the_optimum():
+    data = steep_data()
+    best = univariate_tree(np.array([0]), np.array([0.25]), np.array([0.0, 0.0]), Topology(1), data)
+    values = {}
+    for variant in OrtL.variants:
+        formulation = OrtL(lam=0.001, loss="squared", variant=variant)
+        problem = formulation.build(data, 1)
+        tree = formulation.polish(best, data)
+        # The line of the left leaf, 5 in scaled units, stands 5 above its samples at the right end; M_f is below 4.
+        values[variant] = formulation.evaluate(tree, data)
+        violation = problem.model.violations(formulation.encode(tree, data)).max
+        assert (violation > 0.5) == (variant == "paper")
+    result = OrtL(lam=0.001).build(data, 1).solve(**PROVEN)
+    literal = OrtL(lam=0.001, variant="paper").build(data, 1).solve(**PROVEN)
+    assert result.verified
+    assert literal.verified
+    assert result.objective == pytest.approx(values["tight"], abs=1e-6)
+    assert literal.objective > result.objective + 1e-4
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("regulariser", ["l1", "l0"])
+def test_a_linear_leaf_is_the_best_of_its_kind(regulariser, loss):
+    rng = np.random.default_rng(3)
+    X, lam = rng.integers(0, 5, (12, 2)) / 4, 0.05
+    y = rng.random(12)
+    error = LOSSES[loss]
+    fit = LinearLeaves(error, lam, regulariser, 10.0, literal=False).fit(X, y, error.baseline(y))
+
+    def cost(beta):
+        residual = y - X @ beta
+        size = np.abs(beta).sum() if regulariser == "l1" else np.count_nonzero(np.abs(beta) > 1e-12)
+        return error.total(residual - error.best_constant(residual)) / error.baseline(y) + lam * size
+
+    assert fit.cost == pytest.approx(cost(fit.beta))
+    grid = np.linspace(-1, 1, 41)
+    others = min(cost(np.array([a, b])) for a in grid for b in grid)
+    assert fit.cost <= others + 1e-7
+    for _ in range(50):
+        assert fit.cost <= cost(fit.beta + 0.01 * rng.normal(size=2)) + 1e-7
+
+
+def test_l0_counts_the_features_of_the_leaves():
+    x = np.arange(12) / 11
+    X = np.column_stack([x, (np.arange(12) * 5 % 12) / 11])
+    y = np.where(x < 0.5, X[:, 0], 2 - X[:, 1])
+    y = y + 0.01 * np.sin(7 * np.arange(12))
+    data = regression(X, y)
+    formulation = OrtL(regulariser="l0", lam=0.02, loss="absolute")
+    result = formulation.build(data, 1).solve(time_limit=30, gap=1e-6)
+    assert result.verified, result.doubts
+    used = np.count_nonzero(result.tree.leaf_w)
+    assert used == np.count_nonzero(result.solution["r"] > 0.5) == 2
+    errors = np.abs(result.tree.predict(data.X_raw) - y).sum() / np.abs(y - np.median(y)).sum()
+    assert result.objective == pytest.approx(errors + 0.02 * used, abs=1e-6)
+    dear = OrtL(regulariser="l0", lam=2.0, loss="absolute").build(data, 1).solve(**PROVEN)
+    assert np.count_nonzero(dear.tree.leaf_w) == 0
+
+
+def test_a_coefficient_beyond_its_limit_is_no_solution():
+    data = steep_data()
+    tree = univariate_tree(np.array([0]), np.array([0.25]), np.array([0.0, 0.0]), Topology(1), data)
+    tree = OrtL(lam=0).polish(tree, data)
+    assert np.isfinite(OrtL(lam=0).evaluate(tree, data))
+    assert OrtL(lam=0, M_r=2.0).evaluate(tree, data) == np.inf
+    assert np.isfinite(OrtL(lam=0, M_r=2.0, variant="paper").evaluate(tree, data))
+    limited = OrtL(lam=0, M_r=2.0).build(data, 1).solve(**PROVEN)
+    assert limited.verified
+    assert np.abs(limited.tree.leaf_w).max() <= 2.0 * np.ptp(data.y) + 1e-6
+
+
+def test_a_tree_with_linear_leaves_is_deepened_with_them():
+    data = steep_data()
+    tree = OrtL().start("cart", data, Topology(1))
+    np.testing.assert_allclose(deepened(tree).predict(data.X), tree.predict(data.X))
+    formulation = OrtL()
+    start = formulation.start("previous-depth", data, Topology(2))
+    assert formulation.evaluate(start, data) <= formulation.evaluate(tree, data) + 1e-9
+    values = formulation.encode(start, data)
+    assert formulation.build(data, 2).model.violations(values).max <= 1e-6
+
+
+# ---------------------------------------------------------------------- units, limits
+
+
+@pytest.mark.parametrize("model", [Ort, OrtH, OrtL, OrtLH])
+def test_objective_is_free_of_the_targets_units(model):
+    rng = np.random.default_rng(2)
+    X = rng.integers(0, 5, (9, 2)).astype(float)
+    y = rng.integers(0, 6, 9).astype(float)
+    found = []
+    for unit, shift in ((1.0, 0.0), (1e6, -3e7)):
+        data = regression(X, shift + unit * y)
+        result = model(alpha=0.02).build(data, 1).solve(time_limit=20, gap=1e-7)
+        assert result.verified, result.doubts
+        found.append((result.objective, result.tree.predict(data.X_raw)))
+    assert found[0][0] == pytest.approx(found[1][0], abs=1e-5)
+    assert ((found[1][1] + 3e7) / 1e6).min() >= -1
+
+
+@pytest.mark.parametrize(("model", "variant"), MODELS)
+def test_all_rows_equal_gives_the_tree_without_a_split(model, variant):
+    data = regression(np.ones((4, 2)), [0, 1, 1, 5])
+    for loss, value in (("squared", 1.75), ("absolute", 1.0)):
+        result = model(loss=loss, variant=variant).build(data, 2).solve(**PROVEN)
+        assert result.verified, result.doubts
+        assert result.tree.n_splits == 0
+        assert result.objective == pytest.approx(1.0)
+        np.testing.assert_allclose(result.tree.predict(data.X_raw), value, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", [Ort, OrtH, OrtL, OrtLH])
+def test_refuses_what_it_does_not_take(model):
+    with pytest.raises(DataError, match="oct"):
+        model().build(load("iris"), 2)
+    data, _, _ = small_data(1)
+    with pytest.raises(DataError, match="N_min is 50"):
+        model(N_min=50).build(data, 2)
+    with pytest.raises(DataError, match="min-max"):
+        model().build(data.with_scaling("standard"), 2)
+    with pytest.raises(DataError, match="nothing to predict"):
+        model().build(data.take([0]), 1)
+    with pytest.raises(ParameterError, match="squared"):
+        model(loss="square")
+    with pytest.raises(ParameterError, match="no start"):
+        model().start("dp", data, Topology(1))
