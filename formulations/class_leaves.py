@@ -9,8 +9,8 @@ Source: J. Dunn, PhD thesis, MIT 2018, equations (2.15) to (2.23), with :math:`N
     & L_t \ge N_t - N_{kt} - n (1 - c_{kt}), \quad L_t \ge 0 && t \in L,\; k \quad (2.20, 2.22) \\
     & L_t \le N_t - N_{kt} + n c_{kt} && t \in L,\; k \quad (2.21)
 
-The loss of the tree is :math:`\tfrac{1}{\hat L} \sum_t L_t`, with :math:`\hat L` the number of samples outside the largest
-class: the error of the best constant prediction (not the size of that class).
+The loss of the tree is :math:`\tfrac{1}{\hat L} \sum_t L_t`, with :math:`\hat L` the number of samples outside the
+largest class: the error of the best constant prediction (not the size of that class).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mipforest.trees import Topology, Tree
 
 
 def declare_class_leaves(m: Model, data: Dataset, tree: Topology, z: VarArray, used: VarArray) -> LinearExpr:
-    """Write rows (2.15) to (2.22); give the relative loss :math:`\\sum_t L_t / \\hat L`."""
+    r"""Write rows (2.15) to (2.22); give the relative loss :math:`\sum_t L_t / \hat L`."""
     n, classes = data.n, list(data.classes)
     c = m.binary("c", (classes, tree.leaves))
     L = m.nonnegative("L", tree.leaves)
@@ -47,7 +47,7 @@ def encode_class_leaves(fitted: Tree, data: Dataset, z: FloatArray) -> dict[str,
 
 
 def baseline_error(data: Dataset) -> int:
-    """Number of samples outside the largest class (Dunn's Lhat)."""
+    """Count the samples outside the largest class (Dunn's Lhat)."""
     return data.n - int(np.bincount(data.y).max())
 
 

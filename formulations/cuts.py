@@ -8,9 +8,9 @@ A feature j with distinct values :math:`v_0 < \dots < v_m` has the cuts 1..m, cu
     u_{tj1} \ge u_{tj2} \ge \dots, \qquad \sum_j u_{tj1} = d_t, \qquad
     \mathrm{left}_{it} = \sum_j u_{t,j,r_{ij}+1} \in \{0, 1\},
 
-with :math:`r_{ij}` the rank of :math:`x_{ij}` among the distinct values (and :math:`u_{t,j,m+1} = 0`). Cumulated like this a
-routing row has p entries; with one binary per cut it would have one for every cut above the sample. Both have the
-same linear relaxation: :math:`u_{tjk} - u_{t,j,k+1}` is the binary of cut k.
+with :math:`r_{ij}` the rank of :math:`x_{ij}` among the distinct values (and :math:`u_{t,j,m+1} = 0`). Cumulated
+like this a routing row has p entries; with one binary per cut it would have one for every cut above the sample. Both
+have the same linear relaxation: :math:`u_{tjk} - u_{t,j,k+1}` is the binary of cut k.
 
 Samples with equal features go to the same leaf, so they are merged into groups first.
 """
@@ -18,6 +18,7 @@ Samples with equal features go to the same leaf, so they are merged into groups 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -83,7 +84,7 @@ def find_cuts(X: FloatArray, names: tuple[str, ...]) -> Cuts:
     rows, group = np.unique(X, axis=0, return_inverse=True)
     values = [np.unique(column) for column in rows.T]
     thresholds = [
-        np.array([middle(low, high) for low, high in zip(v[:-1], v[1:], strict=True)]) for v in values
+        np.array([middle(low, high) for low, high in pairwise(v)]) for v in values
     ]
     sizes = np.array([len(t) for t in thresholds])
     first = np.concatenate([[0], np.cumsum(sizes)])

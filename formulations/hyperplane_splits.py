@@ -5,13 +5,14 @@ Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MI
 .. math::
 
     & \sum_j \hat a_{jt} \le d_t, \quad \hat a_{jt} \ge \pm a_{jt}, \quad -d_t \le b_t \le d_t && t \in B \\
-    & -s_{jt} \le a_{jt} \le s_{jt}, \quad s_{jt} \le d_t, \quad \sum_j s_{jt} \ge d_t, \quad s_{jt}, d_t \in \{0, 1\} && t \in B,\; j \\
+    & -s_{jt} \le a_{jt} \le s_{jt}, \quad s_{jt} \le d_t, \quad \sum_j s_{jt} \ge d_t && t \in B,\; j \\
+    & s_{jt}, d_t \in \{0, 1\} && t \in B,\; j \\
     & a_m^\top x_i + \mu \le b_m + (2 + \mu)(1 - z_{it}) && i,\; t \in L,\; m \in A_L(t) \quad (3.1) \\
     & a_m^\top x_i \ge b_m - 2 (1 - z_{it}) && i,\; t \in L,\; m \in A_R(t) \quad (3.2)
 
-with (2.5) to (2.8) as for univariate splits. The split of a node sends ``a.x < b`` left; one without a split sends everything
-right. As :math:`\|a_t\|_1 \le 1`, :math:`\mu` is a margin: only hyperplanes that keep the two sides at least :math:`\mu` apart,
-in that scaling, are in the model.
+with (2.5) to (2.8) as for univariate splits. The split of a node sends ``a.x < b`` left; a node without a split sends
+everything right. As :math:`\|a_t\|_1 \le 1`, :math:`\mu` is a margin: only hyperplanes that keep the two sides at
+least :math:`\mu` apart, in that scaling, are in the model.
 """
 
 from __future__ import annotations
@@ -91,16 +92,19 @@ def encode_hyperplane_splits(fitted: Tree, data: Dataset, mu: float) -> dict[str
 
 
 def decode_hyperplane_splits(values: Values, data: Dataset) -> Tree:
-    """Read a tree (for scaled features, leaves still 0) off a solution; hyperplanes stand midway between their sides."""
+    """Read a tree (for scaled features, leaves still 0) off a solution; splits stand midway between their sides."""
     tree = Topology(int(np.log2(len(values["d"]) + 1)))
     keeps = (values["s"] > 0.5) & (np.abs(values["a"]) > NEGLIGIBLE) & (values["d"] > 0.5)[:, None]
     w = np.where(keeps, values["a"], 0.0)
     goes_left, goes_right = sides(values["z"], tree)
     b = np.zeros(tree.n_branches)
-    for t in np.flatnonzero(w.any(axis=1)):
+    for t in tree.branches:
         score = data.X @ w[t]
         if goes_left[:, t].any() and goes_right[:, t].any():
             b[t] = -middle(float(score[goes_left[:, t]].max()), float(score[goes_right[:, t]].min()))
-        else:
-            b[t] = -float(values["b"][t])
+        # Where all samples take one side, the solver's threshold may miss it by its tolerance.
+        elif goes_left[:, t].any():
+            b[t] = -np.nextafter(score[goes_left[:, t]].max(), np.inf)
+        elif goes_right[:, t].any():
+            b[t] = -score[goes_right[:, t]].min()
     return Tree(tree.depth, w, b, np.zeros(tree.n_leaves), tuple(data.classes), tuple(data.features.labels))

@@ -19,12 +19,13 @@ with the losses :math:`L_t` of :mod:`formulations.class_leaves`.
       q_{gkt} \le c_{kt}, \quad \sum_{t \in sub_L(m)} q_{gkt} \le \mathrm{left}_{gm}, \quad
       \sum_{t \in sub_R(m)} q_{gkt} \le 1 - \mathrm{left}_{gm}, \quad q \ge 0,
 
-  errors are :math:`n - \sum_{g,k} n_{gk} \sum_t q_{gkt}`. For binary cuts and labels each group may put its weight on the one
-  leaf that it reaches, if that leaf predicts its class: q needs no integrality, and the assignment z is not needed.
+  errors are :math:`n - \sum_{g,k} n_{gk} \sum_t q_{gkt}`. For binary cuts and labels each group may put its weight on
+  the one leaf that it reaches, if that leaf predicts its class: q needs no integrality, and z is not needed.
 - With ``N_min >= 2`` the assignment of groups to leaves is added, continuous (the cuts make it 0 or 1), with (2.6) and
   (2.7). With ``N_min = 1`` rows (2.6), (2.7) only let a leaf be empty or not, and are left out.
 - At depth 1 and 2 the least objective for every cut at the root is computed beforehand
-  (:mod:`formulations.depth_two`) and enters as one valid row: objective, in errors, :math:`\ge \sum_c V_c [\text{cut } c] + V_0 [\text{no split}]`.
+  (:mod:`formulations.depth_two`) and enters as one valid row: the objective, in errors, is at least
+  :math:`\sum_c V_c [\text{cut } c] + V_0 [\text{no split}]`.
 """
 
 from __future__ import annotations

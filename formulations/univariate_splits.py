@@ -9,12 +9,13 @@ Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MI
     & d_t \le d_{p(t)} && t \in B \setminus \{0\} \quad (2.5) \\
     & z_{it} \le l_t, \quad \sum_i z_{it} \ge N_{\min} l_t && t \in L \quad (2.6, 2.7) \\
     & \sum_{t \in L} z_{it} = 1 && i \quad (2.8) \\
-    & a_m^\top (x_i + \epsilon) \le b_m + (1 + \epsilon_{\max}) (1 - z_{it}) && i,\; t \in L,\; m \in A_L(t) \quad (2.13) \\
+    & a_m^\top (x_i + \epsilon) \le b_m + (1 + \epsilon_{\max}) (1 - z_{it})
+        && i,\; t \in L,\; m \in A_L(t) \quad (2.13) \\
     & a_m^\top x_i \ge b_m - (1 - z_{it}) && i,\; t \in L,\; m \in A_R(t) \quad (2.14) \\
     & l_t \le d_m && t \in L,\; m \in A_L(t) \quad (*)
 
-with :math:`\epsilon_j` the smallest gap between distinct values of feature j, and :math:`\epsilon_{\max}` the largest of
-them.
+with :math:`\epsilon_j` the smallest gap between distinct values of feature j, and :math:`\epsilon_{\max}` the largest
+of them.
 
 Rows (*) are not in the thesis. Without them its model is not the one it describes: at a node that does not split,
 ``a = 0`` and ``b = 0`` satisfy (2.13) as ``0 <= 0``, so samples may go left there at will, and a tree without any split
@@ -172,7 +173,7 @@ def univariate_tree(
 
 
 def decode_univariate_splits(values: Values, data: Dataset, tree: Topology) -> tuple[IntArray, FloatArray]:
-    """Read features and thresholds (|B|,) off a solution; thresholds stand in the middle of the gap between the sides."""
+    """Read features and thresholds (|B|,) off a solution; thresholds stand midway between the sides."""
     feature = np.where(values["d"] > 0.5, values["a"].argmax(axis=1), -1)
     goes_left, goes_right = sides(values["z"], tree)
     threshold = np.array(values["b"])
@@ -182,6 +183,9 @@ def decode_univariate_splits(values: Values, data: Dataset, tree: Topology) -> t
             threshold[t] = middle(float(x[goes_left[:, t]].max()), float(x[goes_right[:, t]].min()))
         elif goes_left[:, t].any():
             threshold[t] = np.nextafter(x[goes_left[:, t]].max(), np.inf)
+        elif goes_right[:, t].any():
+            # The solver's threshold may lie above it by its tolerance.
+            threshold[t] = x[goes_right[:, t]].min()
     return feature, threshold
 
 

@@ -41,7 +41,7 @@ def cart_with_gaps(
 
 
 def _merged(column: FloatArray, gap: float) -> FloatArray:
-    """Number the runs of values that are less than ``gap`` apart, from the least value up."""
+    """Replace each value by the number of its run: values less than ``gap`` apart are in one run."""
     values, inverse = np.unique(column, return_inverse=True)
     run = np.concatenate([[0], np.cumsum(np.diff(values) >= gap)])
     numbers: FloatArray = run[inverse].astype(float)

@@ -145,11 +145,7 @@ class Problem:
         if tree.offset is None or tree.scale is None:
             return tree
         offset, scale = self.data.encoding.offset, self.data.encoding.scale
-        if np.array_equal(tree.offset, offset) and np.array_equal(tree.scale, scale):
-            return tree.unscaled()
-        w = tree.w * (scale / tree.scale)
-        b = tree.b + tree.w @ ((offset - tree.offset) / tree.scale)
-        return replace(tree.unscaled(), w=w, b=b)
+        return tree.rescaled(offset, scale).unscaled()
 
     def start_values(self, tree: Tree) -> tuple[dict[str, FloatArray] | None, list[str]]:
         """Encode a start tree as values of the model, repaired where it breaks a row.

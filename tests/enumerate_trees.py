@@ -1,5 +1,7 @@
 """Best univariate trees by brute force over all cuts: the exact route that knows nothing of the package."""
 
+from itertools import pairwise
+
 import numpy as np
 
 
@@ -22,7 +24,7 @@ def best_tree_value(X, leaf_cost, depth, split_cost, n_min):
             return
         for j in range(X.shape[1]):
             values = sorted({X[i, j] for i in rows})
-            for low, high in zip(values[:-1], values[1:], strict=True):
+            for low, high in pairwise(values):
                 cut = (low + high) / 2
                 left = tuple(i for i in rows if X[i, j] < cut)
                 right = tuple(i for i in rows if X[i, j] >= cut)
