@@ -19,7 +19,7 @@ class Loss(ABC):
 
     @abstractmethod
     def best_constant(self, y: FloatArray) -> float:
-        """The constant prediction of least loss for targets (n,), n >= 1."""
+        """Give the constant prediction of least loss for targets (n,), n >= 1."""
 
     @abstractmethod
     def greatest_error(self, total: float) -> float:
@@ -72,10 +72,10 @@ class SquaredLoss(Loss):
     def greatest_error(self, total: float) -> float:
         return float(np.sqrt(total))
 
-    def declare(self, m: Model, errors: LinearExpr) -> QuadraticExpr:  # noqa: ARG002
+    def declare(self, m: Model, errors: LinearExpr) -> QuadraticExpr:
         return sum_squares(errors)
 
-    def encode(self, errors: FloatArray) -> dict[str, FloatArray]:  # noqa: ARG002
+    def encode(self, errors: FloatArray) -> dict[str, FloatArray]:
         return {}
 
 

@@ -158,10 +158,10 @@ class _Ort(Formulation):
 
     # ------------------------------------------------------------------ limits and starts
 
-    def prepare(self, data: Dataset, tree: Topology) -> Preparation:  # noqa: ARG002
+    def prepare(self, data: Dataset, tree: Topology) -> Preparation:
         return OrtPreparation()
 
-    def check_data(self, data: Dataset, tree: Topology) -> None:  # noqa: ARG002
+    def check_data(self, data: Dataset, tree: Topology) -> None:
         if data.task != "regression":
             raise DataError(
                 f"{self.name} predicts numbers, but the target of {data.name} is a class ({data.target}); use a "
@@ -216,7 +216,7 @@ class Ort(_Ort):
         lowered = RootValues(roots.by_cut - SAFETY, roots.none - SAFETY)
         return OrtPreparation(known=known, cuts=cuts, roots=lowered)
 
-    def covered_bound(self, prepared: Preparation, custom: frozenset[str]) -> float:  # noqa: ARG002
+    def covered_bound(self, prepared: Preparation, custom: frozenset[str]) -> float:
         # Values outside the range of means or medians are left out; constraints may ask for them.
         asks_for_values = self.variant == "tight" and custom & {"beta0", "f", "L"}
         return -np.inf if asks_for_values else np.inf

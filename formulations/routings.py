@@ -150,8 +150,9 @@ class HyperplaneRouting(Routing):
     def encode(self, fitted: Tree, data: Dataset) -> dict[str, FloatArray]:
         return encode_hyperplane_splits(fitted, data, self.mu)
 
-    def decode(self, values: Values, data: Dataset, tree: Topology) -> Tree:  # noqa: ARG002
+    def decode(self, values: Values, data: Dataset, tree: Topology) -> Tree:
         return decode_hyperplane_splits(values, data)
 
     def complexity(self, fitted: Tree) -> FloatArray:
-        return (fitted.w != 0).sum(axis=1).astype(float)
+        features: FloatArray = (fitted.w != 0).sum(axis=1).astype(float)
+        return features

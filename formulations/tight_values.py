@@ -24,7 +24,7 @@ leaf; with the mean c of all targets and the loss W within groups
 
 .. math::  \sum_i (y_i - f_i)^2 = W + \sum_t \sum_g n_g (\bar y_g - c) (\bar y_g z_{gt} - f_{gt}),
 
-every term of the sum over t being at least 0. The model is a MILP: no tangents, and the row on the root
+which is at least W. The model is a MILP: no tangents, and the row on the root
 (:mod:`formulations.root_row`) can bound its loss.
 
 **Absolute loss**: for every group and distinct target y in it, counted once with its multiplicity,
@@ -74,7 +74,7 @@ class TightMeans(ConstantLeaves):
         data: Dataset,
         tree: Topology,
         routed: Routed,
-        upper_bound: float,  # noqa: ARG002
+        upper_bound: float,
     ) -> tuple[LinearExpr, float]:
         y = TargetScale.of(data).scaled(data.y)
         weight, mean, within = grouped(y, routed.group)
@@ -88,10 +88,11 @@ class TightMeans(ConstantLeaves):
         m.add("fitted_above", f <= v - low * (1 - z))
         m.add("mean", weight @ f == (weight * mean) @ z, over=tree.leaves)
         leaf_loss = (weight * (mean - y.mean())) @ (mean[:, None] * z - f)
-        m.add("leaf_loss", leaf_loss >= 0, over=tree.leaves)
-        return within + leaf_loss.sum(), 0.0
+        between = leaf_loss.sum()
+        m.add("loss", between >= 0)
+        return within + between, 0.0
 
-    def encode(self, fitted: Tree, data: Dataset, X: FloatArray, group: IntArray) -> dict[str, FloatArray]:  # noqa: ARG002
+    def encode(self, fitted: Tree, data: Dataset, X: FloatArray, group: IntArray) -> dict[str, FloatArray]:
         v = TargetScale.of(data).scaled(fitted.leaf_value)
         return {"beta0": v, "f": leaves_of(fitted, X) * v}
 
@@ -115,7 +116,7 @@ class TightMedians(ConstantLeaves):
         data: Dataset,
         tree: Topology,
         routed: Routed,
-        upper_bound: float,  # noqa: ARG002
+        upper_bound: float,
     ) -> tuple[LinearExpr, float]:
         y = TargetScale.of(data).scaled(data.y)
         low, high = range_of_medians(y, self.n_min)
@@ -147,7 +148,7 @@ def grouped(y: FloatArray, group: IntArray) -> tuple[FloatArray, FloatArray, flo
 
 
 def distinct_targets(y: FloatArray, group: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Groups, targets and multiplicities of the distinct pairs (group, target)."""
+    """List groups, targets and multiplicities of the distinct pairs (group, target)."""
     pairs, count = np.unique(np.column_stack([group, y]), axis=0, return_counts=True)
     return pairs[:, 0].astype(np.int64), pairs[:, 1], count.astype(float)
 
@@ -180,10 +181,11 @@ def depth_two(data: Dataset, cuts: Cuts, loss: str, alpha: float, n_min: int) ->
 
 
 def _means(y: FloatArray, cuts: Cuts) -> tuple[FloatArray, LeafCost]:
-    """Number, sum and sum of squares of the targets of each group."""
+    """Sum up number, target and squared target of the samples of each group; a leaf costs its squared loss."""
     baseline = SquaredLoss().baseline(y)
     centred = y - y.mean()
-    statistics = np.column_stack([np.bincount(cuts.group, weights=centred**k) for k in range(3)])
+    statistics = np.column_stack([np.bincount(cuts.group, weights=centred**k) for k in (0, 1, 2)])
+    statistics = statistics.astype(np.float64)
 
     def cost(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
         size, total, squares = np.moveaxis(sums, -1, 0)
@@ -193,7 +195,7 @@ def _means(y: FloatArray, cuts: Cuts) -> tuple[FloatArray, LeafCost]:
 
 
 def _medians(y: FloatArray, cuts: Cuts) -> tuple[FloatArray, LeafCost]:
-    r"""Number of samples of each group with each distinct target.
+    r"""Count the samples of each group with each distinct target; a leaf costs its absolute loss.
 
     With C_k of N samples at or below the k-th distinct target, the absolute loss around a median is
     :math:`\sum_k (y_{k+1} - y_k) \min \{C_k, N - C_k\}`.

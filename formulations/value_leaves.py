@@ -74,7 +74,8 @@ class TargetScale:
 
     def scaled(self, y: FloatArray | IntArray) -> FloatArray:
         """Scale target values."""
-        return (y - self.least) / self.spread
+        scaled: FloatArray = (y - self.least) / self.spread
+        return scaled
 
 
 class LeafFit(NamedTuple):
@@ -118,7 +119,7 @@ class ValueLeaves(ABC):
     def fit(self, X: FloatArray, y: FloatArray, baseline: float) -> LeafFit:
         """Best prediction for the samples of a leaf, n >= 1, scaled target."""
 
-    def penalty(self, beta: FloatArray) -> float:  # noqa: ARG002
+    def penalty(self, beta: FloatArray) -> float:
         """Regulariser's term for coefficients (|L|, p)."""
         return 0.0
 
@@ -132,7 +133,7 @@ class ConstantLeaves(ValueLeaves):
         data: Dataset,
         tree: Topology,
         routed: Routed,
-        upper_bound: float,  # noqa: ARG002
+        upper_bound: float,
     ) -> tuple[LinearExpr | QuadraticExpr, LinearExpr | float]:
         beta0 = m.continuous("beta0", tree.leaves)
         f = _declare_fitted(m, beta0, routed.z, np.ones(len(routed.X)))
@@ -144,7 +145,7 @@ class ConstantLeaves(ValueLeaves):
         f = leaves_of(fitted, X) @ beta0
         return {"beta0": beta0, "f": f, **self.loss.encode(f[group] - scale.scaled(data.y))}
 
-    def decode(self, values: Values, routing: Tree, data: Dataset) -> Tree:  # noqa: ARG002
+    def decode(self, values: Values, routing: Tree, data: Dataset) -> Tree:
         return with_fitted_leaves(routing, data, self)
 
     def fit(self, X: FloatArray, y: FloatArray, baseline: float) -> LeafFit:
@@ -231,7 +232,8 @@ class LinearLeaves(ValueLeaves):
         if self.counts:
             kept &= values["r"] > 0.5
         # What an empty leaf predicts counts for nothing; without a regulariser it may be anything.
-        kept &= leaves_of(routing, data.X).any(axis=0)[:, None]
+        holds_samples = leaves_of(routing, data.X).sum(axis=0) > 0
+        kept &= holds_samples[:, None]
         beta = np.where(kept, values["beta"], 0.0)
         return with_leaves(routing, beta, values["beta0"], scale)
 

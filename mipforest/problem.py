@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 #: Default time limit in seconds: a first run ends soon and says how far it got.
 TIME_LIMIT = 60.0
 
+#: Seconds for completing a start that breaks a constraint once its integer variables are fixed.
+COMPLETION_TIME_LIMIT = 10.0
+
 #: A point counts as feasible, and two objective values as equal, up to this (the latter relative):
 #: the default feasibility tolerance of the solvers.
 TOLERANCE = 1e-6
@@ -147,7 +150,7 @@ class Problem:
         offset, scale = self.data.encoding.offset, self.data.encoding.scale
         return tree.rescaled(offset, scale).unscaled()
 
-    def start_values(self, tree: Tree) -> tuple[dict[str, FloatArray] | None, list[str]]:
+    def start_values(self, tree: Tree) -> tuple[Values | None, list[str]]:
         """Encode a start tree as values of the model, repaired where it breaks a row.
 
         Returns
@@ -173,7 +176,23 @@ class Problem:
             values = self.formulation.encode(known, self.data)
             if not self._complaint(values):
                 return values, [*warnings, "it is replaced by the tree known from building the model"]
+        completed = self._completed(values)
+        if completed is not None:
+            return completed, [*warnings, "its integer values were kept and the rest solved anew"]
         return None, [*warnings, "it is dropped: the solver starts from nothing"]
+
+    def _completed(self, values: Values) -> Values | None:
+        """Fix the integer variables at the values given and solve for the rest; ``None`` where that fails."""
+        rest = self.model.copy()
+        for name, value in values.items():
+            block = rest[name]
+            if block.integer.all():
+                block.fix(value)
+                block.relax()
+        solution = solve(rest, time_limit=COMPLETION_TIME_LIMIT)
+        if solution.x is None or self._complaint(solution.values):
+            return None
+        return solution.values
 
     def _complaint(self, values: Values) -> str:
         """Name the worst violation of the model by values of all its blocks; empty if they are feasible."""

@@ -83,13 +83,23 @@ def test_a_tree_between_the_sides_is_repaired():
     assert "solved anew" in warnings[1]
 
 
-def test_a_start_against_an_added_constraint_is_dropped_with_a_word():
+def test_a_start_against_an_added_constraint_on_assignments_is_dropped_with_a_word():
+    problem = built(C=10.0)
+    known = problem.formulation.encode(problem.prepared.known, DATA)["z"]
+    problem.model.add("moved", problem.model["z"][0, int(known[0].argmax())] == 0)
+    result = problem.solve(**PROVEN)
+    assert any("violates the model: row moved by" in text for text in result.solution.warnings)
+    assert any("is dropped" in text for text in result.solution.warnings)
+    assert np.isnan(result.solution.start_objective)
+
+
+def test_a_start_against_an_added_constraint_keeps_its_routing_where_it_can():
     problem = built(C=10.0)
     problem.model.add("steep", problem.model["w"][0, 0] >= 1)
     result = problem.solve(**PROVEN)
     assert any("violates the model: row steep by" in text for text in result.solution.warnings)
-    assert any("is dropped" in text for text in result.solution.warnings)
-    assert np.isnan(result.solution.start_objective)
+    assert any("integer values were kept" in text for text in result.solution.warnings)
+    assert result.solution.start_objective >= result.objective - 1e-6
     assert result.status == "optimal"
     assert result.verified
     assert result.tree.w[0, 0] >= 1 - 1e-6
