@@ -83,9 +83,7 @@ def find_cuts(X: FloatArray, names: tuple[str, ...]) -> Cuts:
     """
     rows, group = np.unique(X, axis=0, return_inverse=True)
     values = [np.unique(column) for column in rows.T]
-    thresholds = [
-        np.array([middle(low, high) for low, high in pairwise(v)]) for v in values
-    ]
+    thresholds = [np.array([middle(low, high) for low, high in pairwise(v)]) for v in values]
     sizes = np.array([len(t) for t in thresholds])
     first = np.concatenate([[0], np.cumsum(sizes)])
     # The lowest cut that sends a value of rank r left is cut r + 1; the greatest value is sent left by none.

@@ -7,8 +7,8 @@ samples and p features all roots together cost O(q n p m). The value
 .. math::  V_c = \alpha + v(\text{left side of } c) + v(\text{right side of } c), \qquad
            v(S) = \min\{ e_0(S), \; \alpha + e_1(S) \}
 
-with :math:`\alpha` the cost of a split, and :math:`e_0, e_1` the least loss on S without and with one more cut, in the same
-units, is the least objective of any tree of depth at most two whose root has cut c.
+with :math:`\alpha` the cost of a split, and :math:`e_0, e_1` the least loss on S without and with one more cut, in
+the same units, is the least objective of any tree of depth at most two whose root has cut c.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import numpy as np
 
 from formulations.cuts import Cuts
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-
 
 #: Gives the sizes and costs (...,) of leaves by the sums (..., m) of their samples' statistics.
 LeafCost = Callable[[FloatArray], tuple[FloatArray, FloatArray]]

@@ -1,52 +1,59 @@
-r"""ORT, ORT-H, ORT-L, ORT-LH: optimal regression trees, with univariate or hyperplane splits, constant or linear leaves.
+r"""ORT, ORT-H, ORT-L, ORT-LH: optimal regression trees.
 
-Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MIT 2018, problems (4.8) and (5.6). Splits and
-leaf assignment are those of :mod:`formulations.univariate_splits` or :mod:`formulations.hyperplane_splits`, predictions and losses
-:math:`L_i` those of :mod:`formulations.value_leaves`, and
+With univariate or hyperplane splits (H), and leaves that predict a constant or a linear function (L).
+
+Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MIT 2018, problems (4.8) and
+(5.6). Splits and leaf assignment are those of :mod:`formulations.univariate_splits` or
+:mod:`formulations.hyperplane_splits`, predictions and losses :math:`L_i` those of
+:mod:`formulations.value_leaves` and :mod:`formulations.linear_leaves`, and
 
 .. math::
 
     \min \frac{1}{\hat L} \sum_i L_i + \alpha C + \lambda \sum_{t \in L} \|\beta_t\| \quad (4.7, 5.3, 5.5)
 
-with :math:`\hat L` the loss of the best constant (mean or median), C the number of splits, or of features in hyperplane splits
-(:math:`\sum_{t,j} s_{jt}`), and the last term for linear leaves only. Squared losses stand in the objective instead of a quadratic
-row (4.6); the optimum is the same.
+with :math:`\hat L` the loss of the best constant (mean or median), C the number of splits, or of features in
+hyperplane splits (:math:`\sum_{t,j} s_{jt}`), and the last term for linear leaves only. Squared losses stand
+in the objective instead of a quadratic row (4.6); the optimum is the same.
 
-**Units.** Features and target are scaled to [0, 1]: a coefficient :math:`\beta_{jt} = 1` moves the prediction by the whole range of the
-target along the whole range of the feature. The objective is free of units: :math:`\lambda` is the price of such a coefficient (l1),
-or of any coefficient but 0 (l0), in losses of the best constant. Trees predict in the target's units.
+**Units.** Features and target are scaled to [0, 1]: a coefficient :math:`\beta_{jt} = 1` moves the prediction
+by the whole range of the target along the whole range of the feature. The objective is free of units:
+:math:`\lambda` is the price of such a coefficient (l1), or of any coefficient but 0 (l0), in losses of the
+best constant. Trees predict in the target's units.
 
-**Variants.** ``paper``: the thesis' rows, and (*) of :mod:`formulations.univariate_splits`, without which its trees need no split.
+**Variants.** ``paper``: the thesis' rows, and (*) of :mod:`formulations.univariate_splits`, without which its
+trees need no split.
 
-- ``tight`` (``ort``): routing by discrete cuts of groups of equal samples (:mod:`formulations.cuts`), leaf values and losses
-  by :mod:`formulations.tight_values`, linear for both losses; at depth 1 and 2 one valid row bounds the objective by the least
-  value for the cut at the root (:mod:`formulations.depth_two`).
-- ``tight`` (``ort-l``): the same routing, and a valid M_f. ``valid`` (``ort-lh``): the thesis' routing and a valid M_f.
+- ``tight`` (``ort``): routing by discrete cuts of groups of equal samples (:mod:`formulations.cuts`), leaf
+  values and losses by :mod:`formulations.tight_values`, linear for both losses; at depth 1 and 2 one valid
+  row bounds the objective by the least value for the cut at the root (:mod:`formulations.depth_two`).
+- ``tight`` (``ort-l``): the same routing, and a valid M_f. ``valid`` (``ort-lh``): the thesis' routing and a
+  valid M_f.
 
-For linear leaves ``paper`` can cut off the optimum: its M_f is not valid (:mod:`formulations.value_leaves`). The valid one covers all
-solutions as good as the start tree known from building the model. With ``lam = 0`` and l1 nothing bounds the
-coefficients, and these variants limit them to ``M_r``, as l0 always does.
+For linear leaves ``paper`` can cut off the optimum: its M_f is not valid (:mod:`formulations.linear_leaves`).
+The valid one covers all solutions as good as the start tree known from building the model. With ``lam = 0``
+and l1 nothing bounds the coefficients, and these variants limit them to ``M_r``, as l0 always does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from formulations.class_leaves import check_unit_box, leaves_of
 from formulations.cuts import Cuts, find_cuts
 from formulations.depth_two import RootValues
+from formulations.linear_leaves import LinearLeaves
 from formulations.losses import LOSSES
 from formulations.previous_depth import previous_depth
 from formulations.root_row import value_of_root
 from formulations.routings import CutRouting, HyperplaneRouting, Routing, UnivariateRouting
-from formulations.tight_values import TightMeans, TightMedians, depth_two
+from formulations.tight_values import TightMeans, TightMedians, depth_two, leaf_losses
 from formulations.univariate_splits import univariate_tree
 from formulations.value_leaves import (
     ConstantLeaves,
-    LinearLeaves,
     TargetScale,
     ValueLeaves,
     coefficients,
@@ -76,7 +83,8 @@ class OrtPreparation(Preparation):
     upper_bound
         Objective of the known tree, slightly raised; linear leaves only.
     cuts, roots
-        Cuts of the data and least objective by the root's cut; ``ort`` at depth 1 and 2 only.
+        Cuts of the data (``ort`` in variant ``tight`` only), and least objective by the root's cut (at depth 1
+        and 2 only).
     """
 
     upper_bound: float = np.inf
@@ -127,9 +135,13 @@ class _Ort(Formulation):
         total, penalty = self._leaves().declare(m, data, tree, routed, prepared.upper_bound)
         objective = (1 / self._baseline(data)) * total + self.alpha * routed.complexity + penalty
         m.minimize(objective)
-        if prepared.cuts is not None and prepared.roots is not None and isinstance(objective, LinearExpr):
-            least = value_of_root(m["u"][0], m["d"][0], prepared.cuts, prepared.roots)
-            m.add("root_value", objective >= least)
+        if prepared.cuts is not None and isinstance(objective, LinearExpr):
+            self._bound(m, data, objective, prepared.cuts, prepared.roots)
+
+    def _bound(
+        self, m: Model, data: Dataset, objective: LinearExpr, cuts: Cuts, roots: RootValues | None
+    ) -> None:
+        """Write valid rows that bound the objective, for routing by cuts."""
 
     # ------------------------------------------------------------------ trees
 
@@ -196,6 +208,8 @@ class Ort(_Ort):
     source = "Dunn 2018, chapter 4"
     variants = ("tight", "paper")
     starts = ("depth-two", "cart", "previous-depth")
+    # As for OCT: cuts make the linear relaxation degenerate.
+    solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {"highs": {"mip_lp_solver": "ipm"}}
     splits = "univariate"
     leaves = "constant"
 
@@ -205,16 +219,25 @@ class Ort(_Ort):
         return TightMeans(self.N_min) if self.loss == "squared" else TightMedians(self.N_min)
 
     def prepare(self, data: Dataset, tree: Topology) -> Preparation:
-        if self.variant == "paper" or tree.depth > 2:
+        if self.variant == "paper":
             return OrtPreparation()
         cuts = find_cuts(data.X, data.features.labels)
         exact = depth_two(data, cuts, self.loss, self.alpha, self.N_min)
-        if exact is None:
-            return OrtPreparation()
+        if exact is None or tree.depth > 2:
+            return OrtPreparation(cuts=cuts)
         roots = exact.root_values(tree.depth)
         known = self._tree_of_cuts(exact.best(roots, tree.depth), cuts, tree, data)
         lowered = RootValues(roots.by_cut - SAFETY, roots.none - SAFETY)
         return OrtPreparation(known=known, cuts=cuts, roots=lowered)
+
+    def _bound(
+        self, m: Model, data: Dataset, objective: LinearExpr, cuts: Cuts, roots: RootValues | None
+    ) -> None:
+        if roots is not None:
+            m.add("root_value", objective >= value_of_root(m["u"][0], m["d"][0], cuts, roots))
+        elif self.loss == "squared":
+            # The row on the root says more, and the two together make a slow linear relaxation.
+            m.add("leaf_loss", leaf_losses(m, data, cuts.group) >= 0)
 
     def covered_bound(self, prepared: Preparation, custom: frozenset[str]) -> float:
         # Values outside the range of means or medians are left out; constraints may ask for them.

@@ -1,4 +1,4 @@
-"""The three ways in which a model routes samples to leaves, behind one face: so that any leaves go with any routing."""
+"""The three ways in which models route samples to leaves, behind one face: any leaves go with any routing."""
 
 from __future__ import annotations
 

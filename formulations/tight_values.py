@@ -1,16 +1,17 @@
 r"""Constant leaves without a big-M in the loss, for routing by cuts: the `tight` variant of ORT.
 
-Notation: groups g of samples with equal features, their sizes :math:`n_g` and mean targets :math:`\bar y_g`; the target scaled to
-[0, 1]; leaf values :math:`v_t` (block ``beta0``).
+Notation: groups g of samples with equal features, their sizes :math:`n_g` and mean targets :math:`\bar y_g`;
+the target scaled to [0, 1]; leaf values :math:`v_t` (block ``beta0``).
 
-**Leaf values are bounded.** Some best value of a leaf is the mean of its samples (squared loss), or their lower median (absolute loss).
-A leaf holds at least :math:`N_{min}` samples, so with :math:`y_{(1)} \le y_{(2)} \le \dots`:
+**Leaf values are bounded.** Some best value of a leaf is the mean of its samples (squared loss), or their
+lower median (absolute loss). A leaf holds at least :math:`N_{min}` samples, so with :math:`y_{(1)} \le
+y_{(2)} \le \dots`:
 
-- the mean is at least that of the :math:`N_{min}` least targets and at most that of the greatest ones. As leaves hold whole groups,
-  every sample's target may first be replaced by the mean of its group;
+- the mean is at least that of the :math:`N_{min}` least targets and at most that of the greatest ones. As
+  leaves hold whole groups, every sample's target may first be replaced by the mean of its group;
 - the lower median of m samples is the :math:`\lceil m/2 \rceil`-th least of them, so at least
-  :math:`y_{(\lceil N_{min}/2 \rceil)}`; and the :math:`(\lfloor m/2 \rfloor + 1)`-th greatest of them, so at most the
-  :math:`(\lfloor N_{min}/2 \rfloor + 1)`-th greatest of all.
+  :math:`y_{(\lceil N_{min}/2 \rceil)}`; and the :math:`(\lfloor m/2 \rfloor + 1)`-th greatest of them, so at
+  most the :math:`(\lfloor N_{min}/2 \rfloor + 1)`-th greatest of all.
 
 **Squared loss is linear.** Let :math:`f_{gt} = v_t z_{gt}`: linear rows say so exactly for binary z,
 
@@ -19,12 +20,12 @@ A leaf holds at least :math:`N_{min}` samples, so with :math:`y_{(1)} \le y_{(2)
     \underline v z_{gt} \le f_{gt} \le \overline v z_{gt}, \qquad
     v_t - \overline v (1 - z_{gt}) \le f_{gt} \le v_t - \underline v (1 - z_{gt}).
 
-The mean as leaf value, :math:`\sum_g n_g f_{gt} = \sum_g n_g \bar y_g z_{gt}`, makes residuals orthogonal to fitted values in every
-leaf; with the mean c of all targets and the loss W within groups
+The mean as leaf value, :math:`\sum_g n_g f_{gt} = \sum_g n_g \bar y_g z_{gt}`, makes residuals orthogonal to
+fitted values in every leaf; with the mean c of all targets and the loss W within groups
 
 .. math::  \sum_i (y_i - f_i)^2 = W + \sum_t \sum_g n_g (\bar y_g - c) (\bar y_g z_{gt} - f_{gt}),
 
-which is at least W. The model is a MILP: no tangents, and the row on the root
+every term of the sum over t being at least 0. The model is a MILP: no tangents, and the row on the root
 (:mod:`formulations.root_row`) can bound its loss.
 
 **Absolute loss**: for every group and distinct target y in it, counted once with its multiplicity,
@@ -50,9 +51,9 @@ from mipforest.data import Dataset
 from mipforest.model import LinearExpr, Model
 from mipforest.trees import Topology, Tree
 
-#: Most operations for the table of root values: a few seconds. Beyond it (absolute loss of many different
-#: targets) the row on the root is left out.
-MOST_WORK = 2e9
+#: Most operations for the table of root values: about ten seconds. Beyond it (absolute loss of many different
+#: targets: from about 300 samples with 10 features) the row on the root is left out.
+MOST_WORK = 1e9
 
 
 class TightMeans(ConstantLeaves):
@@ -87,10 +88,7 @@ class TightMeans(ConstantLeaves):
         m.add("fitted_below", f >= v - high * (1 - z))
         m.add("fitted_above", f <= v - low * (1 - z))
         m.add("mean", weight @ f == (weight * mean) @ z, over=tree.leaves)
-        leaf_loss = (weight * (mean - y.mean())) @ (mean[:, None] * z - f)
-        between = leaf_loss.sum()
-        m.add("loss", between >= 0)
-        return within + between, 0.0
+        return within + leaf_losses(m, data, routed.group).sum(), 0.0
 
     def encode(self, fitted: Tree, data: Dataset, X: FloatArray, group: IntArray) -> dict[str, FloatArray]:
         v = TargetScale.of(data).scaled(fitted.leaf_value)
@@ -135,6 +133,14 @@ class TightMedians(ConstantLeaves):
         v = scale.scaled(fitted.leaf_value)
         where, target, _ = distinct_targets(scale.scaled(data.y), group)
         return {"beta0": v, "L": np.abs((leaves_of(fitted, X) @ v)[where] - target)}
+
+
+def leaf_losses(m: Model, data: Dataset, group: IntArray) -> LinearExpr:
+    """Give the squared loss of each leaf (|L|,) beyond that within groups, by the blocks ``z`` and ``f``."""
+    y = TargetScale.of(data).scaled(data.y)
+    weight, mean, _ = grouped(y, group)
+    losses: LinearExpr = (weight * (mean - y.mean())) @ (mean[:, None] * m["z"] - m["f"])
+    return losses
 
 
 # ---------------------------------------------------------------------- facts about groups and leaf values
@@ -184,8 +190,8 @@ def _means(y: FloatArray, cuts: Cuts) -> tuple[FloatArray, LeafCost]:
     """Sum up number, target and squared target of the samples of each group; a leaf costs its squared loss."""
     baseline = SquaredLoss().baseline(y)
     centred = y - y.mean()
-    statistics = np.column_stack([np.bincount(cuts.group, weights=centred**k) for k in (0, 1, 2)])
-    statistics = statistics.astype(np.float64)
+    sums = [np.bincount(cuts.group, weights=centred**k) for k in (0, 1, 2)]
+    statistics: FloatArray = np.column_stack(sums).astype(np.float64)
 
     def cost(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
         size, total, squares = np.moveaxis(sums, -1, 0)

@@ -85,7 +85,7 @@ def test_a_tree_between_the_sides_is_repaired():
 
 def test_a_start_against_an_added_constraint_on_assignments_is_dropped_with_a_word():
     problem = built(C=10.0)
-    known = problem.formulation.encode(problem.prepared.known, DATA)["z"]
+    known = problem.formulation.encode(problem.start_tree(), DATA)["z"]
     problem.model.add("moved", problem.model["z"][0, int(known[0].argmax())] == 0)
     result = problem.solve(**PROVEN)
     assert any("violates the model: row moved by" in text for text in result.solution.warnings)

@@ -6,8 +6,10 @@ from independent_routes import enumerated_margot, margin_qp, scip_optimum
 from margin_data import random_data, random_tree
 from sklearn.svm import SVC
 
+from formulations.margin_limits import proven_limits
 from formulations.margot import HfsMargot, Margot, SfsMargot
 from mipforest.data import DataError, Dataset
+from mipforest.model import Model
 from mipforest.parameters import ParameterError, per_node
 from mipforest.trees import Topology
 
@@ -59,24 +61,30 @@ def test_tree_to_model_and_back(make, budget, depth, seed, levels):
     np.testing.assert_array_equal(decoded.w, tree.w)
 
 
-def test_valid_variant_contains_every_tree_no_worse_than_its_own():
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+def test_valid_limits_contain_every_polished_tree_up_to_their_upper_bound(C):
+    data = random_data(1, n=25, p=3)
+    formulation, topology, rng = Margot(C=C), Topology(2), np.random.default_rng(0)
+    trees = [formulation.start("svm-path", data, topology)]
+    trees += [formulation.polish(random_tree(rng, data, 2, epsilon=1e-3, bound=4.0), data) for _ in range(40)]
+    values = np.array([formulation.evaluate(tree, data) for tree in trees])
+    limit = float(np.median(values))
+    model = Model()
+    formulation.declare(model, data, topology, proven_limits(data.X, formulation.epsilon, limit))
+    inside = np.flatnonzero(values <= limit)
+    assert len(inside) > 10
+    for k in inside:
+        assert model.violations(formulation.encode(trees[k], data)).max <= 1e-6
+
+
+def test_prepared_tree_gives_the_limits():
     data = random_data(1, n=30, p=3)
-    for C in (0.1, 1.0, 100.0):
-        formulation = Margot(C=C)
-        problem = formulation.build(data, 2)
-        known = problem.prepared.known
-        limit = formulation.evaluate(known, data)
-        assert problem.model.violations(formulation.encode(known, data)).max <= 1e-6
-        assert problem.prepared.upper_bound == pytest.approx(limit)
-        rng = np.random.default_rng(0)
-        seen = 0
-        for _ in range(200):
-            tree = formulation.polish(random_tree(rng, data, 2, epsilon=1e-3, bound=4.0), data)
-            if formulation.evaluate(tree, data) <= limit:
-                seen += 1
-                assert problem.model.violations(formulation.encode(tree, data)).max <= 1e-6
-        assert np.isfinite(problem.model["w"].lower).all()
-    assert seen >= 0
+    problem = Margot(C=10.0).build(data, 2)
+    known = problem.prepared.known
+    assert problem.prepared.upper_bound == pytest.approx(problem.formulation.evaluate(known, data))
+    assert problem.model.violations(problem.formulation.encode(known, data)).max <= 1e-6
+    assert np.isfinite(problem.model["w"].lower).all()
+    assert np.isfinite(problem.model["b"].upper).all()
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0, 10.0, 1000.0])
@@ -124,6 +132,7 @@ def test_depth_three_equals_enumeration(variant, seed, C):
         (Margot(C=1.0), 20, 3, 2),
         (Margot(C=0.1), 40, 2, 2),
         (Margot(C=10.0), 14, 3, 2),
+        (Margot(C=1000.0), 12, 2, 2),
         (Margot(C=1.0), 10, 2, 3),
         (HfsMargot(C=1.0, B=1), 14, 3, 2),
         (SfsMargot(C=1.0, B=1, alpha=0.3), 14, 3, 2),

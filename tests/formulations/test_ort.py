@@ -5,12 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
+from formulations.linear_leaves import LinearLeaves
 from formulations.losses import LOSSES
 from formulations.ort import Ort, OrtH, OrtL, OrtLH
 from formulations.previous_depth import deepened
 from formulations.tight_values import range_of_means, range_of_medians
 from formulations.univariate_splits import univariate_tree
-from formulations.value_leaves import LinearLeaves
 from mipforest.data import DataError, Dataset, load
 from mipforest.parameters import ParameterError
 from mipforest.trees import Topology, Tree
