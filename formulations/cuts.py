@@ -23,10 +23,11 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from formulations.univariate_splits import declare_hierarchy, declare_leaf_rules, middle
+from formulations.univariate_splits import declare_hierarchy, declare_leaf_rules, middle, univariate_tree
 from mipforest.arrays import FloatArray, IntArray, SparseMatrix
+from mipforest.data import Dataset
 from mipforest.model import LinearExpr, Model, VarArray
-from mipforest.trees import Nodes, Topology
+from mipforest.trees import Nodes, Topology, Tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +116,8 @@ def declare_cuts(m: Model, cuts: Cuts, tree: Topology, d: VarArray) -> LinearExp
     m.add("one_cut", u[:, cuts.lowest].sum(axis=1) == d, over=tree.branches)
     if len(cuts.below):
         m.add("ordered", u[:, cuts.below] <= u[:, cuts.below - 1])
-    return cuts.left @ u.T
+    left: LinearExpr = cuts.left @ u.T
+    return left
 
 
 def declare_group_leaves(
@@ -173,3 +175,11 @@ def decode_cuts(u: FloatArray, cuts: Cuts) -> tuple[IntArray, FloatArray]:
             # The highest cut that is on is the one chosen.
             feature[t], threshold[t] = cuts.feature[on[-1]], cuts.threshold[on[-1]]
     return feature, threshold
+
+
+def tree_of_cuts(chosen: IntArray, cuts: Cuts, tree: Topology, data: Dataset) -> Tree:
+    """Put a tree together (leaves still 0) from one cut per branch node (|B|,), -1 where a node does not split."""
+    feature, threshold = np.full(len(chosen), -1), np.zeros(len(chosen))
+    splits = np.flatnonzero(chosen >= 0)
+    feature[splits], threshold[splits] = cuts.feature[chosen[splits]], cuts.threshold[chosen[splits]]
+    return univariate_tree(feature, threshold, np.zeros(tree.n_leaves), tree, data)

@@ -52,6 +52,7 @@ from formulations.cuts import (
     decode_cuts,
     encode_cuts,
     find_cuts,
+    tree_of_cuts,
 )
 from formulations.depth_two import DepthTwo, RootValues
 from formulations.previous_depth import previous_depth
@@ -64,7 +65,7 @@ from formulations.univariate_splits import (
     encode_univariate_splits,
     univariate_tree,
 )
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.formulation import Formulation
 from mipforest.heuristics.cart import cart
@@ -204,7 +205,7 @@ class Oct(Formulation):
             return OctPreparation(cuts=cuts)
         exact = self._depth_two(data, cuts)
         roots = exact.root_values(tree.depth)
-        known = self._tree_of_cuts(exact.best(roots, tree.depth), cuts, tree, data)
+        known = with_majority_labels(tree_of_cuts(exact.best(roots, tree.depth), cuts, tree, data), data)
         return OctPreparation(known=known, cuts=cuts, roots=roots)
 
     def start(self, name: str, data: Dataset, tree: Topology, *, seed: int = 0) -> Tree:
@@ -217,25 +218,22 @@ class Oct(Formulation):
             return self.polish(contree(data, tree, split_cost=share), data)
         if name != "depth-two":
             return super().start(name, data, tree, seed=seed)
-        cuts, top = find_cuts(data.X, data.features.labels), Topology(min(tree.depth, 2))
+        cuts, top = find_cuts(data.X, data.features.labels), min(tree.depth, 2)
         exact = self._depth_two(data, cuts)
-        best = exact.best(exact.root_values(top.depth), top.depth)
-        full = np.full(tree.n_branches, -1)
-        full[: len(best)] = best
-        return self._tree_of_cuts(full, cuts, tree, data)
+        best = exact.extended(exact.best(exact.root_values(top), top), tree.depth)
+        return with_majority_labels(tree_of_cuts(best, cuts, tree, data), data)
 
     def polish(self, fitted: Tree, data: Dataset) -> Tree:
-        """Take back splits that do not pay for themselves, from the leaves up, and relabel the leaves."""
+        """Prune to the best subtree under the objective, from the leaves up, and relabel the leaves."""
+        tree = fitted.topology
         feature, threshold = chosen_features(fitted), -fitted.b
-        best = self._with_labels(feature, threshold, fitted.topology, data)
+        best = self._with_labels(feature, threshold, tree, data)
         value = self.evaluate(best, data)
-        for t in reversed(range(fitted.topology.n_branches)):
-            children = [s for s in (2 * t + 1, 2 * t + 2) if s < fitted.topology.n_branches]
-            if feature[t] < 0 or (feature[children] >= 0).any():
+        for t in reversed(range(tree.n_branches)):
+            if feature[t] < 0:
                 continue
-            fewer = feature.copy()
-            fewer[t] = -1
-            candidate = self._with_labels(fewer, threshold, fitted.topology, data)
+            fewer = np.where(_at_or_below(t, tree), -1, feature)
+            candidate = self._with_labels(fewer, threshold, tree, data)
             if (candidate_value := self.evaluate(candidate, data)) <= value:
                 feature, best, value = fewer, candidate, candidate_value
         return best
@@ -243,15 +241,18 @@ class Oct(Formulation):
     def _depth_two(self, data: Dataset, cuts: Cuts) -> DepthTwo:
         return DepthTwo(cuts, group_counts(data, cuts), self.alpha * baseline_error(data), self.N_min)
 
-    def _tree_of_cuts(self, chosen: IntArray, cuts: Cuts, tree: Topology, data: Dataset) -> Tree:
-        feature, threshold = np.full(len(chosen), -1), np.zeros(len(chosen))
-        splits = np.flatnonzero(chosen >= 0)
-        feature[splits], threshold[splits] = cuts.feature[chosen[splits]], cuts.threshold[chosen[splits]]
-        return self._with_labels(feature, threshold, tree, data)
+
+def _at_or_below(t: int, tree: Topology) -> BoolArray:
+    """(|B|,) branch nodes in the subtree of node t."""
+    inside = np.zeros(tree.n_branches, dtype=bool)
+    inside[t] = True
+    for s in range(t + 1, tree.n_branches):
+        inside[s] = inside[(s - 1) // 2]
+    return inside
 
 
 def group_counts(data: Dataset, cuts: Cuts) -> FloatArray:
     """(g, K) samples of each class in each group of equal samples."""
     counts = np.zeros((len(cuts.X), len(data.classes)))
-    np.add.at(counts, (cuts.group, data.y), 1.0)
+    np.add.at(counts, (cuts.group, data.y.astype(np.int64)), 1.0)
     return counts

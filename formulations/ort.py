@@ -43,7 +43,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from formulations.class_leaves import check_unit_box, leaves_of
-from formulations.cuts import Cuts, find_cuts
+from formulations.cuts import Cuts, find_cuts, tree_of_cuts
 from formulations.depth_two import RootValues
 from formulations.linear_leaves import LinearLeaves
 from formulations.losses import LOSSES
@@ -51,7 +51,6 @@ from formulations.previous_depth import previous_depth
 from formulations.root_row import value_of_root
 from formulations.routings import CutRouting, HyperplaneRouting, Routing, UnivariateRouting
 from formulations.tight_values import TightMeans, TightMedians, depth_two, leaf_losses
-from formulations.univariate_splits import univariate_tree
 from formulations.value_leaves import (
     ConstantLeaves,
     TargetScale,
@@ -61,7 +60,7 @@ from formulations.value_leaves import (
     without_needless_splits,
 )
 from formulations.wide_gaps import cart_with_gaps
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.formulation import Formulation
 from mipforest.heuristics.cart import cart
@@ -226,7 +225,8 @@ class Ort(_Ort):
         if exact is None or tree.depth > 2:
             return OrtPreparation(cuts=cuts)
         roots = exact.root_values(tree.depth)
-        known = self._tree_of_cuts(exact.best(roots, tree.depth), cuts, tree, data)
+        best = tree_of_cuts(exact.best(roots, tree.depth), cuts, tree, data)
+        known = with_fitted_leaves(best, data, self._leaves())
         lowered = RootValues(roots.by_cut - SAFETY, roots.none - SAFETY)
         return OrtPreparation(known=known, cuts=cuts, roots=lowered)
 
@@ -253,19 +253,12 @@ class Ort(_Ort):
             return self.start("cart", data, tree, seed=seed)
         top = min(tree.depth, 2)
         best = exact.extended(exact.best(exact.root_values(top), top), tree.depth)
-        return self._tree_of_cuts(best, cuts, tree, data)
-
-    def _tree_of_cuts(self, chosen: IntArray, cuts: Cuts, tree: Topology, data: Dataset) -> Tree:
-        feature, threshold = np.full(len(chosen), -1), np.zeros(len(chosen))
-        splits = np.flatnonzero(chosen >= 0)
-        feature[splits], threshold[splits] = cuts.feature[chosen[splits]], cuts.threshold[chosen[splits]]
-        routing = univariate_tree(feature, threshold, np.zeros(tree.n_leaves), tree, data)
-        return with_fitted_leaves(routing, data, self._leaves())
+        return with_fitted_leaves(tree_of_cuts(best, cuts, tree, data), data, self._leaves())
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrtH(_Ort):
-    """Optimal regression tree with hyperplane splits and constant leaves.
+class _HyperplaneOrt(_Ort):
+    """What the two models with hyperplane splits share.
 
     Parameters
     ----------
@@ -273,11 +266,7 @@ class OrtH(_Ort):
         Margin that stands for the strict inequality to the left.
     """
 
-    name = "ort-h"
-    summary = "optimal regression tree with hyperplane splits and constant leaves"
-    source = "Dunn 2018, chapter 4"
     splits = "hyperplane"
-    leaves = "constant"
 
     mu: float = parameter(0.005, "margin that stands for a strict inequality", above=0, below=1)
 
@@ -286,6 +275,16 @@ class OrtH(_Ort):
 
     def _cart(self, data: Dataset, tree: Topology, seed: int) -> Tree:
         return cart_with_gaps(data, tree, self.mu, min_leaf=self.N_min, seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrtH(_HyperplaneOrt):
+    """Optimal regression tree with hyperplane splits and constant leaves."""
+
+    name = "ort-h"
+    summary = "optimal regression tree with hyperplane splits and constant leaves"
+    source = "Dunn 2018, chapter 4"
+    leaves = "constant"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,24 +333,9 @@ class OrtL(_Ort):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrtLH(OrtL):
-    """Optimal regression tree with hyperplane splits and linear leaves; see :class:`OrtL`.
-
-    Parameters
-    ----------
-    mu
-        Margin that stands for the strict inequality to the left.
-    """
+class OrtLH(_HyperplaneOrt, OrtL):
+    """Optimal regression tree with hyperplane splits and linear leaves; see :class:`OrtH` and :class:`OrtL`."""
 
     name = "ort-lh"
     summary = "optimal regression tree with hyperplane splits and linear leaves"
     variants = ("valid", "paper")
-    splits = "hyperplane"
-
-    mu: float = parameter(0.005, "margin that stands for a strict inequality", above=0, below=1)
-
-    def _routing(self) -> Routing:
-        return HyperplaneRouting(self.N_min, self.mu)
-
-    def _cart(self, data: Dataset, tree: Topology, seed: int) -> Tree:
-        return cart_with_gaps(data, tree, self.mu, min_leaf=self.N_min, seed=seed)

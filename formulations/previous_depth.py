@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.formulation import Formulation
 from mipforest.trees import Topology, Tree
@@ -30,11 +31,12 @@ def previous_depth(formulation: Formulation, data: Dataset, tree: Topology) -> T
 def deepened(fitted: Tree) -> Tree:
     """Give the same tree one more level: former leaves become nodes without a split, which send all samples right."""
     new = fitted.topology.n_leaves
+    leaf_value: FloatArray = np.repeat(fitted.leaf_value, 2).astype(float)
     return replace(
         fitted,
         depth=fitted.depth + 1,
         w=np.vstack([fitted.w, np.zeros((new, fitted.n_features))]),
         b=np.concatenate([fitted.b, np.zeros(new)]),
-        leaf_value=np.repeat(fitted.leaf_value, 2),
+        leaf_value=leaf_value,
         leaf_w=None if fitted.leaf_w is None else np.repeat(fitted.leaf_w, 2, axis=0),
     )

@@ -10,8 +10,8 @@ from mipforest.parameters import ParameterError, PerNode, parameter, parameters_
 
 @dataclass(frozen=True)
 class Sample:
-    C: PerNode = parameter(1.0, "penalty", above=0)  # noqa: RUF009
-    B: PerNode = parameter(2, "budget", at_least=1, whole=True)  # noqa: RUF009
+    C: PerNode = parameter(1.0, "penalty", above=0)
+    B: PerNode = parameter(2, "budget", at_least=1, whole=True)
     share: float = parameter(0.5, "share", at_least=0, below=1)
     count: int = parameter(3, "count", at_least=0)
     kind: str = parameter("hard", "kind", choices=("hard", "soft"))

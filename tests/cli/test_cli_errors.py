@@ -176,4 +176,6 @@ def test_infeasible_is_exit_code_3(mipforest, monkeypatch):
     done = mipforest(*SMALL, "--variant", "paper", "--time-limit", "10", "--start", "none", "--json")
     assert done.code == 3
     assert done.json["status"] == "infeasible"
-    assert "infeasible" in mipforest(*SMALL, "--variant", "paper", "--time-limit", "10", "--start", "none").out
+    assert (
+        "infeasible" in mipforest(*SMALL, "--variant", "paper", "--time-limit", "10", "--start", "none").out
+    )

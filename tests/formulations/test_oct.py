@@ -124,8 +124,45 @@ def test_alpha_has_the_meaning_of_cost_complexity_pruning():
         result = Oct(alpha=alpha).build(data, 1).solve(**PROVEN)
         assert result.tree.n_splits == splits
         assert result.objective == pytest.approx(min(errors / baseline + alpha, 1.0))
-    path = DecisionTreeClassifier(max_depth=1, random_state=0).cost_complexity_pruning_path(data.X, data.y)
-    assert len(path.ccp_alphas) == 2
+
+
+def weakest_links(data, depth):
+    """CART's pruning path in errors over Lhat: alphas, and the splits left from each on (Breiman et al. 1984, 3.3)."""
+    source = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(data.X, data.y).tree_
+    left, right, baseline = source.children_left.copy(), source.children_right.copy(), baseline_error(data)
+    errors = source.n_node_samples * (1 - source.value[:, 0].max(axis=1)) / baseline
+
+    def below(node):
+        if left[node] < 0:
+            return errors[node], 0
+        parts = [below(child) for child in (left[node], right[node])]
+        return sum(loss for loss, _ in parts), 1 + sum(splits for _, splits in parts)
+
+    def reachable(node):
+        return [] if left[node] < 0 else [node, *reachable(left[node]), *reachable(right[node])]
+
+    path = []
+    while nodes := reachable(0):
+        links = {node: (errors[node] - below(node)[0]) / below(node)[1] for node in nodes}
+        alpha = min(links.values())
+        for node, link in links.items():
+            if link <= alpha + 1e-12:
+                left[node] = -1
+        path.append((alpha, below(0)[1]))
+    return path
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer"])
+def test_pruned_cart_starts_follow_the_cost_complexity_path(name):
+    data, depth = load(name), 3
+    path = weakest_links(data, depth)
+    assert len(path) >= 2
+    for (alpha, splits), upper in zip(
+        path, [*(alpha for alpha, _ in path[1:]), path[-1][0] + 1], strict=True
+    ):
+        if upper - alpha > 1e-6:
+            pruned = Oct(alpha=(alpha + upper) / 2).start("cart", data, Topology(depth))
+            assert pruned.n_splits == splits
 
 
 def test_iris_depth_two_is_certified():

@@ -3,6 +3,9 @@ import pytest
 from enumerate_trees import absolute_loss, best_tree_value, squared_loss
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from independent_routes import scip_optimum
+from scipy.optimize import linprog
+from sklearn.linear_model import Lasso
 from sklearn.tree import DecisionTreeRegressor
 
 from formulations.linear_leaves import LinearLeaves
@@ -227,6 +230,17 @@ def test_richer_trees_do_not_lose_to_plain_ones(model, loss):
         assert result.objective <= plain.objective + 1e-6
 
 
+@pytest.mark.parametrize("model", [OrtH, OrtLH])
+@pytest.mark.parametrize("seed", range(3))
+def test_hyperplane_models_equal_scip(model, seed):
+    rng = np.random.default_rng(seed)
+    data = regression(rng.integers(0, 4, (7, 2)), rng.integers(0, 9, 7))
+    problem = model(loss="absolute", alpha=(0.0, 0.03)[seed % 2], N_min=1 + seed % 2).build(data, 1)
+    result = problem.solve(**PROVEN)
+    assert result.verified, result.doubts
+    assert result.objective == pytest.approx(scip_optimum(problem.model.matrix()), abs=1e-6)
+
+
 def test_a_hyperplane_beats_univariate_splits_on_an_oblique_step():
     X = [[a, b] for a in range(4) for b in range(4)]
     data = regression(X, [1.0 if a + b >= 3 else 0.0 for a, b in X])
@@ -254,6 +268,40 @@ def test_recovers_a_piecewise_linear_truth(variant, loss):
     slopes, constants = result.tree.leaves_in_original_units()
     np.testing.assert_allclose(slopes, [[2, 0], [-1, -2]], atol=0.05)
     np.testing.assert_allclose(constants, [3, 30], atol=0.2)
+
+
+def linear_leaf_cost(data, loss, lam):
+    """Relative loss and l1 penalty of a best linear leaf, by scipy's linear programme or scikit-learn's lasso."""
+    y = (data.y - data.y.min()) / np.ptp(data.y)
+    X, baseline = data.X, LOSSES[loss].baseline(y)
+
+    def least_absolute(rows):
+        n, p = len(rows), X.shape[1]
+        c = np.concatenate([np.full(2 * n, 1 / baseline), np.full(2 * p, lam), [0.0, 0.0]])
+        one = np.ones((n, 1))
+        A = np.hstack([np.eye(n), -np.eye(n), X[rows], -X[rows], one, -one])
+        return linprog(c, A_eq=A, b_eq=y[rows]).fun
+
+    def least_squares(rows):
+        lasso = Lasso(alpha=lam * baseline / (2 * len(rows)), tol=1e-12, max_iter=10**6).fit(X[rows], y[rows])
+        errors = lasso.predict(X[rows]) - y[rows]
+        return (errors**2).sum() / baseline + lam * np.abs(lasso.coef_).sum()
+
+    return least_absolute if loss == "absolute" else least_squares
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("seed", range(6))
+def test_linear_leaves_agree_with_enumeration(seed, loss):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 4, (8, 1 + seed % 2))
+    data = regression(X, rng.integers(0, 9, 8))
+    alpha, n_min, lam = (0.0, 0.05)[seed % 2], 1 + seed % 3, 0.03
+    expected = best_tree_value(data.X, linear_leaf_cost(data, loss, lam), 1, alpha, n_min)
+    result = OrtL(alpha=alpha, N_min=n_min, lam=lam, loss=loss).build(data, 1).solve(**PROVEN)
+    assert result.verified, result.doubts
+    assert result.objective == pytest.approx(expected, abs=1e-6)
+    assert result.bound == pytest.approx(expected, abs=1e-6)
 
 
 def steep_data():
