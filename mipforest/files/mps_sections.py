@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from math import isinf
 
 from mipforest.files.mps_fields import Reading, short
 
 
-class Section:
+class Section(ABC):
     """A section of the file.
 
     Parameters
@@ -27,11 +28,11 @@ class Section:
         self.reading = reading
         self.content = reading.content
 
+    @abstractmethod
     def read(self, fields: list[bytes]) -> None:
         """Take the fields of one line, at least one."""
-        raise NotImplementedError
 
-    def finish(self) -> None:
+    def finish(self) -> None:  # noqa: B027 - most sections have nothing to check
         """Check what only the whole file shows."""
 
 
