@@ -212,12 +212,12 @@ for the first five. Compared with what was known before:
 
 HFS-MARGOT and SFS-MARGOT, depth 2, with the paper's parameters, one run each. Here `local-svm` solves a
 mixed-integer model per node, for at most 30 seconds in all; the other two select features by a heuristic, and
-`svm-path` tries no further proposal after 60 seconds. So values that took long depend on the machine.
+`svm-path` takes CART's routing where that is better.
 
 {few_features}
 
-No start is the best everywhere here, and `cart`, the fastest, wins on three of the eight. Where the start
-matters, try all three: `problem.solve(start="cart")`, or `--start cart` on the command line.
+`svm-path` is the best or tied with the best on six of the eight; on two, the exact node models of `local-svm` find
+better features. Where the start matters, try it too: `problem.solve(start="local-svm")`, or `--start local-svm`.
 
 {measured_with(PACKAGES)}
 Run again: `python benchmarks/starts.py --data FOLDER --output docs/starts.md`.
