@@ -1,10 +1,10 @@
-"""Time and memory to build MARGOT (variant ``paper``) in three ways, and time to write it as MPS.
+"""Time and memory to build two models, variant ``paper``, in several ways, and time to write one as MPS.
 
-The ways: mipforest, arrays filled by hand, Pyomo. Every build is measured in a process of its own, after a
-small build that loads whatever is loaded lazily; the ways take turns. Memory is the growth of the process's
-peak during the build. Before anything is timed, the models are compared.
+MARGOT: mipforest, arrays filled by hand, Pyomo. OCT: mipforest, arrays filled by hand. Every build is measured
+in a process of its own, after a small build that loads whatever is loaded lazily; the ways take turns. Memory
+is the growth of the process's peak during the build. Before anything is timed, the models are compared.
 
-    python benchmarks/build.py --n 5000 --p 30 --depth 3 --repeats 7 --output docs/benchmarks/build.md
+    python benchmarks/build.py --model all --repeats 9 --output docs/benchmarks/build.md
 """
 
 from __future__ import annotations
@@ -13,202 +13,110 @@ import argparse
 import json
 import subprocess
 import sys
-from pathlib import Path
 from statistics import median
 from typing import Any
 
+from build_tasks import compare, one_build, write_pairs
 from markdown import add_output, measured_with, publish, table
 
-#: Ways to build, and most repetitions of each (Pyomo takes its time).
-WAYS = {"by hand": 1000, "mipforest": 1000, "Pyomo": 2}
+#: Ways to build each model, and most repetitions of each (Pyomo takes its time).
+WAYS = {
+    "margot": {"by hand": 1000, "mipforest": 1000, "Pyomo": 2},
+    "oct": {"by hand": 1000, "mipforest": 1000},
+}
+
+#: Samples, features and depth of each model, unless given.
+SIZES = {"margot": (5000, 30, 3), "oct": (2000, 30, 4)}
 
 #: What was asked of the ratios.
-LIMITS = {"time": 4.0, "memory": 2.5, "pyomo": 10.0, "write": 1.0}
+LIMITS = {"margot": 4.0, "memory": 2.5, "pyomo": 10.0, "write": 1.0, "oct": 2.0}
 
-#: Depth and samples of the build that loads everything.
-WARM_UP = (2, 20)
+TASKS = {"build": one_build, "write": write_pairs, "compare": compare}
 
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "highspy", "pyomo")
+
+Builds = dict[str, list[dict[str, float]]]
 
 
 def main() -> None:
     arguments = parse()
-    if arguments.task == "build":
-        print(json.dumps(one_build(arguments.way, arguments)))
-    elif arguments.task == "write":
-        print(json.dumps(write_pairs(arguments)))
-    elif arguments.task == "compare":
-        print(json.dumps(compare(arguments)))
-    else:
-        report(arguments)
+    if arguments.task != "report":
+        print(json.dumps(TASKS[arguments.task](arguments)))
+        return
+    models = tuple(WAYS) if arguments.model == "all" else (arguments.model,)
+    sections = [SECTIONS[model](sized(arguments, model)) for model in models]
+    options = [f"--model {arguments.model}"]
+    options += [f"--{name} {value}" for name in ("n", "p", "depth") if (value := getattr(arguments, name))]
+    options += [f"--repeats {arguments.repeats}"]
+    again = f"Run again: `python benchmarks/build.py {' '.join(options)}`.\n"
+    notes = f"{measured_with(PACKAGES)}\n{again}"
+    publish("\n".join(["# Building a model\n", HOW_MEASURED, *sections, notes]), arguments.output)
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--n", type=int, default=5000, help="samples")
-    parser.add_argument("--p", type=int, default=30, help="features")
-    parser.add_argument("--depth", type=int, default=3, help="levels of branch nodes")
+    parser.add_argument("--model", choices=(*WAYS, "all"), default="all")
+    parser.add_argument("--n", type=int, help="samples (margot 5000, oct 2000)")
+    parser.add_argument("--p", type=int, help="features (30)")
+    parser.add_argument("--depth", type=int, help="levels of branch nodes (margot 3, oct 4)")
     parser.add_argument("--repeats", type=int, default=7, help="repetitions of every measurement")
-    parser.add_argument("--task", choices=("report", "build", "write", "compare"), default="report")
-    parser.add_argument("--way", choices=tuple(WAYS), help="with --task build")
+    parser.add_argument("--task", choices=("report", *TASKS), default="report", help=argparse.SUPPRESS)
+    parser.add_argument("--way", choices=tuple(WAYS["margot"]), help=argparse.SUPPRESS)
     add_output(parser)
     return parser.parse_args()
 
 
-# ---------------------------------------------------------------------- measured in processes of their own
+def sized(arguments: argparse.Namespace, model: str) -> argparse.Namespace:
+    """Give the arguments for one model, with its own sizes where none are given."""
+    n, p, depth = SIZES[model]
+    return argparse.Namespace(
+        model=model,
+        n=arguments.n or n,
+        p=arguments.p or p,
+        depth=arguments.depth or depth,
+        repeats=arguments.repeats,
+    )
 
 
-def one_build(way: str, arguments: argparse.Namespace) -> dict[str, float]:
-    """Seconds, and growth of the peak memory in MB, of one build."""
-    from resource import RUSAGE_SELF, getrusage
-    from time import perf_counter
-
-    import margot_builders
-
-    build = {
-        "by hand": margot_builders.by_hand,
-        "mipforest": margot_builders.with_mipforest,
-        "Pyomo": margot_builders.with_pyomo,
-    }[way]
-    depth, n = WARM_UP
-    build(*margot_builders.samples(n, arguments.p), depth)
-    X, y = margot_builders.samples(arguments.n, arguments.p)
-    unit = 1e6 if sys.platform == "darwin" else 1e3  # ru_maxrss is in bytes there, else in kilobytes
-    before = getrusage(RUSAGE_SELF).ru_maxrss
-    began = perf_counter()
-    model = build(X, y, arguments.depth)
-    seconds = perf_counter() - began
-    peak = getrusage(RUSAGE_SELF).ru_maxrss
-    del model
-    return {"seconds": seconds, "megabytes": (peak - before) / unit, "imports": before / unit}
+# ---------------------------------------------------------------------- fresh processes
 
 
-def write_pairs(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Seconds of our writer and of HiGHS', in turns, for the same model under the same names."""
-    from dataclasses import replace
-    from tempfile import TemporaryDirectory
-    from time import perf_counter
-
-    import margot_builders
-
-    from mipforest.files import write_mps
-
-    X, y = margot_builders.samples(arguments.n, arguments.p)
-    session, form = margot_builders.with_mipforest(X, y, arguments.depth)
-    highs = session.highs
-    for j, name in enumerate(form.column_names):
-        highs.passColName(j, name)
-    for i, name in enumerate(form.row_names):
-        highs.passRowName(i, name)
-    times: dict[str, list[float]] = {"mipforest": [], "HiGHS": []}
-    with TemporaryDirectory() as folder:
-        paths = {name: Path(folder) / f"{name}.mps" for name in times}
-        writers = {
-            # A fresh form each time: names that were made before would be a gift.
-            "mipforest": lambda: write_mps(replace(form), paths["mipforest"]),
-            "HiGHS": lambda: highs.writeModel(str(paths["HiGHS"])),
-        }
-        for write in writers.values():
-            write()
-        for k in range(arguments.repeats):
-            for name in sorted(writers, reverse=bool(k % 2)):
-                began = perf_counter()
-                writers[name]()
-                times[name].append(perf_counter() - began)
-        sizes = {name: path.stat().st_size / 1e6 for name, path in paths.items()}
-    return {"seconds": times, "megabytes": sizes}
-
-
-def compare(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Size of the model; fails if the ways disagree in any number."""
-    import margot_builders
-    import numpy as np
-
-    X, y = margot_builders.samples(arguments.n, arguments.p)
-    session, form = margot_builders.with_mipforest(X, y, arguments.depth)
-    ours, by_hand = session.highs.getModel(), margot_builders.by_hand(X, y, arguments.depth).getModel()
-    for a, b, fields in (
-        (ours.lp_, by_hand.lp_, ("col_cost_", "col_lower_", "col_upper_", "row_lower_", "row_upper_")),
-        (ours.lp_, by_hand.lp_, ("integrality_",)),
-        (ours.lp_.a_matrix_, by_hand.lp_.a_matrix_, ("format_", "start_", "index_", "value_")),
-        (ours.hessian_, by_hand.hessian_, ("format_", "start_", "index_", "value_")),
-    ):
-        for field in fields:
-            if not np.array_equal(getattr(a, field), getattr(b, field)):
-                raise SystemExit(f"mipforest and the arrays by hand differ in {field}")
-    compare_pyomo(margot_builders.with_pyomo(X, y, arguments.depth), form)
-    return {"columns": form.n_columns, "rows": form.n_rows, "nonzeros": form.A.nnz}
-
-
-def compare_pyomo(m: Any, form: Any) -> None:
-    """Compare Pyomo's rows, as its own compiler gives them, with ours; fails if they differ."""
-    import numpy as np
-    import pyomo.environ as pyo
-    from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
-
-    m.objective.deactivate()
-    m.nothing = pyo.Objective(expr=0.0)
-    compiled = LinearStandardFormCompiler().write(m, mixed_form=True)
-    order = {id(v): k for k, v in enumerate(v for block in (m.w, m.b, m.xi, m.z) for v in block.values())}
-    rows = {
-        id(c): k
-        for k, c in enumerate(c for block in (m.assign, m.margin, m.right, m.left) for c in block.values())
-    }
-    A = compiled.A.tocoo()
-    row = np.array([rows[id(r.constraint)] for r in compiled.rows])
-    column = np.array([order[id(v)] for v in compiled.columns])
-    theirs = type(form.A)((A.data, (row[A.row], column[A.col])), shape=form.A.shape)
-    if (theirs != form.A).nnz or theirs.nnz != form.A.nnz:
-        raise SystemExit("Pyomo's matrix differs from mipforest's")
-    sides = np.where(np.isfinite(form.row_lower), form.row_lower, form.row_upper)[row]
-    if np.abs(np.asarray(compiled.rhs) - sides).max() > 1e-12 * np.abs(sides).max():
-        raise SystemExit("Pyomo's right-hand sides differ from mipforest's")
-
-
-# ---------------------------------------------------------------------- the report
-
-
-def report(arguments: argparse.Namespace) -> None:
-    size = run(arguments, "compare")
-    builds: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+def builds_in_turns(arguments: argparse.Namespace) -> Builds:
+    """Measure all ways to build a model, in turns."""
+    ways = WAYS[arguments.model]
+    builds: Builds = {way: [] for way in ways}
     for k in range(arguments.repeats):
-        ways = [way for way, most in WAYS.items() if k < most]
-        for way in reversed(ways) if k % 2 else ways:
+        due = [way for way, most in ways.items() if k < most]
+        for way in reversed(due) if k % 2 else due:
             builds[way].append(run(arguments, "build", way))
-    publish(page(arguments, size, builds, run(arguments, "write")), arguments.output)
+    return builds
 
 
 def run(arguments: argparse.Namespace, task: str, way: str | None = None) -> Any:
     """Run a task in a fresh process."""
-    command = [sys.executable, __file__, "--task", task, "--repeats", str(arguments.repeats)]
-    command += ["--n", str(arguments.n), "--p", str(arguments.p), "--depth", str(arguments.depth)]
+    command = [sys.executable, __file__, "--task", task]
+    for name in ("model", "n", "p", "depth", "repeats"):
+        command += [f"--{name}", str(getattr(arguments, name))]
     done = subprocess.run([*command, *(("--way", way) if way else ())], stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout)
 
 
-def page(
-    arguments: argparse.Namespace,
-    size: dict[str, int],
-    builds: dict[str, list[dict[str, float]]],
-    written: dict[str, Any],
-) -> str:
-    seconds = {way: median(b["seconds"] for b in taken) for way, taken in builds.items()}
-    megabytes = {way: median(b["megabytes"] for b in taken) for way, taken in builds.items()}
-    imports = {way: median(b["imports"] for b in taken) for way, taken in builds.items()}
-    build_rows = [
-        (
-            way,
-            f"{seconds[way]:.3f}",
-            spread([b["seconds"] for b in builds[way]]),
-            f"{seconds[way] / seconds['by hand']:.1f}",
-            f"{megabytes[way]:.0f}",
-            f"{megabytes[way] / megabytes['by hand']:.1f}",
-            f"{imports[way]:.0f}",
-        )
-        for way in WAYS
-    ]
+# ---------------------------------------------------------------------- the page
+
+HOW_MEASURED = """\
+Seconds and memory are medians over fresh processes that took turns. "Peak MB" is the growth of the process's
+peak memory during the build, "MB before" the process with its imports. Every build ends with the model in
+HiGHS, except Pyomo's.
+"""
+
+
+def margot_section(arguments: argparse.Namespace) -> str:
+    size = run(arguments, "compare")
+    builds = builds_in_turns(arguments)
+    written = run(arguments, "write")
+    seconds, megabytes = medians(builds, "seconds"), medians(builds, "megabytes")
     times, sizes = written["seconds"], written["megabytes"]
     write_rows = [
         (name, f"{median(times[name]):.2f}", spread(times[name]), f"{sizes[name]:.0f}")
@@ -216,7 +124,9 @@ def page(
     ]
     write_ratio = median(a / b for a, b in zip(times["mipforest"], times["HiGHS"], strict=True))
     checks = [
-        verdict("build, times the arrays by hand", seconds["mipforest"] / seconds["by hand"], LIMITS["time"]),
+        verdict(
+            "build, times the arrays by hand", seconds["mipforest"] / seconds["by hand"], LIMITS["margot"]
+        ),
         verdict(
             "peak memory, times the arrays by hand",
             megabytes["mipforest"] / megabytes["by hand"],
@@ -227,24 +137,20 @@ def page(
         ),
         verdict("MPS, times HiGHS' writer (median of pairs)", write_ratio, LIMITS["write"]),
     ]
-    options = f"--n {arguments.n} --p {arguments.p} --depth {arguments.depth} --repeats {arguments.repeats}"
-    measured = f"{arguments.repeats} each, Pyomo {len(builds['Pyomo'])}"
-    return f"""# Building a model
+    return f"""## MARGOT
 
-MARGOT, variant `paper`: {arguments.n} samples, {arguments.p} features, depth {arguments.depth}, which makes
-{size["columns"]:,} columns, {size["rows"]:,} rows and {size["nonzeros"]:,} nonzeros. All three ways give the
-same matrix and sides (compared entry by entry); mipforest and the arrays by hand also agree in every other
-number that HiGHS holds.
+{what_is_built(arguments, size)}
+All three ways give the same matrix and sides (compared entry by entry); mipforest and the arrays by hand also
+agree in every other number that HiGHS holds.
 
 - **by hand**: numpy fills the CSR arrays of HiGHS' positional `passModel`, in about a hundred lines for this
   one model.
 - **mipforest**: from `X` and `y` to the model in HiGHS: `Dataset`, `Margot.declare`, `Model.matrix`, load.
 - **Pyomo**: its model object only, one `LinearExpression` per row; not yet in a solver.
 
-{table(("build", "seconds", "range", "ratio", "peak MB", "ratio", "MB before"), build_rows)}
+{build_table(builds)}
 
-Seconds and memory are medians over fresh processes that took turns ({measured}). "Peak MB"
-is the growth of the process's peak memory during the build, "MB before" the process with its imports.
+{arguments.repeats} builds each, Pyomo {len(builds["Pyomo"])}.
 
 {table(("write .mps", "seconds", "range", "file MB"), write_rows)}
 
@@ -252,10 +158,78 @@ Both write the same model under the same names, in turns. HiGHS keeps 15 digits;
 exactly.
 
 {table(("ratio", "measured", "wanted"), checks)}
-
-{measured_with(PACKAGES)}
-Run again: `python benchmarks/build.py {options}`.
 """
+
+
+def oct_section(arguments: argparse.Namespace) -> str:
+    size = run(arguments, "compare")
+    builds = builds_in_turns(arguments)
+    arrays, seconds = medians(builds, "arrays"), medians(builds, "seconds")
+    step_rows = [
+        (
+            way,
+            f"{arrays[way]:.3f}",
+            spread([b["arrays"] for b in builds[way]]),
+            f"{arrays[way] / arrays['by hand']:.1f}",
+        )
+        for way in builds
+    ]
+    checks = [
+        verdict(
+            "build until in HiGHS, times the arrays by hand",
+            seconds["mipforest"] / seconds["by hand"],
+            LIMITS["oct"],
+        )
+    ]
+    return f"""## OCT
+
+{what_is_built(arguments, size)}
+Both ways give HiGHS the same numbers: matrix, sides, bounds, costs and integrality (compared entry by entry).
+
+- **by hand**: numpy fills the CSR arrays, family of rows by family of rows, in about 190 lines for this one
+  model; then HiGHS' positional `passModel`.
+- **mipforest**: from `X` and `y` to the model in HiGHS: `Dataset`, `Oct.declare`, `Model.matrix`, load.
+
+{build_table(builds)}
+
+{arguments.repeats} builds each. The part of these seconds until the flat arrays are filled, before HiGHS takes
+them over:
+
+{table(("arrays only", "seconds", "range", "ratio"), step_rows)}
+
+{table(("ratio", "measured", "wanted"), checks)}
+"""
+
+
+SECTIONS = {"margot": margot_section, "oct": oct_section}
+
+
+def what_is_built(arguments: argparse.Namespace, size: dict[str, int]) -> str:
+    return (
+        f"Variant `paper`: {arguments.n} samples, {arguments.p} features, depth {arguments.depth}, which makes\n"
+        f"{size['columns']:,} columns, {size['rows']:,} rows and {size['nonzeros']:,} nonzeros."
+    )
+
+
+def build_table(builds: Builds) -> str:
+    seconds, megabytes, imports = (medians(builds, key) for key in ("seconds", "megabytes", "imports"))
+    rows = [
+        (
+            way,
+            f"{seconds[way]:.3f}",
+            spread([b["seconds"] for b in builds[way]]),
+            f"{seconds[way] / seconds['by hand']:.1f}",
+            f"{megabytes[way]:.0f}",
+            f"{megabytes[way] / megabytes['by hand']:.1f}",
+            f"{imports[way]:.0f}",
+        )
+        for way in builds
+    ]
+    return table(("build", "seconds", "range", "ratio", "peak MB", "ratio", "MB before"), rows)
+
+
+def medians(builds: Builds, key: str) -> dict[str, float]:
+    return {way: median(build[key] for build in taken) for way, taken in builds.items()}
 
 
 def spread(values: list[float]) -> str:

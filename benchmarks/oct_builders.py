@@ -118,7 +118,7 @@ def arrays_by_hand(X: np.ndarray, y: np.ndarray, depth: int) -> Arrays:
     fill_pairs(*entries[2], d[(children - 1) // 2], -1.0, d[children], 1.0)
     fill_pairs(*entries[3], z.ravel(), 1.0, np.tile(used, n), -1.0)
     fill_pairs(*entries[5], d[left[:, 1]], -1.0, used[left[:, 0]], 1.0)
-    fill_sums(*entries[0], a, 1.0, d, -1.0)
+    fill_sums(*entries[0], a, -1.0, d, 1.0)
     fill_sums(*entries[4], z.T, 1.0, used, -float(N_MIN))
     entries[6][0][:] = z.ravel()
     entries[6][1][:] = 1.0
@@ -182,10 +182,10 @@ def fill_splits(
 
 
 def fill_one_class(index: np.ndarray, value: np.ndarray, used: np.ndarray, c: np.ndarray) -> None:
-    """``sum_k c_kt - l_t``, with l first: its columns are."""
+    """``l_t - sum_k c_kt``."""
     columns, coefficients = index.reshape(len(used), -1), value.reshape(len(used), -1)
     columns[:, 0], columns[:, 1:] = used, c.T
-    coefficients[:, 0], coefficients[:, 1:] = -1.0, 1.0
+    coefficients[:, 0], coefficients[:, 1:] = 1.0, -1.0
 
 
 def fill_losses(

@@ -68,13 +68,13 @@ def declare_univariate_splits(m: Model, data: Dataset, tree: Topology, n_min: in
     declare_leaf_rules(m, tree, d, z, used, np.ones(data.n), n_min)
     m.add("assign", z.sum(axis=1) == 1, over=data.samples)
 
+    # Variables are repeated per leaf, not their products with X: choosing variables copies no matrix.
     eps = smallest_gaps(data.X)
-    leaf, left_ancestor = np.nonzero(tree.leaf_reach_left.toarray())
-    below, shifted = z[:, leaf], (data.X + eps) @ a.T
-    m.add("left", shifted[:, left_ancestor] <= b[left_ancestor] + (1 + eps.max()) * (1 - below))
-    leaf, right_ancestor = np.nonzero(tree.leaf_reach_right.toarray())
-    plain = data.X @ a.T
-    m.add("right", plain[:, right_ancestor] >= b[right_ancestor] - (1 - z[:, leaf]))
+    leaf, ancestor = np.nonzero(tree.leaf_reach_left.toarray())
+    big_m = 1 + eps.max()
+    m.add("left", (data.X + eps) @ a[ancestor].T <= b[ancestor] + big_m * (1 - z[:, leaf]))
+    leaf, ancestor = np.nonzero(tree.leaf_reach_right.toarray())
+    m.add("right", data.X @ a[ancestor].T >= b[ancestor] - (1 - z[:, leaf]))
     return LeafAssignment(z, used, d)
 
 

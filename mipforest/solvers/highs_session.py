@@ -135,10 +135,10 @@ class HighsSession:
             _floats(form.col_upper),
             _floats(form.row_lower),
             _floats(form.row_upper),
-            form.A.indptr.astype(np.int32),
-            form.A.indices.astype(np.int32),
+            form.A.indptr.astype(np.int32, copy=False),
+            form.A.indices.astype(np.int32, copy=False),
             _floats(form.A.data),
-            form.integer.astype(np.int32),
+            form.integer.astype(np.int32, copy=False),
         )
         self._check(status, "refuses the model")
 
