@@ -11,7 +11,7 @@ import numpy as np
 from mipforest.data import Dataset
 from mipforest.parameters import parameters_of
 from mipforest.solvers.solution import Solution
-from mipforest.trees import RegressionMeasures, Tree, regression_measures
+from mipforest.trees import ClassMeasures, RegressionMeasures, Tree, class_measures, regression_measures
 
 if TYPE_CHECKING:
     from mipforest.problem import Problem
@@ -94,10 +94,8 @@ class Result:
         if data.task == "regression":
             return self._regression_measures(data)
         if self.tree is None:
-            return {"accuracy": np.nan, "balanced_accuracy": np.nan}
-        right = self.tree.predict(data.X_raw) == data.y
-        recalls = [float(np.mean(right[data.y == k])) for k in np.unique(data.y)]
-        return {"accuracy": float(np.mean(right)), "balanced_accuracy": float(np.mean(recalls))}
+            return dict.fromkeys(ClassMeasures._fields, np.nan)
+        return class_measures(data.y, self.tree.predict(data.X_raw))._asdict()
 
     def _regression_measures(self, data: Dataset) -> dict[str, float]:
         if self.tree is None:

@@ -94,15 +94,12 @@ def _quality(saved: SavedTree, frame: Any) -> dict[str, float]:
         return {}
     import numpy as np
 
-    from mipforest.trees import regression_measures
+    from mipforest.trees import class_measures, regression_measures
 
     predicted, stated = saved.predict(frame), saved.targets(frame[saved.target])
     if not saved.tree.is_classifier:
         return regression_measures(np.asarray(stated), np.asarray(predicted))._asdict()
-    from sklearn.metrics import balanced_accuracy_score
-
-    right = float((predicted == stated).mean())
-    return {"accuracy": right, "balanced_accuracy": float(balanced_accuracy_score(stated, predicted))}
+    return class_measures(np.asarray(stated), np.asarray(predicted))._asdict()
 
 
 def _free_name(frame: Any) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mipforest.trees.cells import leaf_regions
 from mipforest.trees.export import TreeFileError, from_dict, load, save, to_dict
-from mipforest.trees.measures import RegressionMeasures, regression_measures
+from mipforest.trees.measures import ClassMeasures, RegressionMeasures, class_measures, regression_measures
 from mipforest.trees.statistics import NodeStatistics, node_statistics
 from mipforest.trees.text import to_text
 from mipforest.trees.topology import MAX_DEPTH, Nodes, Topology
@@ -28,6 +28,7 @@ _FIGURES = {
 
 __all__ = [
     "MAX_DEPTH",
+    "ClassMeasures",
     "FeaturesUsed",
     "NodeStatistics",
     "Nodes",
@@ -35,6 +36,7 @@ __all__ = [
     "Topology",
     "Tree",
     "TreeFileError",
+    "class_measures",
     "from_dict",
     "leaf_regions",
     "load",

@@ -1,4 +1,4 @@
-"""How well real values are predicted: R2, MSE, MAE."""
+"""How well a tree predicts: accuracy of classes; R2, MSE and MAE of real values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mipforest.arrays import FloatArray
+from mipforest.arrays import FloatArray, IntArray
+
+
+class ClassMeasures(NamedTuple):
+    """Measures of predicted classes, shares between 0 and 1.
+
+    Attributes
+    ----------
+    accuracy
+        Share of samples that are predicted right.
+    balanced_accuracy
+        Mean, over the classes that occur, of the share of the class's samples that are predicted right.
+    """
+
+    accuracy: float
+    balanced_accuracy: float
+
+
+def class_measures(y: IntArray | FloatArray, predicted: IntArray | FloatArray) -> ClassMeasures:
+    """Compare predicted classes with true ones, (n,) each; both measures are NaN for n = 0."""
+    if len(y) == 0:
+        return ClassMeasures(np.nan, np.nan)
+    right = np.asarray(predicted == y)
+    recalls = [float(right[y == k].mean()) for k in np.unique(y)]
+    return ClassMeasures(float(right.mean()), float(np.mean(recalls)))
 
 
 class RegressionMeasures(NamedTuple):

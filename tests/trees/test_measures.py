@@ -3,9 +3,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    mean_absolute_error,
+    mean_squared_error,
+    r2_score,
+)
 
-from mipforest.trees import regression_measures
+from mipforest.trees import class_measures, regression_measures
 
 values = st.integers(-100, 100).map(lambda k: k / 8)
 
@@ -29,3 +35,15 @@ def test_constant_targets_are_predicted_or_not(n):
 
 def test_without_samples_nothing_is_known():
     assert np.isnan(regression_measures(np.zeros(0), np.zeros(0))).all()
+
+
+def test_class_measures_against_scikit_learn():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        y, predicted = rng.integers(0, 3, 30), rng.integers(0, 3, 30)
+        found = class_measures(y, predicted)
+        assert found.accuracy == pytest.approx(accuracy_score(y, predicted))
+        assert found.balanced_accuracy == pytest.approx(balanced_accuracy_score(y, predicted))
+    # A class that is predicted and never occurs does not count.
+    assert class_measures(np.array([0, 0, 1]), np.array([0, 2, 1])) == (pytest.approx(2 / 3), 0.75)
+    assert np.isnan(class_measures(np.zeros(0, dtype=int), np.zeros(0, dtype=int)).accuracy)
