@@ -99,7 +99,7 @@ def _quality(saved: SavedTree, frame: Any) -> dict[str, float]:
     predicted, stated = saved.predict(frame), saved.targets(frame[saved.target])
     if not saved.tree.is_classifier:
         return regression_measures(np.asarray(stated), np.asarray(predicted))._asdict()
-    return class_measures(np.asarray(stated), np.asarray(predicted))._asdict()
+    return class_measures(np.asarray(stated, np.int64), np.asarray(predicted, np.int64))._asdict()
 
 
 def _free_name(frame: Any) -> str:
