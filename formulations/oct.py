@@ -49,7 +49,6 @@ from formulations.cuts import (
     Cuts,
     declare_cuts,
     declare_group_leaves,
-    decode_cuts,
     encode_cuts,
     find_cuts,
     tree_of_cuts,
@@ -57,11 +56,11 @@ from formulations.cuts import (
 from formulations.depth_two import DepthTwo, RootValues
 from formulations.previous_depth import previous_depth
 from formulations.root_row import value_of_root
+from formulations.routings import CutRouting, UnivariateRouting
 from formulations.univariate_splits import (
     chosen_features,
     declare_hierarchy,
     declare_univariate_splits,
-    decode_univariate_splits,
     encode_univariate_splits,
     univariate_tree,
 )
@@ -179,11 +178,8 @@ class Oct(Formulation):
 
     def decode(self, values: Values, data: Dataset) -> Tree:
         tree = Topology(int(np.log2(len(values["d"]) + 1)))
-        if self.variant == "paper":
-            feature, threshold = decode_univariate_splits(values, data, tree)
-        else:
-            feature, threshold = decode_cuts(values["u"], find_cuts(data.X, data.features.labels))
-        return self._with_labels(feature, threshold, tree, data)
+        routing = UnivariateRouting(self.N_min) if self.variant == "paper" else CutRouting(self.N_min)
+        return with_majority_labels(routing.decode(values, data, tree), data)
 
     def _with_labels(self, feature: IntArray, threshold: FloatArray, tree: Topology, data: Dataset) -> Tree:
         unlabelled = univariate_tree(feature, threshold, np.zeros(tree.n_leaves), tree, data)

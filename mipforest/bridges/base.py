@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from mipforest.arrays import FloatArray
 from mipforest.model.matrix import MatrixForm
@@ -27,21 +26,3 @@ class Bridged:
     form: MatrixForm
     undo: Callable[[FloatArray], FloatArray]
     carry: Callable[[FloatArray], FloatArray]
-
-
-class Bridge(Protocol):
-    """A module that rewrites models which a solver does not take into models which it does."""
-
-    #: Name that ``Solution.bridges`` reports.
-    NAME: str
-
-    @staticmethod
-    def apply(form: MatrixForm) -> Bridged:
-        """Rewrite a model.
-
-        Raises
-        ------
-        Unsupported
-            If this model cannot be rewritten, naming what stands in the way.
-        """
-        ...

@@ -178,17 +178,6 @@ class Encoding:
         """Undo the scaling (up to rounding): (n, p) scaled features to original units."""
         return X * self.scale + self.offset
 
-    def hyperplane_to_raw(self, w: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Express hyperplanes on scaled features in original units: ``w.X + b = w'.X_raw + b'``.
-
-        Parameters
-        ----------
-        w, b
-            (..., p) coefficients and (...) intercepts.
-        """
-        w_raw = w / self.scale
-        return w_raw, b - w_raw @ self.offset
-
     def to_dict(self) -> dict[str, Any]:
         """Give the encoding as a JSON-able dictionary; :meth:`from_dict` restores it exactly."""
         return {

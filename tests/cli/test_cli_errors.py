@@ -1,18 +1,8 @@
 """Bad input: exit code, one clear message, no traceback, and with ``--json`` one object."""
 
 import pytest
+from small_run import SMALL
 
-SMALL = (
-    "solve",
-    "--model",
-    "margot",
-    "--depth",
-    "2",
-    "--data",
-    "synthetic:4-partitions",
-    "--time-limit",
-    "0",
-)
 NO_MODEL = ("solve", "--depth", "1", "--data", "iris")
 NO_DATA = ("solve", "--model", "margot", "--depth", "1")
 

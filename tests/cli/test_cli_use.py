@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from small_run import SMALL
 
 from mipforest.trees import load
 
@@ -157,18 +158,7 @@ def test_plot_of_data_that_are_gone(mipforest, people, tmp_path):
 
 
 def test_plot_partition(mipforest, finished_run, tmp_path):
-    small = (
-        "solve",
-        "--model",
-        "margot",
-        "--depth",
-        "2",
-        "--data",
-        "synthetic:4-partitions",
-        "--time-limit",
-        "0",
-    )
-    mipforest(*small, "--out", tmp_path / "run")
+    mipforest(*SMALL, "--out", tmp_path / "run")
     assert mipforest("plot", tmp_path / "run", "--partition").code == 0
     assert (tmp_path / "run" / "partition.svg").exists()
     assert "2 features" in mipforest("plot", finished_run, "--partition").err

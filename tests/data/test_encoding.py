@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.preprocessing import OneHotEncoder
 
 from mipforest.data import DataError, Encoding
+from mipforest.trees import Tree
 
 finite = st.floats(-1e9, 1e9, allow_subnormal=False)
 matrices = hnp.arrays(np.float64, st.tuples(st.integers(1, 8), st.integers(1, 4)), elements=finite)
@@ -96,7 +97,8 @@ def test_hyperplanes_score_the_same_in_original_units(X, seed):
     encoding = encoding_of(X).fit_scaling("minmax", X)
     rng = np.random.default_rng(seed)
     w, b = rng.normal(size=(3, X.shape[1])), rng.normal(size=3)
-    w_raw, b_raw = encoding.hyperplane_to_raw(w, b)
+    tree = Tree(2, w, b, np.zeros(4)).with_scaling(encoding.offset, encoding.scale)
+    w_raw, b_raw = tree.original_units()
     np.testing.assert_allclose(X @ w_raw.T + b_raw, encoding.to_scaled(X) @ w.T + b, rtol=1e-6, atol=1e-5)
 
 
