@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
+from mipforest.data.encoding import Scaling
 from mipforest.heuristics.cart import cart
 from mipforest.model import Model, Values
 from mipforest.parameters import ParameterError, parameters_of
@@ -49,6 +50,9 @@ class Formulation(ABC):
     variants: ClassVar[tuple[str, ...]] = ("paper",)
     #: Names of the starts it takes, the default first.
     starts: ClassVar[tuple[str, ...]] = ("cart",)
+
+    #: How features are scaled unless the user says otherwise.
+    scaling: ClassVar[Scaling] = "minmax"
 
     #: Options that help a solver with this model, by solver; a user's own come first.
     solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
@@ -134,6 +138,37 @@ class Formulation(ABC):
             Variable blocks that constraints added or removed by the user read, or whose bounds were changed.
         """
         return float("inf")
+
+    # ------------------------------------------------------------------ after the solve
+
+    def refine(self, fitted: Tree, data: Dataset) -> Tree:  # noqa: ARG002
+        """Improve the solved tree (for scaled features) by what the model cannot express.
+
+        The solver's objective is checked against the solved tree; predictions come from the refined one.
+        """
+        return fitted
+
+    def measures(self, fitted: Tree, data: Dataset, prepared: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Measure, beyond accuracy, how a tree does on a data set, ready for JSON.
+
+        Parameters
+        ----------
+        fitted
+            The refined tree, taking samples in original units (``data.X_raw``).
+        data
+            Training or test samples.
+        prepared
+            What :meth:`prepare` gave for the training samples.
+        """
+        return {}
+
+    def report(self, solved: Tree, refined: Tree, data: Dataset, prepared: Any) -> dict[str, Any]:  # noqa: ARG002
+        """State what else the training found, ready for JSON: both trees take scaled features."""
+        return {}
+
+    def parameters(self) -> dict[str, Any]:
+        """Give the hyperparameters by name, ready for JSON."""
+        return {name: getattr(self, name) for name in parameters_of(type(self))}
 
     # ------------------------------------------------------------------ building
 

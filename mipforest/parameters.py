@@ -19,8 +19,12 @@ _KINDS: dict[Any, str] = {
     float: "number",
     int: "whole number",
     str: "text",
+    bool: "yes or no",
     PerNode: "number per node",
 }
+
+
+_YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
 
 
 class ParameterError(ValueError):
@@ -109,19 +113,21 @@ class Parameter:
                 value = int(text)
             elif self.kind == "number":
                 value = float(text)
+            elif self.kind == "yes or no":
+                value = _YES_OR_NO[text.lower()]
             elif self.kind == "number per node":
                 parts = tuple(float(part) for part in text.split(","))
                 value = parts[0] if len(parts) == 1 else parts
             else:
                 value = text
-        except ValueError:
+        except (ValueError, KeyError):
             several = (
                 ", or several with commas (one per level or per node)"
                 if self.kind == "number per node"
                 else ""
             )
             raise ParameterError(
-                f"parameter {self.name}={text!r} is no {self.kind}; give a {self.kind}{several}"
+                f"parameter {self.name}={text!r} is no {self.kind}; give {self._a_kind}{several}"
             ) from None
         return self.check(value)
 
@@ -135,6 +141,8 @@ class Parameter:
         """
         if self.kind == "text":
             return self._check_choice(value)
+        if self.kind == "yes or no":
+            return self._check_yes_or_no(value)
         many = (
             self.kind == "number per node"
             and isinstance(value, Sequence | np.ndarray)
@@ -147,6 +155,10 @@ class Parameter:
                 f"parameter {self.name} is empty; give one value, one per level, or one per node"
             )
         return numbers if many else numbers[0]
+
+    @property
+    def _a_kind(self) -> str:
+        return self.kind if self.kind == "yes or no" else f"a {self.kind}"
 
     def _check_number(self, value: Any) -> float | int:
         if isinstance(value, bool | np.bool_) or not isinstance(
@@ -170,6 +182,11 @@ class Parameter:
                 f"parameter {self.name} is {value}; it must be finite{', ' if self.range else ''}{self.range}"
             )
         return number
+
+    def _check_yes_or_no(self, value: Any) -> bool:
+        if not isinstance(value, bool | np.bool_):
+            raise ParameterError(f"parameter {self.name} is {value!r}; give True or False")
+        return bool(value)
 
     def _check_choice(self, value: Any) -> str:
         if self.choices and value not in self.choices:

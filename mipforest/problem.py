@@ -330,6 +330,7 @@ class Problem:
                 problem=self,
                 solution=solution,
                 tree=None,
+                solved_tree=None,
                 evaluated_objective=np.nan,
                 max_violation=np.nan,
                 doubts=(),
@@ -348,10 +349,12 @@ class Problem:
             doubts.append(f"the model's objective was replaced: {different}")
         elif not abs(evaluated - solution.objective) <= TOLERANCE * max(1.0, abs(solution.objective)):
             doubts.append(different)
+        offset, scale = self.data.encoding.offset, self.data.encoding.scale
         return Result(
             problem=self,
             solution=solution,
-            tree=fitted.with_scaling(self.data.encoding.offset, self.data.encoding.scale),
+            tree=self.formulation.refine(fitted, self.data).with_scaling(offset, scale),
+            solved_tree=fitted.with_scaling(offset, scale),
             evaluated_objective=evaluated,
             max_violation=violation,
             doubts=tuple(doubts),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mipforest.data import Dataset
-from mipforest.parameters import parameters_of
 from mipforest.solvers.solution import Solution
 from mipforest.trees import ClassMeasures, RegressionMeasures, Tree, class_measures, regression_measures
 
@@ -28,7 +27,10 @@ class Result:
     solution
         What the solver gave, by variable block.
     tree
-        The decoded tree, taking samples in original units; ``None`` if no solution was found.
+        The tree to predict with, taking samples in original units; ``None`` if no solution was found.
+    solved_tree
+        The tree of the solver's solution, whose objective is checked. It differs from ``tree`` where the
+        formulation refines it.
     evaluated_objective
         The tree's objective from the definition, without the model (NaN without a tree).
     max_violation
@@ -40,6 +42,7 @@ class Result:
     problem: Problem
     solution: Solution
     tree: Tree | None
+    solved_tree: Tree | None
     evaluated_objective: float
     max_violation: float
     doubts: tuple[str, ...]
@@ -97,6 +100,13 @@ class Result:
             return dict.fromkeys(ClassMeasures._fields, np.nan)
         return class_measures(data.y, self.tree.predict(data.X_raw))._asdict()
 
+    def _all_measures(self, data: Dataset) -> dict[str, Any]:
+        """Measures of any model, and those of this formulation."""
+        if self.tree is None:
+            return self.measures(data)
+        own = self.problem.formulation.measures(self.tree, data, self.problem.prepared)
+        return {**self.measures(data), **own}
+
     def _regression_measures(self, data: Dataset) -> dict[str, float]:
         if self.tree is None:
             return dict.fromkeys(RegressionMeasures._fields, np.nan)
@@ -118,7 +128,7 @@ class Result:
             "model": formulation.name,
             "variant": formulation.variant,
             "depth": problem.topology.depth,
-            "parameters": {name: getattr(formulation, name) for name in parameters_of(type(formulation))},
+            "parameters": formulation.parameters(),
             "data": {"name": data.name, "n": data.n, "p": data.p, "sha256": data.sha256},
             "solver": solution.solver,
             "solver_version": solution.solver_version,
@@ -139,9 +149,13 @@ class Result:
             "warm_start_objective": solution.start_objective,
             "features_used": list(self.features_used),
         }
-        found |= {f"train_{name}": value for name, value in self.measures(data).items()}
+        found |= {f"train_{name}": value for name, value in self._all_measures(data).items()}
         if test is not None:
-            found |= {f"test_{name}": value for name, value in self.measures(test).items()}
+            found |= {f"test_{name}": value for name, value in self._all_measures(test).items()}
+        if self.solved_tree is not None and self.tree is not None:
+            found |= formulation.report(
+                self.solved_tree.unscaled(), self.tree.unscaled(), data, problem.prepared
+            )
         found["events"] = [
             {
                 "seconds": event.seconds,

@@ -112,3 +112,16 @@ def test_spread_over_the_nodes(depth, seed):
     np.testing.assert_array_equal(per_node("C", tuple(nodes), depth), nodes)
     with pytest.raises(ParameterError, match=f"C has {2**depth} values; a tree of depth {depth} takes 1"):
         per_node("C", tuple(rng.random(2**depth)), depth) if depth > 1 else per_node("C", (1.0, 2.0), 1)
+
+
+@pytest.mark.parametrize(("text", "value"), [("yes", True), ("True", True), ("no", False), ("false", False)])
+def test_yes_or_no(text, value):
+    @dataclass(frozen=True)
+    class Switched:
+        refine: bool = parameter(True, "whether to refine")
+
+    assert parse_parameters(Switched, [f"refine={text}"]) == {"refine": value}
+    with pytest.raises(ParameterError, match="refine='maybe' is no yes or no; give yes or no"):
+        parse_parameters(Switched, ["refine=maybe"])
+    with pytest.raises(ParameterError, match="give True or False"):
+        parameters_of(Switched)["refine"].check(1)

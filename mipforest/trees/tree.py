@@ -59,6 +59,8 @@ class Tree:
     leaf_w
         (|L|, p) coefficients of linear leaves over scaled features, regression only; ``None`` for constant
         leaves.
+    logistic
+        Whether the score at the last branch node of a sample is the log-odds of the second of two classes.
 
     Raises
     ------
@@ -76,6 +78,7 @@ class Tree:
     offset: FloatArray | None = None
     scale: FloatArray | None = None
     leaf_w: FloatArray | None = None
+    logistic: bool = False
 
     def __post_init__(self) -> None:
         topology = Topology(self.depth)
