@@ -64,6 +64,13 @@ def leaves_of(fitted: Tree, X: FloatArray) -> FloatArray:
     return z
 
 
+def with_labels(fitted: Tree, data: Dataset, c: FloatArray) -> Tree:
+    """Give a tree's leaves the labels of a solution's ``c`` (K, |L|), and majority labels where it gives none."""
+    majority = with_majority_labels(fitted, data)
+    labelled = c.max(axis=0) > 0.5
+    return replace(majority, leaf_value=np.where(labelled, c.argmax(axis=0), majority.leaf_value))
+
+
 def with_majority_labels(fitted: Tree, data: Dataset) -> Tree:
     """Give a tree's leaves their most common classes; an empty one that of its closest ancestor with samples."""
     counts = leaf_counts(leaves_of(fitted, data.X), data)

@@ -116,6 +116,11 @@ def declare_cuts(m: Model, cuts: Cuts, tree: Topology, d: VarArray) -> LinearExp
     m.add("one_cut", u[:, cuts.lowest].sum(axis=1) == d, over=tree.branches)
     if len(cuts.below):
         m.add("ordered", u[:, cuts.below] <= u[:, cuts.below - 1])
+    return goes_left(cuts, u)
+
+
+def goes_left(cuts: Cuts, u: VarArray) -> LinearExpr:
+    """(g, |B|) expression that is 1 where a group goes left at a node, 0 where it goes right."""
     left: LinearExpr = cuts.left @ u.T
     return left
 
@@ -143,14 +148,20 @@ def declare_group_leaves(
     -------
     (g, |L|) assignment
     """
-    z = m.nonnegative("z", (len(weight), tree.leaves), upper=1)
-    m.add("assign", z.sum(axis=1) == 1)
-    m.add("assign_left", z @ tree.leaf_reach_left <= left)
-    m.add("assign_right", z @ tree.leaf_reach_right <= 1 - left)
+    z = declare_assignment(m, tree, left)
     if n_min > 1:
         declare_leaf_rules(m, tree, d, z, m.binary("l", tree.leaves), weight, n_min)
     else:
         declare_hierarchy(m, tree, d)
+    return z
+
+
+def declare_assignment(m: Model, tree: Topology, left: LinearExpr) -> VarArray:
+    """Write (2.8): the (g, |L|) assignment of groups to leaves, continuous, that follows the cuts."""
+    z = m.nonnegative("z", (left.shape[0], tree.leaves), upper=1)
+    m.add("assign", z.sum(axis=1) == 1)
+    m.add("assign_left", z @ tree.leaf_reach_left <= left)
+    m.add("assign_right", z @ tree.leaf_reach_right <= 1 - left)
     return z
 
 

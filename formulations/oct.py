@@ -43,8 +43,10 @@ from formulations.class_leaves import (
     declare_class_leaves,
     encode_class_leaves,
     leaves_of,
+    with_labels,
     with_majority_labels,
 )
+from formulations.class_tree_expressions import CutExpressions, DunnExpressions
 from formulations.cuts import (
     Cuts,
     declare_cuts,
@@ -72,6 +74,7 @@ from mipforest.heuristics.contree import contree
 from mipforest.model import Model, Values
 from mipforest.parameters import parameter
 from mipforest.problem import Preparation
+from mipforest.tree_expressions import TreeExpressions
 from mipforest.trees import Topology, Tree
 
 
@@ -179,7 +182,10 @@ class Oct(Formulation):
     def decode(self, values: Values, data: Dataset) -> Tree:
         tree = Topology(int(np.log2(len(values["d"]) + 1)))
         routing = UnivariateRouting(self.N_min) if self.variant == "paper" else CutRouting(self.N_min)
-        return with_majority_labels(routing.decode(values, data, tree), data)
+        return with_labels(routing.decode(values, data, tree), data, values["c"])
+
+    def relabelled(self, fitted: Tree, data: Dataset) -> Tree:
+        return with_majority_labels(fitted, data)
 
     def _with_labels(self, feature: IntArray, threshold: FloatArray, tree: Topology, data: Dataset) -> Tree:
         unlabelled = univariate_tree(feature, threshold, np.zeros(tree.n_leaves), tree, data)
@@ -187,6 +193,12 @@ class Oct(Formulation):
 
     def evaluate(self, fitted: Tree, data: Dataset) -> float:
         return class_loss(fitted, data, self.N_min) + self.alpha * fitted.n_splits
+
+    # ------------------------------------------------------------------ what constraints of users read
+
+    def expressions(self, m: Model, data: Dataset, tree: Topology) -> TreeExpressions:
+        kind = DunnExpressions if self.variant == "paper" else CutExpressions
+        return kind(self.name, m, data, tree)
 
     # ------------------------------------------------------------------ limits and starts
 

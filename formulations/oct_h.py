@@ -20,8 +20,10 @@ from formulations.class_leaves import (
     class_loss,
     declare_class_leaves,
     encode_class_leaves,
+    with_labels,
     with_majority_labels,
 )
+from formulations.class_tree_expressions import HyperplaneExpressions
 from formulations.hyperplane_splits import (
     declare_hyperplane_splits,
     decode_hyperplane_splits,
@@ -35,6 +37,7 @@ from mipforest.formulation import Formulation
 from mipforest.model import Model, Values
 from mipforest.parameters import parameter
 from mipforest.problem import Preparation
+from mipforest.tree_expressions import TreeExpressions
 from mipforest.trees import Topology, Tree
 
 #: Seconds for all nodes of the greedy start together; the thesis caps its node problems likewise.
@@ -78,10 +81,18 @@ class OctH(Formulation):
         return {**values, **encode_class_leaves(fitted, data, values["z"])}
 
     def decode(self, values: Values, data: Dataset) -> Tree:
-        return with_majority_labels(decode_hyperplane_splits(values, data), data)
+        return with_labels(decode_hyperplane_splits(values, data), data, values["c"])
+
+    def relabelled(self, fitted: Tree, data: Dataset) -> Tree:
+        return with_majority_labels(fitted, data)
 
     def evaluate(self, fitted: Tree, data: Dataset) -> float:
         return class_loss(fitted, data, self.N_min) + self.alpha * int((fitted.w != 0).sum())
+
+    # ------------------------------------------------------------------ what constraints of users read
+
+    def expressions(self, m: Model, data: Dataset, tree: Topology) -> TreeExpressions:
+        return HyperplaneExpressions(self.name, m, data, tree)
 
     # ------------------------------------------------------------------ limits and starts
 

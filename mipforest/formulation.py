@@ -15,6 +15,7 @@ from mipforest.heuristics.cart import cart
 from mipforest.model import Model, Values
 from mipforest.parameters import ParameterError, parameters_of
 from mipforest.problem import Preparation, Problem
+from mipforest.tree_expressions import TreeExpressions
 from mipforest.trees import Topology, Tree
 
 
@@ -139,7 +140,20 @@ class Formulation(ABC):
         """
         return float("inf")
 
+    # ------------------------------------------------------------------ what constraints of users read
+
+    def expressions(self, m: Model, data: Dataset, tree: Topology) -> TreeExpressions:
+        """Say which features splits use, where samples end, what they are predicted, as expressions of a model."""
+        return TreeExpressions(self.name, m, data, tree)
+
     # ------------------------------------------------------------------ after the solve
+
+    def relabelled(self, fitted: Tree, data: Dataset) -> Tree:  # noqa: ARG002
+        """Give a decoded tree the leaf labels that its objective likes best, the splits unchanged.
+
+        Used where the model allows it: labels may be part of a constraint that a user added.
+        """
+        return fitted
 
     def refine(self, fitted: Tree, data: Dataset) -> Tree:  # noqa: ARG002
         """Improve the solved tree (for scaled features) by what the model cannot express.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
-from mipforest.files import write_mps
+from mipforest.files import write_model
 from mipforest.model import Model
 from mipforest.model.constraints import ConstraintBlock
 from mipforest.model.matrix import MatrixForm, Values
@@ -47,9 +47,12 @@ class Preparation:
     ----------
     known
         A feasible tree (for scaled features) found on the way, or ``None``.
+    notes
+        What the user should know before all else, in sentences: warnings of every result.
     """
 
     known: Tree | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +108,8 @@ class Problem:
         object.__setattr__(self, "_built_rows", rows)
 
     def write(self, path: str | Path) -> None:
-        """Write the model as ``.mps`` or ``.mps.gz``; see :func:`mipforest.files.write_mps`."""
-        write_mps(self.model.matrix(), Path(path))
+        """Write the model as ``.mps`` or ``.lp``, or either with ``.gz``; see :func:`mipforest.files.write_model`."""
+        write_model(self.model.matrix(), Path(path))
 
     # ------------------------------------------------------------------ start
 
@@ -145,6 +148,8 @@ class Problem:
                 f"the start tree has depth {tree.depth} and {tree.n_features} features; the problem has "
                 f"depth {self.topology.depth} and {self.data.p}: give a tree of the same depth and data"
             )
+        # A start is splits and leaves: another model may label the leaves of a logistic tree anew.
+        tree = replace(tree, logistic=False)
         if tree.offset is None or tree.scale is None:
             return tree
         offset, scale = self.data.encoding.offset, self.data.encoding.scale
@@ -216,12 +221,13 @@ class Problem:
         log: Path | None = None,
         on_progress: Progress | None = None,
         solver_options: Mapping[str, Any] | None = None,
+        bridges: str | Iterable[str] = (),
     ) -> Result:
         """Solve the model, decode the tree and check it against the definition.
 
         Parameters
         ----------
-        solver, time_limit, gap, threads, seed, log, on_progress, solver_options
+        solver, time_limit, gap, threads, seed, log, on_progress, solver_options, bridges
             As for :func:`mipforest.solving.solve`; the time limit is 60 seconds unless given, and the
             formulation's own suggestions for the solver apply where an option is not given.
         start
@@ -250,9 +256,16 @@ class Problem:
             start=values or {},
             on_progress=on_progress,
             solver_options={**suggested, **(solver_options or {})},
+            bridges=bridges,
         )
         solution, doubts = self._with_covered_bound(self._tidied(solution), gap)
-        return self._checked(replace(solution, warnings=(*warnings, *solution.warnings, *doubts)))
+        told = (*self.prepared.notes, *warnings, *solution.warnings, *doubts)
+        return self._checked(replace(solution, warnings=told))
+
+    def checked(self, solution: Solution) -> Result:
+        """Decode and check a solution from elsewhere, as :meth:`solve` does with its solver's."""
+        infeasible = solution.x is not None and self.model.violations(solution.x).max > TOLERANCE
+        return self._checked(solution if infeasible else self._tidied(solution))
 
     def _tidied(self, solution: Solution) -> Solution:
         """Replace a solution by that of the tree it stands for, where this is feasible and no worse.
@@ -262,14 +275,23 @@ class Problem:
         """
         if solution.x is None:
             return solution
-        form = self.model.matrix()
         fitted = self.formulation.decode(solution.values, self.data)
+        # Labels that suit the objective may break a constraint that a user added.
+        for candidate in (self.formulation.relabelled(fitted, self.data), fitted):
+            tidied = self._with_values_of(candidate, solution)
+            if tidied is not None:
+                return tidied
+        return solution
+
+    def _with_values_of(self, fitted: Tree, solution: Solution) -> Solution | None:
+        """Put the values of a tree into a solution; ``None`` where they are infeasible or worse."""
+        form = self.model.matrix()
         values = {**solution.values, **self.formulation.encode(fitted, self.data)}
         x = form.to_point(values)
         objective = form.objective(x)
         worse = objective < solution.objective if form.maximize else objective > solution.objective
         if worse or self.model.violations(x).max > TOLERANCE:
-            return solution
+            return None
         bound = max(solution.bound, objective) if form.maximize else min(solution.bound, objective)
         return replace(solution, x=x, values=form.to_values(x), objective=objective, bound=bound)
 

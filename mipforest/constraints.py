@@ -1,0 +1,332 @@
+"""Constraints that take more than one line, for the models of trees that can express them.
+
+Every function takes a built :class:`~mipforest.problem.Problem` and adds rows to ``problem.model``. What they read
+comes from the formulation (:class:`~mipforest.tree_expressions.TreeExpressions`), so one function serves every
+model that says, for example, which class a sample is predicted. A model that does not raises
+:class:`~mipforest.tree_expressions.NotExpressed`.
+
+Constraints on samples hold for the **training samples**; on new ones they hold as far as these are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.data.errors import DataError, did_you_mean
+from mipforest.model import LinearExpr, VarArray
+from mipforest.problem import Problem
+from mipforest.tree_expressions import TreeExpressions
+
+# ---------------------------------------------------------------------- features
+
+
+def forbid_features(
+    problem: Problem, features: str | Sequence[str], *, nodes: Sequence[int] | None = None
+) -> None:
+    """Keep features out of splits.
+
+    Parameters
+    ----------
+    problem
+        A built problem.
+    features
+        Names of features.
+    nodes
+        Branch nodes (root 0) that may not use them; all when left out.
+
+    Raises
+    ------
+    DataError
+        If a feature is unknown.
+    NotExpressed
+        If the model does not say which features its splits use.
+    """
+    uses = _expressions(problem).features()
+    where = np.arange(problem.topology.n_branches) if nodes is None else np.asarray(nodes)
+    for j in _columns(problem, features):
+        problem.model.add(_free_name(problem, f"forbid_{_name(problem, j)}"), uses[where, j] == 0)
+
+
+def require_features(problem: Problem, features: str | Sequence[str]) -> None:
+    """Have every one of these features used by some split; parameters and errors as for :func:`forbid_features`."""
+    for j in _columns(problem, features):
+        _expressions(problem).require_feature(int(j))
+
+
+def features_used(problem: Problem) -> VarArray:
+    """Give the (p,) binaries that say whether a feature is used anywhere in the tree: to bound, or to minimise.
+
+    They are added as block ``feature_used`` when first asked for.
+
+    Raises
+    ------
+    NotExpressed
+        If the model does not say which features its splits use.
+    """
+    m = problem.model
+    if "feature_used" not in m.variables:
+        uses = _expressions(problem).features()
+        used = m.binary("feature_used", problem.data.features)
+        m.add("feature_used_somewhere", used >= uses, over=(problem.topology.branches, problem.data.features))
+        m.add("feature_used_nowhere", used <= uses.sum(axis=0), over=problem.data.features)
+    return m["feature_used"]
+
+
+def feature_budget(
+    problem: Problem, budget: float, cost: Mapping[str, float] | Sequence[float] | float = 1.0
+) -> None:
+    """Limit the total cost of the features that the tree uses, each paid once.
+
+    Parameters
+    ----------
+    problem
+        A built problem.
+    budget
+        Most that the features may cost together.
+    cost
+        Cost of each feature: one number for all, (p,) numbers, or a mapping by name (0 for those left out).
+
+    Raises
+    ------
+    DataError
+        If a feature is unknown, a cost is negative, or there are not p of them.
+    NotExpressed
+        If the model does not say which features its splits use.
+    """
+    costs = _costs(problem, cost)
+    problem.model.add(_free_name(problem, "feature_budget"), costs @ features_used(problem) <= budget)
+
+
+def once_per_path(problem: Problem, features: str | Sequence[str] | None = None) -> None:
+    """Use a feature at most once on the way from the root to any leaf.
+
+    Parameters
+    ----------
+    problem
+        A built problem.
+    features
+        Names of the features this holds for; all when left out.
+    """
+    uses, tree = _expressions(problem).features(), problem.topology
+    columns = np.arange(problem.data.p) if features is None else _columns(problem, features)
+    problem.model.add(_free_name(problem, "once_per_path"), tree.reach @ uses[:, columns] <= 1)
+
+
+def monotone(problem: Problem, feature: str, *, increasing: bool = True) -> None:
+    """Let a larger value of a feature never turn a prediction from the second class to the first.
+
+    With ``increasing=False``: never from the first to the second. The classes are in the order of
+    ``problem.data.classes``. The rows are sufficient, and not necessary: they may exclude a tree that is
+    monotone for another reason.
+
+    Raises
+    ------
+    DataError
+        If the feature is unknown.
+    NotExpressed
+        If the model cannot express it.
+    """
+    (j,) = _columns(problem, feature)
+    _expressions(problem).keep_monotone(int(j), increasing=increasing)
+
+
+def fix_split(problem: Problem, feature: str, threshold: float, *, node: int = 0) -> None:
+    """Fix a split: samples with ``feature < threshold`` go left at a node, others right.
+
+    Parameters
+    ----------
+    problem
+        A built problem.
+    feature
+        Name of a feature.
+    threshold
+        In original units. A univariate model routes the training samples like this; the threshold of its
+        tree lies anywhere between the same two training values.
+    node
+        Branch node in heap order; the root is 0.
+
+    Raises
+    ------
+    DataError
+        If the feature is unknown.
+    NotExpressed
+        If the model cannot express it, or the threshold leaves all training samples on one side.
+    """
+    (j,) = _columns(problem, feature)
+    encoding = problem.data.encoding
+    scaled = (threshold - encoding.offset[j]) / encoding.scale[j]
+    _expressions(problem).fix_split(node, int(j), float(scaled))
+
+
+# ---------------------------------------------------------------------- samples
+
+
+def min_samples_leaf(problem: Problem, n_min: int) -> None:
+    """Have at least ``n_min`` training samples in every leaf that holds any, and one for each that holds none.
+
+    Raises
+    ------
+    NotExpressed
+        If the model does not say which leaf a sample is in.
+    """
+    leaves = _expressions(problem).leaves()
+    m, tree = problem.model, problem.topology
+    name = _free_name(problem, "leaf_size")
+    used = m.binary(f"{name}_used", tree.leaves)
+    size = leaves.sum(axis=0)
+    m.add(f"{name}_least", size >= n_min * used, over=tree.leaves)
+    m.add(f"{name}_empty", size <= problem.data.n * used, over=tree.leaves)
+
+
+def demographic_parity(
+    problem: Problem, group: Sequence[Any] | FloatArray, tolerance: float, *, positive: str | None = None
+) -> None:
+    """Keep the shares of positive predictions of any two groups within a tolerance of each other.
+
+    Parameters
+    ----------
+    problem
+        A built problem for a classification.
+    group
+        (n,) group of each training sample, of any type.
+    tolerance
+        Largest difference of shares, 0 to 1.
+    positive
+        Name of the positive class; the last one when left out.
+
+    Raises
+    ------
+    DataError
+        If ``group`` has another length or one value only, or the class is unknown.
+    NotExpressed
+        If the model does not say which class a sample is predicted.
+    """
+    everyone = np.ones(problem.data.n, dtype=bool)
+    _equal_shares(problem, "demographic_parity", group, everyone, tolerance, _class(problem, positive))
+
+
+def equal_opportunity(
+    problem: Problem, group: Sequence[Any] | FloatArray, tolerance: float, *, positive: str | None = None
+) -> None:
+    """Keep the true positive rates of any two groups within a tolerance of each other.
+
+    As :func:`demographic_parity`, among the samples of the positive class.
+    """
+    k = _class(problem, positive)
+    _equal_shares(problem, "equal_opportunity", group, problem.data.y == k, tolerance, k)
+
+
+def max_false_negatives(problem: Problem, most: int, *, positive: str | None = None) -> None:
+    """Limit the number of training samples of the positive class that are predicted another one.
+
+    Parameters
+    ----------
+    problem
+        A built problem for a classification.
+    most
+        Largest number of them.
+    positive
+        Name of the positive class; the last one when left out.
+    """
+    k = _class(problem, positive)
+    members = problem.data.y == k
+    hit = _expressions(problem).predicted(k)[members].sum()
+    problem.model.add(_free_name(problem, "max_false_negatives"), hit >= int(members.sum()) - most)
+
+
+def _equal_shares(
+    problem: Problem, name: str, group: Any, among: BoolArray, tolerance: float, k: int
+) -> None:
+    """Bound the shares predicted class k, by group among some samples, from above and below by two variables."""
+    number, n_groups = _groups(problem, group)
+    sizes = np.bincount(number[among], minlength=n_groups)
+    if (sizes == 0).any():
+        raise DataError(
+            f"{name}: a group has no sample of class {problem.data.classes[k]}; leave it out of 'group'"
+        )
+    average = np.zeros((n_groups, problem.data.n))
+    rows = np.flatnonzero(among)
+    average[number[rows], rows] = 1.0 / sizes[number[rows]]
+    shares: LinearExpr = average @ _expressions(problem).predicted(k)
+    first, second = np.triu_indices(n_groups, 1)
+    free = _free_name(problem, name)
+    problem.model.add(f"{free}_above", shares[first] - shares[second] <= tolerance)
+    problem.model.add(f"{free}_below", shares[second] - shares[first] <= tolerance)
+
+
+# ---------------------------------------------------------------------- reading what the user gave
+
+
+def _expressions(problem: Problem) -> TreeExpressions:
+    return problem.formulation.expressions(problem.model, problem.data, problem.topology)
+
+
+def _columns(problem: Problem, features: str | Sequence[str]) -> IntArray:
+    names = [features] if isinstance(features, str) else list(features)
+    known = list(problem.data.features.labels)
+    for name in names:
+        if name not in known:
+            raise DataError(
+                f"{problem.data.name} has no feature {name!r}{did_you_mean(name, known)}; "
+                f"it has {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}"
+            )
+    return np.array([known.index(name) for name in names], dtype=np.int64)
+
+
+def _name(problem: Problem, j: int) -> str:
+    return str(problem.data.features.labels[j])
+
+
+def _costs(problem: Problem, cost: Mapping[str, float] | Sequence[float] | float) -> FloatArray:
+    p = problem.data.p
+    if isinstance(cost, Mapping):
+        costs = np.zeros(p)
+        costs[_columns(problem, list(cost))] = list(cost.values())
+    else:
+        given = np.asarray(cost, dtype=np.float64)
+        if given.shape not in ((), (p,)):
+            raise DataError(
+                f"cost has shape {given.shape}; give one number, {p} numbers, or a mapping by name"
+            )
+        costs = np.broadcast_to(given, (p,)).copy()
+    if not (costs >= 0).all():
+        raise DataError(f"a feature costs {costs.min():g}; costs are 0 or more")
+    return costs
+
+
+def _class(problem: Problem, positive: str | None) -> int:
+    classes = problem.data.classes
+    if positive is None:
+        return len(classes) - 1
+    if positive not in classes:
+        raise DataError(
+            f"{problem.data.name} has no class {positive!r}{did_you_mean(positive, classes)}; "
+            f"it has {', '.join(classes)}"
+        )
+    return classes.index(positive)
+
+
+def _groups(problem: Problem, group: Any) -> tuple[IntArray, int]:
+    values = np.asarray(group)
+    if values.shape != (problem.data.n,):
+        raise DataError(
+            f"group has shape {values.shape}, and there are {problem.data.n} training samples; give one value each"
+        )
+    known, number = np.unique(values, return_inverse=True)
+    if len(known) < 2:
+        raise DataError(f"all samples are in group {known[0]!r}; a comparison needs two groups or more")
+    return number, len(known)
+
+
+def _free_name(problem: Problem, name: str) -> str:
+    """Give a name that no constraint or variable block has yet: ``name``, ``name_2``, ..."""
+    taken = {*problem.model.variables, *problem.model.constraints}
+    number, free = 1, name
+    while any(other == free or other.startswith(f"{free}_") for other in taken):
+        number += 1
+        free = f"{name}_{number}"
+    return free

@@ -1,0 +1,237 @@
+import numpy as np
+import pytest
+from labelled_trees import labelled_trees
+
+from formulations.class_leaves import baseline_error
+from formulations.oct import Oct
+from formulations.oct_h import OctH
+from formulations.ort import Ort
+from mipforest import constraints
+from mipforest.data import DataError, Dataset, load
+from mipforest.tree_expressions import NotExpressed
+
+PROVEN = {"time_limit": None, "gap": 1e-9}
+GROUP = np.array(list("abaabbabab"))
+
+
+def small_data(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 4, (10, 2)).astype(float)
+    y = ((X[:, 0] + rng.integers(0, 4, 10)) > 3).astype(int)
+    y[:2] = [0, 1]
+    return Dataset.from_arrays(X, y)
+
+
+def shares_within(tree, among, tolerance):
+    shares = [tree.predicted[among & (g == GROUP)].mean() for g in "ab"]
+    return abs(shares[0] - shares[1]) <= tolerance + 1e-9
+
+
+def paths(tree):
+    root, left, right = tree.features
+    return [(root, left), (root, right)]
+
+
+def is_monotone(tree, j):
+    """No leaf right of a split on j predicts less than one to its left."""
+    a, b, c, d = tree.labels
+    root, left, right = (feature == j for feature in tree.features)
+    return not (
+        (root and max(a, b) > min(c, d)) or (left and a > b) or (right and c > d)
+    )  # an unsplit node never uses its left leaf, which may be labelled at will
+
+
+CASES = {
+    "forbid_features": (lambda p: constraints.forbid_features(p, "x0"), lambda t, y: 0 not in t.features),
+    "forbid_at_root": (
+        lambda p: constraints.forbid_features(p, ["x0"], nodes=[0]),
+        lambda t, y: t.features[0] != 0,
+    ),
+    "require_features": (
+        lambda p: constraints.require_features(p, ["x0", "x1"]),
+        lambda t, y: {0, 1} <= set(t.features),
+    ),
+    "feature_budget": (
+        lambda p: constraints.feature_budget(p, 2.5, {"x0": 2.0, "x1": 1.0}),
+        lambda t, y: {0, 1} - set(t.features),
+    ),
+    "once_per_path": (
+        constraints.once_per_path,
+        lambda t, y: all(up is None or up != down for up, down in paths(t)),
+    ),
+    "monotone": (lambda p: constraints.monotone(p, "x1"), lambda t, y: is_monotone(t, 1)),
+    "fix_split": (
+        lambda p: constraints.fix_split(p, "x1", 1.5),
+        lambda t, y: t.splits[0] is not None and t.splits[0][0] == 1 and 1 < t.splits[0][1] < 2,
+    ),
+    "min_samples_leaf": (
+        lambda p: constraints.min_samples_leaf(p, 3),
+        lambda t, y: all(size == 0 or size >= 3 for size in np.bincount(t.leaf, minlength=4)),
+    ),
+    "demographic_parity": (
+        lambda p: constraints.demographic_parity(p, GROUP, 0.25),
+        lambda t, y: shares_within(t, np.full(len(y), True), 0.25),
+    ),
+    "equal_opportunity": (
+        lambda p: constraints.equal_opportunity(p, GROUP, 0.1, positive="0"),
+        lambda t, y: shares_within(t, y == 0, 0.1),
+    ),
+    "max_false_negatives": (
+        lambda p: constraints.max_false_negatives(p, 0),
+        lambda t, y: not ((t.predicted == 0) & (y == 1)).any(),
+    ),
+}
+
+
+#: A seed for each case at which the constraint cuts off the best tree.
+SEEDS = {
+    "forbid_features": 2,
+    "forbid_at_root": 2,
+    "require_features": 0,
+    "feature_budget": 2,
+    "once_per_path": 2,
+    "monotone": 2,
+    "fix_split": 2,
+    "min_samples_leaf": 2,
+    "demographic_parity": 1,
+    "equal_opportunity": 2,
+    "max_false_negatives": 3,
+}
+ALPHA = 0.02
+
+
+def cost(tree, y, baseline):
+    n_splits = sum(split is not None for split in tree.splits)
+    return (tree.predicted != y).sum() / baseline + ALPHA * n_splits
+
+
+def has_majority_labels(tree, y):
+    counts = [np.bincount(y[tree.leaf == leaf], minlength=2) for leaf in range(4)]
+    return all(count[label] == count.max() for count, label in zip(counts, tree.labels, strict=True))
+
+
+@pytest.mark.parametrize("variant", Oct.variants)
+@pytest.mark.parametrize("name", CASES)
+def test_optimum_under_a_constraint_equals_enumeration(name, variant):
+    constrain, holds = CASES[name]
+    data = small_data(SEEDS[name])
+    y, baseline = data.y, baseline_error(data)
+    trees = list(labelled_trees(data.X_raw))
+    if variant == "paper":  # its rows (2.21) want the most common class in every leaf
+        trees = [t for t in trees if has_majority_labels(t, y)]
+    allowed = [cost(t, y, baseline) for t in trees if holds(t, y)]
+    expected = min(allowed, default=np.inf)
+    assert expected > min(cost(t, y, baseline) for t in trees), "the constraint must bind to be tested"
+
+    problem = Oct(alpha=ALPHA, variant=variant).build(data, 2)
+    constrain(problem)
+    result = problem.solve(**PROVEN)
+    assert result.status == ("optimal" if allowed else "infeasible")
+    if allowed:
+        assert result.verified, result.doubts
+        assert result.objective == pytest.approx(expected, abs=1e-6)
+
+
+# ---------------------------------------------------------------------- on real data, from the tree's predictions
+
+
+@pytest.fixture(scope="module")
+def patients():
+    """Diabetes progression above or below the median, 100 patients, three features."""
+    from sklearn.datasets import load_diabetes
+
+    frame = load_diabetes(as_frame=True, scaled=False).frame.iloc[:100]
+    frame = frame.assign(target=np.where(frame["target"] > frame["target"].median(), "worse", "better"))
+    return Dataset.from_frame(frame[["sex", "bmi", "bp", "target"]], target="target", scaling="minmax")
+
+
+def test_parity_holds_in_the_predictions_of_the_tree(patients):
+    sex = patients.X_raw[:, 0]
+    free = Oct().build(patients, 1).solve(**PROVEN)
+    problem = Oct().build(patients, 1)
+    constraints.demographic_parity(problem, sex, 0.03)
+    fair = problem.solve(**PROVEN)
+
+    def difference(tree):
+        worse = tree.predict_labels(patients.X_raw) == "worse"
+        return abs(worse[sex == 1].mean() - worse[sex == 2].mean())
+
+    assert fair.verified
+    assert difference(free.tree) > 0.03
+    assert difference(fair.tree) <= 0.03 + 1e-9
+    assert fair.objective >= free.objective
+
+
+def test_a_label_that_a_constraint_needs_is_not_replaced_by_the_majority(patients):
+    problem = Oct().build(patients, 1)
+    constraints.max_false_negatives(problem, 0)
+    result = problem.solve(**PROVEN)
+    missed = (result.tree.predict(patients.X_raw) == 0) & (patients.y == 1)
+    assert result.verified
+    assert not missed.any()
+
+
+def test_epsilon_constraint_gives_a_pareto_front(patients):
+    """Fewest errors for each number of features: falling errors, never more features than allowed."""
+    errors = []
+    few = patients.take(np.arange(75))
+    for most in (1, 2, 3):
+        problem = Oct().build(few, 2)
+        problem.model.add("at_most", constraints.features_used(problem).sum() <= most)
+        result = problem.solve(**PROVEN)
+        assert result.verified
+        assert len(result.features_used) <= most
+        errors.append(result.objective)
+    assert errors == sorted(errors, reverse=True)
+    assert errors[0] > errors[-1]
+
+
+def test_a_start_that_breaks_the_constraint_is_reported(patients):
+    problem = Oct().build(patients, 1)
+    best = problem.solve(**PROVEN)
+    (used,) = best.features_used
+    constraints.forbid_features(problem, used)
+    result = problem.solve(start=best.tree, **PROVEN)
+    assert result.verified
+    assert used not in result.features_used
+    assert any("start" in warning for warning in result.solution.warnings)
+
+
+def test_hyperplanes_use_a_required_feature_with_a_real_weight(patients):
+    problem = OctH().build(patients.take(np.arange(30)), 1)
+    constraints.require_features(problem, "sex")
+    result = problem.solve(time_limit=30)
+    assert result.verified
+    assert "sex" in result.features_used
+
+
+# ---------------------------------------------------------------------- what cannot be
+
+
+@pytest.mark.parametrize(
+    ("constrain", "message"),
+    [
+        (lambda p: constraints.forbid_features(p, "bmj"), "no feature 'bmj' .did you mean 'bmi'"),
+        (lambda p: constraints.feature_budget(p, 1, [1.0, 2.0]), "cost has shape"),
+        (lambda p: constraints.feature_budget(p, 1, {"bmi": -1.0}), "costs are 0 or more"),
+        (lambda p: constraints.demographic_parity(p, [1, 2], 0.1), "give one value each"),
+        (lambda p: constraints.demographic_parity(p, np.ones(100), 0.1), "needs two groups or more"),
+        (lambda p: constraints.max_false_negatives(p, 1, positive="bad"), "no class 'bad'"),
+    ],
+)
+def test_bad_input(patients, constrain, message):
+    with pytest.raises(DataError, match=message):
+        constrain(Oct().build(patients, 1))
+
+
+def test_a_threshold_outside_the_data_is_refused(patients):
+    for variant in Oct.variants:
+        with pytest.raises(NotExpressed, match="puts all training samples on one side"):
+            constraints.fix_split(Oct(variant=variant).build(patients, 1), "bmi", 400)
+
+
+def test_a_model_that_has_no_such_expression_names_its_blocks():
+    data = load("diabetes")
+    problem = Ort(variant="paper").build(data.take(np.arange(20)), 1)
+    with pytest.raises(NotExpressed, match=r"model ort does not say which class .*problem.model.add"):
+        constraints.max_false_negatives(problem, 1, positive=None)
