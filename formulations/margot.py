@@ -27,34 +27,32 @@ child. HFS-MARGOT adds a budget of features per node, SFS-MARGOT charges what ex
 in general: with a large C optimal weights exceed them, and the optimum is cut off. ``valid`` (the default): per-sample
 constants and bounds on w and b proven from a feasible tree; see :mod:`formulations.margin_limits`. Both have the same
 optimal value wherever the paper's constants suffice.
+
+What MARGOT shares with other trees of linear classifiers is in :mod:`formulations.loss_optimal_tree`: MARGOT is the one
+with the hinge loss and half the squared Euclidean norm, charged at every branch node.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from formulations.margin_limits import MarginLimits, proven_limits
-from mipforest.arrays import BoolArray, FloatArray
+from formulations.feature_selection import FeatureSelection
+from formulations.loss_optimal_tree import LossOptimalTree
+from formulations.margin_limits import MarginLimits
+from formulations.routed_splits import passed
 from mipforest.data import Dataset
-from mipforest.formulation import Formulation
+from mipforest.heuristics.branch_losses import HINGE, PiecewiseLinearLoss
 from mipforest.heuristics.local_svm import local_svm
-from mipforest.heuristics.margin_nodes import MarginNodes, margin_tree
-from mipforest.heuristics.margin_split import Split, keep_sides
+from mipforest.heuristics.norms import HALF_SQUARED_L2, Norm
 from mipforest.heuristics.svm_path import svm_path
-from mipforest.model import Model, QuadraticExpr, Values, VarArray, sum_squares
 from mipforest.parameters import PerNode, parameter, per_node
-from mipforest.problem import Preparation
 from mipforest.trees import Topology, Tree
-
-#: A weight counts as zero below this share of its node's largest, a node's weights all do below it absolutely:
-#: the residue that an interior-point solver leaves.
-NEGLIGIBLE = 1e-7
 
 
 @dataclass(frozen=True, kw_only=True)
-class Margot(Formulation):
+class Margot(LossOptimalTree):
     """Margin optimal classification tree.
 
     Parameters
@@ -68,97 +66,18 @@ class Margot(Formulation):
     name = "margot"
     summary = "margin optimal classification tree: a support vector machine at every node"
     source = "D'Onofrio, Grani, Monaci, Palagi 2024, section 3"
-    variants = ("valid", "paper")
     starts = ("svm-path", "local-svm", "cart")
 
     C: PerNode = parameter(1.0, "penalty of margin violations", above=0)
-    epsilon: float = parameter(1e-3, "gap that stands for a strict inequality", above=0, below=1)
 
-    # ------------------------------------------------------------------ the model
+    def _loss(self) -> PiecewiseLinearLoss:
+        return HINGE
 
-    def declare(self, m: Model, data: Dataset, tree: Topology, prepared: MarginLimits) -> None:
-        y = data.sign[:, None]
-        bounds = {"w": prepared.weight, "b": prepared.bias}
-        w = m.continuous("w", (tree.branches, data.features), lower=-bounds["w"], upper=bounds["w"])
-        b = m.continuous("b", tree.branches, lower=-bounds["b"], upper=bounds["b"])
-        xi = m.nonnegative("xi", (data.samples, tree.branches))
-        z = m.binary("z", (data.samples, tree.last_branches))
+    def _norm(self) -> Norm:
+        return HALF_SQUARED_L2
 
-        score = data.X @ w.T + b
-        here = z @ tree.reach
-        m.minimize(self._objective(m, w, xi, tree))
-        m.add("assign", z.sum(axis=1) == 1, over=data.samples)
-        m.add("margin", y * score >= 1 - xi - prepared.M_xi * (1 - here), over=(data.samples, tree.branches))
-        if tree.upper_branches:
-            above, routed = score[:, tree.upper_branches], (data.samples, tree.upper_branches)
-            m.add("right", above >= -prepared.M_right * (1 - z @ tree.reach_right), over=routed)
-            m.add("left", above + self.epsilon <= prepared.M_left * (1 - z @ tree.reach_left), over=routed)
-        self._select_features(m, w, data, tree, prepared)
-
-    def _objective(self, m: Model, w: VarArray, xi: VarArray, tree: Topology) -> QuadraticExpr:
-        C = per_node("C", self.C, tree.depth)
-        objective: QuadraticExpr = 0.5 * sum_squares(w) + C @ xi.sum(axis=0)
-        return objective
-
-    def _select_features(
-        self, m: Model, w: VarArray, data: Dataset, tree: Topology, prepared: MarginLimits
-    ) -> None:
-        """MARGOT itself may use every feature."""
-
-    # ------------------------------------------------------------------ trees
-
-    def encode(self, fitted: Tree, data: Dataset) -> dict[str, FloatArray]:
-        tree = fitted.topology
-        here = passed(fitted, data)
-        slack = np.maximum(0.0, 1 - data.sign[:, None] * fitted.scores(data.X))
-        return {
-            "w": fitted.w.copy(),
-            "b": fitted.b.copy(),
-            "xi": np.where(here, slack, 0.0),
-            "z": here[:, np.asarray(tree.last_branches)].astype(float),
-        }
-
-    def decode(self, values: Values, data: Dataset) -> Tree:
-        w, b = np.array(values["w"]), np.array(values["b"])
-        largest = np.abs(w).max(axis=1, keepdims=True)
-        w[np.abs(w) <= NEGLIGIBLE * np.maximum(largest, 1.0)] = 0.0
-        self._clear_unselected(w, values)
-        tree = Topology(int(np.log2(len(b) + 1)))
-        goes_right = values["z"] @ tree.reach_right > 0.5
-        passes = values["z"] @ tree.reach > 0.5
-        for t in tree.upper_branches:
-            # The solver keeps sides up to its tolerance; the tree keeps them exactly.
-            samples = passes[:, t]
-            b[t] = keep_sides(data.X[samples] @ w[t] + b[t], goes_right[samples, t], float(b[t]))
-        splits = {t: Split(w[t], float(b[t]), np.nan) for t in tree.branches}
-        return margin_tree(splits, data, tree)
-
-    def _clear_unselected(self, w: FloatArray, values: Values) -> None:
-        """MARGOT itself selects no features."""
-
-    def evaluate(self, fitted: Tree, data: Dataset) -> float:
-        here, nodes = passed(fitted, data), self._nodes(fitted.topology)
-        return sum(
-            nodes.value(t, fitted.w[t], float(fitted.b[t]), data.X[here[:, t]], data.sign[here[:, t]])
-            for t in fitted.topology.branches
-        )
-
-    # ------------------------------------------------------------------ limits and starts
-
-    def check_data(self, data: Dataset, tree: Topology) -> None:
-        data.sign  # noqa: B018 - refuses data that have not exactly two classes
-        per_node("C", self.C, tree.depth)
-
-    def prepare(self, data: Dataset, tree: Topology) -> Preparation:
-        if self.variant == "paper":
-            return MarginLimits()
-        known = self.start("svm-path", data, tree)
-        return replace(proven_limits(data.X, self.epsilon, self.evaluate(known, data)), known=known)
-
-    def covered_bound(self, prepared: Preparation, custom: frozenset[str]) -> float:
-        assert isinstance(prepared, MarginLimits)
-        moves_bias = bool(custom & {"b", "xi"})
-        return -np.inf if moves_bias and np.isfinite(prepared.upper_bound) else prepared.upper_bound
+    def _paper_limits(self) -> MarginLimits:
+        return MarginLimits(M_xi=(50.0,), M_right=100.0, M_left=100.0, M_w=50.0)
 
     def start(self, name: str, data: Dataset, tree: Topology, *, seed: int = 0) -> Tree:
         if name == "svm-path":
@@ -169,22 +88,6 @@ class Margot(Formulation):
 
     def _svm_path(self, data: Dataset, tree: Topology, seed: int) -> Tree:
         return svm_path(data, tree, self._nodes(tree))
-
-    def polish(self, fitted: Tree, data: Dataset) -> Tree:
-        """Solve every node's problem exactly for the tree's routing of the samples."""
-        tree, nodes = fitted.topology, self._nodes(fitted.topology)
-        here = passed(fitted, data)
-        goes_right = fitted.scores(data.X) >= 0
-        splits: dict[int, Split] = {}
-        for t in tree.branches:
-            X, sign = data.X[here[:, t]], data.sign[here[:, t]]
-            right = goes_right[here[:, t], t] if t in tree.upper_branches else None
-            own = Split(fitted.w[t], float(fitted.b[t]), np.nan)
-            splits[t] = nodes.split(t, X, sign, right=right) or own
-        return margin_tree(splits, data, tree)
-
-    def _nodes(self, tree: Topology) -> MarginNodes:
-        return MarginNodes(per_node("C", self.C, tree.depth), self.epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,39 +108,13 @@ class HfsMargot(Margot):
 
     B: PerNode = parameter(2, "most features per node", at_least=1, whole=True)
 
-    def _select_features(
-        self, m: Model, w: VarArray, data: Dataset, tree: Topology, prepared: MarginLimits
-    ) -> None:
-        s = self._selection(m, w, data, tree, prepared)
-        m.add("budget", s.sum(axis=1) <= per_node("B", self.B, tree.depth), over=tree.branches)
-
-    def _selection(
-        self, m: Model, w: VarArray, data: Dataset, tree: Topology, prepared: MarginLimits
-    ) -> VarArray:
-        """Switch each feature of each node on or off: rows (11, 12)."""
-        s = m.binary("s", (tree.branches, data.features))
-        m.add("below", w >= -prepared.M_w * s, over=(tree.branches, data.features))
-        m.add("above", w <= prepared.M_w * s, over=(tree.branches, data.features))
-        return s
-
-    def encode(self, fitted: Tree, data: Dataset) -> dict[str, FloatArray]:
-        return {**super().encode(fitted, data), "s": (fitted.w != 0).astype(float)}
-
-    def _clear_unselected(self, w: FloatArray, values: Values) -> None:
-        w[values["s"] < 0.5] = 0.0
+    def _selection(self, tree: Topology) -> FeatureSelection:
+        return FeatureSelection(per_node("B", self.B, tree.depth).astype(np.int64))
 
     def _svm_path(self, data: Dataset, tree: Topology, seed: int) -> Tree:
         """Take CART's routing where it is better: with few features per node it often is."""
         candidates = (super()._svm_path(data, tree, seed), self.start("cart", data, tree, seed=seed))
         return min(candidates, key=lambda fitted: self.evaluate(fitted, data))
-
-    def check_data(self, data: Dataset, tree: Topology) -> None:
-        super().check_data(data, tree)
-        per_node("B", self.B, tree.depth)
-
-    def _nodes(self, tree: Topology) -> MarginNodes:
-        budget = per_node("B", self.B, tree.depth).astype(np.int64)
-        return replace(super()._nodes(tree), budget=budget)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,29 +138,8 @@ class SfsMargot(HfsMargot):
     B: PerNode = parameter(1, "features per node free of cost", at_least=1, whole=True)
     alpha: float = parameter(1.0, "cost of every feature beyond B", above=0)
 
-    def _objective(self, m: Model, w: VarArray, xi: VarArray, tree: Topology) -> QuadraticExpr:
-        u = m.nonnegative("u", tree.branches)
-        objective: QuadraticExpr = super()._objective(m, w, xi, tree) + self.alpha * u.sum()
-        return objective
-
-    def _select_features(
-        self, m: Model, w: VarArray, data: Dataset, tree: Topology, prepared: MarginLimits
-    ) -> None:
-        s = self._selection(m, w, data, tree, prepared)
-        m.add("excess", m["u"] >= s.sum(axis=1) - per_node("B", self.B, tree.depth), over=tree.branches)
-
-    def encode(self, fitted: Tree, data: Dataset) -> dict[str, FloatArray]:
-        values = super().encode(fitted, data)
-        free = per_node("B", self.B, fitted.depth)
-        return {**values, "u": np.maximum(0.0, values["s"].sum(axis=1) - free)}
-
-    def _nodes(self, tree: Topology) -> MarginNodes:
-        return replace(super()._nodes(tree), alpha=self.alpha)
+    def _selection(self, tree: Topology) -> FeatureSelection:
+        return FeatureSelection(per_node("B", self.B, tree.depth).astype(np.int64), self.alpha)
 
 
-def passed(fitted: Tree, data: Dataset) -> BoolArray:
-    """(n, |B|) whether a sample passes a branch node of a tree for scaled features."""
-    return fitted.decision_path(data.X)[:, : fitted.topology.n_branches]
-
-
-__all__: list[str] = ["HfsMargot", "Margot", "SfsMargot"]
+__all__: list[str] = ["HfsMargot", "Margot", "SfsMargot", "passed"]

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from mipforest.data import DataError, Dataset, load
     from mipforest.model import Model, between, concatenate, sum_squares
     from mipforest.problem import Problem
+    from mipforest.pyomo import from_pyomo, to_pyomo
     from mipforest.registry import get_formulation
     from mipforest.result import Result
     from mipforest.solving import solve
@@ -24,10 +25,12 @@ __all__ = [
     "Tree",
     "between",
     "concatenate",
+    "from_pyomo",
     "get_formulation",
     "load",
     "solve",
     "sum_squares",
+    "to_pyomo",
 ]
 
 #: Where each public name lives; imported on first use, so that the command line starts at once.
@@ -35,6 +38,7 @@ _HOMES = {
     "mipforest.data": ("DataError", "Dataset", "load"),
     "mipforest.model": ("Model", "between", "concatenate", "sum_squares"),
     "mipforest.problem": ("Problem",),
+    "mipforest.pyomo": ("from_pyomo", "to_pyomo"),
     "mipforest.registry": ("get_formulation",),
     "mipforest.result": ("Result",),
     "mipforest.solving": ("solve",),

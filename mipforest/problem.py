@@ -372,15 +372,26 @@ class Problem:
         elif not abs(evaluated - solution.objective) <= TOLERANCE * max(1.0, abs(solution.objective)):
             doubts.append(different)
         offset, scale = self.data.encoding.offset, self.data.encoding.scale
+        refined, warnings = self._refined(fitted)
         return Result(
             problem=self,
-            solution=solution,
-            tree=self.formulation.refine(fitted, self.data).with_scaling(offset, scale),
+            solution=replace(solution, warnings=(*solution.warnings, *warnings)),
+            tree=refined.with_scaling(offset, scale),
             solved_tree=fitted.with_scaling(offset, scale),
             evaluated_objective=evaluated,
             max_violation=violation,
             doubts=tuple(doubts),
         )
+
+    def _refined(self, fitted: Tree) -> tuple[Tree, list[str]]:
+        """Refine the solved tree, unless that breaks a constraint of the user's, or one cannot tell."""
+        refined = self.formulation.refine(fitted, self.data)
+        if refined is fitted or not self._blocks_touched_by_user():
+            return refined, []
+        values = self.formulation.encode(refined, self.data)
+        if values.keys() >= self.model.variables.keys() and not self._complaint(values):
+            return refined, []
+        return fitted, ["the tree is not refined: that could break the constraints that were added"]
 
 
 def _quadratic_entries(form: MatrixForm) -> dict[tuple[int, int], float]:

@@ -10,7 +10,15 @@ import numpy as np
 
 from mipforest.data import Dataset
 from mipforest.solvers.solution import Solution
-from mipforest.trees import ClassMeasures, RegressionMeasures, Tree, class_measures, regression_measures
+from mipforest.trees import (
+    ClassMeasures,
+    RegressionMeasures,
+    Reliability,
+    Tree,
+    calibration_measures,
+    class_measures,
+    regression_measures,
+)
 
 if TYPE_CHECKING:
     from mipforest.problem import Problem
@@ -79,7 +87,7 @@ class Result:
             return ()
         return tuple(self.tree.feature_names[j] for j in self.tree.features_used().overall)
 
-    def measures(self, data: Dataset) -> dict[str, float]:
+    def measures(self, data: Dataset) -> dict[str, Any]:
         """Measure how well the tree predicts a data set; all measures are NaN without a tree.
 
         Returns
@@ -87,7 +95,8 @@ class Result:
         dict
             Of a classification, ``accuracy`` and ``balanced_accuracy``, shares between 0 and 1. The latter is
             the mean, over the classes that occur in the data, of the share of a class's samples that are
-            predicted right.
+            predicted right. A logistic tree also has ``brier_score``, ``log_loss`` and ``reliability``, which
+            compare its probabilities with the classes (see :func:`~mipforest.trees.calibration_measures`).
 
             Of a regression, ``r2``, ``mse`` and ``mae``. Targets of a data set are in original units, and so
             are predictions, however a model scales targets inside: ``mae`` is in units of the target, ``mse``
@@ -98,14 +107,10 @@ class Result:
             return self._regression_measures(data)
         if self.tree is None:
             return dict.fromkeys(ClassMeasures._fields, np.nan)
-        return class_measures(data.y, self.tree.predict(data.X_raw))._asdict()
-
-    def _all_measures(self, data: Dataset) -> dict[str, Any]:
-        """Measures of any model, and those of this formulation."""
-        if self.tree is None:
-            return self.measures(data)
-        own = self.problem.formulation.measures(self.tree, data, self.problem.prepared)
-        return {**self.measures(data), **own}
+        found = class_measures(data.y, self.tree.predict(data.X_raw))._asdict()
+        if self.tree.logistic:
+            found |= calibration_measures(data.y, self.tree.predict_proba(data.X_raw))._asdict()
+        return found
 
     def _regression_measures(self, data: Dataset) -> dict[str, float]:
         if self.tree is None:
@@ -119,8 +124,14 @@ class Result:
         Parameters
         ----------
         test
-            Data not seen in training; adds ``test_accuracy`` and ``test_balanced_accuracy``, or ``test_r2``,
-            ``test_mse`` and ``test_mae`` of a regression.
+            Data not seen in training; adds their :meth:`measures`, as ``test_accuracy``, next to those of the
+            training samples, ``train_accuracy``.
+
+        Returns
+        -------
+        dict
+            What the formulation measures and reports beyond that is in it too; ``reported`` names these
+            entries, measures without ``train_`` and ``test_``.
         """
         problem, solution = self.problem, self.solution
         formulation, data = problem.formulation, problem.data
@@ -129,7 +140,13 @@ class Result:
             "variant": formulation.variant,
             "depth": problem.topology.depth,
             "parameters": formulation.parameters(),
-            "data": {"name": data.name, "n": data.n, "p": data.p, "sha256": data.sha256},
+            "data": {
+                "name": data.name,
+                "n": data.n,
+                "p": data.p,
+                "sha256": data.sha256,
+                "scaling": data.encoding.scaling,
+            },
             "solver": solution.solver,
             "solver_version": solution.solver_version,
             "bridges": list(solution.bridges),
@@ -149,13 +166,7 @@ class Result:
             "warm_start_objective": solution.start_objective,
             "features_used": list(self.features_used),
         }
-        found |= {f"train_{name}": value for name, value in self._all_measures(data).items()}
-        if test is not None:
-            found |= {f"test_{name}": value for name, value in self._all_measures(test).items()}
-        if self.solved_tree is not None and self.tree is not None:
-            found |= formulation.report(
-                self.solved_tree.unscaled(), self.tree.unscaled(), data, problem.prepared
-            )
+        found |= self._all_measures(data, test)
         found["events"] = [
             {
                 "seconds": event.seconds,
@@ -165,16 +176,35 @@ class Result:
             }
             for event in solution.events
         ]
-        finite: dict[str, Any] = _finite(found)
-        return finite
+        ready: dict[str, Any] = _for_json(found)
+        return ready
+
+    def _all_measures(self, train: Dataset, test: Dataset | None) -> dict[str, Any]:
+        """Measures of any model, then what this formulation measures and reports, and the names of that."""
+        formulation, prepared = self.problem.formulation, self.problem.prepared
+        found: dict[str, Any] = {}
+        reported: dict[str, None] = {}
+        for part, data in (("train", train), ("test", test)):
+            if data is None:
+                continue
+            own = {} if self.tree is None else formulation.measures(self.tree, data, prepared)
+            found |= {f"{part}_{name}": value for name, value in (self.measures(data) | own).items()}
+            reported |= dict.fromkeys(own)
+        if self.solved_tree is not None and self.tree is not None:
+            report = formulation.report(self.solved_tree.unscaled(), self.tree.unscaled(), train, prepared)
+            found |= report
+            reported |= dict.fromkeys(report)
+        return found | {"reported": list(reported)}
 
 
-def _finite(value: Any) -> Any:
-    """Replace NaN and infinities, which JSON cannot hold, by ``None``."""
+def _for_json(value: Any) -> Any:
+    """Replace NaN and infinities, which JSON cannot hold, by ``None``, and tables by lists."""
+    if isinstance(value, Reliability):
+        return _for_json(value.to_list())
     if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
+        return {key: _for_json(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
+        return [_for_json(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,11 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.bridges import indicator_to_big_m, quadratic_to_tangents
 from mipforest.model.check import violations
+from mipforest.model.errors import closest
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.model.model import Model
 from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver, needed
+from mipforest.solvers.errors import NotAllowed
 from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Solution
@@ -22,6 +24,12 @@ from mipforest.solvers.solution import Solution
 #: Solves continuous quadratic programmes: those of the outer approximation, and whole models for a solver
 #: that takes none.
 QUADRATIC_SOLVER = "clarabel"
+
+#: What of a model can be rewritten on request, with the features of the solver that this leaves unused.
+BRIDGES: Mapping[str, frozenset[Feature]] = {
+    "quadratic": frozenset({Feature.QP, Feature.MIQP}),
+    "indicator": frozenset({Feature.INDICATORS}),
+}
 
 
 def solve(
@@ -36,6 +44,7 @@ def solve(
     start: Values | None = None,
     on_progress: Progress | None = None,
     solver_options: Mapping[str, Any] | None = None,
+    bridges: str | Iterable[str] = (),
 ) -> Solution:
     """Solve a model.
 
@@ -65,6 +74,9 @@ def solve(
         Called with progress events; returning ``True`` stops the solve and keeps the incumbent.
     solver_options
         Options under the solver's own names.
+    bridges
+        Parts of the model to rewrite although the solver takes them: ``"quadratic"``, ``"indicator"``, or
+        both. A model without such a part stays as it is.
 
     Raises
     ------
@@ -72,13 +84,36 @@ def solve(
         If the solver is unknown or not installed, cannot take the model even through bridges, or an option is
         wrong.
     """
+    unused = features_rewritten_by(bridges)
     plugin = solver if isinstance(solver, Solver) else get_solver(solver)
     options = SolveOptions(time_limit, gap, threads, seed, log, dict(solver_options or {}))
     form = model.matrix()
     given = model.start if start is None else start
     point = form.to_point(given) if given else None
     priorities = _priorities(model, form)
-    return solve_form(form, plugin, options, start=point, priorities=priorities, on_progress=on_progress)
+    return solve_form(
+        form, plugin, options, start=point, priorities=priorities, on_progress=on_progress, unused=unused
+    )
+
+
+def features_rewritten_by(bridges: str | Iterable[str]) -> frozenset[Feature]:
+    """Give the features that a solver need not have once these parts of a model are rewritten.
+
+    Parameters
+    ----------
+    bridges
+        Names in :data:`BRIDGES`.
+
+    Raises
+    ------
+    NotAllowed
+        If a name is not among them.
+    """
+    names = [bridges] if isinstance(bridges, str) else list(bridges)
+    for name in names:
+        if name not in BRIDGES:
+            raise NotAllowed(f"no bridge named {name!r}; {closest(name, BRIDGES)}")
+    return frozenset(feature for name in names for feature in BRIDGES[name])
 
 
 def solve_form(
@@ -89,11 +124,13 @@ def solve_form(
     start: FloatArray | None = None,
     priorities: IntArray | None = None,
     on_progress: Progress | None = None,
+    unused: frozenset[Feature] = frozenset(),
 ) -> Solution:
-    """Solve a matrix form; see :func:`solve`."""
-    missing = needed(form) - solver.features
-    if Feature.INDICATORS in missing:
-        return _solve_with_big_m(form, solver, options, start, priorities, on_progress)
+    """Solve a matrix form without the solver's ``unused`` features; see :func:`solve`."""
+    missing = needed(form) - (solver.features - unused)
+    # Tangents take no indicator rows, so these go first, whether or not the solver takes them.
+    if form.indicators.n_rows and missing & {Feature.INDICATORS, Feature.MIQP}:
+        return _solve_with_big_m(form, solver, options, start, priorities, on_progress, unused)
     if missing == {Feature.QP}:
         return _solve_as_continuous(form, solver, options, on_progress)
     if missing == {Feature.MIQP}:
@@ -116,6 +153,7 @@ def _solve_with_big_m(
     start: FloatArray | None,
     priorities: IntArray | None,
     on_progress: Progress | None,
+    unused: frozenset[Feature],
 ) -> Solution:
     """Solve a model with indicator rows through big-M rows, and check its point against the former."""
     bridged = indicator_to_big_m.apply(form)
@@ -126,6 +164,7 @@ def _solve_with_big_m(
         start=None if start is None else bridged.carry(start),
         priorities=priorities,
         on_progress=on_progress,
+        unused=unused,
     )
     bridges = (indicator_to_big_m.NAME, *inner.bridges)
     if inner.x is None:

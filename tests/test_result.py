@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 from linear_leaves import LinearLeaves
 from margin_data import random_data
-from sklearn.metrics import balanced_accuracy_score, mean_absolute_error, mean_squared_error, r2_score
+from sklearn.metrics import (
+    balanced_accuracy_score,
+    brier_score_loss,
+    log_loss,
+    mean_absolute_error,
+    mean_squared_error,
+    r2_score,
+)
 
 from formulations.margot import Margot, SfsMargot
+from formulations.oct_h import OctH
 from mipforest.data import Dataset
 
 KEYS = {
@@ -30,7 +38,14 @@ def test_everything_is_json(result):
     assert found.keys() >= KEYS | {"test_accuracy", "test_balanced_accuracy"}
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert found["parameters"] == {"C": [1.0, 2.0], "epsilon": 1e-3, "B": 1, "alpha": 1.0}
-    assert found["data"] == {"name": "random", "n": 12, "p": 2, "sha256": DATA.sha256}
+    assert found["data"] == {
+        "name": "random",
+        "n": 12,
+        "p": 2,
+        "sha256": DATA.sha256,
+        "scaling": "minmax",
+    }
+    assert found["reported"] == []
     assert found["bridges"] == ["quadratic_to_tangents"]
     assert found["status"] == "optimal"
     assert found["verified"] is True
@@ -84,6 +99,77 @@ def test_a_class_that_is_absent_or_never_predicted_is_no_trouble(result):
 def test_features_used_by_name(result):
     used = result.tree.features_used().overall
     assert result.features_used == tuple(DATA.features.labels[j] for j in used)
+
+
+# ------------------------------------------------------------------ probabilities, and a formulation's own facts
+
+
+class Logistic(Margot):
+    """Margin trees whose scores are taken for log-odds, as far as results and files are concerned."""
+
+    def refine(self, fitted, data):
+        return replace(fitted, logistic=True)
+
+    def measures(self, fitted, data, prepared):
+        return {"mean_probability": float(fitted.predict_proba(data.X_raw)[:, 1].mean())}
+
+    def report(self, solved, refined, data, prepared):
+        return {"refined_by": float("nan"), "tangents": [[-1.9, 0.0], [1.9]], "was_refined": refined.logistic}
+
+
+@pytest.fixture(scope="module")
+def logistic():
+    return Logistic().build(DATA, 2).solve(time_limit=0.0)
+
+
+def test_probabilities_of_a_logistic_tree_are_measured(logistic):
+    assert logistic.tree.logistic
+    assert not logistic.solved_tree.logistic
+    second = logistic.tree.predict_proba(DATA.X_raw)[:, 1]
+    measures = logistic.measures(DATA)
+    assert measures["brier_score"] == pytest.approx(brier_score_loss(DATA.y, second))
+    assert measures["log_loss"] == pytest.approx(log_loss(DATA.y, second))
+    assert sum(part.count for part in measures["reliability"].bins) == DATA.n
+    assert measures["accuracy"] == np.mean((second > 0.5) == DATA.y)
+
+
+def test_probabilities_and_what_the_formulation_adds_are_json(logistic):
+    test = DATA.take(range(5))
+    found = logistic.to_dict(test=test)
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    for part, data in (("train", DATA), ("test", test)):
+        measures = logistic.measures(data)
+        assert found[f"{part}_brier_score"] == measures["brier_score"]
+        assert found[f"{part}_log_loss"] == measures["log_loss"]
+        assert found[f"{part}_reliability"] == measures["reliability"].to_list()
+        assert 0 < found[f"{part}_mean_probability"] < 1
+    assert found["reported"] == ["mean_probability", "refined_by", "tangents", "was_refined"]
+    assert (found["refined_by"], found["tangents"]) == (None, [[-1.9, 0.0], [1.9]])
+    assert found["was_refined"] is True
+
+
+def test_one_class_alone_has_probabilities_too(logistic):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for k in (0, 1):
+            measures = logistic.measures(DATA.take(DATA.y == k))
+            assert 0 <= measures["brier_score"] <= 1
+
+
+def test_a_logistic_tree_starts_a_model_that_labels_leaves_itself(logistic):
+    problem = OctH().build(DATA, 2)
+    start = problem.start_tree(logistic.tree)
+    assert not start.logistic
+    found = problem.solve(start=logistic.tree, time_limit=0.0)
+    assert found.verified
+    assert not found.tree.logistic
+
+
+def test_trees_without_probabilities_have_no_such_measures(result):
+    assert result.measures(DATA).keys() == {"accuracy", "balanced_accuracy"}
+    lost = replace(result, tree=None, solved_tree=None).to_dict(test=DATA)
+    assert lost["reported"] == []
+    assert not any("brier" in key or "mean_probability" in key for key in lost)
 
 
 # ------------------------------------------------------------------ regression

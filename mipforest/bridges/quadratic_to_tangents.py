@@ -26,7 +26,7 @@ from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver
 from mipforest.solvers.convexity import is_convex
-from mipforest.solvers.errors import NotAllowed
+from mipforest.solvers.errors import LicenseLimit, NotAllowed
 from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE, with_exact_integers
 from mipforest.solvers.solution import Event, Solution, Status
 
@@ -82,6 +82,8 @@ def solve_by_tangents(
     ------
     NotAllowed
         If the objective is not convex, or the start has the wrong length.
+    LicenseLimit
+        If already the first linear model is beyond the linear solver's licence.
     KeyboardInterrupt
         At the second Ctrl-C while the linear solver runs.
     """
@@ -121,6 +123,7 @@ class _OuterApproximation:
         self.open_start: FloatArray | None = None
         self.relaxation_solved = False
         self.linear_solver_runs = False
+        self.linear_solver_found = False
         self.warnings: list[str] = []
 
     # ------------------------------------------------------------------ the algorithm
@@ -171,7 +174,15 @@ class _OuterApproximation:
             return _STOPPED
         if incumbent.seconds_left == 0:
             return Status.TIME_LIMIT, "time limit reached"
-        found = self._linear_solution()
+        try:
+            found = self._linear_solution()
+        except LicenseLimit as error:
+            if not self.linear_solver_found:
+                raise LicenseLimit(f"with tangents for the quadratic objective, {error}") from error
+            # The tangents outgrew the licence: what was found before them counts.
+            self.warnings.append(f"stopped early: with more tangents, {error}")
+            return Status.LIMIT, "licence limit"
+        self.linear_solver_found = True
         incumbent.nodes += found.nodes
         self.warnings += [warning for warning in found.warnings if warning not in self.warnings]
         if found.status in _NO_OPTIMUM:

@@ -27,7 +27,7 @@ def check(
         Path,
         Argument(
             metavar="SOLUTION",
-            help="Point: lines 'name value' (.sol, .mst), or a solution file of Gurobi, HiGHS or SCIP.",
+            help="Point: lines 'name value' (.sol, .mst), or a solution file of HiGHS, Gurobi, SCIP, Cbc or GLPK.",
             show_default=False,
         ),
     ],
@@ -38,14 +38,17 @@ def check(
     """Check a solution against an instance, without a solver: feasibility and objective.
 
     Columns that the solution does not name are 0. The quadratic objective and indicator rows are checked too.
+    A different objective in the solution file is reported.
 
     Exit code: 0 feasible; 3 infeasible; 2 wrong usage or input.
     """
-    from mipforest.files.points import point_of, read_point
+    from mipforest.files.points import point_in
+    from mipforest.files.solution_files import read_solution
     from mipforest.model.check import violations
 
     form = _read_instance(instance)
-    point = point_of(form, read_point(solution), solution)
+    given = read_solution(solution)
+    point = point_in(form, given)
     found = violations(form, point.x)
     feasible = found.max <= tolerance
     objective = form.objective(point.x)
@@ -57,6 +60,8 @@ def check(
             "solution": str(solution),
             "feasible": feasible,
             "objective": objective,
+            "objective_stated": given.objective,
+            "status_stated": given.status or None,
             "max_violation": found.max,
             "tolerance": tolerance,
             "worst": [{"what": name, "violation": amount} for name, amount in worst],
@@ -71,7 +76,13 @@ def check(
         print_text(f"max violation  {found.max:.3g} (tolerance {tolerance:g})")
         for name, amount in worst:
             print_text(f"  {amount:.3g}  {name}")
-        if point.absent:
+        if not given.agrees_with(objective):
+            print_note(
+                f"the file states the objective {given.objective:.12g}, its values have {objective:.12g}"
+            )
+        if given.status:
+            print_note(f"the file states the status {given.status!r}, which is not checked")
+        if point.absent and not given.sparse:
             few = ", ".join(point.absent[:3]) + (", ..." if len(point.absent) > 3 else "")
             print_note(f"{len(point.absent)} of {form.n_columns} columns are not given and count as 0: {few}")
     raise Exit(exit_code)
@@ -79,10 +90,10 @@ def check(
 
 def _read_instance(path: Path) -> MatrixForm:
     from mipforest.files import read_mps
-    from mipforest.files.mps_lines import is_compressed
+    from mipforest.files.suffixes import split_suffix
 
     try:
-        is_compressed(path)
+        split_suffix(path, (".mps",))
     except ValueError as error:
         raise CommandError(str(error)) from None
     return read_mps(path)

@@ -22,6 +22,8 @@ _WORDING = {
     "data.relabel(...) or data.binarise(positive=...)": "--positive CLASS",
     "data.binarise(positive=...)": "--positive CLASS",
     "build variant 'paper'": "use --variant paper",
+    'solver="highs"': "--solver highs",
+    'bridges="quadratic"': "--bridge quadratic",
 }
 
 
@@ -89,8 +91,10 @@ def _library_exit_code(error: BaseException) -> int | None:
     if not any(base.__module__.startswith("mipforest.") for base in type(error).__mro__):
         return None
     from mipforest.data import DataError
+    from mipforest.ensembles import EnsembleError
     from mipforest.files import MpsError
     from mipforest.files.points import PointError
+    from mipforest.instances import CatalogueError, SuiteError
     from mipforest.model import ModelError
     from mipforest.parameters import ParameterError
     from mipforest.problem import StartError
@@ -101,8 +105,8 @@ def _library_exit_code(error: BaseException) -> int | None:
 
     if isinstance(error, SolverUnavailable | LicenseLimit):
         return SOLVER
-    inputs = DataError | ParameterError | StartError | UnknownFormulation | ModelError
-    files = MpsError | PointError | RunError | TreeFileError
+    inputs = DataError | EnsembleError | ParameterError | StartError | UnknownFormulation | ModelError
+    files = MpsError | PointError | RunError | TreeFileError | SuiteError | CatalogueError
     if isinstance(error, inputs | files | NotAllowed | Unsupported):
         return USAGE
     return NO_ANSWER if isinstance(error, SolverError) else None

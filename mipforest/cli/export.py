@@ -9,7 +9,7 @@ from typer import Option
 
 from mipforest.cli import options as o
 from mipforest.cli.errors import CommandError
-from mipforest.cli.inputs import build, check_depth, formulation_of, source_of, start_of
+from mipforest.cli.inputs import build, check_depth, formulation_of, scaling_of, source_of, start_of
 from mipforest.cli.numbers import number
 from mipforest.cli.output import print_json, print_note, print_text
 
@@ -22,10 +22,11 @@ def export(
     target: o.Target = None,
     param: o.Parameters = None,
     variant: o.Variant = None,
+    ensemble: o.Ensemble = None,
     positive: o.Positive = None,
     task: o.TaskOption = None,
     missing: o.MissingOption = o.Missing.error,
-    scaling: o.ScalingOption = o.Scaling.minmax,
+    scaling: o.ScalingOption = None,
     test_size: o.TestSize = None,
     start: o.Start = "default",
     seed: o.Seed = 0,
@@ -35,14 +36,14 @@ def export(
             "-o",
             "--output",
             metavar="FILE",
-            help="Instance to write: .mps, or .mps.gz.",
+            help="Instance to write: .mps or .lp, with .gz behind it to compress.",
             rich_help_panel="Output",
         ),
     ],
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Write an instance: the model (.mps), a start (.mst) and what they are (.json).
+    """Write an instance: the model (.mps or .lp), a start (.mst) and what they are (.json).
 
     With --test-size the model is of the training part. Existing files are replaced.
 
@@ -62,12 +63,12 @@ def export(
         target=target,
         positive=positive,
         task=task,
-        scaling=scaling,
+        scaling=scaling_of(scaling, model),
         missing=missing,
         seed=seed,
         test_size=test_size,
     )
-    formulation = formulation_of(model, param, variant)
+    formulation = formulation_of(model, param, variant, ensemble)
     check_depth(depth)
     wanted = start_of(start, formulation)
     problem = build(formulation, source.load().train, depth)
@@ -88,5 +89,6 @@ def _tell(output: Path, metadata: dict[str, Any], statistics: str) -> None:
     print_text(f"{description}: model, parameters, data and checksums")
     for warning in metadata["warnings"]:
         print_note(warning)
-    if metadata["start"]:
+    if metadata["start"] and ".mps" in output.suffixes:
         print_text(f"Next: mipforest check {output} {start}")
+    print_text(f"Once it is solved: mipforest import SOLUTION --instance {output}")

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from mipforest.cli.errors import complaint
 from mipforest.cli.exit_codes import BUG
-from mipforest.cli.output import print_json
+from mipforest.cli.output import harmless, print_json
 
 
 class ReportingGroup(TyperGroup):
@@ -63,5 +63,5 @@ def _report(error: Exception, *, as_json: bool) -> int:
     if as_json:
         print_json(told.to_dict())
     else:
-        print(f"error: {told.message}", file=sys.stderr)
+        print(f"error: {harmless(told.message)}", file=sys.stderr)
     return told.exit_code

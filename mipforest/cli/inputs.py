@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +12,17 @@ from mipforest.cli.options import Missing, Scaling, Task
 
 if TYPE_CHECKING:
     from mipforest.data import Dataset
+    from mipforest.data.encoding import Scaling as ScalingRule
     from mipforest.formulation import Formulation
     from mipforest.problem import Problem
     from mipforest.runs import DataSource
     from mipforest.trees import Tree
 
 
-def formulation_of(model: str, parameters: Sequence[str] | None, variant: str | None) -> Formulation:
-    """Give a formulation by name, with its parameters and variant.
+def formulation_of(
+    model: str, parameters: Sequence[str] | None, variant: str | None, ensemble: str | None = None
+) -> Formulation:
+    """Give a formulation by name, with its parameters and variant, and the ensemble that it mimics.
 
     Raises
     ------
@@ -28,6 +32,7 @@ def formulation_of(model: str, parameters: Sequence[str] | None, variant: str | 
     from mipforest.data.errors import did_you_mean
     from mipforest.parameters import parse_parameters
     from mipforest.registry import get_formulation
+    from mipforest.runs.metadata import ENSEMBLE
 
     formulation = get_formulation(model)
     values = parse_parameters(formulation, parameters or ())
@@ -35,6 +40,12 @@ def formulation_of(model: str, parameters: Sequence[str] | None, variant: str | 
         known = ", ".join(formulation.variants)
         hint = did_you_mean(variant, formulation.variants)
         raise CommandError(f"{model} has no variant {variant!r}{hint}; it has {known}")
+    if ensemble is not None:
+        if not any(field.name == ENSEMBLE for field in fields(formulation)):
+            raise CommandError(
+                f"--ensemble: {model} mimics no tree ensemble; leave it out, or take --model miret"
+            )
+        values[ENSEMBLE] = ensemble
     return formulation(variant=variant or "", **values)
 
 
@@ -48,13 +59,26 @@ def check_depth(depth: int) -> None:
         raise CommandError(f"--depth: {error}") from None
 
 
+def scaling_of(scaling: Scaling | None, model: str) -> ScalingRule:
+    """Give the scaling that was asked for, or the model's own.
+
+    Raises
+    ------
+    UnknownFormulation
+        If there is no such model.
+    """
+    from mipforest.registry import get_formulation
+
+    return get_formulation(model).scaling if scaling is None else scaling.value
+
+
 def source_of(
     data: str,
     *,
     target: str | None,
     positive: Sequence[str] | None,
     task: Task | None,
-    scaling: Scaling,
+    scaling: ScalingRule,
     missing: Missing,
     seed: int,
     test_size: float | None = None,
@@ -72,7 +96,7 @@ def source_of(
         target=target,
         task=None if task is None else task.value,
         missing=missing.value,
-        scaling=scaling.value,
+        scaling=scaling,
         seed=seed,
         positive=tuple(positive or ()),
         test_size=test_size,

@@ -30,6 +30,7 @@ class Limits:
     threads: int | None
     seed: int
     solver_options: Mapping[str, Any]
+    bridges: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -61,6 +62,7 @@ class Job:
         parameters: Sequence[str] | None,
         *,
         variant: str | None,
+        ensemble: str | None = None,
         depth: int,
         source: DataSource,
         solver: str,
@@ -71,12 +73,14 @@ class Job:
 
         Raises
         ------
-        UnknownFormulation, ParameterError, SolverUnavailable, TreeFileError, CommandError
+        UnknownFormulation, ParameterError, SolverUnavailable, NotAllowed, TreeFileError, CommandError
             If a name is unknown, a value is not allowed, or a solver is not installed.
         """
         from mipforest.solvers.registry import get_solver
+        from mipforest.solving import features_rewritten_by
 
-        formulation = formulation_of(model, parameters, variant)
+        features_rewritten_by(limits.bridges)
+        formulation = formulation_of(model, parameters, variant, ensemble)
         check_depth(depth)
         return cls(
             formulation=formulation,
@@ -111,6 +115,7 @@ class Job:
             log=log,
             on_progress=on_progress,
             solver_options=self.limits.solver_options,
+            bridges=self.limits.bridges,
         )
 
     def _announcement(self, problem: Problem) -> str:
@@ -131,4 +136,5 @@ class Job:
             "threads": self.limits.threads,
             "seed": self.limits.seed,
             "solver_options": dict(self.limits.solver_options),
+            "bridges": list(self.limits.bridges),
         }

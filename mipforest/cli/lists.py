@@ -22,7 +22,7 @@ def models(
     ] = None,
     as_json: o.Json = False,
 ) -> None:
-    """List the models, or describe one: variants, starts, parameters."""
+    """List the models, or describe one: variants, starts, scaling, parameters."""
     from mipforest.registry import formulation_classes, get_formulation
 
     if name is not None:
@@ -52,6 +52,7 @@ def _model(cls: type[Formulation]) -> dict[str, Any]:
         "task": cls.task,
         "variants": list(cls.variants),
         "starts": list(cls.starts),
+        "scaling": cls.scaling,
         "parameters": [_parameter(parameter) for parameter in parameters_of(cls).values()],
     }
 
@@ -71,6 +72,7 @@ def _describe(model: dict[str, Any]) -> None:
     print_text(f"  {model['task']}; {model['source']}")
     print_text(f"  variants: {', '.join(model['variants'])}")
     print_text(f"  starts:   {', '.join(model['starts'])}")
+    print_text(f"  scaling:  {model['scaling']} of features, unless --scaling says otherwise")
     rows = [
         (f"  {p['name']}", p["type"], p["range"], _written(p["default"]), p["help"])
         for p in model["parameters"]

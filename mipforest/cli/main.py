@@ -9,11 +9,14 @@ from typer import Exit, Option, Typer
 from mipforest.cli.check import check
 from mipforest.cli.export import export
 from mipforest.cli.group import ReportingGroup
+from mipforest.cli.import_solution import import_solution
+from mipforest.cli.instances import app as instances
 from mipforest.cli.lists import data, models, solvers
 from mipforest.cli.plot import plot
 from mipforest.cli.predict import predict
 from mipforest.cli.show import show
 from mipforest.cli.solve import solve
+from mipforest.cli.vite import vite
 
 app = Typer(
     name="mipforest",
@@ -31,11 +34,14 @@ for command, panel in (
     (predict, "Use a run"),
     (export, "Instances"),
     (check, "Instances"),
+    (vite, "Tree ensembles"),
     (models, "What there is"),
     (solvers, "What there is"),
     (data, "What there is"),
 ):
     app.command(rich_help_panel=panel)(command)
+app.command("import", rich_help_panel="Instances")(import_solution)
+app.add_typer(instances, name="instances", rich_help_panel="Instances")
 
 
 def _print_version(wanted: bool) -> None:

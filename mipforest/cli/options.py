@@ -54,6 +54,16 @@ Variant = Annotated[
     str | None,
     Option(metavar="NAME", help="Variant of the model; by default its strongest.", rich_help_panel=_MODEL),
 ]
+Ensemble = Annotated[
+    str | None,
+    Option(
+        metavar="ENSEMBLE",
+        help="Tree ensemble to mimic, for a model that mimics one: random-forest, extra-trees, gradient-boosting or "
+        "xgboost, fitted here (random-forest:trees=100), or a .joblib file with a fitted classifier.",
+        show_default=False,
+        rich_help_panel=_MODEL,
+    ),
+]
 
 DataName = Annotated[
     str,
@@ -87,8 +97,13 @@ TaskOption = Annotated[
     ),
 ]
 ScalingOption = Annotated[
-    Scaling,
-    Option("--scaling", help="Scaling, fitted on the training samples.", rich_help_panel=_DATA),
+    Scaling | None,
+    Option(
+        "--scaling",
+        help="Scaling, fitted on the training samples; by default the model's own ('mipforest models NAME').",
+        show_default=False,
+        rich_help_panel=_DATA,
+    ),
 ]
 MissingOption = Annotated[
     Missing, Option("--missing", help="Rows that lack a value: an error, or dropped.", rich_help_panel=_DATA)

@@ -6,7 +6,7 @@ import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import mipforest
 from mipforest.cli.exit_codes import NO_ANSWER, SUCCESS
@@ -14,9 +14,19 @@ from mipforest.cli.output import print_text, terminal_width
 from mipforest.cli.summary import summary
 
 if TYPE_CHECKING:
-    from mipforest.cli.job import Job
     from mipforest.result import Result
-    from mipforest.runs import LoadedData, RunFolder, SavedTree
+    from mipforest.runs import DataSource, LoadedData, RunFolder, SavedTree
+
+
+class Request(Protocol):
+    """What was asked for."""
+
+    @property
+    def source(self) -> DataSource:
+        """Where the data come from."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the options as JSON takes them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +48,7 @@ class Outcome:
     data: LoadedData
 
     @classmethod
-    def of(cls, job: Job, data: LoadedData, result: Result) -> Outcome:
+    def of(cls, job: Request, data: LoadedData, result: Result) -> Outcome:
         """Collect what is worth keeping."""
         from mipforest.runs import SavedTree
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from shutil import get_terminal_size
@@ -12,6 +13,15 @@ from rich.console import Console
 from rich.table import Table
 
 
+#: Control characters, but for line ends and tabs: a terminal may take them for orders.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def harmless(text: str) -> str:
+    """Show control characters, which names in files may hold, instead of sending them to the terminal."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
 def print_json(content: dict[str, Any]) -> None:
     """Print one JSON object on standard output."""
     print(json.dumps(content, indent=2, allow_nan=False, ensure_ascii=True))
@@ -19,12 +29,12 @@ def print_json(content: dict[str, Any]) -> None:
 
 def print_text(text: str = "") -> None:
     """Print plain text on standard output, whatever its brackets and colons."""
-    print(text)
+    print(harmless(text))
 
 
 def print_note(text: str) -> None:
     """Print a remark on standard error."""
-    print(f"note: {text}", file=sys.stderr)
+    print(f"note: {harmless(text)}", file=sys.stderr)
 
 
 def terminal_width() -> int | None:

@@ -33,7 +33,9 @@ def plot(
     partition: Annotated[
         bool, Option("--partition", help="Draw how the tree cuts the plane (data of two features).")
     ] = False,
-    max_terms: Annotated[int, Option(min=1, metavar="N", help="Most terms of an oblique split to show.")] = 3,
+    max_terms: Annotated[
+        int, Option(min=1, metavar="N", help="Most terms and influences of an oblique split to show.")
+    ] = 3,
     as_json: o.Json = False,
 ) -> None:
     """Draw the tree of a run, or how it cuts the plane.
@@ -46,6 +48,9 @@ def plot(
     found = read_run(run)
     tree = found.found.tree
     path = output or run / ("partition.svg" if partition else "tree.svg")
+    if output is None and path.is_symlink():
+        # A run folder from elsewhere must not decide which file is written.
+        raise CommandError(f"{path} is a link to {path.readlink()}; name the picture with -o")
     if path.suffix.lower() not in SUFFIXES:
         raise CommandError(f"{path} is no picture that can be drawn; end the name in {', '.join(SUFFIXES)}")
     if partition and tree.n_features != 2:

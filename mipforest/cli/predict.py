@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 #: Name of the column that is added.
 PREDICTION = "prediction"
 
+#: Beginning of the names of the columns of probabilities; the class follows.
+PROBABILITY = "probability_"
+
 
 def predict(
     run: o.RunPath,
@@ -35,7 +38,8 @@ def predict(
             "-o",
             "--output",
             metavar="FILE",
-            help="Write the table with a column 'prediction' to this .csv file, instead of printing.",
+            help="Write the table with a column 'prediction', and 'probability_CLASS' of a logistic tree, to "
+            "this .csv file, instead of printing.",
             show_default=False,
         ),
     ] = None,
@@ -43,8 +47,10 @@ def predict(
 ) -> None:
     """Predict with the tree of a run.
 
-    Prints one prediction per row, or writes the table with the predictions. If the target column is there
-    too, says how many are right (accuracy), or how far off values are (R2, MSE, MAE).
+    Prints one prediction per row, or writes the table with the predictions. Of a logistic tree, the table
+    also gets a column 'probability_CLASS' for each class, and --json 'probabilities' by class. If the target
+    column is there too, says how many are right (accuracy), how far off values are (R2, MSE, MAE), or how
+    well probabilities agree with the classes (Brier score, log loss).
     """
     from mipforest.data.files import read_file
     from mipforest.runs import read_run
@@ -55,20 +61,22 @@ def predict(
     frame = read_file(table)
     _refuse_gaps(frame, saved, table)
     predicted = _labels(saved, frame)
+    probabilities = _probabilities(saved, frame)
     quality = _quality(saved, frame)
-    if output is not None:
-        _write(frame, predicted, output)
+    added = [] if output is None else _write(frame, predicted, probabilities, output)
     if as_json:
-        print_json({"n": len(predicted), "predictions": predicted, **quality})
+        told: dict[str, Any] = {"n": len(predicted), "predictions": predicted}
+        print_json(told | ({"probabilities": probabilities} if probabilities else {}) | quality)
         return
     if output is None:
         print_text("\n".join(map(str, predicted)))
     else:
-        print_text(f"{output}: {len(predicted)} predictions in the column {_free_name(frame)!r}")
+        besides = f", probabilities in {' and '.join(map(repr, added[1:]))}" if probabilities else ""
+        print_text(f"{output}: {len(predicted)} predictions in the column {added[0]!r}{besides}")
     for name, value in quality.items():
         # Predictions on standard output stay alone there.
-        told = f"{name}: {value:.1%}" if saved.tree.is_classifier else f"{name}: {value:.6g}"
-        print(told, file=sys.stderr if output is None else sys.stdout)
+        written = f"{value:.1%}" if name.endswith("accuracy") else f"{value:.6g}"
+        print(f"{name}: {written}", file=sys.stderr if output is None else sys.stdout)
 
 
 def _refuse_gaps(frame: Any, saved: SavedTree, table: Path) -> None:
@@ -88,31 +96,52 @@ def _labels(saved: SavedTree, frame: Any) -> list[str] | list[float]:
     return [saved.tree.classes[k] for k in predicted] if saved.tree.is_classifier else predicted
 
 
+def _probabilities(saved: SavedTree, frame: Any) -> dict[str, list[float]]:
+    """Give the probabilities by class; nothing of a tree that has none."""
+    if not saved.tree.logistic:
+        return {}
+    by_class = saved.predict_proba(frame).T.tolist()
+    return dict(zip(saved.tree.classes, by_class, strict=True))
+
+
 def _quality(saved: SavedTree, frame: Any) -> dict[str, float]:
     """Compare with the target column, if it is there."""
     if saved.target not in frame.columns or frame[saved.target].isna().any():
         return {}
     import numpy as np
 
-    from mipforest.trees import class_measures, regression_measures
+    from mipforest.trees import calibration_measures, class_measures, regression_measures
 
     predicted, stated = saved.predict(frame), saved.targets(frame[saved.target])
     if not saved.tree.is_classifier:
         return regression_measures(np.asarray(stated), np.asarray(predicted))._asdict()
-    return class_measures(np.asarray(stated, np.int64), np.asarray(predicted, np.int64))._asdict()
+    found = class_measures(np.asarray(stated, np.int64), np.asarray(predicted, np.int64))._asdict()
+    if saved.tree.logistic:
+        calibration = calibration_measures(stated, saved.predict_proba(frame))
+        found |= {"brier_score": calibration.brier_score, "log_loss": calibration.log_loss}
+    return found
 
 
-def _free_name(frame: Any) -> str:
-    name, number = PREDICTION, 1
-    while name in frame.columns:
-        number += 1
-        name = f"{PREDICTION}_{number}"
-    return name
-
-
-def _write(frame: Any, predicted: list[str] | list[float], output: Path) -> None:
+def _write(
+    frame: Any, predicted: list[str] | list[float], probabilities: dict[str, list[float]], output: Path
+) -> list[str]:
+    """Write the table with the columns added; give their names."""
     from mipforest.files import atomic_write
 
-    table = frame.assign(**{_free_name(frame): predicted})
+    columns = [(PREDICTION, predicted)]
+    columns += [(PROBABILITY + name, values) for name, values in probabilities.items()]
+    added = []
+    for wanted, values in columns:
+        added.append(_free_name(frame, wanted))
+        frame = frame.assign(**{added[-1]: values})
     with atomic_write(output, "w") as file:
-        table.to_csv(file, index=False)
+        frame.to_csv(file, index=False)
+    return added
+
+
+def _free_name(frame: Any, wanted: str) -> str:
+    name, number = wanted, 1
+    while name in frame.columns:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name

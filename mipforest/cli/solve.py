@@ -11,7 +11,7 @@ from typer import Exit, Option
 
 from mipforest.cli import options as o
 from mipforest.cli.errors import complaint
-from mipforest.cli.inputs import solver_options_of, source_of
+from mipforest.cli.inputs import scaling_of, solver_options_of, source_of
 from mipforest.cli.interrupts import interruptible
 from mipforest.cli.job import Job, Limits
 from mipforest.cli.output import print_json
@@ -32,10 +32,11 @@ def solve(
     target: o.Target = None,
     param: o.Parameters = None,
     variant: o.Variant = None,
+    ensemble: o.Ensemble = None,
     positive: o.Positive = None,
     task: o.TaskOption = None,
     missing: o.MissingOption = o.Missing.error,
-    scaling: o.ScalingOption = o.Scaling.minmax,
+    scaling: o.ScalingOption = None,
     test_size: o.TestSize = None,
     test: o.TestFile = None,
     solver: Annotated[
@@ -65,6 +66,15 @@ def solve(
         Option(
             metavar="NAME=VALUE",
             help="Option under the solver's own name. Repeatable.",
+            rich_help_panel="Solve",
+        ),
+    ] = None,
+    bridge: Annotated[
+        list[str] | None,
+        Option(
+            metavar="PART",
+            help="Rewrite this part of the model although the solver takes it: quadratic or indicator. "
+            "Repeatable.",
             rich_help_panel="Solve",
         ),
     ] = None,
@@ -99,7 +109,7 @@ def solve(
             target=target,
             positive=positive,
             task=task,
-            scaling=scaling,
+            scaling=scaling_of(scaling, model),
             missing=missing,
             seed=seed,
             test_size=test_size,
@@ -111,11 +121,13 @@ def solve(
             threads=threads,
             seed=seed,
             solver_options=solver_options_of(solver_option),
+            bridges=tuple(bridge or ()),
         )
         job = Job.of(
             model,
             param,
             variant=variant,
+            ensemble=ensemble,
             depth=depth,
             source=source,
             solver=solver,
@@ -135,7 +147,7 @@ def solve(
             interruption.writing()
             progress.phase("writing the results")
             outcome = Outcome.of(job, loaded, result)
-            failure = _write(outcome, folder)
+            failure = write_outcome(outcome, folder)
     if as_json:
         told = {} if failure is None else complaint(failure).to_dict()
         print_json(outcome.as_json(folder if failure is None else None) | told)
@@ -153,7 +165,7 @@ def run_folder(out: Path | None, *, replace: bool) -> AbstractContextManager[Run
     return nullcontext() if out is None else RunFolder(out.expanduser(), replace=replace)
 
 
-def _write(outcome: Outcome, folder: RunFolder | None) -> OSError | RunError | None:
+def write_outcome(outcome: Outcome, folder: RunFolder | None) -> OSError | RunError | None:
     """Write the run folder; a failure must not keep the user from seeing what was found."""
     from mipforest.runs import RunError
 

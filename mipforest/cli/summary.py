@@ -17,6 +17,9 @@ NAMED_FEATURES = 8
 #: Terms of an oblique split that are written out; of more, the rest is counted.
 SHOWN_TERMS = 4
 
+#: Longest text that a formulation reports and that is shown.
+LONGEST_TEXT = 60
+
 #: Relative difference of objectives that the tolerances of solvers explain.
 SAME = 1e-6
 
@@ -30,7 +33,18 @@ _STOPPED = {
     "interrupted": "stopped by the user",
     "limit": "stopped at a limit of the solver",
     "error": "the solver gave up",
+    "imported": "read from a file",
 }
+_PARTS = (("train", "in training"), ("test", "in the test"))
+
+#: Label, name in ``result.json`` and significant digits.
+_MEASURES = (
+    ("R2", "r2", 4),
+    ("MSE", "mse", 6),
+    ("MAE", "mae", 6),
+    ("Brier score", "brier_score", 4),
+    ("Log loss", "log_loss", 4),
+)
 
 
 def status_in_words(result: Mapping[str, Any]) -> str:
@@ -59,7 +73,8 @@ def summary(result: Mapping[str, Any], saved: SavedTree | None, width: int | Non
         Length of lines; ``None`` breaks none.
     """
     facts = [("Status", status_in_words(result)), *_objective(result), ("Verified", _verified(result))]
-    facts += [*_accuracy(result), *_errors(result), *_features(result), ("Time", _time(result))]
+    facts += [*_accuracy(result), *_measures(result), *_reported(result), *_features(result)]
+    facts += [("Time", _time(result))]
     facts += [("Note", text) for text in result.get("warnings", ())]
     facts += [("Data", text) for text in result["data"].get("notes", ())]
     indent = max(len(name) for name, _ in facts) + 2
@@ -79,9 +94,11 @@ def _wrapped(text: str, indent: int, width: int | None) -> str:
 def _headline(result: Mapping[str, Any]) -> str:
     data = result["data"]
     given = ", ".join(f"{name}={_plain(value)}" for name, value in result["parameters"].items())
+    # Runs of older versions do not tell their scaling here.
+    scaling = f", scaling {data['scaling']}" if "scaling" in data else ""
     return (
         f"{result['model']} (variant {result['variant']}), depth {result['depth']}, {given}\n"
-        f"{data['name']}: {data['n']} samples, {data['p']} features"
+        f"{data['name']}: {data['n']} samples, {data['p']} features{scaling}"
     )
 
 
@@ -120,23 +137,46 @@ def _verified(result: Mapping[str, Any]) -> str:
 def _accuracy(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     parts = [
         f"{result[f'{part}_accuracy']:.1%} {words} (balanced {result[f'{part}_balanced_accuracy']:.1%})"
-        for part, words in (("train", "in training"), ("test", "in the test"))
+        for part, words in _PARTS
         if result.get(f"{part}_accuracy") is not None
     ]
     return [("Accuracy", ", ".join(parts))] if parts else []
 
 
-def _errors(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Tell R2, MSE and MAE of a regression, each in training and in the test."""
+def _measures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Tell R2, MSE and MAE of a regression, Brier score and log loss of probabilities."""
     facts = []
-    for name, measure, digits in (("R2", "r2", 4), ("MSE", "mse", 6), ("MAE", "mae", 6)):
+    for label, measure, digits in _MEASURES:
         parts = [
             f"{result[f'{part}_{measure}']:.{digits}g} {words}"
-            for part, words in (("train", "in training"), ("test", "in the test"))
+            for part, words in _PARTS
             if result.get(f"{part}_{measure}") is not None
         ]
-        facts += [(name, ", ".join(parts))] if parts else []
+        facts += [(label, ", ".join(parts))] if parts else []
     return facts
+
+
+def _reported(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Tell what this formulation alone measures and reports, as far as it fits on a line."""
+    facts = []
+    for name in result.get("reported", ()):
+        measured = [(_short(result.get(f"{part}_{name}")), words) for part, words in _PARTS]
+        parts = [f"{value} {words}" for value, words in measured if value]
+        alone = _short(result.get(name))
+        told = ", ".join([alone] if alone else parts)
+        facts += [(name.replace("_", " ").capitalize(), told)] if told else []
+    return facts
+
+
+def _short(value: Any) -> str:
+    """Write a number, a truth value or a short text; nothing for what is longer, nested or unknown."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return number(value)
+    return value if isinstance(value, str) and len(value) <= LONGEST_TEXT else ""
 
 
 def _features(result: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -149,6 +189,8 @@ def _features(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _time(result: Mapping[str, Any]) -> str:
     before = result["prepare_seconds"] + result["build_seconds"]
+    if result["status"] == "imported":
+        return f"{duration(before)} building the model; the solution is from {result['solver']}"
     via = f" via {' and '.join(result['bridges'])}" if result["bridges"] else ""
     return (
         f"{duration(result['seconds'])} in {result['solver']} {result['solver_version']}{via}, "

@@ -1,10 +1,13 @@
 """MPS files: models as text that every solver reads, exact to the last bit.
 
 The dialect is free format: fields are separated by blanks, names hold none. Readers differ in details; what
-is written here was chosen so that HiGHS, Gurobi, SCIP and :func:`read_mps` understand the same model:
+is written here was chosen so that HiGHS, Gurobi, SCIP and :func:`read_mps` understand the same model, and so
+do GLPK and Cbc where it is linear, minimises, and (GLPK) has no constant: they ignore or refuse ``OBJSENSE``,
+and GLPK takes the constant with the opposite sign. For these two, LP files are safer.
 
 - Numbers are the shortest decimal that reads back as the same float64 (the writers of HiGHS and SCIP keep 15
   digits, which loses bits).
+- The line ``NAME`` ends in the word ``FREE`` if the model has a name: Cbc needs it to read free format.
 - The first ``N`` row is the objective. Minus its right-hand side is the constant. Later ``N`` rows are rows
   without sides, which the solvers skip. ``OBJSENSE`` is written only for ``MAX``.
 - Every coefficient is one line. A column without coefficients gets a 0 in the objective.
@@ -26,19 +29,16 @@ indicators.
 
 from __future__ import annotations
 
-import gzip
 import os
 
-from mipforest.files.atomic import atomic_write
-from mipforest.files.mps_lines import MpsError, is_compressed
+from mipforest.files.mps_lines import MpsError
 from mipforest.files.mps_reader import read_mps
 from mipforest.files.mps_writer import mps_text
+from mipforest.files.streams import write_lines
+from mipforest.files.suffixes import split_suffix
 from mipforest.model.matrix import MatrixForm
 
 __all__ = ["MpsError", "mps_text", "read_mps", "write_mps"]
-
-#: Beyond this level zlib takes several times as long for a few percent.
-_COMPRESSION = 4
 
 
 def write_mps(form: MatrixForm, path: str | os.PathLike[str]) -> None:
@@ -64,13 +64,5 @@ def write_mps(form: MatrixForm, path: str | os.PathLike[str]) -> None:
     OSError
         As the system reports it: no such folder, no permission, disk full.
     """
-    compressed = is_compressed(path)
-    with atomic_write(path) as file:
-        if not compressed:
-            file.writelines(mps_text(form))
-            return
-        # Without name and time in the header: the same model gives the same bytes.
-        with gzip.GzipFile(
-            filename="", mode="wb", compresslevel=_COMPRESSION, fileobj=file, mtime=0
-        ) as packed:
-            packed.writelines(mps_text(form))
+    _, compressed = split_suffix(path, (".mps",))
+    write_lines(path, mps_text(form), compressed=compressed)

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from mipforest.files.mps_bounds import Bounds
 from mipforest.files.mps_fields import Reading, short
-from mipforest.files.mps_lines import numbered_lines
+from mipforest.files.mps_lines import mps_lines
 from mipforest.files.mps_rows import TWO_SIDES
 from mipforest.files.mps_sections import (
     Columns,
@@ -81,7 +81,7 @@ class _Reader:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.reading = Reading(path)
-        self.lines = numbered_lines(path)
+        self.lines = mps_lines(path)
         self.sections = {name: section(self.reading) for name, section in _SECTIONS.items()}
         self.opened: set[str] = set()
         self.announced: list[tuple[bytes, bytes]] = []  # rows that are the two sides of one
@@ -122,7 +122,11 @@ class _Reader:
             raise self.reading.error("QUADOBJ and QMATRIX in one file; keep one of them")
         self.opened.add(name)
         if name == "NAME":
-            self.reading.content.name = self.reading.printable(text[4:].strip())
+            name = self.reading.printable(text[4:].strip())
+            # A last word FREE names the format, as Cbc wants it; "NAME FREE" is a model of that name.
+            self.reading.content.name = (
+                name[:-4].rstrip() if len(fields) > 2 and fields[-1] == b"FREE" else name
+            )
             return None
         section = self.sections[name]
         section.header = self.reading.line

@@ -1,7 +1,8 @@
-"""How an MPS file tells the rows of a model: types, right-hand sides and ranges, exact to the last bit."""
+"""How a file tells the rows of a model: types, right-hand sides and ranges, exact to the last bit."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ TWO_SIDES = "* two sides of one row: "
 
 @dataclass(frozen=True, eq=False)
 class FileRows:
-    """The rows of an MPS file: the linear rows of a model, then its indicator rows.
+    """The rows of an MPS or LP file: the linear rows of a model, then its indicator rows.
 
     A row with two different finite sides is one row with a range if the file can tell both sides exactly
     (:func:`exact_range`) and it is no indicator row (Gurobi drops the condition of an indicator row that has
@@ -51,13 +52,25 @@ class FileRows:
     is_upper_half: BoolArray
 
 
-def file_rows(form: MatrixForm) -> FileRows:
-    """Lay the rows of a model out for an MPS file."""
+def file_rows(
+    form: MatrixForm, *, ranges: bool = True, naming: Callable[..., list[str]] = safe_names
+) -> FileRows:
+    """Lay the rows of a model out for a file.
+
+    Parameters
+    ----------
+    form
+        The model.
+    ranges
+        Whether the format has ranges; without, every row with two different finite sides becomes two.
+    naming
+        Makes names safe, as :func:`~mipforest.files.names.safe_names` does for MPS files.
+    """
     indicators = form.indicators
     lower = np.concatenate((form.row_lower, indicators.lower))
     upper = np.concatenate((form.row_upper, indicators.upper))
     A = sparse.vstack((form.A, indicators.A), format="csr") if indicators.n_rows else form.A
-    names = safe_names(form.row_names + [name for block in indicators.rows for name in block.names()])
+    names = naming(form.row_names + [name for block in indicators.rows for name in block.names()])
 
     two_sided = np.isfinite(lower) & np.isfinite(upper) & (lower < upper)
     kind = np.select(
@@ -69,7 +82,7 @@ def file_rows(form: MatrixForm) -> FileRows:
     kind[two_sided] = np.where(anchored_below, b"G", b"L")
     rhs[two_sided] = np.where(anchored_below, lower[two_sided], upper[two_sided])
 
-    split = two_sided & np.isnan(span)
+    split = two_sided & np.isnan(span) if ranges else two_sided.copy()
     split[form.n_rows :] |= two_sided[form.n_rows :]
     origin = np.repeat(np.arange(len(lower)), 1 + split)
     if not split.any():
@@ -78,7 +91,7 @@ def file_rows(form: MatrixForm) -> FileRows:
     is_upper_half = np.zeros(len(origin), dtype=bool)
     is_upper_half[1:] = origin[1:] == origin[:-1]
     is_half = split[origin]
-    upper_names = iter(safe_names([names[row] + "_upper" for row in np.flatnonzero(split)], reserved=names))
+    upper_names = iter(naming([names[row] + "_upper" for row in np.flatnonzero(split)], reserved=names))
     return FileRows(
         names=[
             next(upper_names) if half else names[row] for row, half in zip(origin, is_upper_half, strict=True)

@@ -15,9 +15,12 @@ KEYWORDS = frozenset(
     """.split()  # noqa: SIM905
 )
 
-#: A name made of these characters alone needs no replacement.
-_PRINTABLE = re.compile(r"[!-~]*")
-_UNPRINTABLE = re.compile(r"[^!-~]")
+#: A name made of these characters alone needs no replacement: the printable ones but the colon. Gurobi reads
+#: a name with a colon, but then renames all columns in the solution that it writes.
+_HARMLESS = re.compile(r"[!-9;-~]*")
+_HARMFUL = re.compile(r"[^!-9;-~]")
+#: Gurobi and SCIP refuse or cut names of more than 255 characters, Cbc crashes above 161.
+LONGEST_NAME = 150
 #: ``$`` and ``*`` open comments, quotes open markers.
 _BAD_START = re.compile(r"[$*'\"]")
 #: What a reader may take for a number (also Fortran's ``1d5``).
@@ -26,19 +29,19 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([edED][+-]?\d+)?|[+-]?(inf|infinit
 _SUSPECT_STARTS = frozenset("$*'\"+-.0123456789iInN")
 
 
-def safe_names(names: Sequence[str], limit: int = 255, reserved: Iterable[str] = ()) -> list[str]:
+def safe_names(names: Sequence[str], limit: int = LONGEST_NAME, reserved: Iterable[str] = ()) -> list[str]:
     """Make names that are safe in free-format MPS files, and unique.
 
     Names that are safe, and the first of their kind, stay as they are. In the others
 
     - every character but the printable ASCII ones (``!`` to ``~``) becomes ``_``: blanks, control
-      characters, accents;
+      characters, accents; so does the colon;
     - an empty name, and one that begins with ``$``, ``*`` or a quote, reads as a number, or is a keyword of
       the format (:data:`KEYWORDS`), gets a leading ``_``;
     - what exceeds ``limit`` is cut;
     - a name that is taken gets the first free suffix of ``_2``, ``_3``, ...
 
-    All other punctuation, such as ``[ ] ( ) , . : = < > + - #``, is kept: HiGHS, Gurobi and SCIP read it.
+    All other punctuation, such as ``[ ] ( ) , . = < > + - #``, is kept: HiGHS, Gurobi and SCIP read it.
     The result depends on the arguments alone.
 
     Parameters
@@ -46,7 +49,7 @@ def safe_names(names: Sequence[str], limit: int = 255, reserved: Iterable[str] =
     names
         Wanted names.
     limit
-        Greatest number of characters, at least 8. Gurobi and SCIP refuse or cut longer names than 255.
+        Greatest number of characters, at least 8.
     reserved
         Names that must not be used.
 
@@ -60,17 +63,31 @@ def safe_names(names: Sequence[str], limit: int = 255, reserved: Iterable[str] =
     taken = set(reserved)
     if _all_safe(names, limit, taken):
         return list(names)
-    wanted = [_safe(name)[:limit] for name in names]
-    result: list[str | None] = [None] * len(wanted)
-    for k, (name, given) in enumerate(
-        zip(wanted, names, strict=True)
-    ):  # names that need no change come first
-        if name == given and name not in taken:
+    return unique_names(names, [_safe(name) for name in names], limit, taken)
+
+
+def unique_names(names: Sequence[str], wanted: Sequence[str], limit: int, taken: set[str]) -> list[str]:
+    """Cut names to a length and tell equal ones apart by suffixes; names that need no change come first.
+
+    Parameters
+    ----------
+    names
+        Names as they were given.
+    wanted
+        The same in a syntax that readers take.
+    limit
+        Greatest number of characters, at least 8.
+    taken
+        Names that must not be used; those given out are added.
+    """
+    result: list[str | None] = [None] * len(names)
+    for k, (name, given) in enumerate(zip(wanted, names, strict=True)):
+        if name == given and len(name) <= limit and name not in taken:
             result[k] = name
             taken.add(name)
     suffixes: dict[str, int] = {}
     return [
-        kept if kept is not None else _claim(name, limit, taken, suffixes)
+        kept if kept is not None else _claim(name[:limit], limit, taken, suffixes)
         for kept, name in zip(result, wanted, strict=True)
     ]
 
@@ -80,15 +97,15 @@ def _all_safe(names: Sequence[str], limit: int, taken: set[str]) -> bool:
     distinct = set(names)
     if len(distinct) < len(names) or "" in distinct or distinct & taken or distinct & KEYWORDS:
         return False
-    if max(map(len, names), default=0) > limit or not _PRINTABLE.fullmatch("".join(names)):
+    if max(map(len, names), default=0) > limit or not _HARMLESS.fullmatch("".join(names)):
         return False
     return all(name == _safe(name) for name in names if name[0] in _SUSPECT_STARTS)
 
 
 def _safe(name: str) -> str:
     """Replace what breaks readers in one name."""
-    if not _PRINTABLE.fullmatch(name):
-        name = _UNPRINTABLE.sub("_", name)
+    if not _HARMLESS.fullmatch(name):
+        name = _HARMFUL.sub("_", name)
     if not name or name in KEYWORDS or _BAD_START.match(name) or _NUMBER.fullmatch(name):
         return "_" + name
     return name

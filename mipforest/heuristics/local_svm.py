@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from mipforest.arrays import BoolArray
+from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
-from mipforest.heuristics.margin_nodes import MarginNodes, bias_if_empty, margin_tree
+from mipforest.heuristics.margin_nodes import MarginNodes, bias_if_empty
 from mipforest.heuristics.margin_split import Split
 from mipforest.heuristics.sparse_split import exact_sparse_split
+from mipforest.heuristics.top_down import top_down
 from mipforest.trees import Topology, Tree
 
 #: Seconds for all nodes together where a feature budget makes each a mixed-integer model, as in the paper.
@@ -34,27 +33,13 @@ def local_svm(
     Returns
     -------
     Tree
-        For scaled features. Where samples fall between the sides of a node above the last level, its bias is
-        shifted to the nearest gap of their scores, so that the tree is feasible for the model.
+        For scaled features, feasible for the model.
     """
-    X, sign = data.X, data.sign
-    here: dict[int, BoolArray] = {0: np.ones(len(X), dtype=bool)}
-    splits: dict[int, Split] = {}
-    for t in topology.branches:
-        reached = here[t]
-        split = _node_svm(t, data, reached, nodes, time_limit / len(topology.branches))
-        if t in topology.last_branches:
-            splits[t] = split
-            continue
-        splits[t], goes_right = nodes.route(split, X[reached])
-        members = np.flatnonzero(reached)
-        here[2 * t + 1] = _mask(len(sign), members[~goes_right])
-        here[2 * t + 2] = _mask(len(sign), members[goes_right])
-    return margin_tree(splits, data, topology)
+    share = time_limit / len(topology.branches)
+    return top_down(data, topology, nodes, lambda t, X, sign: _node_svm(t, X, sign, nodes, share))
 
 
-def _node_svm(t: int, data: Dataset, reached: BoolArray, nodes: MarginNodes, time_limit: float) -> Split:
-    X, sign = data.X[reached], data.sign[reached]
+def _node_svm(t: int, X: FloatArray, sign: FloatArray, nodes: MarginNodes, time_limit: float) -> Split:
     if nodes.budget is not None and nodes.budget[t] < X.shape[1]:
         return exact_sparse_split(
             X,
@@ -68,9 +53,3 @@ def _node_svm(t: int, data: Dataset, reached: BoolArray, nodes: MarginNodes, tim
     split = nodes.split(t, X, sign)
     assert split is not None  # a plain support vector machine always has a solution
     return split
-
-
-def _mask(n: int, members: np.ndarray) -> BoolArray:
-    mask = np.zeros(n, dtype=bool)
-    mask[members] = True
-    return mask

@@ -1,10 +1,10 @@
-r"""The best split of one node under the objective of the MARGOT family.
+r"""The best split of one node under the objective of a tree of linear classifiers.
 
 .. math::
 
-    \min_{w, b, \xi \ge 0}\; \tfrac12 \|w\|^2 + C \sum_i \xi_i
-    \quad\text{s.t.}\quad y_i (w^\top x_i + b) \ge 1 - \xi_i,
+    \min_{w, b}\; \Omega(w) + C \sum_i f(y_i (w^\top x_i + b))
 
+with a norm and a convex piecewise-linear loss. For MARGOT these are half the squared Euclidean norm and the hinge,
 a soft-margin support vector machine. A node above the last level also has to keep its samples' sides:
 ``w.x_i + b >= 0`` to the right, ``w.x_i + b <= -epsilon`` to the left (D'Onofrio et al. 2024, section 3).
 """
@@ -16,7 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.model import Model, sum_squares
+from mipforest.heuristics.branch_losses import HINGE, PiecewiseLinearLoss
+from mipforest.heuristics.norms import HALF_SQUARED_L2, Norm
+from mipforest.model import Model
 from mipforest.solvers.base import SolveOptions
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Status
@@ -38,7 +40,7 @@ class Split:
     w, b
         (p,) weights and the bias.
     value
-        ``1/2 |w|^2 + C sum_i xi_i`` (plus a penalty on features, where the node has one).
+        The charge for the weights, plus C times the loss (plus a penalty on features, where the node has one).
     """
 
     w: FloatArray
@@ -64,6 +66,8 @@ def margin_split(
     epsilon: float = 0.0,
     features: IntArray | None = None,
     bias_if_empty: float = 1.0,
+    loss: PiecewiseLinearLoss = HINGE,
+    norm: Norm = HALF_SQUARED_L2,
 ) -> Split | None:
     """Solve a node's problem exactly.
 
@@ -72,7 +76,7 @@ def margin_split(
     X, sign
         (n, p) samples that reach the node, and their labels, -1 or +1.
     C
-        Penalty of margin violations, above 0.
+        Penalty of the loss, above 0.
     right
         (n,) side each sample must keep; ``None`` where sides are free (the last level, or a plain SVM).
     epsilon
@@ -81,12 +85,14 @@ def margin_split(
         Features the split may use; all when left out.
     bias_if_empty
         The bias (+1 or -1) of a node that no sample reaches.
+    loss, norm
+        What the objective charges for margins and for weights.
 
     Returns
     -------
     The best split, or ``None`` if no hyperplane keeps the sides.
     """
-    constant = _constant_split(sign, right, X.shape[1], bias_if_empty)
+    constant = _constant_split(sign, right, X.shape[1], bias_if_empty, loss.flat_from)
     if constant is not None:
         return constant
     used = np.arange(X.shape[1]) if features is None else features
@@ -95,12 +101,15 @@ def margin_split(
     b = m.continuous("b")
     xi = m.nonnegative("xi", len(sign))
     score = X[:, used] @ w + b
-    m.minimize(0.5 * sum_squares(w) + C * xi.sum())
-    m.add("margin", sign * score >= 1 - xi)
+    m.minimize(norm.declare(m, w) + C * xi.sum())
+    for k, (intercept, slope) in enumerate(zip(loss.intercepts, loss.slopes, strict=True)):
+        m.add(f"line_{k}", -slope * sign * score >= intercept - xi)
     if right is not None:
         m.add("right", score[right] >= 0)
         m.add("left", score[~right] <= -epsilon)
-    solution = get_solver("clarabel").solve(m.matrix(), SolveOptions())
+    form = m.matrix()
+    solver = "clarabel" if form.is_quadratic else "highs"
+    solution = get_solver(solver).solve(form, SolveOptions())
     if solution.x is None or solution.status is not Status.OPTIMAL:
         return None
     weights = np.zeros(X.shape[1])
@@ -110,15 +119,17 @@ def margin_split(
     bias = float(solution["b"])
     if right is not None:
         bias = keep_sides(X @ weights + bias, right, bias)
-    return Split(weights, bias, margin_value(weights, bias, X, sign, C))
+    return Split(weights, bias, norm.value(weights) + C * float(loss.values(X @ weights + bias, sign).sum()))
 
 
-def _constant_split(sign: FloatArray, right: BoolArray | None, p: int, bias_if_empty: float) -> Split | None:
-    """Give ``w = 0, b = +-1``, free of cost, where one class alone reaches the node (and goes its way)."""
+def _constant_split(
+    sign: FloatArray, right: BoolArray | None, p: int, bias_if_empty: float, flat_from: float
+) -> Split | None:
+    """Give ``w = 0`` and a bias free of cost, where one class alone reaches the node (and goes its way)."""
     if len(sign) == 0:
         return Split(np.zeros(p), bias_if_empty, 0.0)
     if (sign == sign[0]).all() and (right is None or (right == (sign > 0)).all()):
-        return Split(np.zeros(p), float(sign[0]), 0.0)
+        return Split(np.zeros(p), flat_from * float(sign[0]), 0.0)
     return None
 
 

@@ -54,15 +54,36 @@ def sparse_split(
     """
 
     def fit(features: IntArray) -> Split | None:
-        split = margin_split(
+        return margin_split(
             X, sign, C, right=right, epsilon=epsilon, features=features, bias_if_empty=bias_if_empty
         )
+
+    return search_features(fit, X.shape[1], budget, alpha, quick=quick)
+
+
+def search_features(
+    fit: Callable[[IntArray], Split | None], p: int, budget: int, alpha: float | None, *, quick: bool = False
+) -> Split | None:
+    """Find a good split with few features, given how to fit one to a set of features.
+
+    Parameters
+    ----------
+    fit
+        Gives the best split that uses only these features (ascending); ``None`` where there is none.
+    p
+        Number of features.
+    budget, alpha, quick
+        As for :func:`sparse_split`.
+    """
+
+    def priced(features: IntArray) -> Split | None:
+        split = fit(features)
         return None if split is None else _with_penalty(split, budget, alpha)
 
-    best = fit(np.arange(X.shape[1]))
+    best = priced(np.arange(p))
     if best is None or not best.w.any():
         return best
-    features = np.arange(X.shape[1])
+    features = np.arange(p)
     if alpha is None and len(features) > budget:
         weights, best = best.w, None
     else:
@@ -73,14 +94,14 @@ def sparse_split(
                 np.argsort(np.abs(weights[features]), kind="stable")[_to_drop(len(features), budget, quick) :]
             ]
         )
-        split = fit(features)
+        split = priced(features)
         if split is None:
             break
         weights = split.w
         allowed = alpha is not None or len(features) <= budget
         if allowed and (best is None or split.value < best.value):
             best = split
-    return best if best is None or quick else _exchange(best, fit)
+    return best if best is None or quick else _exchange(best, priced)
 
 
 def _to_drop(count: int, budget: int, quick: bool) -> int:

@@ -3,17 +3,20 @@
 from mipforest.runs.data_source import DataSource, LoadedData
 from mipforest.runs.errors import RunError
 from mipforest.runs.folder import RunFolder
+from mipforest.runs.imported import Imported, import_solution
 from mipforest.runs.instance import instance_files, write_instance
 from mipforest.runs.run import Run, read_run
 from mipforest.runs.saved_tree import SavedTree, load_saved_tree
 
 __all__ = [
     "DataSource",
+    "Imported",
     "LoadedData",
     "Run",
     "RunError",
     "RunFolder",
     "SavedTree",
+    "import_solution",
     "instance_files",
     "load_saved_tree",
     "read_run",

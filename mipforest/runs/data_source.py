@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -111,9 +111,34 @@ class DataSource:
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any]) -> DataSource:
         """Restore a source from :meth:`to_dict`'s dictionary; TypeError if it is none."""
+        if not isinstance(entries, Mapping):
+            raise TypeError(f"a data source is an object, not {type(entries).__name__}")
         known = {field.name for field in fields(cls)}
         given = {name: value for name, value in entries.items() if name in known}
-        return cls(**given | {"positive": tuple(given.get("positive", ()))})
+        source = cls(**given | {"positive": tuple(given.get("positive", ()))})
+        source._check_types()
+        return source
+
+    def _check_types(self) -> None:
+        """Refuse what a file may hold by mistake or malice."""
+        texts = (self.data, self.target or "", self.task or "", self.test or "", *self.positive)
+        if not all(isinstance(text, str) for text in (*texts, self.missing, self.scaling)):
+            raise TypeError("one of its texts is none")
+        if any("\0" in text for text in texts):
+            raise TypeError("a text holds a zero byte")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise TypeError(f"the seed is {self.seed!r}")
+        allowed = {
+            "task": (None, *get_args(Task)),
+            "missing": get_args(Missing),
+            "scaling": get_args(Scaling),
+        }
+        for name, values in allowed.items():
+            if getattr(self, name) not in values:
+                raise TypeError(f"{name} is {getattr(self, name)!r}")
+        share = self.test_size
+        if share is not None and not (isinstance(share, float) and 0 < share < 1):
+            raise TypeError(f"the share of test samples is {share!r}")
 
 
 def _absolute(spec: str) -> str:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from mipforest.files import atomic_write
-from mipforest.files.mps_lines import is_compressed
 from mipforest.files.points import write_point
+from mipforest.files.suffixes import stem
 from mipforest.model.statistics import statistics
-from mipforest.parameters import parameters_of
 from mipforest.problem import Problem
 from mipforest.runs.data_source import DataSource
+from mipforest.runs.metadata import (
+    ENSEMBLE,
+    FORMAT,
+    VERSION,
+    metadata_path,
+    sha256_of_file,
+    sha256_of_model,
+)
 from mipforest.trees import Tree
-
-FORMAT = "mipforest-instance"
-VERSION = 1
 
 
 def instance_files(path: Path) -> tuple[Path, Path]:
@@ -27,10 +30,9 @@ def instance_files(path: Path) -> tuple[Path, Path]:
     Raises
     ------
     ValueError
-        If the instance's name ends neither in ``.mps`` nor in ``.mps.gz``.
+        If the instance's name does not end in ``.mps`` or ``.lp``, with or without ``.gz``.
     """
-    stem = path.name[: -len(".mps.gz" if is_compressed(path) else ".mps")]
-    return path.with_name(f"{stem}.mst"), path.with_name(f"{stem}.json")
+    return path.with_name(f"{stem(path)}.mst"), metadata_path(path)
 
 
 def write_instance(
@@ -45,7 +47,7 @@ def write_instance(
     problem
         What to write.
     path
-        ``*.mps`` or ``*.mps.gz``; the other two are named after it.
+        ``*.mps`` or ``*.lp``, compressed if ``.gz`` follows; the other two are named after it.
     source
         Where the data came from.
     start
@@ -63,7 +65,7 @@ def write_instance(
     Raises
     ------
     ValueError
-        If the name has another ending, or the model has a part that no MPS file tells.
+        If the name has another ending, or the model has a part that the format does not tell.
     ParameterError, StartError
         If the start is unknown or does not fit.
     OSError
@@ -79,18 +81,20 @@ def write_instance(
         x = form.to_point(values)
         objective = form.objective(x)
         comments = (f"start of {form.name}", f"objective value = {objective!r}")
-        write_point(form, x, start_path, comments=comments)
+        write_point(form, x, start_path, comments=comments, model=path)
     formulation, data = problem.formulation, problem.data
     metadata = {
         "format": FORMAT,
         "version": VERSION,
         "mipforest_version": version,
         "instance": path.name,
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "sha256": sha256_of_file(path),
+        "model_sha256": sha256_of_model(form),
         "model": formulation.name,
         "variant": formulation.variant,
         "depth": problem.topology.depth,
-        "parameters": {name: getattr(formulation, name) for name in parameters_of(type(formulation))},
+        "parameters": formulation.parameters(),
+        "ensemble": ensemble if isinstance(ensemble := getattr(formulation, ENSEMBLE, None), str) else None,
         "data": {"name": data.name, "n": data.n, "p": data.p, "sha256": data.sha256},
         "data_source": source.to_dict(),
         "sense": "maximize" if form.maximize else "minimize",

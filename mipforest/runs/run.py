@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from mipforest.data.errors import did_you_mean
 from mipforest.runs.errors import RunError
 from mipforest.runs.folder import RESULT, TREE
+from mipforest.runs.json_files import JsonFileError, read_json_object
 from mipforest.runs.saved_tree import SavedTree, load_saved_tree
 
 
@@ -70,10 +70,10 @@ def read_run(path: str | Path) -> Run:
 
 def _read_result(path: Path) -> dict[str, Any]:
     try:
-        result = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise RunError(f"{path} is not a JSON file ({error}); solve again") from error
-    if not isinstance(result, dict) or "status" not in result:
+        result = read_json_object(path)
+    except JsonFileError as error:
+        raise RunError(f"{error}; solve again") from error
+    if "status" not in result:
         raise RunError(f"{path} holds no result of a run; solve again")
     return result
 

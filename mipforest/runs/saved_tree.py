@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import DataError, Encoding
 from mipforest.data.columns import numbers, text
 from mipforest.runs.data_source import LoadedData
+from mipforest.runs.json_files import read_json_object
 from mipforest.trees import NodeStatistics, Tree, TreeFileError, from_dict, node_statistics, to_dict
 
 #: Statistics of a regression tree: one number per node, absent where no sample passes.
@@ -36,7 +37,7 @@ class SavedTree:
     labels
         Class number by label; see :class:`~mipforest.runs.data_source.LoadedData`.
     statistics
-        Training samples by node.
+        Training samples by node, and the influence of features on splits.
     """
 
     tree: Tree
@@ -62,6 +63,18 @@ class SavedTree:
         """
         return self.tree.predict(self.encoding.encode(frame))
 
+    def predict_proba(self, frame: Any) -> FloatArray:
+        """(n, 2) probabilities of the classes for the rows of a table, by a logistic tree.
+
+        Raises
+        ------
+        DataError
+            As for :meth:`predict`.
+        ValueError
+            If the tree is not logistic.
+        """
+        return self.tree.predict_proba(self.encoding.encode(frame))
+
     def targets(self, column: Any) -> IntArray | FloatArray:
         """(n,) class numbers or values that a target column states.
 
@@ -83,7 +96,7 @@ class SavedTree:
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as JSON takes it; :func:`mipforest.trees.from_dict` reads the tree alone."""
-        counts = self.statistics.class_counts
+        counts, influence = self.statistics.class_counts, self.statistics.influence
         return to_dict(self.tree) | {
             "target": self.target,
             "labels": dict(self.labels),
@@ -91,6 +104,7 @@ class SavedTree:
             "training_samples": {
                 "samples": self.statistics.samples.tolist(),
                 "class_counts": None if counts is None else counts.tolist(),
+                "influence": None if influence is None else influence.tolist(),
                 **{name: _with_gaps(getattr(self.statistics, name)) for name in _VALUES},
             },
         }
@@ -112,14 +126,14 @@ def load_saved_tree(path: Path) -> SavedTree:
         If it cannot be read.
     """
     try:
-        content = json.loads(path.read_bytes())
+        content = read_json_object(path)
         tree = from_dict(content)
         return SavedTree(
             tree,
             Encoding.from_dict(content["encoding"]),
             content["target"],
             content["labels"],
-            _statistics(content),
+            _statistics(content["training_samples"], tree),
         )
     except KeyError as absent:
         raise TreeFileError(
@@ -128,20 +142,30 @@ def load_saved_tree(path: Path) -> SavedTree:
         ) from None
     except (TreeFileError, DataError) as error:
         raise TreeFileError(f"{path}: {error}") from error
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise TreeFileError(f"{path}: not a tree of a run: {error}") from error
 
 
-def _statistics(content: Mapping[str, Any]) -> NodeStatistics:
-    entries = content["training_samples"]
-    counts = entries["class_counts"]
-    # Trees of older versions have the mean alone.
-    values = {name: entries["mean"] if name == "mean" else entries.get(name) for name in _VALUES}
-    return NodeStatistics(
-        np.array(entries["samples"], dtype=np.int64),
-        None if counts is None else np.array(counts, dtype=np.int64),
-        **{
-            name: None if value is None else np.array(value, dtype=np.float64)
-            for name, value in values.items()
-        },
-    )
+def _statistics(entries: Mapping[str, Any], tree: Tree) -> NodeStatistics:
+    """Read what ``to_dict`` wrote; trees of older versions have neither errors nor influences."""
+    nodes, classes = tree.topology.n_nodes, len(tree.classes)
+    counts = _array(entries, "class_counts", (nodes, classes), np.int64)
+    values = {name: _array(entries, name, (nodes,)) for name in _VALUES}
+    samples = _array(entries, "samples", (nodes,), np.int64)
+    if samples is None:
+        raise TreeFileError("'training_samples' has no 'samples'; solve again")
+    influence = _array(entries, "influence", tree.w.shape)
+    return NodeStatistics(samples, counts, **values, influence=influence)
+
+
+def _array(
+    entries: Mapping[str, Any], name: str, shape: tuple[int, ...], dtype: type = np.float64
+) -> npt.NDArray[Any] | None:
+    if entries.get(name) is None:
+        return None
+    array: npt.NDArray[Any] = np.array(entries[name], dtype=dtype)
+    if array.shape != shape:
+        raise TreeFileError(
+            f"{name!r} of 'training_samples' has shape {array.shape}, the tree needs {shape}; solve again"
+        )
+    return array

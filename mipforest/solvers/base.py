@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.errors import NotAllowed, Unsupported
+from mipforest.solvers.errors import NotAllowed, SolverUnavailable, Unsupported
 from mipforest.solvers.solution import Event, Solution
 
 
@@ -95,6 +95,19 @@ class Solver(ABC):
     def available(cls) -> bool:
         """Whether the solver's package is installed (it is not imported)."""
         return find_spec(cls.package) is not None
+
+    @classmethod
+    def named(cls, inner: str) -> Solver:
+        """Give the solver for ``name`` or, where a plug-in reaches several solvers, ``name:inner``.
+
+        Raises
+        ------
+        SolverUnavailable
+            If there is nothing behind the colon for this solver.
+        """
+        if inner:
+            raise SolverUnavailable(f"solver {cls.name!r} takes no ':{inner}' behind its name; leave it out")
+        return cls()
 
     @abstractmethod
     def version(self) -> str:

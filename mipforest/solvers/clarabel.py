@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from difflib import get_close_matches
 from importlib.metadata import version
 from time import perf_counter
 from typing import Any, ClassVar
@@ -18,7 +17,9 @@ from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver
 from mipforest.solvers.convexity import require_convex
 from mipforest.solvers.errors import NotAllowed
 from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
+from mipforest.solvers.log_file import writable
 from mipforest.solvers.numbers import require_plain_numbers
+from mipforest.solvers.option_names import unknown_option
 from mipforest.solvers.solution import Event, Solution, Status
 
 #: Asked of feasibility and gap: a thousandth of the tolerance that the exact values are compared at, and
@@ -166,7 +167,7 @@ def _run(form: MatrixForm, free: BoolArray, options: SolveOptions) -> Any:
         sparse.csc_matrix(P), _sign(form) * gradient[free], sparse.csc_matrix(G), h, cones, _settings(options)
     )
     if options.log is not None:
-        solver.print_to_file(str(options.log))
+        solver.print_to_file(str(writable(options.log)))
     return solver.solve()
 
 
@@ -183,9 +184,7 @@ def _settings(options: SolveOptions) -> Any:
     known = [name for name in dir(settings) if not name.startswith("_")]
     for name, value in options.solver_options.items():
         if name not in known:
-            close = get_close_matches(name, known, n=3)
-            hint = f"; did you mean {' or '.join(close)}?" if close else ""
-            raise NotAllowed(f"Clarabel has no option {name!r}{hint}")
+            raise unknown_option("Clarabel", name, known)
         try:
             setattr(settings, name, value)
         except (TypeError, ValueError, OverflowError) as error:

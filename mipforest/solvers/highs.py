@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
+from mipforest.solvers.answers import NO_OPTIMUM, no_bound, proven_bound, solve_constant, tolerance_warning
 from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver
-from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE, with_exact_integers
+from mipforest.solvers.integrality import with_exact_integers
 from mipforest.solvers.solution import Solution, Status
 from mipforest.solvers.watched_run import WatchedRun
 
@@ -33,8 +33,6 @@ STATUS = {
     "kSolutionLimit": Status.LIMIT,
     "kMemoryLimit": Status.LIMIT,
 }
-
-_NO_OPTIMUM = (Status.INFEASIBLE, Status.UNBOUNDED, Status.INFEASIBLE_OR_UNBOUNDED)
 
 
 class Highs(Solver):
@@ -99,7 +97,7 @@ class Highs(Solver):
         session = HighsSession(watch)
         session.set_options(options)
         if form.n_columns == 0:
-            return self._solve_constant(form, watch)
+            return solve_constant(form, watch, self.name, self.version())
         session.load(form)
         warnings = [f"HiGHS: {text}" for text in session.said]
         if priorities is not None:
@@ -123,12 +121,13 @@ class Highs(Solver):
     ) -> Solution:
         status = STATUS.get(outcome, Status.ERROR)
         info = session.highs.getInfo()
-        x = None if status in _NO_OPTIMUM else session.point
+        x = None if status in NO_OPTIMUM else session.point
         if x is not None:
             x = with_exact_integers(form, x)
-            warnings += _tolerance_warning(form, x)
+            warnings += tolerance_warning(form, x)
         objective = np.nan if x is None else form.objective(x)
-        bound = _bound(form, status, objective, info.mip_dual_bound)
+        by_optimum = objective if status is Status.OPTIMAL else no_bound(form)
+        bound = proven_bound(form, status, objective, info.mip_dual_bound if form.is_mip else by_optimum)
         nodes = max(0, int(info.mip_node_count))
         watch.finish(objective, bound, nodes)
         words = session.highs.modelStatusToString(session.highs.getModelStatus())
@@ -147,52 +146,3 @@ class Highs(Solver):
             warnings=tuple(warnings),
             message="; ".join([words, *session.said]) if status is Status.ERROR else words,
         )
-
-    def _solve_constant(self, form: MatrixForm, watch: WatchedRun) -> Solution:
-        """Check a model without columns, which HiGHS calls empty whether or not its rows hold."""
-        x = np.zeros(0)
-        holds = violations(form, x).max <= FEASIBILITY_TOLERANCE
-        status = Status.OPTIMAL if holds else Status.INFEASIBLE
-        objective = form.offset if holds else np.nan
-        bound = _bound(form, status, objective, np.nan)
-        watch.finish(objective, bound, 0)
-        return Solution(
-            status=status,
-            x=x if holds else None,
-            values=form.to_values(x) if holds else {},
-            objective=objective,
-            bound=bound,
-            nodes=0,
-            seconds=watch.seconds,
-            solver=self.name,
-            solver_version=self.version(),
-            events=tuple(watch.events),
-            message="a model without columns",
-        )
-
-
-def _bound(form: MatrixForm, status: Status, objective: float, mip_dual_bound: float) -> float:
-    """Proven bound on the optimal value, in the model's sense."""
-    best = _no_bound(form)
-    if status is Status.INFEASIBLE:
-        return -best
-    if status in _NO_OPTIMUM or status is Status.ERROR:
-        return best
-    if not form.is_mip:
-        return objective if status is Status.OPTIMAL else best
-    if np.isnan(objective):
-        return mip_dual_bound
-    # Round-off can carry the bound past the incumbent.
-    return max(mip_dual_bound, objective) if form.maximize else min(mip_dual_bound, objective)
-
-
-def _no_bound(form: MatrixForm) -> float:
-    return np.inf if form.maximize else -np.inf
-
-
-def _tolerance_warning(form: MatrixForm, x: FloatArray) -> list[str]:
-    found = violations(form, x)
-    if found.max <= FEASIBILITY_TOLERANCE:
-        return []
-    name, amount = found.worst(1)[0]
-    return [f"the solution violates {name} by {amount:.3g}, above the tolerance {FEASIBILITY_TOLERANCE:g}"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 import highspy
@@ -13,7 +11,9 @@ from mipforest.arrays import FloatArray
 from mipforest.model.matrix import MatrixForm
 from mipforest.solvers.base import SolveOptions
 from mipforest.solvers.errors import NotAllowed, SolverError
+from mipforest.solvers.log_file import writable
 from mipforest.solvers.numbers import require_plain_numbers
+from mipforest.solvers.option_names import unknown_option
 from mipforest.solvers.watched_run import WatchedRun
 
 #: HiGHS stops at this absolute gap whatever the relative one. Its default, 1e-6, would end a run with
@@ -82,7 +82,7 @@ class HighsSession:
         if options.threads is not None:
             self.set_option("threads", options.threads)
         if options.log is not None:
-            self.set_option("log_file", str(_writable(options.log)))
+            self.set_option("log_file", str(writable(options.log)))
         for name, value in options.solver_options.items():
             self.set_option(name, value)
 
@@ -98,9 +98,7 @@ class HighsSession:
             raise NotAllowed(f"HiGHS option {name} = {value!r} is refused: {REFUSED[name]}")
         if self.highs.getOptionType(name)[0] == highspy.HighsStatus.kError:
             known = [option for option in dir(highspy.HighsOptions) if not option.startswith("_")]
-            close = get_close_matches(name, known, n=3)
-            hint = f"; did you mean {' or '.join(close)}?" if close else ""
-            raise NotAllowed(f"HiGHS has no option {name!r}{hint}")
+            raise unknown_option("HiGHS", name, known)
         heard = len(self.said)
         plain = value.item() if isinstance(value, np.generic) else value
         try:
@@ -195,15 +193,6 @@ class HighsSession:
             self._watch.observe(state.mip_primal_bound, state.mip_dual_bound, state.mip_node_count, x)
         if self._watch.stop.is_set():
             reply.user_interrupt = True
-
-
-def _writable(path: Path) -> Path:
-    """Refuse a log file that cannot be opened: HiGHS would say nothing."""
-    try:
-        with path.open("a"):
-            return path
-    except OSError as error:
-        raise NotAllowed(f"cannot write the log {path}: {error.strerror}; choose another file") from error
 
 
 def _floats(values: FloatArray) -> FloatArray:

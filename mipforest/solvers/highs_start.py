@@ -17,7 +17,7 @@ from mipforest.model.matrix import MatrixForm
 from mipforest.solvers.base import SolveOptions
 from mipforest.solvers.errors import NotAllowed
 from mipforest.solvers.highs_session import HighsSession
-from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE, with_exact_integers
+from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE, usable_integers, with_exact_integers
 from mipforest.solvers.watched_run import WatchedRun
 
 #: Branch-and-bound nodes for the integers that a start leaves open: HiGHS' own limit (mip_max_start_nodes).
@@ -93,8 +93,7 @@ def _complete(
 ) -> FloatArray | None:
     """Best point found with the integer columns fixed at the start's values, where these are allowed."""
     nearest = np.round(start)
-    fixed = form.integer & (np.abs(start - nearest) <= FEASIBILITY_TOLERANCE)
-    fixed &= (form.col_lower <= nearest) & (nearest <= form.col_upper)
+    fixed = usable_integers(form, start)
     if not fixed.any():
         return None
     rest = replace(

@@ -23,19 +23,26 @@ def solver_classes() -> dict[str, type[Solver]]:
 def get_solver(name: str) -> Solver:
     """Give a solver by name.
 
+    Parameters
+    ----------
+    name
+        Registered name; what stands behind a colon (``pyomo:glpk``) is for the plug-in to read.
+
     Raises
     ------
     SolverUnavailable
         If no solver has that name (the nearest names are suggested) or its package is not installed.
     """
     classes = solver_classes()
-    if name not in classes:
-        close = get_close_matches(name, classes, n=2)
+    registered, _, inner = name.partition(":")
+    if registered not in classes:
+        close = get_close_matches(registered, classes, n=2)
         hint = f"; did you mean {' or '.join(close)}?" if close else "."
         raise SolverUnavailable(f"no solver named {name!r}{hint} Known: {', '.join(classes)}")
-    if not classes[name].available():
+    plugin = classes[registered]
+    if not plugin.available():
         raise SolverUnavailable(
-            f"solver {name!r} is not installed (no Python package {classes[name].package!r}); "
-            f"run: pip install {classes[name].install}"
+            f"solver {registered!r} is not installed (no Python package {plugin.package!r}); "
+            f"run: pip install {plugin.install}"
         )
-    return classes[name]()
+    return plugin.named(inner)

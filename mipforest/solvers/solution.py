@@ -26,6 +26,8 @@ class Status(StrEnum):
     """Proven: the objective improves without end."""
     INFEASIBLE_OR_UNBOUNDED = "infeasible_or_unbounded"
     """One of the two; the solver did not find out which."""
+    IMPORTED = "imported"
+    """The solution was made elsewhere and read from a file; nothing is known of the optimal value."""
     ERROR = "error"
     """The solver gave up; ``Solution.message`` says why."""
 

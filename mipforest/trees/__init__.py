@@ -6,8 +6,10 @@ The figures are loaded on first use, so that everything else does not wait for m
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mipforest.trees.calibration import CalibrationMeasures, Reliability, ReliabilityBin, calibration_measures
 from mipforest.trees.cells import leaf_regions
 from mipforest.trees.export import TreeFileError, from_dict, load, save, to_dict
+from mipforest.trees.influence import feature_influence
 from mipforest.trees.measures import ClassMeasures, RegressionMeasures, class_measures, regression_measures
 from mipforest.trees.statistics import NodeStatistics, node_statistics
 from mipforest.trees.text import to_text
@@ -28,15 +30,20 @@ _FIGURES = {
 
 __all__ = [
     "MAX_DEPTH",
+    "CalibrationMeasures",
     "ClassMeasures",
     "FeaturesUsed",
     "NodeStatistics",
     "Nodes",
     "RegressionMeasures",
+    "Reliability",
+    "ReliabilityBin",
     "Topology",
     "Tree",
     "TreeFileError",
+    "calibration_measures",
     "class_measures",
+    "feature_influence",
     "from_dict",
     "leaf_regions",
     "load",

@@ -10,6 +10,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.trees.figure import FAINT, INK, class_colours, shorten, text_size, tint, value_colours
+from mipforest.trees.influence import strongest
 from mipforest.trees.leaf_text import describe_linear_leaf, leaf_text
 from mipforest.trees.live import LiveNode
 from mipforest.trees.split_text import describe_split, format_number
@@ -79,7 +80,9 @@ def node_card(tree: Tree, node: LiveNode, statistics: NodeStatistics | None, max
     mean = _mean(statistics, node.number)
     if node.children:
         footer = (*counts, *([Line(mean, 8.0, colour=FAINT)] if mean else []))
-        return Card((header, *_split_lines(tree, node.number, max_terms)), bar, footer, "white", "#888888")
+        influence = _influence_lines(tree, node.number, statistics, max_terms)
+        lines = (header, *_split_lines(tree, node.number, max_terms), *influence)
+        return Card(lines, bar, footer, "white", "#888888")
     colour = leaf_colours(tree, statistics)[node.number - tree.topology.n_branches]
     prediction = _prediction_lines(tree, node.number, mean, max_terms)
     footer = (*counts, *_error_lines(tree, node.number, statistics))
@@ -134,6 +137,15 @@ def _split_lines(tree: Tree, t: int, max_terms: int) -> Sequence[Line]:
     if n_terms == 1:
         return [Line(f"{shorten(split.terms[0])} {relation} {threshold}")]
     return [*_terms(split.terms, split.n_hidden), Line(f"{relation} {threshold}")]
+
+
+def _influence_lines(tree: Tree, t: int, statistics: NodeStatistics | None, max_terms: int) -> Sequence[Line]:
+    """Give the strongest influences of a split of several features, one per line."""
+    if statistics is None or statistics.influence is None or np.count_nonzero(tree.w[t]) < 2:
+        return ()
+    terms, _ = strongest(tree, statistics.influence[t], max_terms)
+    texts = [f"{shorten(name)} {value.replace('-', '−')}" for name, value in terms]
+    return [Line(text, 7.5, colour=FAINT) for text in ("influence", *texts)] if texts else ()
 
 
 def _terms(terms: Sequence[str], n_hidden: int) -> Sequence[Line]:

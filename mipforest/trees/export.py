@@ -27,7 +27,8 @@ def to_dict(tree: Tree) -> dict[str, Any]:
 
     Keys: ``format``, ``version``, ``depth``, ``features``, ``classes``, ``offset`` and ``scale`` (lists of p
     numbers, or null), ``w`` (one list of p weights per branch node), ``b``, ``leaf_value`` (class numbers, or
-    real values where ``classes`` is empty), ``leaf_w`` (one list of p coefficients per linear leaf, or null).
+    real values where ``classes`` is empty), ``leaf_w`` (one list of p coefficients per linear leaf, or null),
+    ``logistic`` (true or false).
     """
     return {
         "format": FORMAT,
@@ -41,11 +42,12 @@ def to_dict(tree: Tree) -> dict[str, Any]:
         "b": tree.b.tolist(),
         "leaf_value": tree.leaf_value.tolist(),
         "leaf_w": None if tree.leaf_w is None else tree.leaf_w.tolist(),
+        "logistic": tree.logistic,
     }
 
 
 def from_dict(content: Mapping[str, Any]) -> Tree:
-    """Give the tree that :func:`to_dict` described; keys that may be null may also be absent.
+    """Give the tree that :func:`to_dict` described; keys that may be null and ``logistic`` may also be absent.
 
     Raises
     ------
@@ -64,6 +66,9 @@ def from_dict(content: Mapping[str, Any]) -> Tree:
     depth = content.get("depth")
     if isinstance(depth, bool) or not isinstance(depth, int):
         raise TreeFileError(f"'depth' must be an integer, got {depth!r}")
+    logistic = content.get("logistic", False)
+    if not isinstance(logistic, bool):
+        raise TreeFileError(f"'logistic' must be true or false, got {logistic!r}")
     try:
         return Tree(
             depth=depth,
@@ -75,6 +80,7 @@ def from_dict(content: Mapping[str, Any]) -> Tree:
             offset=_optional_numbers(content, "offset", 1),
             scale=_optional_numbers(content, "scale", 1),
             leaf_w=_optional_numbers(content, "leaf_w", 2),
+            logistic=logistic,
         )
     except TreeFileError:
         raise

@@ -1,4 +1,4 @@
-"""How many samples, of which classes or of which mean, pass each node, and how well they are predicted."""
+"""What the samples that pass each node are: how many, of which classes or mean, and what moves them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.trees.influence import feature_influence
 from mipforest.trees.measures import regression_measures
 from mipforest.trees.tree import Tree
 
@@ -30,6 +31,10 @@ class NodeStatistics:
         (n_nodes,) measures of the tree's predictions for the samples that pass the node, so those of all
         samples at the root (see :func:`~mipforest.trees.measures.regression_measures`); NaN and ``None`` as
         for ``mean``.
+    influence
+        (|B|, p) influence of each feature at each branch node (see
+        :func:`~mipforest.trees.influence.feature_influence`); ``None`` for a tree that is not logistic and
+        whose splits have one feature each: with nothing to compare, the split says it all.
     """
 
     samples: IntArray
@@ -38,6 +43,7 @@ class NodeStatistics:
     r2: FloatArray | None = None
     mse: FloatArray | None = None
     mae: FloatArray | None = None
+    influence: FloatArray | None = None
 
 
 def node_statistics(tree: Tree, X: Any, y: npt.ArrayLike | None = None) -> NodeStatistics:
@@ -60,17 +66,20 @@ def node_statistics(tree: Tree, X: Any, y: npt.ArrayLike | None = None) -> NodeS
     """
     passed = tree.decision_path(X)
     samples = passed.sum(axis=0, dtype=np.int64)
+    influence = feature_influence(tree, X) if tree.logistic or tree.is_oblique else None
     if y is None:
-        return NodeStatistics(samples)
+        return NodeStatistics(samples, influence=influence)
     if tree.is_classifier:
         members = np.eye(len(tree.classes), dtype=np.int64)[class_numbers(tree, y, len(passed))]
-        return NodeStatistics(samples, class_counts=passed.T.astype(np.int64) @ members)
+        counts = passed.T.astype(np.int64) @ members
+        return NodeStatistics(samples, class_counts=counts, influence=influence)
     targets, predicted = target_values(y, len(passed)), np.asarray(tree.predict(X), dtype=np.float64)
     measures = np.full((len(samples), 4), np.nan)
     for t in np.flatnonzero(samples):
         here = passed[:, t]
         measures[t] = targets[here].mean(), *regression_measures(targets[here], predicted[here])
-    return NodeStatistics(samples, None, *measures.T)
+    mean, r2, mse, mae = measures.T
+    return NodeStatistics(samples, mean=mean, r2=r2, mse=mse, mae=mae, influence=influence)
 
 
 def class_numbers(tree: Tree, y: npt.ArrayLike, n_samples: int) -> IntArray:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from mipforest.trees.influence import strongest
 from mipforest.trees.leaf_text import leaf_text
 from mipforest.trees.live import LiveNode, live_view
 from mipforest.trees.split_text import describe_split, format_number
@@ -14,7 +17,9 @@ def to_text(tree: Tree, counts: NodeStatistics | None = None, *, max_terms: int 
 
     ``yes`` is the right branch (score >= 0), ``no`` the left one. A trivial node (no weight) is shown as
     passing all samples to one side; the branch that no sample can enter is left out. Numbers have four
-    significant digits, so read routes off :meth:`Tree.apply`, not off the text.
+    significant digits, so read routes off :meth:`Tree.apply`, not off the text. Below a split of several
+    features stands how much each of them moves its score over the samples that pass it, if known (see
+    :func:`~mipforest.trees.influence.feature_influence`).
 
     Parameters
     ----------
@@ -23,7 +28,8 @@ def to_text(tree: Tree, counts: NodeStatistics | None = None, *, max_terms: int 
     counts
         Samples per node, from :func:`node_statistics`, to be written behind each node.
     max_terms
-        Most terms of an oblique split or a linear leaf to show; the rest is counted, ``+ 12 more``.
+        Most terms of an oblique split, its influences or a linear leaf to show; the rest is counted,
+        ``+ 12 more``.
 
     Examples
     --------
@@ -57,8 +63,19 @@ def _write(
         else leaf_text(tree, node.number, max_terms)
     )
     lines.append(f"{indent}{answer}n{node.number}: {content}{_counted(tree, node.number, counts)}")
+    if node.children:
+        lines += _influences(tree, node.number, indent, counts, max_terms)
     for child, reply in zip(node.children, ("no:  ", "yes: "), strict=False):
         _write(tree, child, indent + "  ", reply, counts, max_terms, lines)
+
+
+def _influences(tree: Tree, t: int, indent: str, counts: NodeStatistics | None, max_terms: int) -> list[str]:
+    """Give the line of influences of a split of several features; none where nothing is known."""
+    if counts is None or counts.influence is None or np.count_nonzero(tree.w[t]) < 2:
+        return []
+    terms, n_hidden = strongest(tree, counts.influence[t], max_terms)
+    parts = [f"{name} {value}" for name, value in terms] + ([f"{n_hidden} more"] if n_hidden else [])
+    return [f"{indent}    influence: {', '.join(parts)}"] if parts else []
 
 
 def _counted(tree: Tree, node: int, counts: NodeStatistics | None) -> str:

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.trees.logistic import check_logistic, class_probabilities
 from mipforest.trees.samples import as_samples
 from mipforest.trees.topology import Topology
 
@@ -60,13 +62,15 @@ class Tree:
         (|L|, p) coefficients of linear leaves over scaled features, regression only; ``None`` for constant
         leaves.
     logistic
-        Whether the score at the last branch node of a sample is the log-odds of the second of two classes.
+        Whether the score at the last branch node that a sample passes is the log-odds of the second of two
+        classes (see :meth:`predict_proba`). Left leaves then predict class 0, right ones class 1.
 
     Raises
     ------
     ValueError
         If shapes do not fit, a number is not finite, a scale is not positive, a class number is out of
-        range, names repeat, or a classifier has linear leaves.
+        range, names repeat, a classifier has linear leaves, or the classes of a logistic tree do not follow
+        the sides.
     """
 
     depth: int
@@ -99,6 +103,9 @@ class Tree:
             self._store("leaf_w", self.leaf_w, (topology.n_leaves, self.n_features))
         if self.is_classifier:
             self._make_leaf_values_classes()
+        object.__setattr__(self, "logistic", bool(self.logistic))
+        if self.logistic:
+            check_logistic(self.classes, self.leaf_value)
 
     def _store(self, name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> None:
         """Keep a read-only float copy of ``value`` as attribute ``name``."""
@@ -159,6 +166,8 @@ class Tree:
         kind = f"{len(self.classes)} classes" if self.is_classifier else "regression"
         if self.has_linear_leaves:
             kind += " with linear leaves"
+        if self.logistic:
+            kind += ", logistic"
         return f"Tree(depth={self.depth}, {self.n_features} features, {kind}, {self.n_splits} splits)"
 
     # What the tree is
@@ -192,6 +201,11 @@ class Tree:
     def n_splits(self) -> int:
         """Number of branch nodes with a non-zero weight."""
         return int(self.w.any(axis=1).sum())
+
+    @property
+    def is_oblique(self) -> bool:
+        """Whether some split has more than one feature."""
+        return bool((np.count_nonzero(self.w, axis=1) > 1).any())
 
     def is_trivial(self, t: int) -> bool:
         """Whether branch node t has no weight, and so sends every sample to one side."""
@@ -295,10 +309,10 @@ class Tree:
 
     def apply(self, X: Any) -> IntArray:
         """(n,) number of the leaf that each sample reaches, 2^depth - 1 to 2^(depth + 1) - 2."""
-        return self._leaves(self._scaled(X))
+        return self._leaves(self.scores(X))
 
-    def _leaves(self, scaled: FloatArray) -> IntArray:
-        goes_right = self._scores(scaled) >= 0
+    def _leaves(self, scores: FloatArray) -> IntArray:
+        goes_right = scores >= 0
         samples = np.arange(len(goes_right))
         node = np.zeros(len(goes_right), dtype=np.int64)
         for _ in range(self.depth):
@@ -323,7 +337,7 @@ class Tree:
     def predict(self, X: Any) -> IntArray | FloatArray:
         """(n,) prediction: class numbers, or real values of a regression tree in the target's units."""
         scaled = self._scaled(X)
-        leaf = self._leaves(scaled) - self.topology.n_branches
+        leaf = self._leaves(self._scores(scaled)) - self.topology.n_branches
         if self.leaf_w is None:
             return self.leaf_value[leaf]
         slopes: FloatArray = (scaled * self.leaf_w[leaf]).sum(axis=1)
@@ -334,3 +348,49 @@ class Tree:
         if not self.is_classifier:
             raise ValueError("a regression tree predicts no classes; use predict for its values")
         return np.asarray(self.classes)[self.predict(X)]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """(n, 2) probabilities of the classes by a logistic tree, in the order of :attr:`classes`.
+
+        That of the second class is the sigmoid of the score at the last branch node that the sample passes
+        (Aldinucci, ch. 3, "Interpreting OLCTs"). Rows sum to 1; the larger one belongs to the class that
+        :meth:`predict` gives, also where the score is 0.
+
+        Raises
+        ------
+        ValueError
+            If the tree is not logistic, or as for :meth:`scores`.
+        """
+        self._check_probabilities()
+        scores = self.scores(X)
+        last = (self._leaves(scores) - 1) // 2
+        return class_probabilities(scores[np.arange(len(scores)), last])
+
+    def path_confidences(self, X: Any) -> FloatArray:
+        """(n, depth) confidence of a logistic tree in each decision on a sample's path, root first.
+
+        The sigmoid of the score's size, 0.5 to 1: how clearly the sample goes to the side it goes to. At the
+        last branch node this is the probability of the predicted class. Above it, training also weighs what
+        the nodes below make of a score, so the number is a confidence rather than a probability (the same
+        source). ``path_confidences(X).prod(axis=1)`` is the confidence in the whole path.
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`predict_proba`.
+        """
+        self._check_probabilities()
+        scores = self.scores(X)
+        samples, node = np.arange(len(scores)), self._leaves(scores)
+        confidences = np.empty((len(scores), self.depth))
+        for level in reversed(range(self.depth)):
+            node = (node - 1) // 2
+            confidences[:, level] = expit(np.abs(scores[samples, node]))
+        return confidences
+
+    def _check_probabilities(self) -> None:
+        if not self.logistic:
+            raise ValueError(
+                f"only the scores of a logistic tree are log-odds; {self!r} has no probabilities: use predict "
+                f"for its {'classes' if self.is_classifier else 'values'}, scores for how clearly splits decide"
+            )

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import subprocess
+import sys
 
 import highspy
 import numpy as np
@@ -132,3 +134,36 @@ def test_check_agrees_with_highs(mipforest, tmp_path):
     done = mipforest("check", tmp_path / "linear.mps", tmp_path / "highs.sol", "--json", "--tolerance", 1e-5)
     assert done.code == 0
     assert done.json["objective"] == pytest.approx(highs.getInfo().objective_function_value, abs=1e-6)
+
+
+def test_check_needs_no_solver(mipforest, tmp_path):
+    """With the packages of all solvers out of reach."""
+    mipforest(*EXPORT, "-o", tmp_path / "m.mps.gz")
+    program = (
+        "import sys\n"
+        "class Without:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] in ('highspy', 'gurobipy', 'pyscipopt', 'clarabel'):\n"
+        "            raise ImportError(f'{name} is out of reach')\n"
+        "sys.meta_path.insert(0, Without())\n"
+        "from mipforest.cli.main import run\n"
+        "sys.argv = ['mipforest', 'check', 'm.mps.gz', 'm.mst']\n"
+        "run()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "feasible" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["m.lp", "m.lp.gz"])
+def test_export_as_lp(mipforest, tmp_path, name):
+    done = mipforest(*EXPORT, "-o", tmp_path / name)
+    assert done.code == 0
+    assert {entry.name for entry in tmp_path.iterdir()} == {name, "m.mst", "m.json"}
+    assert "(" in (tmp_path / "m.mst").read_text()
+    assert mipforest("import", tmp_path / "m.mst", "--instance", tmp_path / name).code == 0
+    refused = mipforest("check", tmp_path / name, tmp_path / "m.mst")
+    assert refused.code == 2
+    assert ".mps" in refused.err

@@ -276,3 +276,10 @@ def test_damaged_compressed_files(tmp_path):
         path.write_bytes(data)
         with pytest.raises(MpsError, match=r"model\.mps\.gz:"):
             read_mps(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"), [("NAME my model FREE", "my model"), ("NAME FREE", "FREE"), ("NAME x FREE ", "x")]
+)
+def test_the_word_free_is_no_part_of_the_name(tmp_path, line, name):
+    assert read(tmp_path, BASE.replace("NAME test", line)).name == name

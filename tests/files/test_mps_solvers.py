@@ -1,64 +1,26 @@
-"""HiGHS, Gurobi and SCIP read from our files the model that plain numpy sees."""
+"""Five solvers read from our files the model that plain numpy sees."""
 
 import string
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reading_solvers import (
+    best_by_enumeration,
+    cbc_value,
+    glpsol_value,
+    gurobi_value,
+    highs_value,
+    scip_value,
+)
 from scipy import sparse
 from strategies_forms import forms, small_integer_forms
 
 from mipforest.files import write_mps
 from mipforest.files.names import safe_names
-from mipforest.model.check import violations
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
-
-
-def best_by_enumeration(form):
-    """Optimal value over all integer points of the box; every column is integer."""
-    boxes = [range(int(low), int(high) + 1) for low, high in zip(form.col_lower, form.col_upper, strict=True)]
-    points = (np.array(point, dtype=float) for point in product(*boxes))
-    values = [form.objective(point) for point in points if violations(form, point).max == 0]
-    return max(values) if form.maximize else min(values)
-
-
-def highs_value(path):
-    highspy = pytest.importorskip("highspy")
-    solver = highspy.Highs()
-    solver.silent()
-    assert solver.readModel(str(path)) == highspy.HighsStatus.kOk
-    solver.run()
-    assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    return solver.getObjectiveValue()
-
-
-@pytest.fixture(scope="module")
-def gurobi():
-    gurobipy = pytest.importorskip("gurobipy")
-    with gurobipy.Env(params={"OutputFlag": 0}) as environment:
-
-        def value(path):
-            with gurobipy.read(str(path), environment) as model:
-                model.Params.MIPGap = 0
-                model.Params.Threads = 1
-                model.optimize()
-                assert model.Status == gurobipy.GRB.OPTIMAL
-                return model.ObjVal
-
-        yield value
-
-
-def scip_value(path):
-    pyscipopt = pytest.importorskip("pyscipopt")
-    model = pyscipopt.Model()
-    model.hideOutput()
-    model.readProblem(str(path))
-    model.optimize()
-    assert model.getStatus() == "optimal"
-    return model.getObjVal()
 
 
 @settings(max_examples=40, deadline=None)
@@ -71,10 +33,25 @@ def test_highs_finds_the_optimum(tmp_path_factory, form):
 
 @settings(max_examples=40, deadline=None)
 @given(small_integer_forms(quadratic=True, indicators=True))
-def test_gurobi_finds_the_optimum(tmp_path_factory, gurobi, form):
+def test_gurobi_finds_the_optimum(tmp_path_factory, form):
     path = tmp_path_factory.getbasetemp() / "gurobi.mps.gz"
     write_mps(form, path)
-    assert gurobi(path) == pytest.approx(best_by_enumeration(form), abs=1e-6)
+    assert gurobi_value(path) == pytest.approx(best_by_enumeration(form), abs=1e-6)
+
+
+@pytest.mark.parametrize("value_of", [glpsol_value, cbc_value])
+def test_glpk_and_cbc_find_the_optimum_of_a_minimum(tmp_path_factory, value_of):
+    """Both have no OBJSENSE, and GLPK takes the constant with the opposite sign."""
+
+    @settings(max_examples=25, deadline=None)
+    @given(small_integer_forms(quadratic=False, indicators=False))
+    def finds_the_optimum(form):
+        form = replace(form, maximize=False, offset=0.0, name="small")
+        path = tmp_path_factory.getbasetemp() / f"{value_of.__name__}.mps"
+        write_mps(form, path)
+        assert value_of(path) == pytest.approx(best_by_enumeration(form), abs=1e-6)
+
+    finds_the_optimum()
 
 
 @settings(max_examples=25, deadline=None)
@@ -116,7 +93,7 @@ def test_highs_reads_the_same_arrays(tmp_path_factory, form):
         assert list(lp.a_matrix_.value_) == form.A[np.flatnonzero(~free)].tocsc().data.tolist()
 
 
-def test_every_punctuation_mark_in_names_is_read(tmp_path, gurobi):
+def test_every_punctuation_mark_in_names_is_read(tmp_path):
     """Each name comes back from each reader as it was written."""
     raw = [f"a{mark}b" for mark in string.punctuation] + [f"{mark}b" for mark in string.punctuation]
     raw += ["RHS", "BND", "QSECTION", "'MARKER'", "ENDATA", "12", "1e5", "", "a b", "é", "x" * 300]
@@ -142,7 +119,7 @@ def test_every_punctuation_mark_in_names_is_read(tmp_path, gurobi):
     assert solver.readModel(str(path)) == highspy.HighsStatus.kOk
     assert list(solver.getLp().col_names_) == names
     assert list(solver.getLp().row_names_) == names
-    assert gurobi(path) == n
+    assert gurobi_value(path) == n
     gurobipy = pytest.importorskip("gurobipy")
     with (
         gurobipy.Env(params={"OutputFlag": 0}) as environment,

@@ -85,7 +85,7 @@ def test_the_text_of_a_model_with_everything():
     assert (
         text_of(form)
         == """\
-NAME small
+NAME small FREE
 OBJSENSE
     MAX
 ROWS

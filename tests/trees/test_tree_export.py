@@ -11,7 +11,12 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @settings(deadline=None, max_examples=100)
-@given(trees(elements=finite) | trees(elements=finite, regression=True) | trees(elements=finite, linear=True))
+@given(
+    trees(elements=finite)
+    | trees(elements=finite, regression=True)
+    | trees(elements=finite, linear=True)
+    | trees(elements=finite, logistic=True)
+)
 def test_json_gives_the_same_tree_back_to_the_last_bit(tree):
     assert same(from_dict(to_dict(tree)), tree)
     assert same(from_dict(json.loads(json.dumps(to_dict(tree), allow_nan=False))), tree)
@@ -64,6 +69,10 @@ GOOD = to_dict(random_tree(1, 2))
         ({"features": [1, 2]}, "'features' must be a list of strings"),
         ({"offset": [0.0, 0.0]}, "come together"),
         ({"scale": "1"}, "'scale' must be a list of numbers"),
+        ({"logistic": 1}, "'logistic' must be true or false, got 1"),
+        ({"logistic": None}, "'logistic' must be true or false, got None"),
+        ({"logistic": True, "leaf_value": [1, 0]}, "do not fit together: in a logistic tree"),
+        ({"logistic": True, "classes": [], "leaf_value": [0.0, 1.0]}, "has no classes"),
         ({"leaf_w": [1.0, 2.0]}, "'leaf_w' must be a list of equally long lists"),
         ({"leaf_w": [[1.0, 2.0], [3.0, 4.0]]}, "do not fit together: leaf_w makes leaves linear"),
         ({"leaf_w": [[1.0], [3.0]], "classes": []}, r"leaf_w must have shape \(2, 2\)"),
@@ -77,7 +86,7 @@ def test_malformed_trees_are_refused_with_a_reason(change, message):
 @pytest.mark.parametrize("key", list(GOOD))
 def test_a_missing_key_is_named(key):
     content = {name: value for name, value in GOOD.items() if name != key}
-    if key in ("offset", "scale", "leaf_w"):
+    if key in ("offset", "scale", "leaf_w", "logistic"):
         assert same(from_dict(content), random_tree(1, 2))
     else:
         with pytest.raises(TreeFileError, match=key):

@@ -19,26 +19,29 @@ def trees(
     scaled=None,
     regression=False,
     linear=False,
+    logistic=False,
     elements=numbers,
 ):
-    """Trees of classes, of constant leaves (``regression``) or of linear ones (``linear``)."""
+    """Trees of classes (``logistic``: of two), of constant leaves (``regression``) or linear ones."""
     regression = regression or linear
     depth = draw(st.integers(min_depth, max_depth))
     p = draw(st.integers(1, 4)) if n_features is None else n_features
     n_branches, n_leaves = 2**depth - 1, 2**depth
-    classes = () if regression else ("no", "maybe", "yes")
+    classes = () if regression else ("no", "yes") if logistic else ("no", "maybe", "yes")
     leaf = elements if regression else st.integers(0, 2)
+    leaf_values = hnp.arrays(float if regression else np.int64, n_leaves, elements=leaf)
     with_scaling = draw(st.booleans()) if scaled is None else scaled
     return Tree(
         depth=depth,
         w=draw(hnp.arrays(float, (n_branches, p), elements=elements)),
         b=draw(hnp.arrays(float, n_branches, elements=elements)),
-        leaf_value=draw(hnp.arrays(float if regression else np.int64, n_leaves, elements=leaf)),
+        leaf_value=np.arange(n_leaves) % 2 if logistic else draw(leaf_values),
         classes=classes,
         features=tuple(f"feature {j}" for j in range(p)) if draw(st.booleans()) else (),
         offset=draw(hnp.arrays(float, p, elements=elements)) if with_scaling else None,
         scale=draw(hnp.arrays(float, p, elements=st.floats(1e-3, 1e3))) if with_scaling else None,
         leaf_w=draw(hnp.arrays(float, (n_leaves, p), elements=elements)) if linear else None,
+        logistic=logistic,
     )
 
 
@@ -62,10 +65,11 @@ def same(first, second):
     def bits(x):
         return None if x is None else (x.dtype, x.shape, x.tobytes())
 
-    return (first.depth, first.classes, first.features) == (
+    return (first.depth, first.classes, first.features, first.logistic) == (
         second.depth,
         second.classes,
         second.features,
+        second.logistic,
     ) and all(
         bits(getattr(first, name)) == bits(getattr(second, name))
         for name in ("w", "b", "leaf_value", "offset", "scale", "leaf_w")

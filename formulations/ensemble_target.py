@@ -1,0 +1,143 @@
+"""What a model that mimics a tree ensemble has to know of it: predictions, frequencies, samples that go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from formulations.frequent_features import frequency_thresholds, frequent_features
+from formulations.sample_groups import proximity_groups, summed
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.data import Dataset
+from mipforest.ensembles import Ensemble, ensemble_for, level_frequencies, proximity
+from mipforest.parameters import PerNode
+from mipforest.problem import Preparation
+
+#: Targets that are kept for one data set: enough for a few formulations side by side.
+KEPT = 8
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EnsembleTarget(Preparation):
+    """An ensemble's answers for the training samples.
+
+    Attributes
+    ----------
+    ensemble
+        The ensemble.
+    sign
+        (n,) class that it predicts, -1.0 or +1.0.
+    weight
+        (n,) its probability of that class, 0 to 1.
+    frequency
+        (depth, p) frequency of each feature at each level.
+    thresholds
+        (depth,) least frequency of each level.
+    allowed
+        (depth, p) whether a feature may be used at a level.
+    proximity
+        Samples at least this close share a leaf.
+    group
+        (n,) group of each sample; samples of a group share a leaf.
+    """
+
+    ensemble: Ensemble
+    sign: FloatArray
+    weight: FloatArray
+    frequency: FloatArray
+    thresholds: FloatArray
+    allowed: BoolArray
+    proximity: float
+    group: IntArray
+
+    def feature_costs(self, alpha: float) -> FloatArray:
+        """(depth, p) cost of a feature in a split of a level, ``alpha / f``; 0 where it is not allowed."""
+        costs = np.zeros_like(self.frequency)
+        np.divide(alpha, self.frequency, out=costs, where=self.allowed)
+        return costs
+
+    def wrong_weights(self, group: IntArray) -> FloatArray:
+        """(G, 2) cost of each group in a leaf of the first and of the second class."""
+        return np.column_stack([summed(group, self.weight * (self.sign == side)) for side in (1, -1)])
+
+    def unfaithfulness(self, predicted: IntArray) -> float:
+        """Weight of the samples whose predicted class (n,), 0 or 1, is not the ensemble's."""
+        return float(self.weight[predicted != (self.sign > 0)].sum())
+
+
+_kept: WeakKeyDictionary[Dataset, dict[Any, EnsembleTarget]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class TargetRequest:
+    """What to compute a target from.
+
+    Attributes
+    ----------
+    ensemble
+        As for :func:`mipforest.ensembles.ensemble_for`.
+    gamma, percentile
+        As for :func:`~formulations.frequent_features.frequency_thresholds`.
+    proximity
+        Samples at least this close share a leaf; above 1 none do.
+    """
+
+    ensemble: Any
+    gamma: PerNode
+    percentile: PerNode
+    proximity: float
+
+    def target(self, data: Dataset, depth: int, *, fresh: bool = False) -> EnsembleTarget:
+        """Give the target for training data, computed once per data set.
+
+        Parameters
+        ----------
+        data
+            Training samples of two classes.
+        depth
+            Levels of the tree.
+        fresh
+            Compute it anew: the file or the estimator may have changed.
+
+        Raises
+        ------
+        EnsembleError, DataError, ParameterError
+            If the ensemble does not fit the data or the depth, or a level is left without a feature.
+        """
+        named = isinstance(self.ensemble, str | Path)
+        key = (
+            str(self.ensemble) if named else id(self.ensemble),
+            depth,
+            self.gamma,
+            self.percentile,
+            self.proximity,
+        )
+        kept = _kept.setdefault(data, {})
+        if fresh or key not in kept:
+            kept.pop(key, None)
+            kept[key] = self._computed(data, depth)
+            if len(kept) > KEPT:
+                kept.pop(next(iter(kept)))
+        return kept[key]
+
+    def _computed(self, data: Dataset, depth: int) -> EnsembleTarget:
+        ensemble = ensemble_for(self.ensemble, data, depth)
+        frequency = level_frequencies(ensemble, depth)
+        thresholds = frequency_thresholds(frequency, self.gamma, self.percentile)
+        group = np.arange(data.n)
+        if self.proximity <= 1:
+            group = proximity_groups(proximity(ensemble, data.X_raw), self.proximity)
+        return EnsembleTarget(
+            ensemble=ensemble,
+            sign=np.where(ensemble.predict(data.X_raw) == 1, 1.0, -1.0),
+            weight=ensemble.probability(data.X_raw),
+            frequency=frequency,
+            thresholds=thresholds,
+            allowed=frequent_features(frequency, thresholds, data.features.labels),
+            proximity=self.proximity,
+            group=group,
+        )

@@ -1,0 +1,144 @@
+r"""Piecewise-linear underestimators of the log-loss :math:`f(v) = \log(1 + e^{-v})` by tangents.
+
+f is convex, so every tangent lies below it, and so does the largest of several (T. Sato, Y. Takano, R. Miyashiro,
+A. Yoshise, *Feature subset selection for logistic regression via mixed integer optimization*, Computational
+Optimization and Applications 64 (2016)). The tangents at :math:`\pm\infty` are the lines 0 and :math:`-v`; they
+always belong to the set, so that the area between f and the underestimator is finite. Points are chosen greedily: each
+further tangent is the one that leaves the least area. The published sets are these points to two digits:
+
+.. math::
+
+    V_0 = \{0, \pm\infty\}, \quad V_1 = V_0 \cup \{\pm 1.9\}, \quad V_2 = V_1 \cup \{\pm 0.89, \pm 3.55\}, \quad
+    V_3 = V_2 \cup \{\pm 0.44, \pm 1.37, \pm 2.63, \pm 5.16\} .
+
+**A step of the greedy rule.** Between two neighbouring tangents the underestimator has a corner, where they cross. A
+new tangent cuts this corner off: the area gained is a triangle, with a side on the new tangent and a height that is the
+rise of the new tangent above the corner. No integral is needed. As the triangle depends on its two neighbours only,
+every corner has its own best cut, and the greedy rule takes the largest one.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import expit
+
+from mipforest.arrays import FloatArray
+from mipforest.heuristics.branch_losses import PiecewiseLinearLoss
+from mipforest.parameters import ParameterError
+
+#: The published sets, without :math:`\pm\infty`.
+POSITIVE_POINTS: dict[str, tuple[float, ...]] = {
+    "V0": (),
+    "V1": (1.9,),
+    "V2": (0.89, 1.9, 3.55),
+    "V3": (0.44, 0.89, 1.37, 1.9, 2.63, 3.55, 5.16),
+}
+
+#: Most tangents at finite points: each costs a row per sample and branch node.
+MOST_POINTS = 63
+
+#: Beyond this value f is below 1e-17: the interval in which a tangent point next to infinity is looked for.
+_FAR = 40.0
+
+#: Two cuts that gain equal areas up to this count as equal, as mirror images do.
+_EQUAL_AREAS = 1e-9
+
+
+def log_loss(v: FloatArray) -> FloatArray:
+    """``log(1 + exp(-v))``, without overflow."""
+    loss: FloatArray = np.logaddexp(0.0, -v)
+    return loss
+
+
+def tangent_points(tangents: str) -> FloatArray:
+    """(K,) finite tangent points, ascending, of a published set (``V0`` .. ``V3``) or of K greedy ones.
+
+    Raises
+    ------
+    ParameterError
+        If the text is neither.
+    """
+    if tangents in POSITIVE_POINTS:
+        positive = np.array(POSITIVE_POINTS[tangents])
+        return np.concatenate([-positive[::-1], [0.0], positive])
+    if not tangents.isdecimal() or not 1 <= int(tangents) <= MOST_POINTS:
+        raise ParameterError(
+            f"parameter tangents is {tangents!r}; give {', '.join(POSITIVE_POINTS)}, or the number of finite "
+            f"tangent points, 1 to {MOST_POINTS}"
+        )
+    return greedy_points(int(tangents))
+
+
+def greedy_points(count: int) -> FloatArray:
+    """(count,) finite tangent points, ascending, by the greedy rule; the first one is 0.
+
+    Points come in mirror pairs, first the positive one, so that an odd count gives a symmetric set.
+    """
+    points, cuts = [-np.inf, np.inf], [_best_cut(-np.inf, np.inf)]
+    for _ in range(count):
+        areas = np.array([area for _, area in cuts])
+        corner = int(np.flatnonzero(areas >= areas.max() - _EQUAL_AREAS)[-1])
+        u, x, v = points[corner], cuts[corner][0], points[corner + 1]
+        points.insert(corner + 1, x)
+        cuts[corner : corner + 1] = [_best_cut(u, x), _best_cut(x, v)]
+    return np.array(points[1:-1])
+
+
+def underestimator(points: FloatArray) -> PiecewiseLinearLoss:
+    """Largest of the tangents at finite points and at both infinities, as a loss.
+
+    Parameters
+    ----------
+    points
+        (K,) finite tangent points, ascending.
+    """
+    intercepts, slopes = _tangents(np.concatenate([[-np.inf], points]))
+    return PiecewiseLinearLoss(intercepts, slopes)
+
+
+def largest_error(points: FloatArray) -> float:
+    """Largest difference between f and its underestimator anywhere: it is at one of the corners."""
+    everywhere = np.concatenate([[-np.inf], points, [np.inf]])
+    corners = np.array([_crossing(u, v) for u, v in pairwise(everywhere)])
+    return float((log_loss(corners) - underestimator(points).of_margin(corners)).max())
+
+
+def _tangents(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Give intercepts and slopes of the tangents at points, infinite ones included."""
+    slopes = -expit(-points)
+    # The intercept f(v) - v f'(v) is an even function of v.
+    size = np.abs(points)
+    finite = np.isfinite(size)
+    intercepts = np.zeros_like(points)
+    intercepts[finite] = np.logaddexp(0.0, -size[finite]) + size[finite] * expit(-size[finite])
+    return intercepts, slopes
+
+
+def _crossing(u: float, v: float) -> float:
+    """Where the tangents at u < v cross."""
+    (a, b), (slope_u, slope_v) = _tangents(np.array([u, v]))
+    return float((a - b) / (slope_v - slope_u))
+
+
+def _best_cut(u: float, v: float) -> tuple[float, float]:
+    """Point between two neighbouring tangent points whose tangent gains the most area, and that area."""
+    if not np.isfinite(u) and not np.isfinite(v):
+        return 0.0, _area_gained(0.0, u, v)
+    found = minimize_scalar(
+        lambda x: -_area_gained(x, u, v),
+        bounds=(max(u, -_FAR), min(v, _FAR)),
+        method="bounded",
+        options={"xatol": 1e-9},
+    )
+    return float(found.x), -float(found.fun)
+
+
+def _area_gained(x: float, u: float, v: float) -> float:
+    """Area of the triangle that the tangent at x cuts off the corner of the tangents at u < x < v."""
+    corner = _crossing(u, v)
+    (at_x, at_u), (slope_x, slope_u) = _tangents(np.array([x, u]))
+    rise = (at_x - at_u) + (slope_x - slope_u) * corner
+    return 0.5 * float(rise) * (_crossing(x, v) - _crossing(u, x))

@@ -1,0 +1,286 @@
+r"""MIRET: one multivariate tree that mimics a tree ensemble.
+
+Source: G. Di Teodoro, M. Monaci, L. Palagi, *Unboxing tree ensembles for interpretability: a hierarchical
+visualization tool and a multivariate optimal re-built tree*, EURO Journal on Computational Optimization 12 (2024),
+sections 6 and 7. The ensemble predicts :math:`\hat y_i \in \{-1, 1\}` with probability :math:`p_i`; feature j has the
+frequency :math:`f_{dj}` at level d, and :math:`J_d = \{j : f_{dj} > 0,\, f_{dj} \ge \gamma_d\}`. Features are in
+[0, 1]; left leaves predict -1, right ones +1 (:math:`c_l`).
+
+.. math::
+
+    \min\; & \sum_i \tfrac{p_i}{2} \Bigl(1 - \hat y_i \sum_{l \in L} c_l z_{il}\Bigr)
+        + \alpha \sum_{d < D} \sum_{j \in J_d} \tfrac{1}{f_{dj}} \sum_{t \text{ at level } d} s_{tj} \\
+    & a_t^\top x_i + b_t \ge -M_R \Bigl(1 - \sum_{l \in S_R(t)} z_{il}\Bigr) && i,\; t \in B \quad (6) \\
+    & a_t^\top x_i + b_t + \varepsilon \le M_L \Bigl(1 - \sum_{l \in S_L(t)} z_{il}\Bigr)
+        && i,\; t \in B \quad (7) \\
+    & \sum_l z_{il} = 1 && i \quad (5) \\
+    & -s_{tj} \le a_{tj} \le s_{tj}, \quad s_{tj} = 0 \text{ for } j \notin J_d && t \in B,\; j \quad (8, 14, 15) \\
+    & z_{il} = z_{kl} && l,\; (i, k) \text{ with } m_{ik} \ge \bar m \quad (12) \\
+    & a_t \in [-1, 1]^p, \quad b_t \in [-1, 1], \quad s, z \text{ binary}
+
+with :math:`m_{ik}` the proximity of two samples, :math:`S_R(t), S_L(t)` the leaves below t's children, and
+:math:`M_R = p + 1`, :math:`M_L = p + 1 + \varepsilon`.
+
+**Variants.** ``paper`` is this model. ``improved`` is that of the paper's section 7, with :math:`|J_d|` for p in the
+big-Ms, one variable per group of samples that (12) ties together, and
+
+.. math::
+
+    & \sum_{t, j} s_{tj} \ge 1, \quad b_t \ge 0 \; (t \in B') \\
+    & g^L_{it} = \sum_{l \in S_L(t)} z_{il}, \quad g^R_{it} = \sum_{l \in S_R(t)} z_{il} \text{ (in the place of the
+      sums in (6) and (7))} \\
+    & g^L_{i0} + g^R_{i0} = 1, \quad g^L_{iu} = g^L_{it} + g^R_{it} \; (t \text{ left child of } u), \quad
+      g^R_{iu} = g^L_{it} + g^R_{it} \; (t \text{ right child of } u).
+
+It is not only a reformulation: (i) trees without a split are left out, which are optimal where features are dear;
+(ii) ``b_t >= 0`` cuts off splits that only an intercept in :math:`(-\varepsilon, 0)` makes possible, as those of two
+samples that differ by less than :math:`\varepsilon` in each feature.
+
+``tight`` (the default) has the optimal value of ``paper``. It is ``improved`` with these changes:
+
+1. *Trees without a split stay*, and the row :math:`U + U_0 \sum s_{tj} \ge U_0` takes the place of
+   :math:`\sum s \ge 1`, with U the first sum of the objective and :math:`U_0` its value for the better constant
+   prediction. Where s = 0, all a are 0, all samples reach one leaf, and :math:`U \ge U_0`.
+2. *Symmetry:* :math:`b_t \ge -\varepsilon / 2` for :math:`t \in B'`. The split :math:`(-a_t, -b_t - \varepsilon)` sends
+   each sample to the other side of t, and lies in the box where :math:`b_t < -\varepsilon / 2`. As t is above the last
+   level, its two subtrees can change places: the samples of a leaf stay together, labels and levels stay.
+3. *Big-Ms per sample:* :math:`-\sigma_i \le a_t^\top x_i \le \sigma_i = \sum_{j \in J_d} x_{ij}`, hence
+   :math:`M_R = \sigma_i - \min b_t` and :math:`M_L = \sigma_i + 1 + \varepsilon`.
+4. *Samples equal in all features of* :math:`\bigcup J_d` reach the same leaf, and are merged with their groups.
+
+The proof of 2 needs the symmetry of the model: with a constraint added by a user, ``tight`` and ``improved`` may leave
+out all trees that are best then, and nothing is claimed on the bound; ``paper`` takes any constraint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from formulations.class_leaves import check_unit_box
+from formulations.ensemble_target import EnsembleTarget, TargetRequest
+from formulations.miret_report import mirror_measures, mirror_notes, mirror_report
+from formulations.miret_start import constant_tree, node_by_node
+from formulations.sample_groups import first_of, merged_where_equal
+from formulations.separating_splits import fixed_labels, placed, with_fixed_labels
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.data import Dataset
+from mipforest.ensembles import Ensemble
+from mipforest.formulation import Formulation
+from mipforest.heuristics.margin_split import keep_sides
+from mipforest.model import LinearExpr, Model, Values, VarArray
+from mipforest.parameters import PerNode, parameter
+from mipforest.trees import Topology, Tree
+
+
+@dataclass(frozen=True, kw_only=True)
+class Miret(Formulation):
+    """One multivariate tree that mimics a tree ensemble.
+
+    Parameters
+    ----------
+    alpha
+        Cost of a feature in a split, divided by the feature's frequency at the level.
+    gamma
+        Least frequency (0 to 1) of the features that splits of a level may use: one value, or one per level.
+    gamma_percentile
+        The same as a percentile (0 to 100) of the level's positive frequencies. The larger of both thresholds
+        counts; the paper gives percentiles.
+    proximity
+        Samples that share at least this share of the ensemble's leaves share a leaf of the tree; above 1, none do.
+    epsilon
+        Gap that stands for the strict inequality to the left.
+    ensemble
+        The ensemble, in any form that :func:`mipforest.ensembles.ensemble_for` takes: a text such as
+        ``"random-forest:trees=100"``, a ``.joblib`` file, a fitted classifier.
+    """
+
+    name = "miret"
+    summary = "one multivariate tree that mimics a tree ensemble (two classes)"
+    source = "Di Teodoro, Monaci, Palagi 2024, sections 6 and 7"
+    variants = ("tight", "improved", "paper")
+    starts = ("node-by-node", "constant")
+
+    alpha: float = parameter(0.2, "cost of a feature, over its frequency at the level", at_least=0)
+    gamma: PerNode = parameter(0.0, "least frequency of a feature, per level", at_least=0)
+    gamma_percentile: PerNode = parameter(
+        0.0, "the same as a percentile of the level's positive frequencies", at_least=0
+    )
+    proximity: float = parameter(1.0, "samples at least this close share a leaf; above 1: off", above=0)
+    epsilon: float = parameter(1e-3, "gap that stands for a strict inequality", above=0, below=1)
+    ensemble: Any = "random-forest:trees=100"
+
+    # ------------------------------------------------------------------ the model
+
+    def declare(self, m: Model, data: Dataset, tree: Topology, prepared: EnsembleTarget) -> None:
+        nodes, allowed = (tree.branches, data.features), prepared.allowed[tree.levels]
+        a = m.continuous("a", nodes, lower=-1.0 * allowed, upper=1.0 * allowed)
+        b = m.continuous("b", tree.branches, lower=self._least_intercept(tree), upper=1)
+        s = m.binary("s", nodes)
+        s.set_bounds(upper=allowed)
+
+        group = self._groups(prepared, data)
+        members = [data.samples[i] for i in first_of(group)]
+        z = m.binary("z", (members, tree.leaves))
+
+        unfaithfulness = (prepared.wrong_weights(group)[:, fixed_labels(tree)] * z).sum()
+        m.minimize(unfaithfulness + (prepared.feature_costs(self.alpha)[tree.levels] * s).sum())
+        m.add("assign", z.sum(axis=1) == 1, over=members)
+        m.add("selected_above", a <= s, over=nodes)
+        m.add("selected_below", a >= -s, over=nodes)
+
+        goes_left, goes_right = self._sides(m, z, members, tree)
+        score, routed = data.X @ a.T + b, (data.samples, tree.branches)
+        M_right, M_left = self._big_ms(data, allowed, tree)
+        m.add("right", score >= -M_right * (1 - goes_right[group]), over=routed)
+        m.add("left", score + self.epsilon <= M_left * (1 - goes_left[group]), over=routed)
+
+        if self.variant == "paper":
+            twin, first = _pairs(prepared.group)
+            m.add("proximity", z[twin] == z[first])
+        elif self.variant == "improved":
+            m.add("some_split", s.sum() >= 1)
+        else:
+            constant = prepared.wrong_weights(group).sum(axis=0).min()
+            m.add("split_or_constant", unfaithfulness + constant * s.sum() >= constant)
+
+    def _sides(
+        self, m: Model, z: VarArray, members: list[str], tree: Topology
+    ) -> tuple[LinearExpr | VarArray, LinearExpr | VarArray]:
+        """(G, |B|) whether a group goes left, right at a node."""
+        left, right = z @ tree.leaf_reach_left, z @ tree.leaf_reach_right
+        if self.variant == "paper":
+            return left, right
+        routed = (members, tree.branches)
+        goes_left, goes_right = m.binary("goes_left", routed), m.binary("goes_right", routed)
+        m.add("leaves_left", goes_left == left, over=routed)
+        m.add("leaves_right", goes_right == right, over=routed)
+        m.add("root", goes_left[:, 0] + goes_right[:, 0] == 1, over=members)
+        passed = goes_left + goes_right
+        for name, side, first in (("left", goes_left, 1), ("right", goes_right, 2)):
+            child = np.arange(first, tree.n_branches, 2)
+            if len(child):
+                m.add(f"parent_{name}", side[:, (child - 1) // 2] == passed[:, child])
+        return goes_left, goes_right
+
+    def _least_intercept(self, tree: Topology) -> FloatArray:
+        """(|B|,) lower bound of each intercept."""
+        upper = {"paper": -1.0, "improved": 0.0, "tight": -self.epsilon / 2}[self.variant]
+        return np.where(np.arange(tree.n_branches) < len(tree.upper_branches), upper, -1.0)
+
+    def _big_ms(
+        self, data: Dataset, allowed: FloatArray, tree: Topology
+    ) -> tuple[FloatArray | float, FloatArray | float]:
+        """M_R and M_L: numbers, (|B|,) per node, or (n, |B|) per sample and node."""
+        if self.variant == "tight":
+            size = data.X @ allowed.T.astype(float)
+            return size - self._least_intercept(tree), size + 1 + self.epsilon
+        q = allowed.sum(axis=1) if self.variant == "improved" else data.p
+        return q + 1.0, q + 1.0 + self.epsilon
+
+    def _groups(self, target: EnsembleTarget, data: Dataset) -> IntArray:
+        """(n,) group of samples that share the variables z."""
+        if self.variant == "paper":
+            return np.arange(data.n)
+        if self.variant == "improved":
+            return target.group
+        return merged_where_equal(target.group, data.X[:, target.allowed.any(axis=0)])
+
+    # ------------------------------------------------------------------ trees
+
+    def encode(self, fitted: Tree, data: Dataset) -> dict[str, FloatArray]:
+        """Give the values of every block; where the variant asks for it, subtrees change places first."""
+        tree = fitted.topology
+        a, b, leaf = placed(with_fixed_labels(fitted), data.X, self.epsilon, self._least_intercept(tree))
+        z = np.eye(tree.n_leaves)[leaf[first_of(self._groups(self._target(data, tree.depth), data))]]
+        values = {"a": a, "b": b, "s": (a != 0).astype(float), "z": z}
+        if self.variant == "paper":
+            return values
+        return values | {"goes_left": z @ tree.leaf_reach_left, "goes_right": z @ tree.leaf_reach_right}
+
+    def decode(self, values: Values, data: Dataset) -> Tree:
+        w, b = np.where(values["s"] > 0.5, values["a"], 0.0), np.array(values["b"])
+        tree = Topology(int(np.log2(len(b) + 1)))
+        z = values["z"][self._groups(self._target(data, tree.depth), data)]
+        goes_right, goes_left = z @ tree.leaf_reach_right > 0.5, z @ tree.leaf_reach_left > 0.5
+        for t in tree.branches:
+            # The solver keeps sides up to its tolerance; the tree keeps them exactly.
+            here = goes_left[:, t] | goes_right[:, t]
+            b[t] = keep_sides(data.X[here] @ w[t] + b[t], goes_right[here, t], float(b[t]))
+        labels = fixed_labels(tree)
+        return Tree(tree.depth, w, b, labels, tuple(data.classes), tuple(data.features.labels))
+
+    def evaluate(self, fitted: Tree, data: Dataset) -> float:
+        """Objective; infinite where a split uses a feature outside J_d, or a leaf border parts close samples."""
+        target = self._target(data, fitted.depth)
+        own = with_fixed_labels(fitted)
+        used = own.w != 0
+        leaf = own.apply(data.X)
+        forbidden = used & ~target.allowed[own.topology.levels]
+        if forbidden.any() or (leaf != leaf[first_of(target.group)][target.group]).any():
+            return float("inf")
+        costs = target.feature_costs(self.alpha)[own.topology.levels]
+        return target.unfaithfulness(own.predict(data.X)) + float(costs[used].sum())
+
+    # ------------------------------------------------------------------ limits and starts
+
+    def check_data(self, data: Dataset, tree: Topology) -> None:
+        data.require_classes(2, self.name)
+        data.sign  # noqa: B018 - refuses data that have not exactly two classes
+        check_unit_box(self.name, data, 1)
+
+    def prepare(self, data: Dataset, tree: Topology) -> EnsembleTarget:
+        target = self._request().target(data, tree.depth, fresh=True)
+        return replace(target, known=self.start("node-by-node", data, tree), notes=mirror_notes(target))
+
+    def _request(self) -> TargetRequest:
+        return TargetRequest(self.ensemble, self.gamma, self.gamma_percentile, self.proximity)
+
+    def _target(self, data: Dataset, depth: int) -> EnsembleTarget:
+        return self._request().target(data, depth)
+
+    def start(self, name: str, data: Dataset, tree: Topology, *, seed: int = 0) -> Tree:
+        target = self._target(data, tree.depth)
+        if name == "constant":
+            return constant_tree(data, tree, target)
+        if name == "node-by-node":
+            return node_by_node(data, tree, target, self.alpha, self.epsilon)
+        return super().start(name, data, tree, seed=seed)
+
+    def covered_bound(self, prepared: EnsembleTarget, custom: frozenset[str]) -> float:
+        return float("inf") if self.variant == "paper" else -float("inf")
+
+    # ------------------------------------------------------------------ after the solve
+
+    def measures(self, fitted: Tree, data: Dataset, prepared: EnsembleTarget) -> dict[str, Any]:
+        return mirror_measures(fitted, data, prepared)
+
+    def report(self, solved: Tree, refined: Tree, data: Dataset, prepared: EnsembleTarget) -> dict[str, Any]:
+        return mirror_report(solved, data, prepared, self.alpha, self._groups(prepared, data))
+
+    def parameters(self) -> dict[str, Any]:
+        return {**super().parameters(), "ensemble": _described(self.ensemble)}
+
+
+def _pairs(group: IntArray) -> tuple[IntArray, IntArray]:
+    """Pair every sample with the first one of its group, unless it is the first."""
+    first = first_of(group)[group]
+    twin = np.flatnonzero(first != np.arange(len(group)))
+    return twin, first[twin]
+
+
+def _described(ensemble: Any) -> str:
+    """Say in a few words what the ensemble is."""
+    if isinstance(ensemble, str | Path):
+        return str(ensemble)
+    return (
+        ensemble.description
+        if isinstance(ensemble, Ensemble)
+        else f"{type(ensemble).__name__}, fitted before"
+    )
+
+
+__all__ = ["Miret"]

@@ -1,0 +1,139 @@
+"""What MIRET tells of a tree beside its ensemble: measures on a data set, the report, and notes before the solve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from formulations.ensemble_target import EnsembleTarget
+from formulations.sample_groups import ROUNDING
+from mipforest.arrays import IntArray
+from mipforest.data import Dataset
+from mipforest.ensembles import proximity
+from mipforest.trees import Tree
+
+
+def mirror_measures(fitted: Tree, data: Dataset, target: EnsembleTarget) -> dict[str, Any]:
+    """Compare a tree with its ensemble on training or test samples.
+
+    Parameters
+    ----------
+    fitted
+        A tree for samples in original units.
+    data
+        The samples.
+    target
+        The ensemble and the proximity threshold.
+
+    Returns
+    -------
+    dict
+        ``fidelity``: share of samples for which tree and ensemble predict the same class.
+        ``ensemble_accuracy``: share that the ensemble predicts right. ``close_pairs``: number of pairs of samples
+        whose proximity reaches the threshold. ``close_pairs_together``: share of these that share a leaf of the
+        tree; ``None`` if there are none.
+    """
+    predicted = target.ensemble.predict(data.X_raw)
+    together = _close_pairs_together(fitted, data, target)
+    return {
+        "fidelity": float((fitted.predict(data.X_raw) == predicted).mean()),
+        "ensemble_accuracy": float((predicted == data.y).mean()),
+        "close_pairs": len(together),
+        "close_pairs_together": float(together.mean()) if len(together) else None,
+    }
+
+
+def _close_pairs_together(fitted: Tree, data: Dataset, target: EnsembleTarget) -> IntArray:
+    """(pairs,) 1 where the samples of a close pair share a leaf of the tree, else 0."""
+    if target.proximity > 1:
+        return np.zeros(0, dtype=np.int64)
+    close = proximity(target.ensemble, data.X_raw) >= target.proximity - ROUNDING
+    first, second = np.nonzero(np.triu(close, k=1))
+    leaf = fitted.apply(data.X_raw)
+    return (leaf[first] == leaf[second]).astype(np.int64)
+
+
+def mirror_report(
+    solved: Tree, data: Dataset, target: EnsembleTarget, alpha: float, group: IntArray
+) -> dict[str, Any]:
+    """Report what the tree has learned of the ensemble, ready for JSON.
+
+    Parameters
+    ----------
+    solved
+        The solved tree, for scaled features.
+    data, target
+        Training samples and target.
+    alpha
+        Cost of a feature over its frequency.
+    group
+        (n,) group of each sample in the model.
+    """
+    used = solved.w != 0
+    levels = solved.topology.levels
+    costs = target.feature_costs(alpha)[levels]
+    mixed, samples, cost = forced_errors(target)
+    return {
+        "ensemble": target.ensemble.description,
+        "features_by_level": [
+            _level(level, used[levels == level], target, data) for level in range(solved.depth)
+        ],
+        "unfaithfulness": target.unfaithfulness(solved.predict(data.X)),
+        "feature_cost": float(costs[used].sum()),
+        "merged": {
+            "samples": data.n,
+            "close_groups": int((np.bincount(target.group) > 1).sum()),
+            "representatives": int(group.max()) + 1,
+        },
+        "forced": {"groups": mixed, "samples": samples, "least_cost": cost},
+    }
+
+
+def _level(level: int, used: Any, target: EnsembleTarget, data: Dataset) -> dict[str, Any]:
+    """Frequencies of features at one level: in the tree (share of its nodes), in the ensemble, and the threshold."""
+    labels = data.features.labels
+    tree, ensemble = used.mean(axis=0), target.frequency[level]
+    return {
+        "level": level,
+        "threshold": float(target.thresholds[level]),
+        "tree": {labels[j]: float(tree[j]) for j in np.flatnonzero(tree)},
+        "ensemble": {
+            labels[j]: float(ensemble[j]) for j in np.argsort(-ensemble, kind="stable") if ensemble[j] > 0
+        },
+    }
+
+
+def forced_errors(target: EnsembleTarget) -> tuple[int, int, float]:
+    """Count what proximity forces together although the ensemble predicts it differently.
+
+    Returns
+    -------
+    groups, samples, cost
+        Groups with both predictions, samples in them, and the least unfaithfulness that they imply: every such
+        group is predicted one class.
+    """
+    wrong = target.wrong_weights(target.group)
+    positive = np.bincount(target.group, target.sign > 0)
+    size = np.bincount(target.group)
+    mixed = (positive > 0) & (positive < size)
+    return int(mixed.sum()), int(size[mixed].sum()), float(wrong.min(axis=1)[mixed].sum())
+
+
+def mirror_notes(target: EnsembleTarget) -> tuple[str, ...]:
+    """Say what the proximity threshold does to the samples."""
+    size = np.bincount(target.group)
+    close = size > 1
+    if not close.any():
+        return ()
+    notes = [
+        f"proximity {target.proximity:g}: {size[close].sum()} of {len(target.group)} samples are in {close.sum()} "
+        "groups, and those of a group share a leaf"
+    ]
+    mixed, samples, cost = forced_errors(target)
+    if mixed:
+        notes.append(
+            f"the ensemble predicts both classes in {mixed} of these groups ({samples} samples): sharing a leaf "
+            f"costs at least {cost:.4g} of the objective; a larger proximity avoids that"
+        )
+    return tuple(notes)

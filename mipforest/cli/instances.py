@@ -1,0 +1,232 @@
+"""``mipforest instances``: the instance library."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Exit, Option, Typer
+
+from mipforest.cli import options as o
+from mipforest.cli.exit_codes import NO_ANSWER
+from mipforest.cli.group import ReportingGroup
+from mipforest.cli.numbers import number, percent
+from mipforest.cli.output import print_json, print_table, print_text
+
+if TYPE_CHECKING:
+    from mipforest.instances import Entry, Library
+
+app = Typer(
+    cls=ReportingGroup,
+    help="The instance library: models with statistics, best known solutions and checksums.",
+    no_args_is_help=True,
+)
+
+LibraryFolder = Annotated[
+    Path,
+    Option("--library", metavar="DIR", help="Folder with suite.toml and catalogue.csv."),
+]
+Only = Annotated[
+    list[str] | None,
+    Option("--only", metavar="NAME", help="Instance, family or model; all if not given. Repeatable."),
+]
+InstanceName = Annotated[str, Argument(metavar="NAME", help="Name of an instance.", show_default=False)]
+
+FOLDER = Path("instances")
+
+
+@app.command("list")
+def list_instances(library: LibraryFolder = FOLDER, only: Only = None, as_json: o.Json = False) -> None:
+    """List the instances with size, status and best known values."""
+    lib = _library(library)
+    entries = _chosen_entries(lib, only)
+    if as_json:
+        print_json({"instances": [_as_json(entry) for entry in entries]})
+        return
+    rows = [
+        (e.name, e.family, str(e.columns), str(e.rows), str(e.nonzeros), e.status, *_best(e)) for e in entries
+    ]
+    print_table(
+        ("instance", "family", "columns", "rows", "nonzeros", "status", "objective", "gap"),
+        rows,
+        wrapped="instance",
+    )
+    missing = len(lib.chosen(tuple(only or ()))) - len(entries)
+    if missing:
+        print_text(f"{missing} more are in the suite and were not built yet: mipforest instances build")
+
+
+@app.command()
+def show(name: InstanceName, library: LibraryFolder = FOLDER, as_json: o.Json = False) -> None:
+    """Show all that is known of one instance."""
+    lib = _library(library)
+    (spec,) = _one(lib, name)
+    entry = _entry(lib, name)
+    if as_json:
+        print_json(_as_json(entry))
+        return
+    for key, value in _as_json(entry).items():
+        print_text(f"{key:<18} {_plain(value)}")
+    for path in (lib.model_path(spec), lib.start_path(spec), lib.solution_path(spec)):
+        print_text(f"{'file':<18} {path}{'' if path.is_file() else ' (not there; build makes it)'}")
+
+
+@app.command()
+def stats(library: LibraryFolder = FOLDER, only: Only = None, as_json: o.Json = False) -> None:
+    """Sum up the library: instances by family, model and status; nonzeros by class of constraints."""
+    entries = _chosen_entries(_library(library), only)
+    counts = {
+        "family": Counter(e.family for e in entries),
+        "model": Counter(e.model for e in entries),
+        "status": Counter(e.status for e in entries),
+    }
+    classes: Counter[str] = Counter()
+    for e in entries:
+        for part in filter(None, e.nonzeros_by_class.split(";")):
+            name, _, nonzeros = part.rpartition(":")
+            classes[name] += int(nonzeros)
+    if as_json:
+        print_json(
+            {"instances": len(entries), **{k: dict(v) for k, v in counts.items()}, "nonzeros": dict(classes)}
+        )
+        return
+    print_text(f"{len(entries)} instances, {sum(e.nonzeros for e in entries)} nonzeros")
+    for key, counter in counts.items():
+        print_text(f"{key:<8} {', '.join(f'{name} {n}' for name, n in counter.items())}")
+    print_table(
+        ("class of constraints", "nonzeros"),
+        [(n, str(c)) for n, c in classes.most_common()],
+        wrapped="nonzeros",
+    )
+
+
+@app.command()
+def build(library: LibraryFolder = FOLDER, only: Only = None, quiet: o.Quiet = False) -> None:
+    """Build instances from the suite: model, metadata and start; the same suite gives the same bytes.
+
+    Best known values are kept while the model stays the same.
+    """
+    import mipforest
+    from mipforest.instances import build_instance
+
+    lib = _library(library)
+    for spec in lib.chosen(tuple(only or ())):
+        entry = build_instance(lib, spec, version=mipforest.__version__)
+        if not quiet:
+            print_text(
+                f"{lib.model_path(spec)}: {entry.columns} columns, {entry.rows} rows, {entry.nonzeros} nonzeros"
+            )
+
+
+@app.command()
+def verify(
+    library: LibraryFolder = FOLDER,
+    only: Only = None,
+    rebuild: Annotated[
+        bool, Option("--rebuild", help="Build every model anew, also where its file is there.")
+    ] = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Check checksums, and feasibility and objectives of starts and best known solutions.
+
+    Exit code: 0 all is well; 3 something is not as the catalogue says; 2 wrong usage or input.
+    """
+    from mipforest.instances import verify as findings_of
+
+    lib = _library(library)
+    wrong = []
+    for spec in lib.chosen(tuple(only or ())):
+        found = findings_of(lib, spec, rebuild=rebuild)
+        wrong += found
+        if not (quiet or as_json):
+            print_text(f"{'WRONG' if found else 'ok   '}  {spec.name}")
+            for finding in found:
+                print_text(f"       {finding.complaint}")
+    if as_json:
+        print_json({"wrong": [{"instance": f.instance, "complaint": f.complaint} for f in wrong]})
+    if wrong:
+        raise Exit(NO_ANSWER)
+
+
+@app.command()
+def improve(
+    library: LibraryFolder = FOLDER,
+    only: Only = None,
+    solver: Annotated[str, Option(metavar="NAME", help="Solver; 'mipforest solvers' lists them.")] = "highs",
+    time_limit: Annotated[
+        float, Option(min=0, metavar="SECONDS", help="Wall time for each instance.")
+    ] = 60.0,
+    threads: Annotated[
+        int | None, Option(min=1, metavar="N", help="Threads; by default the solver decides.")
+    ] = None,
+    seed: Annotated[int, Option(min=0, metavar="N", help="Seed of the solver.")] = 0,
+    unsolved: Annotated[bool, Option("--unsolved", help="Leave out what is solved already.")] = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Solve instances from their best known solutions, and record what is better in the catalogue."""
+    from mipforest.instances import improve as improved
+
+    lib = _library(library)
+    for spec in lib.chosen(tuple(only or ())):
+        known = lib.entries().get(spec.name)
+        if unsolved and known is not None and known.status != "open":
+            continue
+        entry = improved(lib, spec, solver, time_limit=time_limit, threads=threads, seed=seed)
+        if not quiet:
+            objective, gap = _best(entry)
+            print_text(f"{spec.name}: {entry.status}, objective {objective}, gap {gap}")
+
+
+def _library(folder: Path) -> Library:
+    from mipforest.instances import Library
+
+    library = Library(folder)
+    library.suite  # noqa: B018 - refuses a folder without a suite before anything is done
+    return library
+
+
+def _chosen_entries(library: Library, only: list[str] | None) -> list[Entry]:
+    entries = library.entries()
+    return [entries[spec.name] for spec in library.chosen(tuple(only or ())) if spec.name in entries]
+
+
+def _one(library: Library, name: str) -> list[Any]:
+    from mipforest.data.errors import did_you_mean
+    from mipforest.instances import SuiteError
+
+    if name not in library.suite:
+        raise SuiteError(f"no instance is called {name!r}{did_you_mean(name, sorted(library.suite))}")
+    return [library.suite[name]]
+
+
+def _entry(library: Library, name: str) -> Entry:
+    from mipforest.instances import SuiteError
+
+    entries = library.entries()
+    if name not in entries:
+        raise SuiteError(f"{name} was not built yet; run: mipforest instances build --only {name}")
+    return entries[name]
+
+
+def _best(entry: Entry) -> tuple[str, str]:
+    objective = "" if math.isnan(entry.objective) else number(entry.objective)
+    return objective, "" if math.isinf(entry.gap) else percent(entry.gap)
+
+
+def _as_json(entry: Entry) -> dict[str, Any]:
+    values = asdict(entry) | {"gap": entry.gap, "status": entry.status}
+    return {key: None if _is_unknown(value) else value for key, value in values.items()}
+
+
+def _is_unknown(value: object) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,21 @@
+"""Tree ensembles for two classes as targets: random forests, extra trees, gradient boosting, XGBoost.
+
+Whatever library grew an ensemble, :func:`ensemble_for` gives it as an :class:`Ensemble`: its trees in original
+units, the leaf of every sample, the predicted class and its probability.
+"""
+
+from mipforest.ensembles.ensemble import Ensemble
+from mipforest.ensembles.errors import EnsembleError
+from mipforest.ensembles.measures import level_frequencies, node_uses, proximity
+from mipforest.ensembles.member import MemberTree
+from mipforest.ensembles.target import ensemble_for
+
+__all__ = [
+    "Ensemble",
+    "EnsembleError",
+    "MemberTree",
+    "ensemble_for",
+    "level_frequencies",
+    "node_uses",
+    "proximity",
+]

@@ -1,0 +1,120 @@
+"""One way in for every target: by name, from a file, or fitted already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mipforest.data import Dataset
+from mipforest.data.errors import some_of
+from mipforest.ensembles.adapter import Adapter
+from mipforest.ensembles.adoption import adopt
+from mipforest.ensembles.ensemble import Ensemble
+from mipforest.ensembles.errors import EnsembleError
+from mipforest.ensembles.loading import SUFFIX, load_estimator
+from mipforest.ensembles.specification import KINDS, Specification
+
+#: Seed of the MIRET paper (section 8).
+DEFAULT_SEED = 100
+
+#: Largest value that scikit-learn and xgboost can compare: they do so in single precision.
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def ensemble_for(
+    target: Any, data: Dataset, depth: int, *, seed: int = DEFAULT_SEED, deeper: bool = False
+) -> Ensemble:
+    """Give the ensemble that a target means.
+
+    Parameters
+    ----------
+    target
+        One of
+
+        - ``"random-forest"``, ``"extra-trees"``, ``"gradient-boosting"`` or ``"xgboost"``, with options behind
+          a colon as in ``"random-forest:trees=100,seed=1"``: fitted here on the features of ``data`` in
+          original units, with balanced classes; 100 trees if no number is given. Forests try all features at
+          every split, as in the MIRET paper (section 8);
+        - the path of a ``.joblib`` file with a fitted classifier. **Loading it runs code that it contains**;
+        - a fitted ``RandomForestClassifier``, ``ExtraTreesClassifier``, ``GradientBoostingClassifier`` or
+          ``XGBClassifier``;
+        - an :class:`Ensemble`, which is given back.
+
+        What was fitted before must have been fitted on the features of ``data`` in original units, in their
+        order, and on its labels (or its class numbers 0 and 1).
+    data
+        A data set of two classes.
+    depth
+        Depth of the trees to fit, and the most that a fitted one may have.
+    seed
+        Seed of trees that are fitted here, if the target names none.
+    deeper
+        Accept trees deeper than ``depth``.
+
+    Raises
+    ------
+    EnsembleError
+        If the data have not two classes, or the target cannot be used with them; the message says why.
+    OSError
+        If a file cannot be read.
+    """
+    _require_two_classes(data)
+    if np.abs(data.X_raw).max() > LARGEST:
+        raise EnsembleError(
+            f"{data.name} has values beyond {LARGEST:.1e}, which tree ensembles cannot compare; divide them "
+            "by a constant first"
+        )
+    ensemble = _ensemble(target, data, depth, seed)
+    if ensemble.n_features != data.p:
+        raise EnsembleError(
+            f"the ensemble has {ensemble.n_features} features, {data.name} has {data.p}; take the ensemble of "
+            "these data"
+        )
+    if ensemble.depth == 0 or ensemble.total_weight == 0:
+        raise EnsembleError(
+            f"{ensemble.description}: no tree tells samples apart, so there is nothing to show or to mimic"
+        )
+    if ensemble.depth > depth and not deeper:
+        raise EnsembleError(
+            f"the ensemble has trees of depth {ensemble.depth}, deeper than the tree (depth {depth}); ask for "
+            f"--depth {ensemble.depth} or more, or fit the ensemble with max_depth={depth}"
+        )
+    return ensemble
+
+
+def _require_two_classes(data: Dataset) -> None:
+    if data.task != "classification":
+        raise EnsembleError(
+            f"{data.name} is a regression ({data.target!r} is a number), but the ensemble must tell two classes "
+            "apart; load it with task='classification' if its values are classes"
+        )
+    if data.n_classes != 2:
+        raise EnsembleError(
+            f"{data.name} has {data.n_classes} classes ({some_of(data.classes)}), but the ensemble must tell two "
+            "apart; merge some with data.binarise(positive=...)"
+        )
+
+
+def _ensemble(target: Any, data: Dataset, depth: int, seed: int) -> Ensemble:
+    if isinstance(target, Ensemble):
+        return target
+    if isinstance(target, Path) or (isinstance(target, str) and target.endswith(SUFFIX)):
+        path = Path(target).expanduser()
+        return _described(adopt(load_estimator(path), data), data, f"from {path.name}")
+    if isinstance(target, str):
+        specification = Specification.parse(target)
+        family, fit = KINDS[specification.kind]
+        seed = seed if specification.seed is None else specification.seed
+        estimator = fit(data.X_raw, data.y, trees=specification.trees, depth=depth, seed=seed)
+        return _described(family(estimator, np.array([0, 1])), data, f"fitted on {data.name}, seed {seed}")
+    return _described(adopt(target, data), data, "fitted before")
+
+
+def _described(adapter: Adapter, data: Dataset, origin: str) -> Ensemble:
+    members = adapter.members()
+    depth = max(member.depth for member in members)
+    name = type(adapter.estimator).__name__
+    trees = f"{len(members)} tree{'s' * (len(members) > 1)}"
+    return Ensemble(adapter.kind, f"{name}, {trees} of depth {depth}, {origin}", members, data.p, adapter)

@@ -1,0 +1,25 @@
+"""The instance library: a declarative suite, its catalogue, and how both are built, checked and improved."""
+
+from mipforest.instances.build import Built, build_instance, build_problem
+from mipforest.instances.catalogue import CatalogueError, Entry, read_catalogue, write_catalogue
+from mipforest.instances.improve import improve
+from mipforest.instances.library import Library
+from mipforest.instances.suite import InstanceSpec, SuiteError, read_suite
+from mipforest.instances.verify import Finding, verify
+
+__all__ = [
+    "Built",
+    "CatalogueError",
+    "Entry",
+    "Finding",
+    "InstanceSpec",
+    "Library",
+    "SuiteError",
+    "build_instance",
+    "build_problem",
+    "improve",
+    "read_catalogue",
+    "read_suite",
+    "verify",
+    "write_catalogue",
+]

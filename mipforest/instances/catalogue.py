@@ -1,0 +1,138 @@
+"""``catalogue.csv``: size, checksum, status and best known values of every instance of a library."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from mipforest.files import atomic_write
+from mipforest.solvers.solution import relative_gap
+
+#: Gap at which an instance counts as solved: the solvers' default.
+SOLVED = 1e-4
+
+#: An instance is easy if an ordinary solver solves it within an hour, as in MIPLIB.
+EASY_SECONDS = 3600.0
+
+
+class CatalogueError(ValueError):
+    """The file is no catalogue; the message says where and why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One instance of the catalogue: a line of the file.
+
+    Attributes
+    ----------
+    name, family, model, variant, depth, data, samples, features
+        What it is.
+    columns, binary, integer, continuous, rows, indicators, nonzeros, quadratic_terms
+        Its size; ``integer`` counts columns that are not binary.
+    nonzeros_by_class
+        Nonzeros of each class of constraints, ``name:count`` joined by ``;``.
+    sha256
+        Of the model's text as MPS (what the compressed file unpacks to).
+    objective, bound
+        Best known objective value and best proven bound; NaN and minus infinity while unknown.
+    solver, seconds, time_limit
+        Who found the objective last improved, in what time, of how much.
+    """
+
+    name: str
+    family: str
+    model: str
+    variant: str
+    depth: int
+    data: str
+    samples: int
+    features: int
+    columns: int
+    binary: int
+    integer: int
+    continuous: int
+    rows: int
+    indicators: int
+    nonzeros: int
+    nonzeros_by_class: str
+    quadratic_terms: int
+    sha256: str
+    objective: float = math.nan
+    bound: float = -math.inf
+    solver: str = ""
+    seconds: float = math.nan
+    time_limit: float = math.nan
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between objective and bound; infinite while either is unknown."""
+        return math.inf if math.isnan(self.objective) else relative_gap(self.objective, self.bound)
+
+    @property
+    def status(self) -> str:
+        """``easy``: solved within an hour; ``hard``: solved; ``open``: not solved yet."""
+        if not self.gap <= SOLVED:
+            return "open"
+        return "easy" if self.seconds <= EASY_SECONDS else "hard"
+
+
+#: Columns of the file; the status is written for readers and follows from the others.
+_COLUMNS = [*(f.name for f in fields(Entry)), "status"]
+
+
+def write_catalogue(entries: Mapping[str, Entry], path: Path) -> None:
+    """Write a catalogue; the file appears complete or not at all."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for entry in entries.values():
+        writer.writerow([_written(getattr(entry, column)) for column in _COLUMNS])
+    with atomic_write(path, "w") as file:
+        file.write(text.getvalue())
+
+
+def _written(value: object) -> str:
+    if isinstance(value, float):
+        return "" if not math.isfinite(value) else repr(value)
+    return str(value)
+
+
+def read_catalogue(path: Path) -> dict[str, Entry]:
+    """Read a catalogue; an absent file is an empty one.
+
+    Raises
+    ------
+    CatalogueError
+        If the columns are others, or a number is none.
+    OSError
+        If the file cannot be read.
+    """
+    if not path.exists():
+        return {}
+    try:
+        rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise CatalogueError(f"{path} is no catalogue: {error}") from error
+    return {entry.name: entry for entry in (_entry(path, number, row) for number, row in enumerate(rows, 2))}
+
+
+def _entry(path: Path, number: int, row: Mapping[str | None, str | None]) -> Entry:
+    if set(row) != set(_COLUMNS) or None in row.values():
+        raise CatalogueError(f"{path}, line {number}: the columns are not {', '.join(_COLUMNS)}")
+    values: dict[str, object] = {}
+    for f in fields(Entry):
+        text = str(row[f.name])
+        try:
+            if f.type == "int":
+                values[f.name] = int(text)
+            elif f.type == "float":
+                values[f.name] = float(text) if text else f.default
+            else:
+                values[f.name] = text
+        except ValueError:
+            raise CatalogueError(f"{path}, line {number}: {f.name} is {text[:80]!r}, no number") from None
+    return Entry(**values)  # type: ignore[arg-type] # typed by its fields above

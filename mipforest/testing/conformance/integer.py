@@ -1,0 +1,145 @@
+"""Mixed-integer linear programmes with known answers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mipforest.model import Model
+from mipforest.testing.conformance.case import Cases
+from mipforest.testing.conformance.linear import INFEASIBLE, UNBOUNDED
+
+cases = Cases()
+
+
+@cases.optimum(7.0, take=[1.0, 1.0, 0.0])
+def mip_knapsack() -> Model:
+    m = Model()
+    take = m.binary("take", 3)
+    m.maximize([3.0, 4.0, 5.0] @ take)
+    m.add("weight", [2.0, 3.0, 4.0] @ take <= 5)
+    return m
+
+
+@cases.optimum(3.0)
+def mip_vertex_cover_of_a_pentagon() -> Model:
+    m = Model()
+    x = m.binary("x", 5)
+    m.minimize(x.sum())
+    m.add("edges", x + x[np.arange(-1, 4)] >= 1)
+    return m
+
+
+@cases.optimum(5.0)
+def mip_assignment() -> Model:
+    m = Model()
+    x = m.binary("x", (3, 3))
+    cost = np.array([4.0, 1.0, 3.0, 2.0, 0.0, 5.0, 3.0, 2.0, 2.0])
+    m.minimize(cost @ x.reshape(9))
+    m.add("rows", x.sum(axis=1) == 1)
+    m.add("columns", x.sum(axis=0) == 1)
+    return m
+
+
+@cases.optimum(10.8, k=3.0, y=0.9)
+def mip_mixed() -> Model:
+    m = Model()
+    k, y = m.integer("k", lower=0, upper=5), m.nonnegative("y", upper=1.5)
+    m.maximize(3 * k + 2 * y)
+    m.add("capacity", 2 * k + y <= 6.9)
+    return m
+
+
+@cases.optimum(-2.0, x=-2.0)
+def mip_negative_integers() -> Model:
+    m = Model()
+    x = m.integer("x", lower=-10, upper=10)
+    m.minimize(x)
+    m.add("least", 2 * x >= -5)
+    return m
+
+
+@cases.optimum(-2.0)
+def mip_free_integers() -> Model:
+    m = Model()
+    x = m.integer("x", 2)
+    m.minimize(x[0])
+    m.add("sum", x.sum() == 1)
+    m.add("most", 2 * x[1] <= 7)
+    return m
+
+
+@cases.optimum(3.0, x=[1.0, 2.0])
+def mip_fractional_bounds() -> Model:
+    m = Model()
+    x = m.integer("x", 2, lower=0.3, upper=2.7)
+    m.maximize([-1.0, 2.0] @ x)
+    return m
+
+
+@cases.ends(*INFEASIBLE)
+def mip_no_integer_between_the_bounds() -> Model:
+    m = Model()
+    m.minimize(m.integer("x", lower=0.2, upper=0.8))
+    return m
+
+
+@cases.optimum(4.0, x=[1.0, 0.0, 3.0])
+def mip_fixed_integers() -> Model:
+    m = Model()
+    x = m.integer("x", 3, lower=[1.0, 0.0, 0.0], upper=[1.0, 0.0, 5.0])
+    m.minimize(x.sum())
+    m.add("sum", 2 * x.sum() >= 7)
+    return m
+
+
+@cases.optimum(-4.0, x=[1.0, 3.0])
+def mip_no_rows() -> Model:
+    m = Model()
+    x = m.integer("x", 2, lower=[1.0, -3.0], upper=[4.0, 3.0])
+    m.minimize([2.0, -2.0] @ x)
+    return m
+
+
+@cases.optimum(17.0)
+def mip_constant_in_maximised_objective() -> Model:
+    m = Model()
+    take = m.binary("take", 3)
+    m.maximize([3.0, 4.0, 5.0] @ take + 10)
+    m.add("weight", [2.0, 3.0, 4.0] @ take <= 5)
+    return m
+
+
+@cases.optimum(0.0)
+def mip_zero_objective() -> Model:
+    m = Model()
+    x = m.integer("x", 2, lower=0, upper=9)
+    m.add("sum", [3.0, 5.0] @ x == 14)
+    return m
+
+
+@cases.optimum(103.0, z=1.0, x=3.0)
+def mip_big_m() -> Model:
+    m = Model()
+    x, z = m.nonnegative("x"), m.binary("z")
+    m.minimize(x + 100 * z)
+    m.add("least", 1.0 * x >= 3)
+    m.add("switch", x <= 1e4 * z)
+    return m
+
+
+@cases.ends(*INFEASIBLE)
+def mip_infeasible_only_for_integers() -> Model:
+    m = Model()
+    x = m.integer("x", 2, lower=0, upper=10)
+    m.minimize(x.sum())
+    m.add("parity", 2 * x[0] - 2 * x[1] == 1)
+    return m
+
+
+@cases.ends(*UNBOUNDED)
+def mip_unbounded() -> Model:
+    m = Model()
+    x = m.integer("x", 2, lower=0)
+    m.maximize(x.sum())
+    m.add("difference", x[0] - x[1] == 1)
+    return m

@@ -1,0 +1,148 @@
+"""The numbers behind VITE's pictures, as tables with names.
+
+Source: Di Teodoro, Monaci and Palagi, *Unboxing tree ensembles for interpretability* (2024), section 5. All shares
+are percentages; a tree counts with its weight, which is 1 in forests.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mipforest.arrays import FloatArray
+from mipforest.data import Dataset
+from mipforest.ensembles import Ensemble, node_uses
+from mipforest.trees import Topology
+
+
+def level_percentages(ensemble: Ensemble, data: Dataset, depth: int) -> Any:
+    """Share of a level's splits that each feature has (definition 5.1).
+
+    Parameters
+    ----------
+    ensemble
+        The ensemble.
+    data
+        Names of the p features.
+    depth
+        Number of levels, 1 to 10.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per feature, one column per level. A column sums to 100, or to 0 where no tree splits.
+    """
+    uses = np.zeros((depth, data.p))
+    np.add.at(uses, Topology(depth).levels, node_uses(ensemble, depth))
+    columns = pd.Index(range(depth), name="level")
+    return pd.DataFrame(_percentages(uses).T, index=_feature_index(data), columns=columns)
+
+
+def node_percentages(ensemble: Ensemble, data: Dataset, depth: int) -> Any:
+    """Share of a node's splits that each feature has (definition 5.2).
+
+    Parameters
+    ----------
+    ensemble, data, depth
+        As for :func:`level_percentages`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per feature, one column per branch node of the complete tree, in heap order. A column sums to
+        100, or to 0 where no tree splits.
+    """
+    uses = node_uses(ensemble, depth)
+    columns = pd.Index(range(len(uses)), name="node")
+    return pd.DataFrame(_percentages(uses).T, index=_feature_index(data), columns=columns)
+
+
+def node_roles(ensemble: Ensemble, depth: int) -> Any:
+    """Share of the trees that split at each node, that end there, and that ended above it.
+
+    Parameters
+    ----------
+    ensemble, depth
+        As for :func:`level_percentages`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per branch node of the complete tree, in heap order; columns ``split``, ``leaf`` and
+        ``absent``, which sum to 100.
+    """
+    weight = np.zeros((Topology(depth).n_branches, 2))
+    for member in ensemble.members:
+        position = member.heap_positions(depth - 1)
+        nodes = np.flatnonzero(position >= 0)
+        weight[position[nodes], (member.left[nodes] < 0).astype(np.int64)] += member.weight
+    shares = 100 * weight / ensemble.total_weight
+    roles = pd.DataFrame(shares, columns=["split", "leaf"], index=pd.RangeIndex(len(shares), name="node"))
+    return roles.assign(absent=(100 - shares.sum(axis=1)).clip(0))
+
+
+def threshold_ranges(ensemble: Ensemble, data: Dataset, depth: int) -> Any:
+    """Least and greatest split value of each feature at each node, in original units.
+
+    Parameters
+    ----------
+    ensemble, data, depth
+        As for :func:`level_percentages`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per node and feature that some tree splits on there: columns ``node``, ``feature`` (name),
+        ``percent`` (node frequency), ``splits`` (number of trees), ``lower`` and ``upper``; the most frequent
+        feature of a node first.
+    """
+    splits = pd.concat([_splits(member, depth) for member in ensemble.members], ignore_index=True)
+    by_feature = splits.groupby(["node", "feature"], sort=True)["threshold"]
+    ranges = by_feature.agg(splits="size", lower="min", upper="max").reset_index()
+    percent = _percentages(node_uses(ensemble, depth))[ranges["node"], ranges["feature"]]
+    ranges.insert(2, "percent", percent)
+    ranges = ranges.sort_values(["node", "percent", "feature"], ascending=[True, False, True], kind="stable")
+    names = np.array(data.features.labels, dtype=object)
+    return ranges.assign(feature=names[ranges["feature"]]).reset_index(drop=True)
+
+
+def class_probabilities(ensemble: Ensemble, data: Dataset) -> Any:
+    """Tell what the ensemble says of each sample.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per sample: columns ``target`` and ``predicted`` (class names) and ``probability``, the
+        ensemble's of the class that it predicts.
+    """
+    names = np.array(data.classes, dtype=object)
+    return pd.DataFrame(
+        {
+            "target": names[data.y.astype(np.int64)],
+            "predicted": names[ensemble.predict(data.X_raw)],
+            "probability": ensemble.probability(data.X_raw),
+        },
+        index=pd.Index(data.samples.labels, name="sample"),
+    )
+
+
+def _splits(member: Any, depth: int) -> Any:
+    """Node, feature and threshold of every split of a tree above a depth."""
+    position = member.heap_positions(depth - 1)
+    nodes = np.flatnonzero((position >= 0) & (member.left >= 0))
+    return pd.DataFrame(
+        {"node": position[nodes], "feature": member.feature[nodes], "threshold": member.threshold[nodes]}
+    )
+
+
+def _percentages(uses: FloatArray) -> FloatArray:
+    """Rescale rows to sum to 100; rows of zeros stay."""
+    total = uses.sum(axis=1, keepdims=True)
+    shares: FloatArray = np.divide(100 * uses, total, out=np.zeros_like(uses), where=total > 0)
+    return shares
+
+
+def _feature_index(data: Dataset) -> Any:
+    return pd.Index(data.features.labels, name="feature")

@@ -1,0 +1,125 @@
+"""VITE's page: the level map and the tree above, proximities and probabilities below."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mipforest.ensembles import EnsembleError
+from mipforest.trees.figure import FAINT, new_figure, shorten, text_size
+from mipforest.vite.drawing import HEADING, SMALL, Panel, inch_axes, write
+from mipforest.vite.level_map import LevelMap
+from mipforest.vite.node_tree import NodeTree
+from mipforest.vite.probability_plot import ProbabilityPlot
+from mipforest.vite.proximity_map import ProximityMap
+from mipforest.vite.unboxed import Vite
+
+MARGIN = 0.3
+GAP = 0.55
+TITLE = 0.75
+LINE = 0.16
+LONGEST_NAME = 60
+
+#: Most levels of a picture; the last one has up to 32 boxes, 1.5 m in all.
+MOST_LEVELS = 6
+
+#: Room for the heading of a panel: its title and three lines of caption.
+HEAD = 0.85
+
+#: A panel, and the left and the upper end of its room in inches from the top left corner.
+Place = tuple[Panel, float, float]
+
+
+def plot_vite(vite: Vite, *, max_features: int = 6) -> Figure:
+    """Draw VITE's page.
+
+    - *Features by level*: a heat map of the level frequencies.
+    - *Where trees split*: one tree that stands for all; every node lists its most frequent features with
+      their shares and the range of their split values.
+    - *Which samples go together*: the proximity matrix; at most 1000 samples, evenly chosen, are drawn.
+    - *How sure the ensemble is*: histograms of class probabilities, right and wrong predictions apart.
+
+    Parameters
+    ----------
+    vite
+        What to draw.
+    max_features
+        Most features to list in a node; the rest is counted.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A figure as large as it needs to be, unknown to ``pyplot``.
+
+    Raises
+    ------
+    EnsembleError
+        If there are more than :data:`MOST_LEVELS` levels.
+    """
+    if vite.depth > MOST_LEVELS:
+        raise EnsembleError(
+            f"a picture of {vite.depth} levels would have up to {2**vite.depth - 1} boxes; show at most "
+            f"{MOST_LEVELS} levels, or write the tables instead"
+        )
+    darkest = float(max(vite.levels.to_numpy().max(), vite.nodes.to_numpy().max()))
+    tree = NodeTree(vite, max_features, darkest)
+    places, width, height = _arrange(LevelMap(vite, darkest), tree, ProximityMap(vite), ProbabilityPlot(vite))
+    title, subtitle = _titles(vite)
+    width = 2 * MARGIN + max(width, text_size(title, 14, "bold")[0], text_size(subtitle, SMALL)[0])
+    height += 2 * MARGIN + TITLE
+    figure = new_figure(width, height)
+    axes = inch_axes(figure, 0, 0, width, height)
+    write(axes, MARGIN, height - MARGIN - 0.1, title, 14, fontweight="bold")
+    write(axes, MARGIN, height - MARGIN - 0.4, subtitle, SMALL, FAINT)
+    for panel, left, top in places:
+        _draw(figure, axes, panel, MARGIN + left, height - MARGIN - TITLE - top)
+    return figure
+
+
+def _arrange(levels: Panel, tree: Panel, *others: Panel) -> tuple[list[Place], float, float]:
+    """Place all panels but the tree in a column beside it, or all in two rows, whichever takes less room."""
+    column = (levels, *others)
+    beside = [*_rows([(panel,) for panel in column]), (tree, max(panel.room for panel in column) + GAP, 0.0)]
+    in_rows = _rows([(levels, tree), others])
+    return min((_with_extent(places) for places in (beside, in_rows)), key=lambda page: page[1] * page[2])
+
+
+def _rows(rows: list[tuple[Panel, ...]]) -> list[Place]:
+    places: list[Place] = []
+    top = 0.0
+    for row in rows:
+        left = 0.0
+        for panel in row:
+            places.append((panel, left, top))
+            left += panel.room + GAP
+        top += max(map(_height, row))
+    return places
+
+
+def _with_extent(places: list[Place]) -> tuple[list[Place], float, float]:
+    """Add the width and the height that panels take together."""
+    width = max(left + panel.room for panel, left, _ in places)
+    return places, width, max(top + _height(panel) for panel, _, top in places) - GAP
+
+
+def _titles(vite: Vite) -> tuple[str, str]:
+    ensemble = vite.ensemble
+    title = f"VITE: {ensemble.kind} on {shorten(vite.data.name, LONGEST_NAME)}"
+    deeper = f" Only levels 0 to {vite.depth - 1} are shown." if ensemble.depth > vite.depth else ""
+    subtitle = (
+        f"{ensemble.description}. {vite.data.n} samples, {vite.data.p} features; "
+        f"accuracy {vite.accuracy:.1%}.{deeper}"
+    )
+    return title, subtitle
+
+
+def _height(panel: Panel) -> float:
+    """Height of a panel with its heading and the gap below."""
+    return HEAD + panel.height + GAP
+
+
+def _draw(figure: Figure, axes: Axes, panel: Panel, left: float, top: float) -> None:
+    write(axes, left, top - 0.1, panel.title, HEADING, fontweight="bold")
+    for number, sentence in enumerate(panel.caption):
+        write(axes, left, top - 0.32 - number * LINE, sentence, SMALL, FAINT)
+    panel.draw(figure, left, top - HEAD - panel.height)

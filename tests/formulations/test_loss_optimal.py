@@ -1,0 +1,321 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from independent_lp import HINGE, V0, enumerated_errors, enumerated_tree, thresholds
+from margin_data import random_data, random_tree
+
+from formulations.loss_optimal import LossOptimal
+from formulations.margin_limits import moved_into_limits, proven_limits
+from formulations.margot import HfsMargot, Margot, SfsMargot
+from mipforest.data import Dataset
+from mipforest.heuristics.branch_losses import HINGE as HINGE_LOSS
+from mipforest.heuristics.branch_losses import Misclassification
+from mipforest.heuristics.margin_split import into_a_gap
+from mipforest.model import Model
+from mipforest.parameters import ParameterError, per_node
+from mipforest.trees import Topology
+
+PROVEN = {"time_limit": None, "gap": 1e-7}
+
+#: Tangents of log(1 + exp(-v)) at 0 and at both infinities.
+LOSSES = {
+    "misclassification": lambda score, sign: float((score >= 0) != (sign > 0)),
+    "hinge": lambda score, sign: max(0.0, 1 - sign * score),
+    "logistic": lambda score, sign: max(0.0, -sign * score, np.log(2) - sign * score / 2),
+}
+NORMS = {
+    "none": lambda w: 0.0,
+    "l1": lambda w: float(np.abs(w).sum()),
+    "l2": lambda w: 0.5 * float(w @ w),
+}
+
+
+def by_hand(formulation, tree, data):
+    """The definition, sample by sample: walk down, pay at every charged branch node that is passed."""
+    C = per_node("C", formulation.C, tree.depth)
+    first_charged = 0 if formulation.levels == "all" else 2 ** (tree.depth - 1) - 1
+    total = sum(NORMS[formulation.regulariser](w) for w in tree.w[first_charged:])
+    for x, sign in zip(data.X, data.sign, strict=True):
+        t = 0
+        while t < 2**tree.depth - 1:
+            score = float(x @ tree.w[t] + tree.b[t])
+            if t >= first_charged:
+                total += C[t] * LOSSES[formulation.loss](score, sign)
+            t = 2 * t + 2 if score >= 0 else 2 * t + 1
+    if formulation.selection == "soft":
+        free = per_node("B", formulation.B, tree.depth)
+        total += formulation.alpha * float(np.maximum(0, (tree.w != 0).sum(axis=1) - free).sum())
+    return total
+
+
+def with_gaps_everywhere(tree, data, epsilon):
+    """Misclassification needs the gap at the last level too."""
+    scores = tree.scores(data.X)
+    return replace(tree, b=tree.b + [into_a_gap(scores[:, t], epsilon) for t in range(tree.w.shape[0])])
+
+
+@given(
+    loss=st.sampled_from(list(LOSSES)),
+    regulariser=st.sampled_from(list(NORMS)),
+    selection=st.sampled_from(["none", "hard", "soft"]),
+    levels=st.sampled_from(["all", "last"]),
+    depth=st.integers(1, 3),
+    seed=st.integers(0, 10**6),
+)
+@settings(max_examples=60)
+def test_tree_to_model_and_back(loss, regulariser, selection, levels, depth, seed):
+    rng = np.random.default_rng(seed)
+    data = random_data(seed, n=int(rng.integers(4, 30)), p=int(rng.integers(2, 5)))
+    formulation = LossOptimal(
+        loss=loss, regulariser=regulariser, selection=selection, levels=levels,
+        C=tuple(10.0 ** rng.integers(-2, 3, depth)), B=2, alpha=0.7, variant="paper",
+    )  # fmt: skip
+    problem = formulation.build(data, depth)
+    budget = 2 if selection == "hard" else None
+    tree = random_tree(rng, data, depth, epsilon=formulation.epsilon, budget=budget)
+    tree = with_gaps_everywhere(tree, data, formulation.epsilon)
+
+    values = formulation.encode(tree, data)
+    expected = by_hand(formulation, tree, data)
+
+    assert problem.model.violations(values).max <= 1e-6
+    assert problem.model.objective(values) == pytest.approx(expected, rel=1e-11, abs=1e-11)
+    assert formulation.evaluate(tree, data) == pytest.approx(expected, rel=1e-11, abs=1e-11)
+    decoded = formulation.decode(values, data)
+    np.testing.assert_array_equal(decoded.apply(data.X), tree.apply(data.X))
+    np.testing.assert_array_equal(decoded.w, tree.w)
+    assert decoded.logistic == (loss == "logistic")
+
+
+# ------------------------------------------------------------------ optima
+
+
+@pytest.mark.parametrize(("seed", "C", "p"), [(0, 0.3, 2), (1, 1.0, 2), (2, 10.0, 2), (3, 1.0, 3)])
+def test_hinge_with_squares_at_all_levels_is_margot(seed, C, p):
+    data = random_data(seed, n=12, p=p)
+    general = LossOptimal(loss="hinge", regulariser="l2", C=C).build(data, 2).solve(**PROVEN)
+    margot = Margot(C=C).build(data, 2).solve(**PROVEN)
+    assert general.verified
+    assert margot.verified
+    assert general.status == margot.status == "optimal"
+    assert general.objective == pytest.approx(margot.objective, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("special", "selection"),
+    [
+        (Margot(C=(2.0, 0.5)), "none"),
+        (HfsMargot(C=(2.0, 0.5), B=2), "hard"),
+        (SfsMargot(C=(2.0, 0.5), B=1, alpha=0.4), "soft"),
+    ],
+    ids=["margot", "hfs", "sfs"],
+)
+def test_the_margot_family_values_trees_alike(special, selection):
+    data, rng = random_data(5, n=25, p=4), np.random.default_rng(0)
+    general = LossOptimal(
+        loss="hinge", regulariser="l2", selection=selection, C=special.C,
+        B=getattr(special, "B", 1), alpha=getattr(special, "alpha", 1.0),
+    )  # fmt: skip
+    for _ in range(20):
+        tree = random_tree(rng, data, 2, epsilon=1e-3, budget=2)
+        assert general.evaluate(tree, data) == special.evaluate(tree, data)
+
+
+@pytest.mark.parametrize("variant", LossOptimal.variants)
+@pytest.mark.parametrize(("seed", "C"), [(0, (0.5, 0.5)), (2, (1.0, 4.0))])
+def test_hinge_with_l1_equals_enumeration(variant, seed, C):
+    data = random_data(seed, n=8, p=2)
+    formulation = LossOptimal(loss="hinge", C=C, variant=variant)
+    result = formulation.build(data, 2).solve(**PROVEN)
+    expected = enumerated_tree(data.X, data.sign, C, formulation.epsilon, HINGE)
+    assert result.verified
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("variant", LossOptimal.variants)
+@pytest.mark.parametrize(("seed", "C", "epsilon"), [(0, 1.0, 0.1), (3, 2.0, 0.05)])
+def test_misclassification_equals_enumeration(variant, seed, C, epsilon):
+    data = random_data(seed, n=6, p=2)
+    formulation = LossOptimal(loss="misclassification", C=C, epsilon=epsilon, variant=variant)
+    result = formulation.build(data, 2).solve(**PROVEN)
+    expected = enumerated_errors(data.X, data.sign, C, epsilon)
+    assert result.verified
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def test_misclassification_without_a_norm_counts_the_errors_of_two_cuts():
+    # One feature, labels in five runs: three cuts make four intervals, so one sample at least is wrong.
+    X = np.arange(10.0)[:, None] / 9
+    labels = np.array([0, 0, 1, 1, 0, 0, 1, 1, 0, 1])
+    data = Dataset.from_arrays(X, labels)
+    formulation = LossOptimal(
+        loss="misclassification", regulariser="none", levels="last", epsilon=0.01, variant="paper"
+    )
+    result = formulation.build(data, 2).solve(**PROVEN)
+    wrong = min(
+        sum(
+            min(int((labels[part][: k] != left).sum() + (labels[part][k:] == left).sum())
+                for k in range(int(part.sum()) + 1) for left in (0, 1))
+            for part in (right, ~right)
+        )
+        for right in thresholds(X)
+    )  # fmt: skip
+    assert result.verified
+    assert result.objective == pytest.approx(wrong)
+    assert int((result.tree.predict(data.X_raw) != labels).sum()) == wrong
+
+
+def test_the_thesis_rows_of_misclassification_allow_a_free_lunch():
+    # Rows (3.9) as printed: w = 0, b = 0 may predict anything, so the optimum is 0 for any labels.
+    data = random_data(1, n=10, p=2)
+    m = Model()
+    w, b = m.continuous("w", 2), m.continuous("b")
+    right = m.binary("right", 10)  # y_hat = 2 right - 1
+    y_hat = 2 * right - 1
+    score = data.X @ w + b
+    m.minimize((0.5 * (1 - data.sign * y_hat)).sum())
+    m.add("negative", score <= 100 * (1 + y_hat))
+    m.add("positive", score >= -100 * (1 - y_hat))
+    free = {"w": np.zeros(2), "b": np.array(0.0), "right": (data.sign > 0).astype(float)}
+    assert m.violations(free).max == 0
+    assert m.objective(free) == 0
+    here = LossOptimal(loss="misclassification", regulariser="none", levels="last", variant="paper")
+    tree = random_tree(np.random.default_rng(0), data, 1, epsilon=1e-3)
+    nothing = replace(tree, w=0 * tree.w, b=0 * tree.b)
+    assert here.evaluate(nothing, data) == (data.sign < 0).sum()
+
+
+@pytest.mark.parametrize(
+    ("formulation", "n", "p"),
+    [
+        (LossOptimal(loss="logistic", tangents="V1", C=2.0), 20, 3),
+        (LossOptimal(loss="hinge", C=1.0, selection="soft", alpha=0.3), 16, 3),
+        (LossOptimal(loss="misclassification", C=1.0, epsilon=0.1), 16, 2),
+        (LossOptimal(loss="logistic", regulariser="l2", C=1.0), 14, 2),
+        (LossOptimal(loss="hinge", levels="last", C=1.0, variant="paper"), 16, 2),
+    ],
+    ids=str,
+)
+def test_equals_scip_on_the_papers_model(formulation, n, p):
+    pytest.importorskip("pyscipopt")
+    from independent_routes import scip_optimum
+
+    data = random_data(11, n=n, p=p)
+    result = formulation.build(data, 2).solve(**PROVEN)
+    expected = scip_optimum(formulation.with_variant("paper").build(data, 2).model.matrix())
+    assert result.verified
+    assert result.status == "optimal"
+    assert expected is not None
+    assert result.objective == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+def test_penalties_may_differ_within_a_level_where_slacks_are_by_node():
+    data = random_data(4, n=12, p=2)
+    by_node = LossOptimal(C=(1.0, 0.5, 4.0))
+    result = by_node.build(data, 2).solve(**PROVEN)
+    assert result.verified
+    assert result.objective == pytest.approx(by_hand(by_node, result.solved_tree, data))
+    with pytest.raises(ParameterError, match="differs within a level"):
+        by_node.with_variant("paper").build(data, 2)
+
+
+# ------------------------------------------------------------------ limits
+
+
+@pytest.mark.parametrize(
+    "formulation",
+    [
+        LossOptimal(loss="hinge", C=3.0),
+        LossOptimal(loss="logistic", tangents="V2", C=1.0),
+        LossOptimal(loss="logistic", regulariser="l2", C=1.0),
+        LossOptimal(loss="misclassification", C=1.0, epsilon=0.1),
+    ],
+    ids=str,
+)
+def test_valid_limits_contain_every_polished_tree_up_to_their_upper_bound(formulation):
+    data, topology, rng = random_data(1, n=20, p=3), Topology(2), np.random.default_rng(0)
+    trees = [formulation.start("greedy-logistic", data, topology)]
+    trees += [
+        formulation.polish(random_tree(rng, data, 2, epsilon=formulation.epsilon, bound=4.0), data)
+        for _ in range(25)
+    ]
+    values = np.array([formulation.evaluate(tree, data) for tree in trees])
+    limit = float(np.median(values))
+    model = Model()
+    limits = proven_limits(
+        data.X, formulation.epsilon, limit, n_branches=3,
+        root_share=formulation._root_share(data, topology),
+        loss=formulation._loss(), norm=formulation._norm(),
+    )  # fmt: skip
+    formulation.declare(model, data, topology, limits)
+    inside = np.flatnonzero(values <= limit)
+    assert len(inside) >= 10
+    for k in inside:
+        assert model.violations(formulation.encode(trees[k], data)).max <= 1e-6
+
+
+@given(st.integers(0, 10**6), st.sampled_from([HINGE_LOSS, Misclassification(0.1)]))
+@settings(max_examples=30)
+def test_moving_biases_into_the_limits_is_free(seed, loss):
+    rng = np.random.default_rng(seed)
+    data = random_data(seed, n=15, p=2)
+    formulation = LossOptimal(
+        loss="hinge" if loss is HINGE_LOSS else "misclassification", epsilon=0.1, variant="paper"
+    )
+    tree = random_tree(rng, data, 2, epsilon=0.1)
+    tree = replace(tree, b=tree.b + rng.choice([-9.0, 0.0, 9.0], 3))
+    tree = with_gaps_everywhere(tree, data, 0.1)
+    moved = moved_into_limits(tree, data.X, loss.flat_from)
+    np.testing.assert_array_equal(moved.apply(data.X), tree.apply(data.X))
+    assert formulation.evaluate(moved, data) <= formulation.evaluate(tree, data) + 1e-9
+    scores = moved.scores(data.X)
+    assert (scores.min(axis=0) <= loss.flat_from + 1e-9).all()
+    assert (scores.max(axis=0) >= -loss.flat_from - 1e-9).all()
+
+
+@pytest.mark.parametrize("open_weights", [{"regulariser": "none"}, {"levels": "last"}], ids=str)
+def test_without_a_norm_everywhere_nothing_is_proven(open_weights):
+    data = random_data(0, n=10, p=2)
+    with pytest.raises(ParameterError, match="build variant 'paper'"):
+        LossOptimal(**open_weights).build(data, 2)
+    problem = LossOptimal(**open_weights, variant="paper").build(data, 2)
+    assert problem.formulation.covered_bound(problem.prepared, frozenset({"b"})) == np.inf
+
+
+def test_bounds_stay_honest_when_users_add_constraints():
+    data = random_data(1, n=12, p=2)
+    formulation = LossOptimal(C=1.0)
+    expected = {}
+    for variant in LossOptimal.variants:
+        problem = formulation.with_variant(variant).build(data, 2)
+        problem.model.add("apart", problem.model["w"][0].sum() >= 30)
+        expected[variant] = problem.solve(**PROVEN)
+    free, limited = expected["paper"], expected["valid"]
+    assert free.verified
+    assert limited.bound <= free.objective + 1e-6
+    problem = formulation.build(data, 2)
+    problem.model.add("shifted", problem.model["b"][0] >= 3)
+    assert problem.solve(time_limit=10).bound == -np.inf
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"loss": "squared"}, {"regulariser": "l0"}, {"selection": "some"}, {"levels": "first"}, {"tangents": "V9"},
+     {"epsilon": 0}, {"C": -1}, {"alpha": 0}, {"B": 0.5}],
+    ids=str,
+)  # fmt: skip
+def test_refuses_what_it_does_not_take(wrong):
+    with pytest.raises(ParameterError):
+        LossOptimal(**wrong)
+
+
+def test_lines_of_the_surrogate_are_those_of_the_enumeration():
+    lines = LossOptimal(loss="logistic")._loss()
+    np.testing.assert_allclose(
+        sorted(zip(lines.intercepts, lines.slopes, strict=True)), sorted(V0), atol=1e-15
+    )

@@ -1,0 +1,218 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from independent_lp import V0, enumerated_tree, tangent, thresholds
+from margin_data import random_data, random_tree
+
+from formulations.log_loss import log_loss, tangent_points, underestimator
+from formulations.olct import BudgetedOlct, Olct, UnivariateOlct
+from mipforest.data import Dataset, load
+from mipforest.parameters import ParameterError
+from mipforest.trees import Topology, Tree
+
+PROVEN = {"time_limit": None, "gap": 1e-7}
+
+V1 = (*V0, tangent(1.9), tangent(-1.9))
+
+
+def exact_by_hand(C, tree, data):
+    """Norms plus the log-loss of every sample at every branch node that it passes; one C for all."""
+    total = float(np.abs(tree.w).sum())
+    for x, sign in zip(data.X, data.sign, strict=True):
+        t = 0
+        while t < 2**tree.depth - 1:
+            score = float(x @ tree.w[t] + tree.b[t])
+            total += C * float(np.log1p(np.exp(-sign * score)))
+            t = 2 * t + 2 if score >= 0 else 2 * t + 1
+    return total
+
+
+# ------------------------------------------------------------------ optima
+
+
+@pytest.mark.parametrize("variant", Olct.variants)
+@pytest.mark.parametrize(
+    ("seed", "C", "tangents", "lines"),
+    [(0, (1.0, 1.0), "V0", V0), (1, (0.5, 3.0), "V0", V0), (2, (2.0, 1.0), "V1", V1)],
+)
+def test_equals_enumeration(variant, seed, C, tangents, lines):
+    data = random_data(seed, n=8, p=2)
+    formulation = Olct(C=C, tangents=tangents, variant=variant)
+    result = formulation.build(data, 2).solve(**PROVEN)
+    expected = enumerated_tree(data.X, data.sign, C, formulation.epsilon, lines)
+    assert result.verified
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("C", [0.5, 5.0])
+def test_equals_enumeration_of_thresholds_on_thirty_samples(C):
+    data = random_data(7, n=30, p=1)
+    result = Olct(C=C).build(data, 2).solve(**PROVEN)
+    expected = enumerated_tree(data.X, data.sign, (C, C), 1e-5, V0, sides_of=thresholds)
+    assert result.verified
+    assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def test_univariate_equals_enumeration():
+    data = random_data(3, n=8, p=2)
+    result = UnivariateOlct(C=2.0).build(data, 2).solve(**PROVEN)
+    one_each = [np.array([j]) for j in range(2)]
+    expected = enumerated_tree(data.X, data.sign, (2.0, 2.0), 1e-5, V0, features=one_each)
+    assert result.verified
+    assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    assert max(map(len, result.tree.features_used().per_node)) <= 1
+
+
+def test_a_budget_of_all_features_is_olct():
+    data = random_data(2, n=12, p=2)
+    free = Olct(C=1.0).build(data, 2).solve(**PROVEN)
+    budgeted = BudgetedOlct(C=1.0, B=2).build(data, 2).solve(**PROVEN)
+    univariate = BudgetedOlct(C=1.0, B=1).build(data, 2).solve(**PROVEN)
+    assert budgeted.objective == pytest.approx(free.objective, rel=1e-6)
+    assert univariate.objective >= free.objective - 1e-6
+
+
+# ------------------------------------------------------------------ surrogate and log-loss
+
+
+@given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from(["V0", "V1", "V2", "V3", "5"]))
+@settings(max_examples=30)
+def test_exact_objective_and_errors(seed, depth, tangents):
+    rng = np.random.default_rng(seed)
+    data = random_data(seed, n=20, p=3)
+    formulation = Olct(C=0.7, tangents=tangents)
+    tree = random_tree(rng, data, depth, epsilon=1e-5)
+    exact, surrogate = formulation.exact_objective(tree, data), formulation.evaluate(tree, data)
+    assert exact == pytest.approx(exact_by_hand(0.7, tree, data), rel=1e-10)
+    report = formulation.report(tree, tree, data, None)
+    assert report["exact_objective"] == report["refined_objective"] == exact
+    assert -1e-9 <= exact - surrogate <= 0.7 * 20 * depth * report["largest_tangent_error"] + 1e-9
+    assert report["largest_tangent_error"] <= report["largest_tangent_error_anywhere"] + 1e-12
+    json.dumps(report)
+
+
+def test_v3_is_nowhere_farther_from_the_log_loss_than_v0():
+    data = random_data(1, n=14, p=2)
+    coarse, fine = Olct(C=2.0, tangents="V0"), Olct(C=2.0, tangents="V3")
+    solved = [formulation.build(data, 2).solve(**PROVEN) for formulation in (coarse, fine)]
+    for result in solved:
+        tree = result.solved_tree.unscaled()
+        gaps = [f.exact_objective(tree, data) - f.evaluate(tree, data) for f in (coarse, fine)]
+        assert 0 <= gaps[1] <= gaps[0]
+        margins = data.sign[:, None] * tree.scores(data.X)
+        errors = [
+            log_loss(margins) - underestimator(tangent_points(v)).of_margin(margins) for v in ("V0", "V3")
+        ]
+        assert (errors[1] <= errors[0] + 1e-12).all()
+    # Both optima bound the least exact objective from below, the finer one at least as well.
+    assert solved[0].objective <= solved[1].objective + 1e-6
+    best = min(fine.exact_objective(result.solved_tree.unscaled(), data) for result in solved)
+    assert solved[1].objective <= best + 1e-6
+
+
+# ------------------------------------------------------------------ refinement
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    depth=st.integers(1, 3),
+    C=st.sampled_from([0.01, 1.0, 50.0]),
+    kind=st.sampled_from([Olct, BudgetedOlct]),
+)
+@settings(max_examples=40)
+def test_refinement_never_raises_the_exact_objective(seed, depth, C, kind):
+    rng = np.random.default_rng(seed)
+    data = random_data(seed, n=int(rng.integers(4, 40)), p=3)
+    formulation = kind(C=C)
+    budget = 2 if kind is BudgetedOlct else None
+    tree = random_tree(rng, data, depth, epsilon=1e-5, budget=budget)
+    refined = formulation.refine(tree, data)
+    assert formulation.exact_objective(refined, data) <= formulation.exact_objective(tree, data) + 1e-9
+    upper = list(tree.topology.upper_branches)
+    np.testing.assert_array_equal(refined.w[upper], tree.w[upper])
+    np.testing.assert_array_equal(refined.branch_of(data.X), tree.branch_of(data.X))
+    if budget is not None:
+        assert ((refined.w != 0) <= (tree.w != 0)).all()
+    again = formulation.exact_objective(formulation.refine(refined, data), data)
+    assert again == pytest.approx(formulation.exact_objective(refined, data), rel=1e-6, abs=1e-8)
+
+
+def test_refinement_can_be_switched_off():
+    data = random_data(2, n=25, p=2)
+    on, off = (Olct(C=3.0, refinement=choice).build(data, 2).solve(time_limit=20) for choice in (True, False))
+    assert off.tree.w.tolist() == off.solved_tree.w.tolist()
+    assert on.tree.w.tolist() != on.solved_tree.w.tolist()
+    kept, better = off.to_dict(), on.to_dict()
+    assert kept["exact_objective"] == kept["refined_objective"]
+    assert better["refined_objective"] < better["exact_objective"]
+    assert on.verified
+
+
+def test_refinement_respects_the_constraints_of_users():
+    data = random_data(2, n=25, p=2)
+    free = Olct(C=3.0).build(data, 2).solve(time_limit=20)
+    assert (free.tree.w[1:, 1] != 0).any()
+    problem = Olct(C=3.0).build(data, 2)
+    problem.model["w"][:, 1].fix(0)
+    kept = problem.solve(time_limit=20)
+    assert kept.verified
+    assert (kept.tree.w[:, 1] == 0).all()
+    harmless = Olct(C=3.0).build(data, 2)
+    harmless.model.add("harmless", harmless.model["w"].sum() <= 1e4)
+    assert harmless.solve(time_limit=20).tree.w.tolist() == free.tree.w.tolist()
+
+
+def test_a_pure_node_gets_the_log_odds_of_succession():
+    data = Dataset.from_arrays(np.array([[0.0], [0.0], [0.0], [1.0], [1.0]]), np.array([0, 0, 0, 1, 1]))
+    w, b = np.array([[1.0], [0.0], [0.0]]), np.array([-0.5, -1e-3, 1e-3])
+    tree = Tree(2, w, b, [0, 1, 0, 1], ("0", "1"))
+    assert Olct().refine(tree, data).b.tolist() == [-0.5, -np.log(4), np.log(3)]
+
+
+# ------------------------------------------------------------------ starts, options
+
+
+@given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([0.1, 1.0, 20.0]))
+@settings(max_examples=12)
+def test_starts_are_feasible_and_the_default_is_the_best(seed, depth, C):
+    rng = np.random.default_rng(seed)
+    data = random_data(seed, n=int(rng.integers(5, 25)), p=int(rng.integers(1, 4)))
+    formulation = Olct(C=C)
+    problem = formulation.build(data, depth)
+    default = problem.start_tree()
+    values = {name: formulation.start(name, data, Topology(depth)) for name in ("greedy-logistic", "cart")}
+    assert formulation.evaluate(default, data) <= formulation.evaluate(values["greedy-logistic"], data) + 1e-9
+    assert problem.model.violations(formulation.encode(default, data)).max <= 1e-6
+    for tree in values.values():
+        assert tree.logistic
+        paper = formulation.with_variant("paper").build(data, depth).model
+        if np.abs(tree.scores(data.X)).max() < 45:
+            assert paper.violations(formulation.with_variant("paper").encode(tree, data)).max <= 1e-6
+
+
+def test_real_data_give_a_verified_tree_long_before_the_gap_closes():
+    data = load("breast_cancer", scaling="standard")
+    some = data.take(np.arange(0, data.n, 6))
+    result = Olct(C=1.0, tangents="V1").build(some, 2).solve(time_limit=4)
+    assert result.verified
+    assert result.tree.logistic
+    found = result.to_dict()
+    assert found["refined_objective"] <= found["exact_objective"]
+    assert found["bound"] <= found["objective"] <= found["warm_start_objective"] + 1e-9
+
+
+def test_tolerances_stay_below_epsilon():
+    formulation = Olct()
+    assert formulation.scaling == "standard"
+    assert formulation.solver_options["highs"]["mip_feasibility_tolerance"] * 100 < formulation.epsilon
+    assert formulation.solver_options["gurobi"]["IntFeasTol"] * 100 < formulation.epsilon
+    assert formulation.solver_options["scip"]["numerics/feastol"] * 100 < formulation.epsilon
+
+
+def test_refuses_unknown_tangents():
+    with pytest.raises(ParameterError, match="tangents is 'V7'"):
+        Olct(tangents="V7")
