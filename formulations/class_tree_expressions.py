@@ -7,11 +7,13 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from formulations.class_leaves import leaves_of
 from formulations.cuts import Cuts, declare_assignment, find_cuts, goes_left
 from formulations.univariate_splits import smallest_gaps
-from mipforest.arrays import IntArray
+from mipforest.arrays import FloatArray, IntArray
 from mipforest.model import LinearExpr, VarArray
 from mipforest.tree_expressions import Expression, NotExpressed, TreeExpressions
+from mipforest.trees import Tree
 
 #: Least weight of a required feature, in splits whose weights sum to about 1.
 LEAST_WEIGHT = 1e-3
@@ -55,8 +57,21 @@ class ClassLeafExpressions(TreeExpressions):
         name = f"monotone_{self.data.features.labels[j]}"
         self.m.add(name, c[higher][left] + c[lower][right] <= 2 - uses[t])
 
+    def encode(self, fitted: Tree) -> dict[str, FloatArray]:
+        z = leaves_of(fitted, self._rows)
+        added = {} if "z" not in self.m.variables else {"z": z}
+        for k in range(len(self.data.classes)):
+            if f"predicted_{k}" in self.m.variables:
+                added[f"predicted_{k}"] = z * (fitted.leaf_value == k)
+        return added
+
+    @property
+    def _rows(self) -> FloatArray:
+        """(rows, p) features of what the assignment has rows for: samples, or groups of equal samples."""
+        return self.data.X
+
     def _row_leaves(self) -> VarArray:
-        """(rows, |L|) assignment of samples, or of groups of equal samples."""
+        """(rows, |L|) assignment."""
         return self.m["z"]
 
 
@@ -70,7 +85,7 @@ class DunnExpressions(ClassLeafExpressions):
         x = self.data.X[:, j]
         below, above = x[x < threshold], x[x >= threshold]
         if not (len(below) and len(above)):
-            raise _one_sided(self, j, threshold)
+            raise one_sided(self, j, threshold)
         name, b = f"split_n{t}", self.m["b"][t]
         self.m.add(f"{name}_feature", self.m["a"][t, j] == 1)
         # Rows (2.13) keep the threshold eps_j above the left side.
@@ -119,10 +134,14 @@ class CutExpressions(ClassLeafExpressions):
         values = np.unique(self.data.X[:, j])
         cut = int((values < threshold).sum())
         if not 0 < cut < len(values):
-            raise _one_sided(self, j, threshold)
+            raise one_sided(self, j, threshold)
         on = np.zeros(len(self.cuts))
         on[own[:cut]] = 1.0
         self.m.add(f"split_n{t}", self.m["u"][t] == on)
+
+    @property
+    def _rows(self) -> FloatArray:
+        return self.cuts.X
 
     @property
     def _row(self) -> IntArray:
@@ -146,7 +165,8 @@ def require_weight(of: TreeExpressions, weight: VarArray, limit: float, least: f
     of.m.add(f"{name}_most", weight <= limit * (1 - below) - least * below)
 
 
-def _one_sided(of: TreeExpressions, j: int, threshold: float) -> NotExpressed:
+def one_sided(of: TreeExpressions, j: int, threshold: float) -> NotExpressed:
+    """Give the error that a split leaves all training samples on one side."""
     x, name = of.data.X[:, j], of.data.features.labels[j]
     return NotExpressed(
         f"the split {name} < {threshold:g} (scaled) puts all training samples on one side: {name} lies between "

@@ -64,7 +64,7 @@ class EnsembleTarget(Preparation):
         """(G, 2) cost of each group in a leaf of the first and of the second class."""
         return np.column_stack([summed(group, self.weight * (self.sign == side)) for side in (1, -1)])
 
-    def unfaithfulness(self, predicted: IntArray) -> float:
+    def unfaithfulness(self, predicted: IntArray | FloatArray) -> float:
         """Weight of the samples whose predicted class (n,), 0 or 1, is not the ensemble's."""
         return float(self.weight[predicted != (self.sign > 0)].sum())
 

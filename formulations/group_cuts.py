@@ -64,23 +64,25 @@ class GroupedNode:
     costs: FloatArray
     epsilon: float
 
-    def cheapest_split(self, features: IntArray) -> tuple[FloatArray, float]:
+    def cheapest_split(self, features: IntArray) -> tuple[FloatArray, float] | None:
         """Choose features one at a time, as long as the cost falls.
 
         Returns
         -------
-        (p,) weights, 0 if no split is cheaper than none, and the intercept.
+        (p,) weights, 0 if no split is cheaper than none, and the intercept; ``None`` if no finite cost was found.
         """
         w, (left, right) = np.zeros(self.X.shape[1]), self.sides.sum(axis=0)
         b, value = (-1.0, left) if left < right else (1.0, right)
         spare = self.sides.min(axis=1).sum()
+        if spare == np.inf:
+            return None
         chosen: list[int] = []
         while True:
             budget = value - spare - self.costs[chosen].sum()
             sets = [[*chosen, int(j)] for j in features if j not in chosen and self.costs[j] < budget]
             best = self._best_of(sets)
             if best is None or best[0] >= value - SAME:
-                return w, float(b)
+                return (w, float(b)) if value < np.inf else None
             value, b, w, chosen = best
 
     def _best_of(self, sets: list[list[int]]) -> tuple[float, float, FloatArray, list[int]] | None:
@@ -159,7 +161,7 @@ class GroupedNode:
         return [self._scaled(features, fit.coef_[0]) for fit in fits]
 
     def _wanted_sides(self, features: list[int]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Samples that are cheaper on one side: their features, that side (-1 or +1), and what it saves (1 at most)."""
+        """Give the samples that are cheaper on one side, that side (-1 or +1), and what it saves (at most 1)."""
         free = np.isfinite(self.sides).all(axis=1)
         gain = np.zeros(len(self.sides))
         gain[free] = self.sides[free, 0] - self.sides[free, 1]
@@ -184,4 +186,5 @@ def _gini(weights: FloatArray) -> FloatArray:
     """(c,) weighted Gini impurity of class weights (c, 2)."""
     total = weights.sum(axis=1)
     product = 2 * weights[:, 0] * weights[:, 1]
-    return np.divide(product, total, out=np.zeros_like(total), where=total > 0)
+    impurity: FloatArray = np.divide(product, total, out=np.zeros_like(total), where=total > 0)
+    return impurity

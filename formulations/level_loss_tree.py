@@ -134,14 +134,14 @@ class LevelLossTree(LossOptimalTree):
         if name == "greedy-logistic":
             return self.polish(greedy_logistic(data, tree, self._nodes(tree)), data)
         if name == "penalty-path":
-            return self._best_start(data, tree)
+            return self._best_start(data, tree, seed)
         return super().start(name, data, tree, seed=seed)
 
-    def _best_start(self, data: Dataset, tree: Topology) -> Tree:
-        """Search routings from node problems at many penalties; take the greedy tree where it is better."""
+    def _best_start(self, data: Dataset, tree: Topology, seed: int) -> Tree:
+        """Search routings from node problems at many penalties; take the greedy tree or CART's where one is better."""
         path = self._finished(self._in_limits(svm_path(data, tree, self._nodes(tree)), data))
-        greedy = self.start("greedy-logistic", data, tree)
-        return min((path, greedy), key=lambda fitted: self.evaluate(fitted, data))
+        others = (self.start(name, data, tree, seed=seed) for name in ("greedy-logistic", "cart"))
+        return min((path, *others), key=lambda fitted: self.evaluate(fitted, data))
 
     def polish(self, fitted: Tree, data: Dataset) -> Tree:
         """Solve every node's problem exactly for the tree's routing of the samples, within the proven limits."""

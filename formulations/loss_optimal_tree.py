@@ -34,6 +34,7 @@ from formulations.routed_splits import (
     encode_splits,
     passed,
 )
+from formulations.split_expressions import SplitExpressions
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.formulation import Formulation
@@ -45,6 +46,7 @@ from mipforest.heuristics.norms import Norm
 from mipforest.model import Model, Values
 from mipforest.parameters import PerNode, parameter, per_node
 from mipforest.problem import Preparation
+from mipforest.tree_expressions import TreeExpressions
 from mipforest.trees import Topology, Tree
 from mipforest.trees.topology import Nodes
 
@@ -181,6 +183,11 @@ class LossOptimalTree(Formulation):
     def _tree(self, splits: dict[int, Split], data: Dataset, tree: Topology) -> Tree:
         return margin_tree(splits, data, tree)
 
+    # ------------------------------------------------------------------ what constraints of users read
+
+    def expressions(self, m: Model, data: Dataset, tree: Topology) -> TreeExpressions:
+        return SplitExpressions(self.name, m, data, tree, self.epsilon)
+
     # ------------------------------------------------------------------ limits and starts
 
     def check_data(self, data: Dataset, tree: Topology) -> None:
@@ -205,20 +212,25 @@ class LossOptimalTree(Formulation):
 
     def covered_bound(self, prepared: Preparation, custom: frozenset[str]) -> float:
         assert isinstance(prepared, MarginLimits)
-        moves_bias = bool(custom & {"b", "xi"})
-        return -np.inf if moves_bias and np.isfinite(prepared.upper_bound) else prepared.upper_bound
+        # Steps 2 and 1 of the proof: moving b must be free, and the parts of w must be those of w.
+        broken = bool(custom & {"b", "xi", "w_plus", "w_minus"})
+        return -np.inf if broken and np.isfinite(prepared.upper_bound) else prepared.upper_bound
 
     def polish(self, fitted: Tree, data: Dataset) -> Tree:
-        """Solve every node's problem exactly for the tree's routing of the samples."""
+        """Solve every node's problem for the tree's routing of the samples, exactly where the loss is convex."""
         tree, nodes = fitted.topology, self._nodes(fitted.topology)
         here = passed(fitted, data)
         goes_right = fitted.scores(data.X) >= 0
+        is_convex = isinstance(self._loss(), PiecewiseLinearLoss)
         splits: dict[int, Split] = {}
         for t in tree.branches:
-            X, sign = data.X[here[:, t]], data.sign[here[:, t]]
-            right = goes_right[here[:, t], t] if t in tree.upper_branches else None
+            X, sign, right = data.X[here[:, t]], data.sign[here[:, t]], goes_right[here[:, t], t]
+            # At the last level sides are free; where a search is no exact one, the tree's own sides compete.
+            free = [None] if is_convex else [None, right]
+            sides = [right] if t in tree.upper_branches else free
+            found = [nodes.split(t, X, sign, right=kept) for kept in sides]
             own = Split(fitted.w[t], float(fitted.b[t]), np.nan)
-            splits[t] = nodes.split(t, X, sign, right=right) or own
+            splits[t] = min(filter(None, found), key=lambda split: split.value, default=own)
         return self._tree(splits, data, tree)
 
     def _nodes(self, tree: Topology) -> MarginNodes:

@@ -62,17 +62,20 @@ import numpy as np
 
 from formulations.class_leaves import check_unit_box
 from formulations.ensemble_target import EnsembleTarget, TargetRequest
+from formulations.hyperplane_splits import NEGLIGIBLE
+from formulations.miret_expressions import MiretExpressions
 from formulations.miret_report import mirror_measures, mirror_notes, mirror_report
 from formulations.miret_start import constant_tree, node_by_node
 from formulations.sample_groups import first_of, merged_where_equal
 from formulations.separating_splits import fixed_labels, placed, with_fixed_labels
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.ensembles import Ensemble
 from mipforest.formulation import Formulation
 from mipforest.heuristics.margin_split import keep_sides
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.parameters import PerNode, parameter
+from mipforest.tree_expressions import TreeExpressions
 from mipforest.trees import Topology, Tree
 
 
@@ -172,7 +175,7 @@ class Miret(Formulation):
         return np.where(np.arange(tree.n_branches) < len(tree.upper_branches), upper, -1.0)
 
     def _big_ms(
-        self, data: Dataset, allowed: FloatArray, tree: Topology
+        self, data: Dataset, allowed: BoolArray, tree: Topology
     ) -> tuple[FloatArray | float, FloatArray | float]:
         """M_R and M_L: numbers, (|B|,) per node, or (n, |B|) per sample and node."""
         if self.variant == "tight":
@@ -202,7 +205,8 @@ class Miret(Formulation):
         return values | {"goes_left": z @ tree.leaf_reach_left, "goes_right": z @ tree.leaf_reach_right}
 
     def decode(self, values: Values, data: Dataset) -> Tree:
-        w, b = np.where(values["s"] > 0.5, values["a"], 0.0), np.array(values["b"])
+        keeps = (values["s"] > 0.5) & (np.abs(values["a"]) > NEGLIGIBLE)
+        w, b = np.where(keeps, values["a"], 0.0), np.array(values["b"])
         tree = Topology(int(np.log2(len(b) + 1)))
         z = values["z"][self._groups(self._target(data, tree.depth), data)]
         goes_right, goes_left = z @ tree.leaf_reach_right > 0.5, z @ tree.leaf_reach_left > 0.5
@@ -225,11 +229,15 @@ class Miret(Formulation):
         costs = target.feature_costs(self.alpha)[own.topology.levels]
         return target.unfaithfulness(own.predict(data.X)) + float(costs[used].sum())
 
+    # ------------------------------------------------------------------ what constraints of users read
+
+    def expressions(self, m: Model, data: Dataset, tree: Topology) -> TreeExpressions:
+        return MiretExpressions(self.name, m, data, tree, self._groups(self._target(data, tree.depth), data))
+
     # ------------------------------------------------------------------ limits and starts
 
     def check_data(self, data: Dataset, tree: Topology) -> None:
         data.require_classes(2, self.name)
-        data.sign  # noqa: B018 - refuses data that have not exactly two classes
         check_unit_box(self.name, data, 1)
 
     def prepare(self, data: Dataset, tree: Topology) -> EnsembleTarget:
@@ -251,7 +259,8 @@ class Miret(Formulation):
         return super().start(name, data, tree, seed=seed)
 
     def covered_bound(self, prepared: EnsembleTarget, custom: frozenset[str]) -> float:
-        return float("inf") if self.variant == "paper" else -float("inf")
+        symmetric = self.variant == "paper" or len(prepared.allowed) == 1
+        return float("inf") if symmetric else -float("inf")
 
     # ------------------------------------------------------------------ after the solve
 
@@ -276,11 +285,9 @@ def _described(ensemble: Any) -> str:
     """Say in a few words what the ensemble is."""
     if isinstance(ensemble, str | Path):
         return str(ensemble)
-    return (
-        ensemble.description
-        if isinstance(ensemble, Ensemble)
-        else f"{type(ensemble).__name__}, fitted before"
-    )
+    if isinstance(ensemble, Ensemble):
+        return ensemble.description
+    return f"{type(ensemble).__name__}, fitted before"
 
 
 __all__ = ["Miret"]

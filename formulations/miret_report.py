@@ -8,9 +8,9 @@ import numpy as np
 
 from formulations.ensemble_target import EnsembleTarget
 from formulations.sample_groups import ROUNDING
-from mipforest.arrays import IntArray
+from mipforest.arrays import BoolArray, IntArray
 from mipforest.data import Dataset
-from mipforest.ensembles import proximity
+from mipforest.ensembles import EnsembleError, proximity
 from mipforest.trees import Tree
 
 
@@ -32,26 +32,30 @@ def mirror_measures(fitted: Tree, data: Dataset, target: EnsembleTarget) -> dict
         ``fidelity``: share of samples for which tree and ensemble predict the same class.
         ``ensemble_accuracy``: share that the ensemble predicts right. ``close_pairs``: number of pairs of samples
         whose proximity reaches the threshold. ``close_pairs_together``: share of these that share a leaf of the
-        tree; ``None`` if there are none.
+        tree; ``None`` if there are none. Both are ``None`` of more samples than proximities can be computed for.
     """
     predicted = target.ensemble.predict(data.X_raw)
     together = _close_pairs_together(fitted, data, target)
     return {
         "fidelity": float((fitted.predict(data.X_raw) == predicted).mean()),
         "ensemble_accuracy": float((predicted == data.y).mean()),
-        "close_pairs": len(together),
-        "close_pairs_together": float(together.mean()) if len(together) else None,
+        "close_pairs": None if together is None else len(together),
+        "close_pairs_together": float(together.mean()) if together is not None and len(together) else None,
     }
 
 
-def _close_pairs_together(fitted: Tree, data: Dataset, target: EnsembleTarget) -> IntArray:
-    """(pairs,) 1 where the samples of a close pair share a leaf of the tree, else 0."""
+def _close_pairs_together(fitted: Tree, data: Dataset, target: EnsembleTarget) -> BoolArray | None:
+    """(pairs,) whether the samples of a close pair share a leaf of the tree; ``None`` of too many samples."""
     if target.proximity > 1:
-        return np.zeros(0, dtype=np.int64)
-    close = proximity(target.ensemble, data.X_raw) >= target.proximity - ROUNDING
+        return np.zeros(0, dtype=np.bool_)
+    try:
+        close = proximity(target.ensemble, data.X_raw) >= target.proximity - ROUNDING
+    except EnsembleError:
+        return None
     first, second = np.nonzero(np.triu(close, k=1))
     leaf = fitted.apply(data.X_raw)
-    return (leaf[first] == leaf[second]).astype(np.int64)
+    together: BoolArray = leaf[first] == leaf[second]
+    return together
 
 
 def mirror_report(

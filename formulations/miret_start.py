@@ -9,7 +9,7 @@ import numpy as np
 
 from formulations.ensemble_target import EnsembleTarget
 from formulations.group_cuts import SAME, GroupedNode
-from formulations.sample_groups import first_of
+from formulations.sample_groups import first_of, summed
 from formulations.separating_splits import fixed_labels
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
@@ -109,7 +109,7 @@ class _Search:
             if len(here) == 0 or len(set(self.target.sign[here])) == 1:
                 continue
             weights, sign = self.target.weight[here], self.target.sign[here]
-            classes = np.column_stack([np.bincount(group, weights * (sign == side)) for side in (-1, 1)])
+            classes = np.column_stack([summed(group, weights * (sign == side)) for side in (-1, 1)])
             node = GroupedNode(self.X[here], group, classes, self.costs[t], self.epsilon)
             split = node.purest_split(self._allowed(fitted, t), classes)
             if split is not None:
@@ -122,19 +122,20 @@ class _Search:
             return fitted
         sides = [self._side_costs(_with_split(fitted, t, 0.0, b), here, group) for b in (-1.0, 1.0)]
         node = GroupedNode(self.X[here], group, np.column_stack(sides), self.costs[t], self.epsilon)
-        return _with_split(fitted, t, *node.cheapest_split(self._allowed(fitted, t)))
+        split = node.cheapest_split(self._allowed(fitted, t))
+        return fitted if split is None else _with_split(fitted, t, *split)
 
     def _side_costs(self, sent: Tree, here: IntArray, group: IntArray) -> FloatArray:
         """(G,) cost of each group in a tree that sends all of it to one side; infinite where the subtree parts it."""
         leaf = sent.apply(self.X[here])
         wrong = sent.predict(self.X[here]) != (self.target.sign[here] > 0)
         parted = np.bincount(group, leaf != leaf[first_of(group)][group]) > 0
-        return np.where(parted, np.inf, np.bincount(group, self.target.weight[here] * wrong))
+        return np.where(parted, np.inf, summed(group, self.target.weight[here] * wrong))
 
     def _members(self, fitted: Tree, t: int) -> tuple[IntArray, IntArray]:
         """Give the samples that pass node t, and the groups that they are in."""
         here = np.flatnonzero(fitted.decision_path(self.X)[:, t])
-        return here, np.unique(self.target.group[here], return_inverse=True)[1]
+        return here, np.unique(self.target.group[here], return_inverse=True)[1].astype(np.int64)
 
     def _allowed(self, fitted: Tree, t: int) -> IntArray:
         return np.flatnonzero(self.target.allowed[fitted.topology.level(t)])

@@ -30,12 +30,13 @@ with the losses :math:`L_t` of :mod:`formulations.class_leaves`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from formulations.candidate_trees import candidate_trees
 from formulations.class_leaves import (
     baseline_error,
     check_class_data,
@@ -230,6 +231,9 @@ class Oct(Formulation):
         exact = self._depth_two(data, cuts)
         best = exact.extended(exact.best(exact.root_values(top), top), tree.depth)
         return with_majority_labels(tree_of_cuts(best, cuts, tree, data), data)
+
+    def candidates(self, data: Dataset, tree: Topology) -> Iterator[Tree]:
+        return candidate_trees(data, tree, self.N_min)
 
     def polish(self, fitted: Tree, data: Dataset) -> Tree:
         """Prune to the best subtree under the objective, from the leaves up, and relabel the leaves."""

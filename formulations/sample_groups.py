@@ -61,10 +61,10 @@ def first_of(group: IntArray) -> IntArray:
 
 def summed(group: IntArray, values: FloatArray) -> FloatArray:
     """(G,) sum of the samples' values in each group."""
-    return np.bincount(group, values)
+    return np.bincount(group, values).astype(np.float64)
 
 
 def _numbered(label: IntArray) -> IntArray:
-    """Number groups in the order of their first samples."""
+    """Give groups numbers in the order of their first samples."""
     first, inverse = np.unique(label, return_index=True, return_inverse=True)[1:]
     return np.argsort(np.argsort(first))[inverse].astype(np.int64)

@@ -1,8 +1,8 @@
 r"""Splits that keep a gap between their sides: fitting a tree's splits into the box and the gap of a model.
 
-MIRET's split of a node has :math:`a \in [-1, 1]^p`, :math:`b \in [-1, 1]`, sends samples with :math:`a^\top x + b \ge 0`
-right and those with :math:`a^\top x + b \le -\varepsilon` left. A tree's split is scaled and its intercept moved so
-that this holds; the sides of the samples stay.
+MIRET's split of a node has :math:`a \in [-1, 1]^p`, :math:`b \in [-1, 1]`, sends samples with
+:math:`a^\top x + b \ge 0` right and those with :math:`a^\top x + b \le -\varepsilon` left. A tree's split is scaled
+and its intercept moved so that this holds; the sides of the samples stay.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, ClassVar
@@ -124,6 +124,10 @@ class Formulation(ABC):
     def polish(self, fitted: Tree, data: Dataset) -> Tree:  # noqa: ARG002
         """Improve a tree from elsewhere without changing how it routes, so that it suits this model."""
         return fitted
+
+    def candidates(self, data: Dataset, tree: Topology) -> Iterator[Tree]:  # noqa: ARG002
+        """Draw trees (for scaled features) of all kinds, seeded: one may satisfy a constraint that a start breaks."""
+        return iter(())
 
     def covered_bound(self, prepared: Any, custom: frozenset[str]) -> float:  # noqa: ARG002
         """Value up to which the built model holds every solution of the formulation.

@@ -24,6 +24,9 @@ _KINDS: dict[Any, str] = {
 }
 
 
+#: Integers beyond it are no numbers for numpy, and for no solver.
+_LARGEST_INTEGER = 2**63 - 1
+
 _YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
 
 
@@ -165,7 +168,13 @@ class Parameter:
             value, int | float | np.integer | np.floating
         ):
             raise ParameterError(f"parameter {self.name} is {value!r}; give a {self.kind}")
-        if self.kind == "whole number" or self.whole:
+        whole = self.kind == "whole number" or self.whole
+        exact: Any = value  # an integer of Python has any size
+        if (whole or isinstance(value, int)) and abs(exact) > _LARGEST_INTEGER:
+            raise ParameterError(
+                f"parameter {self.name} is beyond 2^63; give a {'whole number' if whole else 'number'} below it"
+            )
+        if whole:
             if not float(value).is_integer():
                 raise ParameterError(f"parameter {self.name} is {value}; give a whole number")
             number: float | int = int(value)

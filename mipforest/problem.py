@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mipforest.arrays import FloatArray
+from mipforest.built_model import BuiltModel
 from mipforest.data import Dataset
 from mipforest.files import write_model
 from mipforest.model import Model
-from mipforest.model.constraints import ConstraintBlock
-from mipforest.model.matrix import MatrixForm, Values
+from mipforest.model.matrix import Values
 from mipforest.result import Result
 from mipforest.solvers.base import Progress, Solver
 from mipforest.solvers.solution import Solution, Status
 from mipforest.solving import solve
+from mipforest.start_values import start_values
 from mipforest.trees import Topology, Tree
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
 #: Default time limit in seconds: a first run ends soon and says how far it got.
 TIME_LIMIT = 60.0
-
-#: Seconds for completing a start that breaks a constraint once its integer variables are fixed.
-COMPLETION_TIME_LIMIT = 10.0
 
 #: A point counts as feasible, and two objective values as equal, up to this (the latter relative):
 #: the default feasibility tolerance of the solvers.
@@ -56,25 +54,6 @@ class Preparation:
 
 
 @dataclass(frozen=True, eq=False)
-class _BuiltRows:
-    """A constraint block as it was built, to see whether a user removed or relaxed it."""
-
-    block: ConstraintBlock
-    lower: FloatArray
-    upper: FloatArray
-
-    @staticmethod
-    def of(block: ConstraintBlock) -> _BuiltRows:
-        return _BuiltRows(block, block.lower.copy(), block.upper.copy())
-
-    def unchanged_in(self, blocks: list[ConstraintBlock]) -> bool:
-        same_sides = np.array_equal(self.lower, self.block.lower) and np.array_equal(
-            self.upper, self.block.upper
-        )
-        return same_sides and any(block is self.block for block in blocks)
-
-
-@dataclass(frozen=True, eq=False)
 class Problem:
     """A formulation built for a data set.
 
@@ -99,13 +78,10 @@ class Problem:
     prepared: Preparation
     prepare_seconds: float
     build_seconds: float
-    _built: MatrixForm = field(init=False, repr=False)
-    _built_rows: tuple[_BuiltRows, ...] = field(init=False, repr=False)
+    _built: BuiltModel = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_built", self.model.matrix())
-        rows = tuple(_BuiltRows.of(block) for block in self.model.constraints.values())
-        object.__setattr__(self, "_built_rows", rows)
+        object.__setattr__(self, "_built", BuiltModel(self.model))
 
     def write(self, path: str | Path) -> None:
         """Write the model as ``.mps`` or ``.lp``, or either with ``.gz``; see :func:`mipforest.files.write_model`."""
@@ -156,50 +132,19 @@ class Problem:
         return tree.rescaled(offset, scale).unscaled()
 
     def start_values(self, tree: Tree) -> tuple[Values | None, list[str]]:
-        """Encode a start tree as values of the model, repaired where it breaks a row.
+        """Encode a start tree as feasible values; see :func:`mipforest.start_values.start_values`."""
+        return start_values(self, tree)
 
-        Returns
-        -------
-        values
-            By block, feasible; ``None`` if no repair helps. Variables that a user added stay open.
-        warnings
-            What was repaired, or why nothing helped.
+    def encoded(self, tree: Tree) -> dict[str, FloatArray]:
+        """Values of the formulation's blocks for a tree (for scaled features), those for constraints included.
+
+        Blocks that a user added by hand are not among them.
         """
-        values = self.formulation.encode(tree, self.data)
-        if values.keys() < self.model.variables.keys():
-            # Variables that the user added: the solver completes the start.
-            return values, []
-        complaint = self._complaint(values)
-        if not complaint:
-            return values, []
-        warnings = [f"the start tree violates the model: {complaint}"]
-        values = self.formulation.encode(self.formulation.polish(tree, self.data), self.data)
-        if not self._complaint(values):
-            return values, [*warnings, "its nodes were solved anew for its routing of the samples"]
-        known = self.prepared.known
-        if known is not None and known is not tree:
-            values = self.formulation.encode(known, self.data)
-            if not self._complaint(values):
-                return values, [*warnings, "it is replaced by the tree known from building the model"]
-        completed = self._completed(values)
-        if completed is not None:
-            return completed, [*warnings, "its integer values were kept and the rest solved anew"]
-        return None, [*warnings, "it is dropped: the solver starts from nothing"]
+        formulation = self.formulation
+        added = formulation.expressions(self.model, self.data, self.topology).encode(tree)
+        return {**formulation.encode(tree, self.data), **added}
 
-    def _completed(self, values: Values) -> Values | None:
-        """Fix the integer variables at the values given and solve for the rest; ``None`` where that fails."""
-        rest = self.model.copy()
-        for name, value in values.items():
-            block = rest[name]
-            if block.integer.all():
-                block.fix(value)
-                block.relax()
-        solution = solve(rest, time_limit=COMPLETION_TIME_LIMIT)
-        if solution.x is None or self._complaint(solution.values):
-            return None
-        return solution.values
-
-    def _complaint(self, values: Values) -> str:
+    def complaint(self, values: Values) -> str:
         """Name the worst violation of the model by values of all its blocks; empty if they are feasible."""
         worst = self.model.violations(values)
         if worst.max <= TOLERANCE:
@@ -286,7 +231,7 @@ class Problem:
     def _with_values_of(self, fitted: Tree, solution: Solution) -> Solution | None:
         """Put the values of a tree into a solution; ``None`` where they are infeasible or worse."""
         form = self.model.matrix()
-        values = {**solution.values, **self.formulation.encode(fitted, self.data)}
+        values = {**solution.values, **self.encoded(fitted)}
         x = form.to_point(values)
         objective = form.objective(x)
         worse = objective < solution.objective if form.maximize else objective > solution.objective
@@ -297,7 +242,7 @@ class Problem:
 
     def _with_covered_bound(self, solution: Solution, gap: float) -> tuple[Solution, list[str]]:
         """Limit bound and status to what the built model covers, once a user has changed it."""
-        blocks, replaced = self._blocks_touched_by_user(), self._objective_replaced()
+        blocks, replaced = self._built.touched_blocks(), self._built.objective_replaced()
         if not blocks and not replaced:
             return solution, []
         covered = self.formulation.covered_bound(self.prepared, blocks)
@@ -318,32 +263,6 @@ class Problem:
             solution.status is Status.OPTIMAL and limited.gap > gap
         )
         return replace(limited, status=Status.LIMIT if unproven else solution.status), [doubt]
-
-    def _objective_replaced(self) -> bool:
-        """Whether the objective over the built columns changed, or reads columns that were added."""
-        now, built = self.model.matrix(), self._built
-        n = built.n_columns
-        same_linear = (
-            np.array_equal(now.c[:n], built.c) and not now.c[n:].any() and now.offset == built.offset
-        )
-        Q_now, Q_built = _quadratic_entries(now), _quadratic_entries(built)
-        return not (same_linear and Q_now == Q_built and now.maximize == built.maximize)
-
-    def _blocks_touched_by_user(self) -> frozenset[str]:
-        """Blocks that added or removed constraints read, or whose bounds or integrality were changed."""
-        now, built = self.model.matrix(), self._built
-        touched = np.zeros(now.n_columns, dtype=bool)
-        blocks = list(self.model.constraints.values())
-        unchanged = [rows.block for rows in self._built_rows if rows.unchanged_in(blocks)]
-        for block in {*blocks, *(rows.block for rows in self._built_rows)}.difference(unchanged):
-            touched[block.A.indices] = True
-            if block.binary is not None:
-                touched[block.binary] = True
-        n = built.n_columns
-        touched[:n] |= now.col_lower[:n] != built.col_lower
-        touched[:n] |= now.col_upper[:n] != built.col_upper
-        touched[:n] |= now.integer[:n] != built.integer
-        return frozenset(block.name for block in now.columns if touched[block.start : block.stop].any())
 
     def _checked(self, solution: Solution) -> Result:
         """Decode the tree, route the training samples through it in plain numpy, and compare objectives."""
@@ -367,7 +286,7 @@ class Problem:
             f"the tree's objective by the definition is {evaluated:.9g}, "
             f"the solver's is {solution.objective:.9g}"
         )
-        if self._objective_replaced():
+        if self._built.objective_replaced():
             doubts.append(f"the model's objective was replaced: {different}")
         elif not abs(evaluated - solution.objective) <= TOLERANCE * max(1.0, abs(solution.objective)):
             doubts.append(different)
@@ -386,17 +305,8 @@ class Problem:
     def _refined(self, fitted: Tree) -> tuple[Tree, list[str]]:
         """Refine the solved tree, unless that breaks a constraint of the user's, or one cannot tell."""
         refined = self.formulation.refine(fitted, self.data)
-        if refined is fitted or not self._blocks_touched_by_user():
+        values = self.encoded(refined)
+        fits = values.keys() >= self.model.variables.keys() and not self.complaint(values)
+        if refined is fitted or fits or not self._built.touched_blocks():
             return refined, []
-        values = self.formulation.encode(refined, self.data)
-        if values.keys() >= self.model.variables.keys() and not self._complaint(values):
-            return refined, []
-        return fitted, ["the tree is not refined: that could break the constraints that were added"]
-
-
-def _quadratic_entries(form: MatrixForm) -> dict[tuple[int, int], float]:
-    """Entries of Q by position."""
-    if form.Q is None:
-        return {}
-    Q = form.Q.tocoo()
-    return dict(zip(zip(Q.row.tolist(), Q.col.tolist(), strict=True), Q.data.tolist(), strict=True))
+        return fitted, ["the tree is not refined: that might break the constraints that were added"]

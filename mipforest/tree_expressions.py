@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.model import LinearExpr, Model, VarArray
-from mipforest.trees import Topology
+from mipforest.trees import Topology, Tree
 
 #: Variables, or an expression of them.
 Expression = LinearExpr | VarArray
@@ -62,6 +63,10 @@ class TreeExpressions:
     def fix_split(self, t: int, j: int, threshold: float) -> None:  # noqa: ARG002
         """Add rows: branch node t sends samples whose (scaled) feature j is below the threshold left, others right."""
         raise self._missing("how to fix a split")
+
+    def encode(self, fitted: Tree) -> dict[str, FloatArray]:  # noqa: ARG002
+        """Values of the blocks that these methods have added to the model, for a tree for scaled features."""
+        return {}
 
     def _missing(self, what: str) -> NotExpressed:
         return NotExpressed(

@@ -187,7 +187,7 @@ def test_removed_and_relaxed_rows_count_as_changes(how):
         block.remove()
         if how == "replace":
             problem.model.add("margin", problem.model["b"] >= -1e3)
-    assert {"b", "w", "xi", "z"} >= problem._blocks_touched_by_user() >= {"b"}
+    assert {"b", "w", "xi", "z"} >= problem._built.touched_blocks() >= {"b"}
     result = problem.solve(time_limit=5)
     assert result.bound == -np.inf
 

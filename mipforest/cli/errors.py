@@ -90,6 +90,7 @@ def _library_exit_code(error: BaseException) -> int | None:
     # These modules are loaded already if one of them raised the error.
     if not any(base.__module__.startswith("mipforest.") for base in type(error).__mro__):
         return None
+    from mipforest.campaigns import CampaignError
     from mipforest.data import DataError
     from mipforest.ensembles import EnsembleError
     from mipforest.files import MpsError
@@ -106,7 +107,7 @@ def _library_exit_code(error: BaseException) -> int | None:
     if isinstance(error, SolverUnavailable | LicenseLimit):
         return SOLVER
     inputs = DataError | EnsembleError | ParameterError | StartError | UnknownFormulation | ModelError
-    files = MpsError | PointError | RunError | TreeFileError | SuiteError | CatalogueError
+    files = MpsError | PointError | RunError | TreeFileError | SuiteError | CatalogueError | CampaignError
     if isinstance(error, inputs | files | NotAllowed | Unsupported):
         return USAGE
     return NO_ANSWER if isinstance(error, SolverError) else None

@@ -47,12 +47,12 @@ def list_instances(library: LibraryFolder = FOLDER, only: Only = None, as_json: 
         print_json({"instances": [_as_json(entry) for entry in entries]})
         return
     rows = [
-        (e.name, e.family, str(e.columns), str(e.rows), str(e.nonzeros), e.status, *_best(e)) for e in entries
+        (e.name, str(e.columns), str(e.rows), str(e.nonzeros), e.status, *_best(e)) for e in entries
     ]
     print_table(
-        ("instance", "family", "columns", "rows", "nonzeros", "status", "objective", "gap"),
+        ("instance", "columns", "rows", "nonzeros", "status", "objective", "gap"),
         rows,
-        wrapped="instance",
+        wrapped="gap",
     )
     missing = len(lib.chosen(tuple(only or ()))) - len(entries)
     if missing:

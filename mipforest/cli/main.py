@@ -6,6 +6,7 @@ from typing import Annotated
 
 from typer import Exit, Option, Typer
 
+from mipforest.cli.bench import app as bench
 from mipforest.cli.check import check
 from mipforest.cli.export import export
 from mipforest.cli.group import ReportingGroup
@@ -41,6 +42,7 @@ for command, panel in (
 ):
     app.command(rich_help_panel=panel)(command)
 app.command("import", rich_help_panel="Instances")(import_solution)
+app.add_typer(bench, name="bench", rich_help_panel="Solve")
 app.add_typer(instances, name="instances", rich_help_panel="Instances")
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from mipforest.cli import options as o
 from mipforest.cli.output import print_json, print_text, terminal_width
 
+#: Whatever a changed file may cause.
+_CHANGED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
+
 
 def show(run: o.RunPath, as_json: o.Json = False) -> None:
     """Show the outcome of a run, and its tree."""
@@ -18,5 +21,6 @@ def show(run: o.RunPath, as_json: o.Json = False) -> None:
         return
     try:
         print_text(summary(found.result, found.saved, terminal_width()))
-    except (KeyError, TypeError) as error:
-        raise RunError(f"{run}/result.json lacks {error} or was changed; solve again") from error
+    except _CHANGED as error:
+        kind = "lacks" if isinstance(error, KeyError) else "was changed:"
+        raise RunError(f"{run}/result.json {kind} {error}; solve again") from error

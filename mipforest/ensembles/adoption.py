@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import is_regressor
+from sklearn.base import RegressorMixin
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -63,8 +63,8 @@ def _family(estimator: Any) -> type[Adapter]:
     if "xgboost.XGBClassifier" in bases:
         return XGBoost
     name = type(estimator).__name__
-    is_model = hasattr(estimator, "fit") and hasattr(estimator, "predict")
-    why = " is a regressor" if is_model and is_regressor(estimator) else " is no classifier of these kinds"
+    is_regressor = isinstance(estimator, RegressorMixin)
+    why = " is a regressor" if is_regressor else " is no classifier of these kinds"
     raise EnsembleError(f"a {name}{why}; {TAKEN} can be taken, fitted on features in original units")
 
 

@@ -55,7 +55,7 @@ class Ensemble:
     @cached_property
     def depth(self) -> int:
         """Depth of the deepest member."""
-        return max(member.depth for member in self.members)
+        return max((member.depth for member in self.members), default=0)
 
     @cached_property
     def total_weight(self) -> float:

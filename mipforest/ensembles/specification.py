@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from mipforest.data import Dataset
 from mipforest.data.errors import did_you_mean
 from mipforest.ensembles.adapter import Adapter
 from mipforest.ensembles.errors import EnsembleError
@@ -75,3 +78,31 @@ class Specification:
                 raise EnsembleError(f"{text!r}: {name}={value} is not a whole number from {least} to {most}")
             options[name] = int(value)
         return cls(kind, **options)
+
+    def fit(self, data: Dataset, depth: int, seed: int) -> Adapter:
+        """Fit it on the features of a data set in original units.
+
+        Parameters
+        ----------
+        data
+            A data set of two classes.
+        depth
+            Greatest depth of a tree.
+        seed
+            Seed of the trees, used if the specification has none.
+
+        Raises
+        ------
+        EnsembleError
+            If all samples are of one class, or a package is not installed.
+        """
+        present = np.unique(data.y)
+        if len(present) == 1:
+            raise EnsembleError(
+                f"all {data.n} samples of {data.name} are of class {data.classes[int(present[0])]!r}, so that no "
+                "ensemble can be fitted on them; take samples of both classes"
+            )
+        family, fit = KINDS[self.kind]
+        seed = seed if self.seed is None else self.seed
+        estimator = fit(data.X_raw, data.y, trees=self.trees, depth=depth, seed=seed)
+        return family(estimator, np.array([0, 1]))

@@ -14,7 +14,7 @@ from mipforest.ensembles.adoption import adopt
 from mipforest.ensembles.ensemble import Ensemble
 from mipforest.ensembles.errors import EnsembleError
 from mipforest.ensembles.loading import SUFFIX, load_estimator
-from mipforest.ensembles.specification import KINDS, Specification
+from mipforest.ensembles.specification import Specification
 
 #: Seed of the MIRET paper (section 8).
 DEFAULT_SEED = 100
@@ -104,17 +104,14 @@ def _ensemble(target: Any, data: Dataset, depth: int, seed: int) -> Ensemble:
         path = Path(target).expanduser()
         return _described(adopt(load_estimator(path), data), data, f"from {path.name}")
     if isinstance(target, str):
-        specification = Specification.parse(target)
-        family, fit = KINDS[specification.kind]
-        seed = seed if specification.seed is None else specification.seed
-        estimator = fit(data.X_raw, data.y, trees=specification.trees, depth=depth, seed=seed)
-        return _described(family(estimator, np.array([0, 1])), data, f"fitted on {data.name}, seed {seed}")
+        adapter = Specification.parse(target).fit(data, depth, seed)
+        return _described(adapter, data, f"fitted on {data.name}, seed {adapter.estimator.random_state}")
     return _described(adopt(target, data), data, "fitted before")
 
 
 def _described(adapter: Adapter, data: Dataset, origin: str) -> Ensemble:
     members = adapter.members()
-    depth = max(member.depth for member in members)
+    depth = max((member.depth for member in members), default=0)
     name = type(adapter.estimator).__name__
-    trees = f"{len(members)} tree{'s' * (len(members) > 1)}"
+    trees = f"{len(members)} tree{'s' * (len(members) != 1)}"
     return Ensemble(adapter.kind, f"{name}, {trees} of depth {depth}, {origin}", members, data.p, adapter)

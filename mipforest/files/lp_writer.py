@@ -26,7 +26,7 @@ def lp_text(form: MatrixForm) -> Iterator[bytes]:
     Raises
     ------
     ValueError
-        If the model has a part that no LP file tells; before anything is yielded.
+        If the model has a part that no LP file tells.
     """
     check_writable(form)
     if not form.n_columns:

@@ -20,7 +20,7 @@ _COMPRESSION = 4
 
 #: A compressed file that has grown to so many bytes, and by this factor, was made to waste time: models and
 #: points shrink to a tenth or twentieth, while gzip can reach a thousandth.
-_SUSPECT_SIZE, _SUSPECT_RATIO = 1 << 24, 200
+_SUSPECT_SIZE, _SUSPECT_RATIO = 1 << 22, 200
 
 #: Makes the error of a file from the number of a line and a reason.
 MakeError = Callable[[int, str], Exception]

@@ -10,7 +10,9 @@ from mipforest.data import Dataset
 from mipforest.trees import Topology, Tree
 
 
-def cart(data: Dataset, topology: Topology, *, min_leaf: int = 1, seed: int = 0) -> Tree:
+def cart(
+    data: Dataset, topology: Topology, *, min_leaf: int = 1, seed: int = 0, random_splits: bool = False
+) -> Tree:
     """Grow a CART tree down to a depth.
 
     Parameters
@@ -23,7 +25,9 @@ def cart(data: Dataset, topology: Topology, *, min_leaf: int = 1, seed: int = 0)
     min_leaf
         Least number of samples per leaf.
     seed
-        Seed of CART's choice among equally good splits.
+        Seed of CART's choice among equally good splits, or of random ones.
+    random_splits
+        Draw the splits: the best of one random threshold for each of a few random features.
 
     Returns
     -------
@@ -32,7 +36,8 @@ def cart(data: Dataset, topology: Topology, *, min_leaf: int = 1, seed: int = 0)
     """
     is_classification = data.task == "classification"
     learner = DecisionTreeClassifier if is_classification else DecisionTreeRegressor
-    fitted = learner(max_depth=topology.depth, min_samples_leaf=min_leaf, random_state=seed).fit(
+    drawn = {"splitter": "random", "max_features": "sqrt"} if random_splits else {}
+    fitted = learner(max_depth=topology.depth, min_samples_leaf=min_leaf, random_state=seed, **drawn).fit(
         data.X, data.y
     )
     source = fitted.tree_

@@ -5,6 +5,7 @@ taken from support vector machines at a path of penalties, not only at the node'
 with the node's exact problem at its true penalty, plus the best subtrees on both sides. At depth 2 all
 routings of the path are priced to the end; deeper, the node's own and the most promising ones by a lower
 bound are. With feature budgets, features are searched quickly first, and once more for the best trees.
+For models with another loss or norm, the node problems of these take the place of the support vector machines.
 
 Four penalties per decade: on the data sets of the MARGOT paper this finds better trees than one per decade on
 five of nine, and eight per decade hardly any better (see ``docs/starts.md``).

@@ -101,7 +101,7 @@ def write_instance(
         "statistics": asdict(statistics(form)),
         "start": None if objective is None else start_path.name,
         "start_objective": objective,
-        "warnings": warnings,
+        "warnings": [*problem.prepared.notes, *warnings],
     }
     with atomic_write(metadata_path, "w") as file:
         file.write(json.dumps(metadata, indent=2, allow_nan=False, ensure_ascii=False) + "\n")

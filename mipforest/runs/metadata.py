@@ -96,18 +96,20 @@ class Metadata:
         """
         kind = get_formulation(self.model)
         known = parameters_of(kind)
-        unknown = sorted(self.parameters.keys() - known.keys() - {ENSEMBLE})
+        # The ensemble among the parameters is a description; it has an entry of its own.
+        recorded = {name: value for name, value in self.parameters.items() if name != ENSEMBLE}
+        unknown = sorted(recorded.keys() - known.keys())
         if unknown:
             raise RunError(
                 f"{self.path}: {self.model} has no parameter {unknown[0]!r}; export the instance again"
             )
-        for name in self.parameters.keys() - given.keys():
-            if _is_free_text(known[name]) and self.parameters[name] != known[name].default:
+        for name in recorded.keys() - given.keys():
+            if _is_free_text(known[name]) and recorded[name] != known[name].default:
                 raise RunError(
                     f"{self.path}: parameter {name} is a text that may name a file, which is not taken from "
-                    f"metadata; if you trust it, give --param {name}={self.parameters[name]}"
+                    f"metadata; if you trust it, give --param {name}={recorded[name]}"
                 )
-        values = {**self.parameters, **given}
+        values = {**recorded, **given}
         if any(field.name == ENSEMBLE for field in fields(kind)):
             values[ENSEMBLE] = ensemble or self._named_ensemble()
         elif ensemble is not None:

@@ -155,6 +155,8 @@ def _statistics(entries: Mapping[str, Any], tree: Tree) -> NodeStatistics:
     if samples is None:
         raise TreeFileError("'training_samples' has no 'samples'; solve again")
     influence = _array(entries, "influence", tree.w.shape)
+    if influence is not None and not np.isfinite(influence).all():
+        raise TreeFileError("'influence' of 'training_samples' holds what is no finite number; solve again")
     return NodeStatistics(samples, counts, **values, influence=influence)
 
 

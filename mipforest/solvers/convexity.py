@@ -52,7 +52,7 @@ def require_convex(form: MatrixForm, solver: str) -> None:
         wanted = "negative" if form.maximize else "positive"
         raise NotAllowed(
             f"solver {solver} takes convex objectives only, and the quadratic part is not {wanted} "
-            "semidefinite; check its signs, or choose a solver for nonconvex models (gurobi, scip)"
+            "semidefinite; check its signs, or choose a solver for nonconvex models (gurobi)"
         )
 
 

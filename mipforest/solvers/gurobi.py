@@ -41,7 +41,20 @@ class Gurobi(Solver):
     name: ClassVar[str] = "gurobi"
     package: ClassVar[str] = "gurobipy"
     install: ClassVar[str] = "gurobipy"
-    features: ClassVar[frozenset[Feature]] = frozenset(Feature)
+    features: ClassVar[frozenset[Feature]] = frozenset(
+        {
+            Feature.LP,
+            Feature.MIP,
+            Feature.QP,
+            Feature.MIQP,
+            Feature.INDICATORS,
+            Feature.START,
+            Feature.PARTIAL_START,
+            Feature.PRIORITIES,
+            Feature.PROGRESS,
+            Feature.INTERRUPT,
+        }
+    )
 
     def version(self) -> str:
         """Version of Gurobi, which its Python package shares."""
@@ -92,8 +105,8 @@ class Gurobi(Solver):
 
     def _solution(self, form: MatrixForm, start: CheckedStart, answer: Answer, watch: WatchedRun) -> Solution:
         status = answer.status
-        warnings = [f"Gurobi: {text}" for text in answer.said]
-        taken = answer.start is not None or (start.full is not None and not answer.start_refused)
+        warnings = [f"Gurobi: {text}" for text in answer.seen.said]
+        taken = answer.seen.start is not None or (start.full is not None and not answer.seen.start_refused)
         warnings += filter(None, [start.if_taken if taken else start.if_dropped])
         x = None if answer.x is None or status in NO_OPTIMUM else with_exact_integers(form, answer.x)
         if start.full is not None and status not in NO_OPTIMUM:
@@ -102,14 +115,14 @@ class Gurobi(Solver):
             warnings += tolerance_warning(form, x)
         objective = np.nan if x is None else form.objective(x)
         bound = proven_bound(form, status, objective, answer.bound)
-        watch.finish(objective, bound, answer.nodes)
+        watch.finish(objective, bound, answer.seen.nodes)
         return Solution(
             status=status,
             x=x,
             values={} if x is None else form.to_values(x),
             objective=objective,
             bound=bound,
-            nodes=answer.nodes,
+            nodes=answer.seen.nodes,
             seconds=watch.seconds,
             solver=self.name,
             solver_version=self.version(),
@@ -131,7 +144,9 @@ def _better(form: MatrixForm, x: FloatArray | None, start: FloatArray) -> FloatA
 def _start_objective(form: MatrixForm, start: CheckedStart, answer: Answer) -> float:
     if start.full is not None:
         return form.objective(start.full)
-    return np.nan if answer.start is None else form.objective(with_exact_integers(form, answer.start))
+    return (
+        np.nan if answer.seen.start is None else form.objective(with_exact_integers(form, answer.seen.start))
+    )
 
 
 def _keeping_ctrl_c(on_progress: Progress | None) -> Progress:

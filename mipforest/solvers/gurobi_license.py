@@ -117,7 +117,7 @@ def is_restricted(environment: gurobipy.Env) -> bool:
     return False
 
 
-def explained(error: GurobiError, size: Size | None = None) -> SolverError:
+def explained(error: GurobiError, size: Size) -> SolverError:
     """Put an error of Gurobi in the terms of this package.
 
     Parameters
@@ -125,14 +125,14 @@ def explained(error: GurobiError, size: Size | None = None) -> SolverError:
     error
         The error.
     size
-        Size of the model; ``None`` before there is one.
+        Size of the model.
     """
     reason = f"{str(error).rstrip('.')} (Gurobi error {error.errno})"
     if error.errno in _NO_ACCESS:
         return SolverUnavailable(
             f'Gurobi gives no licence: {reason}; check the licence file, {_OWN_LICENSE}, or use solver="highs"'
         )
-    if error.errno == GRB.Error.SIZE_LIMIT_EXCEEDED and size is not None:
+    if error.errno == GRB.Error.SIZE_LIMIT_EXCEEDED:
         return size.too_large(f"Gurobi's licence here takes less: {reason}")
     if error.errno == GRB.Error.Q_NOT_PSD:
         return NotAllowed(f"the quadratic objective is not convex: {reason}; leave out the option NonConvex")

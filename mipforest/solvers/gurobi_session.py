@@ -15,6 +15,7 @@ from mipforest.model.matrix import MatrixForm
 from mipforest.solvers.answers import no_bound
 from mipforest.solvers.base import SolveOptions
 from mipforest.solvers.gurobi_license import Size, explained, require_license
+from mipforest.solvers.gurobi_listener import GurobiListener
 from mipforest.solvers.gurobi_model import load
 from mipforest.solvers.gurobi_options import set_option
 from mipforest.solvers.gurobi_start import CheckedStart
@@ -52,10 +53,6 @@ BARRIER_GAP = 1e-10
 _ANY_METHOD, _DUAL_SIMPLEX = -1, 1
 
 _NAMES = {getattr(GRB.Status, name): name for name in dir(GRB.Status) if name.isupper()}
-_EVENT = GRB.Callback
-
-#: What Gurobi writes to its log when it takes a start, and when it does not.
-_TAKEN, _REFUSED = "Loaded user MIP start", "did not produce a new incumbent"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,24 +67,15 @@ class Answer:
         (n,) the best point, or ``None``.
     bound
         Gurobi's bound, infinite where it has none.
-    nodes
-        Branch-and-bound nodes.
-    start
-        (n,) the start as Gurobi took or completed it, or ``None``.
-    start_refused
-        Whether Gurobi said that it does not take it.
-    said
-        Gurobi's warnings.
+    seen
+        What Gurobi told while it ran.
     """
 
     status: Status
     message: str
     x: FloatArray | None
     bound: float
-    nodes: int
-    start: FloatArray | None
-    start_refused: bool
-    said: tuple[str, ...]
+    seen: GurobiListener
 
 
 @contextmanager
@@ -105,14 +93,12 @@ def gurobi_session(form: MatrixForm, options: SolveOptions, watch: WatchedRun) -
     SolverError
         For any other error of Gurobi inside the ``with`` block, with what it said.
     """
-    size = None
+    size = Size.of(form)
     try:
         with gurobipy.Env(params={"LogToConsole": 0}) as environment:
-            size = Size.of(form)
+            require_license(size, environment)
             with gurobipy.Model(env=environment) as model:
-                session = GurobiSession(model, form, options, watch)
-                require_license(size, environment)
-                yield session
+                yield GurobiSession(model, form, options, watch)
     except GurobiError as error:
         raise explained(error, size) from error
 
@@ -137,12 +123,7 @@ class GurobiSession:
     ) -> None:
         self._model, self._form, self._options, self._watch = model, form, options, watch
         self._x: gurobipy.MVar
-        self._incumbent: FloatArray | None = None
-        self._objective, self._bound, self._nodes = np.nan, no_bound(form), 0
-        self._start: FloatArray | None = None
-        self._start_refused = False
-        self._said: list[str] = []
-        self._failure: BaseException | None = None
+        self._listener = GurobiListener(form, watch)
         self._set_options()
 
     def _set_options(self) -> None:
@@ -153,7 +134,7 @@ class GurobiSession:
         set_option(model, "Seed", options.seed)
         if options.threads is not None:
             set_option(model, "Threads", options.threads)
-        # Gurobi's default is 1e-5, ten times what counts as integral in this package.
+        # Gurobi's own tolerance, 1e-5, is ten times what counts as integral in this package.
         set_option(model, "IntFeasTol", FEASIBILITY_TOLERANCE)
         if self._form.is_quadratic and not self._form.is_mip:
             set_option(model, "BarConvTol", BARRIER_GAP)
@@ -162,7 +143,7 @@ class GurobiSession:
 
     def load(self, start: CheckedStart, priorities: IntArray | None) -> None:
         """Build the model, with its start and branching priorities."""
-        self._x = load(self._model, self._form)
+        self._x = self._listener.variables = load(self._model, self._form)
         starts = start.partial if start.full is None else (start.full,)
         self._model.NumStart = len(starts)
         for number, point in enumerate(starts):
@@ -185,7 +166,7 @@ class GurobiSession:
             outcome = self._optimize()
         if outcome == "OUT_OF_MEMORY":
             # Gurobi's limit MemLimit, or the machine's: only what the callbacks saw is left.
-            return self._answer(Status.LIMIT, outcome, self._incumbent, self._bound)
+            return self._answer(Status.LIMIT, outcome, self._listener.incumbent, self._listener.bound)
         model = self._model
         status = STATUS.get(outcome, Status.ERROR)
         # Adding 0 turns -0 into 0.
@@ -196,14 +177,12 @@ class GurobiSession:
             return self._answer(self._without_optimum(), outcome, None, no_bound(self._form))
         known = model.IsMIP or status is Status.OPTIMAL
         bound = model.ObjBound if known and np.isfinite(model.ObjBound) else no_bound(self._form)
-        self._nodes = int(model.NodeCount)
+        self._listener.nodes = int(model.NodeCount)
         return self._answer(status, outcome, x, bound)
 
     def _answer(self, status: Status, outcome: str, x: FloatArray | None, bound: float) -> Answer:
         message = outcome.lower().replace("_", " ")
-        return Answer(
-            status, message, x, bound, self._nodes, self._start, self._start_refused, tuple(self._said)
-        )
+        return Answer(status, message, x, bound, self._listener)
 
     def _may_change_method(self) -> bool:
         """Whether the interior-point method ran by Gurobi's own choice."""
@@ -212,6 +191,7 @@ class GurobiSession:
     def _without_optimum(self) -> Status:
         """Find out whether a model without an optimum has a point, which Gurobi leaves open."""
         self._model.setObjective(0.0)
+        self._listener.muted = True
         outcome = self._optimize()
         if self._model.SolCount:
             return Status.UNBOUNDED
@@ -223,53 +203,11 @@ class GurobiSession:
         if limit is not None:
             set_option(self._model, "TimeLimit", max(0.0, limit - self._watch.seconds))
         try:
-            self._model.optimize(self._callback)
+            self._model.optimize(self._listener)
         except GurobiError as error:
             if error.errno != GRB.Error.OUT_OF_MEMORY:
                 raise
             return "OUT_OF_MEMORY"
-        if self._failure is not None:
-            raise self._failure
+        if self._listener.failure is not None:
+            raise self._listener.failure
         return _NAMES[self._model.Status]
-
-    def _callback(self, model: gurobipy.Model, event: int) -> None:
-        try:
-            self._look(model, event)
-        except BaseException as error:  # Gurobi would print it and go on
-            self._failure = error
-            model.terminate()
-        if self._watch.stop.is_set():
-            model.terminate()
-
-    def _look(self, model: gurobipy.Model, event: int) -> None:
-        if event == _EVENT.MESSAGE:
-            self._hear(model.cbGet(_EVENT.MSG_STRING).strip())
-            return
-        x = None
-        if event == _EVENT.MIPSOL:
-            x = self._new_incumbent(np.array(model.cbGetSolution(self._x)))
-            self._bound = self._as_bound(model.cbGet(_EVENT.MIPSOL_OBJBND))
-            self._nodes = int(model.cbGet(_EVENT.MIPSOL_NODCNT))
-        elif event == _EVENT.MIP:
-            self._bound = self._as_bound(model.cbGet(_EVENT.MIP_OBJBND))
-            self._nodes = int(model.cbGet(_EVENT.MIP_NODCNT))
-        self._watch.observe(self._objective, self._bound, self._nodes, x)
-
-    def _hear(self, message: str) -> None:
-        if _TAKEN in message:
-            self._start = self._incumbent
-        elif _REFUSED in message:
-            self._start_refused = True
-        elif message.startswith("Warning: "):
-            self._said.append(message.removeprefix("Warning: "))
-
-    def _new_incumbent(self, x: FloatArray) -> FloatArray | None:
-        """Take a point if it is better than the one before; Gurobi also tells of others."""
-        value = self._form.objective(x)
-        if value >= self._objective if not self._form.maximize else value <= self._objective:
-            return None
-        self._incumbent, self._objective = x, value
-        return x
-
-    def _as_bound(self, bound: float) -> float:
-        return bound if abs(bound) < GRB.INFINITY else no_bound(self._form)

@@ -9,7 +9,6 @@ from typing import Any
 from mipforest.solvers.base import Feature, SolveOptions
 
 _LINEAR = frozenset({Feature.LP, Feature.MIP})
-_QUADRATIC = _LINEAR | {Feature.QP, Feature.MIQP}
 
 
 @dataclass(frozen=True)
@@ -47,16 +46,15 @@ FAMILIES: Mapping[str, Family] = {
 
 _UNKNOWN = Family(known=False)
 
-#: Interfaces that were seen to pass a quadratic objective on, and get it right.
-QUADRATIC = (
-    "appsi_gurobi",
-    "gurobi",
-    "gurobi_direct",
-    "gurobi_persistent",
-    "gurobi_persistent_v2",
-    "scip_direct",
-    "scip_persistent",
-)
+#: Interfaces that were seen to pass a quadratic objective on and get it right, and what they take. SCIP now
+#: and then takes minutes for a small continuous quadratic model, so these are left to another solver.
+_QUADRATIC: Mapping[str, frozenset[Feature]] = {
+    **dict.fromkeys(
+        ("appsi_gurobi", "gurobi", "gurobi_direct", "gurobi_persistent", "gurobi_persistent_v2"),
+        frozenset({Feature.QP, Feature.MIQP}),
+    ),
+    **dict.fromkeys(("scip_direct", "scip_persistent"), frozenset({Feature.MIQP})),
+}
 
 
 def family_of(interface: str) -> Family:
@@ -66,7 +64,7 @@ def family_of(interface: str) -> Family:
 
 def features_of(interface: str) -> frozenset[Feature]:
     """Features that an interface is known to have: linear ones, unless it was tried with more."""
-    return _QUADRATIC if interface in QUADRATIC else _LINEAR
+    return _LINEAR | _QUADRATIC.get(interface, frozenset())
 
 
 def native_options(interface: str, options: SolveOptions) -> tuple[dict[str, Any], float | None, list[str]]:

@@ -70,7 +70,18 @@ def _add_constraints(model: Any, form: MatrixForm, block: Block, expressions: It
     model.add_component(_free_name(model, block.name), constraints)
     for row, index in zip(range(block.start, block.stop), _indices(block), strict=True):
         low, high, body = float(form.row_lower[row]), float(form.row_upper[row]), next(expressions)
-        constraints.add(index, (body, low) if low == high else (low, body, high))
+        constraints.add(index, _relation(low, body, high))
+
+
+def _relation(low: float, body: Any, high: float) -> Any:
+    """Give a row as a modeller writes it."""
+    if low == high:
+        return body == low
+    if high == np.inf and low > -np.inf:
+        return body >= low
+    if low == -np.inf and high < np.inf:
+        return body <= high
+    return low, body, high
 
 
 def _linear_expressions(A: sparse.csr_array, variables: list[Any]) -> Iterator[Any]:
@@ -100,12 +111,21 @@ def _objective(form: MatrixForm, variables: list[Any]) -> Any:
 def _index_sets(block: Block) -> tuple[Any, ...]:
     """Index sets of a block's component; none for a scalar."""
     if block.flat_names is not None:
-        return (list(block.flat_names),)
+        short = [_inside_brackets(block.name, name) for name in block.flat_names]
+        return (short if len(set(short)) == len(short) else list(block.flat_names),)
     labels = block.labels or (None,) * len(block.shape)
     return tuple(
         list(range(length)) if given is None else list(given)
         for length, given in zip(block.shape, labels, strict=True)
     )
+
+
+def _inside_brackets(block: str, name: str) -> str:
+    """Give ``3,age`` for the entry ``w[3,age]`` of a block ``w``, and other names whole."""
+    if not name.startswith(f"{block}["):
+        return name
+    inside, _, behind = name.removeprefix(f"{block}[").rpartition("]")
+    return inside + behind
 
 
 def _indices(block: Block) -> Iterator[Any]:

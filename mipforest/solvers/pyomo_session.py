@@ -103,6 +103,9 @@ def run(
         If the interface fails, with what it said; :class:`NotAllowed` if it was given options of the user,
         :class:`LicenseLimit` if it speaks of a licence.
     """
+    if not _read_columns(form):
+        # Pyomo passes no variable on, and interfaces differ on a model without any.
+        return Answer(Status.OPTIMAL, _nearest_to_zero(form), form.offset, "no expression reads a variable")
     model, variables = concrete_model(_plain(form))
     limit = {} if time_limit is None else {"timelimit": time_limit}
     with _output_to(options):
@@ -172,11 +175,16 @@ def _point(form: MatrixForm, model: Any, variables: list[Any], results: SolverRe
     except ValueError:  # Pyomo's word for a status that comes without a point
         return None
     # A variable that no expression reads is not passed on; any value within its bounds will do.
-    x: FloatArray = np.clip(0.0, *whole_bounds(form))
+    x = _nearest_to_zero(form)
     for column in _read_columns(form):
         if variables[column].value is None:
             return None
         x[column] = variables[column].value
+    return x
+
+
+def _nearest_to_zero(form: MatrixForm) -> FloatArray:
+    x: FloatArray = np.clip(0.0, *whole_bounds(form))
     return x
 
 

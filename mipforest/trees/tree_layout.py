@@ -64,7 +64,7 @@ def _place_across(node: LiveNode, sizes: Sizes, left: float, centre: dict[int, f
     width = -HORIZONTAL_GAP
     for child in node.children:
         width += HORIZONTAL_GAP + _place_across(child, sizes, left + width + HORIZONTAL_GAP, centre)
-    middle = sum(centre[child.number] for child in node.children) / 2
+    middle = sum(centre[child.number] for child in node.children) / len(node.children)
     overhang = max(own / 2 - (middle - left), 0.0)
     if overhang:
         _shift(node, overhang, centre)

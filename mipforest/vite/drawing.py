@@ -20,7 +20,10 @@ ROW = 0.2
 CELL = 0.46
 
 #: Sizes of text in points.
-SMALL, NORMAL, HEADING = 8.0, 9.0, 11.5
+TINY, SMALL, NORMAL, HEADING = 7.5, 8.0, 9.0, 11.5
+
+#: A percentage that is this near to 100 differs from it by the rounding of sums of weights only.
+ROUNDING = 1e-9
 
 
 class Panel(ABC):
@@ -82,7 +85,7 @@ def shade(shares: FloatArray) -> FloatArray:
 
 def percent_cell(axes: Axes, left: float, bottom: float, value: float, darkest: float) -> None:
     """Draw a cell with a percentage in it: the darker, the nearer to ``darkest`` it is; 0 leaves it empty."""
-    rgb = shade(np.array([value / darkest]))[0] if value > 0 else np.ones(3)
+    rgb = shade(np.array([min(value / darkest, 1.0)]))[0] if value > 0 else np.ones(3)
     cell = Rectangle(
         (left, bottom), CELL, ROW, facecolor=to_hex(rgb), edgecolor="white", linewidth=0.8, zorder=3
     )
@@ -102,6 +105,6 @@ def percent(value: float) -> str:
     """Write a percentage in few characters; a small one is never written as nothing, nor a large one as all."""
     if 0 < value < 1:
         return "<1%"
-    if 99 < value < 100:
+    if 99 < value < 100 - ROUNDING:
         return ">99%"
     return f"{value:.0f}%"

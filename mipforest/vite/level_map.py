@@ -11,6 +11,9 @@ from mipforest.vite.unboxed import Vite
 #: Most rows; the features beyond them share the last one.
 MOST_ROWS = 25
 
+#: Room between names and cells, in inches.
+GAP = 0.12
+
 
 class LevelMap(Panel):
     """How often each level splits on each feature, the most used features first."""
@@ -35,7 +38,7 @@ class LevelMap(Panel):
             "that are on the feature.",
             f"{unused} other feature{'s' * (unused > 1)}: no splits." if unused else "",
         )
-        self.names = max(text_size(name, NORMAL)[0] for name, _ in self.rows) + 0.12
+        self.names = max(text_size(name, NORMAL)[0] for name, _ in self.rows) + GAP
         self.width = self.names + self.depth * CELL
         self.height = (len(self.rows) + 1.4) * ROW
 
@@ -43,12 +46,12 @@ class LevelMap(Panel):
         """Draw names, and a cell per level."""
         axes = inch_axes(figure, left, bottom, self.width, self.height)
         y = self.height - ROW / 2
-        write(axes, self.names - 0.12, y, "level", SMALL, FAINT, horizontalalignment="right")
+        write(axes, self.names - GAP, y, "level", SMALL, FAINT, horizontalalignment="right")
         for level in range(self.depth):
             x = self.names + (level + 0.5) * CELL
             write(axes, x, y, str(level), SMALL, FAINT, horizontalalignment="center")
         for number, (name, shares) in enumerate(self.rows):
             y = self.height - (number + 2.2) * ROW
-            write(axes, self.names - 0.12, y + ROW / 2, name, horizontalalignment="right")
+            write(axes, self.names - GAP, y + ROW / 2, name, horizontalalignment="right")
             for level, value in enumerate(shares):
                 percent_cell(axes, self.names + level * CELL, y, value, self.darkest)

@@ -16,6 +16,9 @@ from mipforest.data import Dataset
 from mipforest.ensembles import Ensemble, node_uses
 from mipforest.trees import Topology
 
+#: What a tree may do at a node of the complete tree.
+ROLES = ("split", "leaf", "absent")
+
 
 def level_percentages(ensemble: Ensemble, data: Dataset, depth: int) -> Any:
     """Share of a level's splits that each feature has (definition 5.1).
@@ -73,14 +76,16 @@ def node_roles(ensemble: Ensemble, depth: int) -> Any:
         One row per branch node of the complete tree, in heap order; columns ``split``, ``leaf`` and
         ``absent``, which sum to 100.
     """
-    weight = np.zeros((Topology(depth).n_branches, 2))
+    branches = np.arange(Topology(depth).n_branches)
+    weight = np.zeros((len(branches), len(ROLES)))
     for member in ensemble.members:
+        role = np.full(len(branches), ROLES.index("absent"))
         position = member.heap_positions(depth - 1)
         nodes = np.flatnonzero(position >= 0)
-        weight[position[nodes], (member.left[nodes] < 0).astype(np.int64)] += member.weight
-    shares = 100 * weight / ensemble.total_weight
-    roles = pd.DataFrame(shares, columns=["split", "leaf"], index=pd.RangeIndex(len(shares), name="node"))
-    return roles.assign(absent=(100 - shares.sum(axis=1)).clip(0))
+        is_leaf = member.left[nodes] < 0
+        role[position[nodes]] = np.where(is_leaf, ROLES.index("leaf"), ROLES.index("split"))
+        weight[branches, role] += member.weight
+    return pd.DataFrame(_percentages(weight), columns=list(ROLES), index=pd.Index(branches, name="node"))
 
 
 def threshold_ranges(ensemble: Ensemble, data: Dataset, depth: int) -> Any:

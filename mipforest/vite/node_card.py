@@ -14,6 +14,7 @@ from mipforest.trees.split_text import format_number
 from mipforest.vite.drawing import CELL, NORMAL, ROW, SMALL, percent, percent_cell, write
 from mipforest.vite.unboxed import Vite
 
+#: Room inside a card's edge, and between its columns, in inches.
 PADDING = 0.08
 GAP = 0.12
 

@@ -6,14 +6,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mipforest.trees.figure import FAINT
-from mipforest.vite.drawing import SMALL, Panel, inch_axes, write
+from mipforest.trees.live import LiveNode
+from mipforest.trees.tree_layout import place
+from mipforest.vite.drawing import SMALL, TINY, Panel, inch_axes, write
 from mipforest.vite.node_card import CardColumns, draw_card, node_card
 from mipforest.vite.unboxed import Vite
 
-#: Room between levels, for the edges and what is written at them, and between boxes of a level.
+#: Room between levels, for the edges and what is written at them, and for the levels' names, in inches.
 LEVEL_GAP = 0.75
-BOX_GAP = 0.16
 LEVEL_LABEL = 0.3
+
+#: Where on its edge an answer stands: nearer to the child, where edges are well apart.
+ANSWER_AT = 0.62
 
 
 class NodeTree(Panel):
@@ -31,30 +35,19 @@ class NodeTree(Panel):
         split = vite.roles.index[vite.roles.split > 0]
         self.cards = {node: node_card(vite, node, max_features) for node in split}
         self.columns = CardColumns.of(list(self.cards.values()))
-        self.middle: dict[int, float] = {}
         levels = int(max(split) + 1).bit_length()
         self.width = levels * self.columns.width + (levels - 1) * LEVEL_GAP
-        self.height = self._place(0, 0.0) + LEVEL_LABEL
+        # The layout is made for levels from top to bottom: its widths are heights here.
+        sizes = {node: (card.height, self.columns.width) for node, card in self.cards.items()}
+        layout = place(self._live(0), sizes)
+        self.middle, self.height = layout.centre, layout.width + LEVEL_LABEL
 
-    def _place(self, node: int, offset: float) -> float:
-        """Place a subtree below y = ``offset`` (downwards); give the height of its strip."""
-        own = self.cards[node].height
-        children = [child for child in (2 * node + 1, 2 * node + 2) if child in self.cards]
-        strip = -BOX_GAP
-        for child in children:
-            strip += BOX_GAP + self._place(child, offset + strip + BOX_GAP)
-        if own > strip:
-            for child in children:
-                self._shift(child, (own - strip) / 2)
-            strip = own
-        self.middle[node] = offset + strip / 2
-        return strip
-
-    def _shift(self, node: int, distance: float) -> None:
-        if node in self.middle:
-            self.middle[node] += distance
-            self._shift(2 * node + 1, distance)
-            self._shift(2 * node + 2, distance)
+    def _live(self, node: int) -> LiveNode:
+        """Give the subtree of a node as what can be laid out."""
+        left, right = (
+            self._live(child) if child in self.cards else None for child in (2 * node + 1, 2 * node + 2)
+        )
+        return LiveNode(node, left=left, right=right)
 
     def draw(self, figure: Figure, left: float, bottom: float) -> None:
         """Draw levels' names, edges and boxes."""
@@ -75,9 +68,10 @@ class NodeTree(Panel):
         start, end = self._left(parent) + self.columns.width, self._left(node)
         axes.plot((start, end), (self._y(parent), self._y(node)), color="#888888", linewidth=1.1, zorder=1)
         word = "smaller" if node % 2 else "larger"
-        x, y = start + 0.62 * (end - start), self._y(parent) + 0.62 * (self._y(node) - self._y(parent))
+        x = start + ANSWER_AT * (end - start)
+        y = self._y(parent) + ANSWER_AT * (self._y(node) - self._y(parent))
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.2}
-        write(axes, x, y, word, 7.5, FAINT, horizontalalignment="center", bbox=box, zorder=1.5)
+        write(axes, x, y, word, TINY, FAINT, horizontalalignment="center", bbox=box, zorder=1.5)
 
     def _left(self, node: int) -> float:
         level = (node + 1).bit_length() - 1

@@ -14,10 +14,13 @@ from mipforest.vite.probability_plot import ProbabilityPlot
 from mipforest.vite.proximity_map import ProximityMap
 from mipforest.vite.unboxed import Vite
 
+#: Room at the edges, between panels, and for the title; height of a line of a caption; all in inches.
 MARGIN = 0.3
 GAP = 0.55
 TITLE = 0.75
 LINE = 0.16
+
+#: Most characters of a data set's name in the title.
 LONGEST_NAME = 60
 
 #: Most levels of a picture; the last one has up to 32 boxes, 1.5 m in all.
@@ -105,7 +108,7 @@ def _with_extent(places: list[Place]) -> tuple[list[Place], float, float]:
 def _titles(vite: Vite) -> tuple[str, str]:
     ensemble = vite.ensemble
     title = f"VITE: {ensemble.kind} on {shorten(vite.data.name, LONGEST_NAME)}"
-    deeper = f" Only levels 0 to {vite.depth - 1} are shown." if ensemble.depth > vite.depth else ""
+    deeper = f" Splits below level {vite.depth - 1} are not shown." if ensemble.depth > vite.depth else ""
     subtitle = (
         f"{ensemble.description}. {vite.data.n} samples, {vite.data.p} features; "
         f"accuracy {vite.accuracy:.1%}.{deeper}"

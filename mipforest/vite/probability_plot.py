@@ -13,6 +13,7 @@ from mipforest.trees.figure import FAINT, INK, class_colours, shorten, text_size
 from mipforest.vite.drawing import NORMAL, SMALL, Panel, plain_axes, write
 from mipforest.vite.unboxed import Vite
 
+#: Size of a plot in inches.
 PLOT_WIDTH = 3.7
 PLOT_HEIGHT = 1.35
 

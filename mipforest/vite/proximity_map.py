@@ -10,14 +10,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from mipforest.arrays import IntArray
+from mipforest.ensembles import proximity
 from mipforest.trees.figure import FAINT, INK, add_legend, class_colours
-from mipforest.vite.drawing import SMALL, Panel, plain_axes, shade, write
+from mipforest.vite.drawing import SMALL, TINY, Panel, plain_axes, shade, write
 from mipforest.vite.order import sample_order
 from mipforest.vite.unboxed import Vite
 
 #: Most samples in the picture: more are finer than the eye can see.
 MOST_SAMPLES = 1000
 
+#: Side of the matrix, thickness of a strip, and room for the legend and at the right, in inches.
 SIDE = 3.6
 STRIP = 0.12
 LEGEND = 0.35
@@ -45,11 +47,11 @@ class ProximityMap(Panel):
     def draw(self, figure: Figure, left: float, bottom: float) -> None:
         """Draw the matrix, its scale, and two strips of class colours above."""
         predicted, target = (self._class_numbers(column) for column in ("predicted", "target"))
-        proximity = self.vite.proximity.to_numpy()[np.ix_(self.samples, self.samples)]
-        order = sample_order(proximity, predicted)
+        alike = proximity(self.vite.ensemble, self.vite.data.X_raw[self.samples])
+        order = sample_order(alike, predicted)
         bottom += LEGEND
         axes = plain_axes(figure, left, bottom, SIDE, SIDE)
-        axes.imshow(shade(proximity[np.ix_(order, order)]), aspect="auto", interpolation="nearest")
+        axes.imshow(shade(alike[np.ix_(order, order)]), aspect="auto", interpolation="nearest")
         axes.set(xticks=[], yticks=[])
         border = int((predicted == predicted[order[0]]).sum()) - 0.5
         if border < len(order) - 1:
@@ -70,7 +72,7 @@ class ProximityMap(Panel):
         colours = np.array([to_rgb(colour) for colour in class_colours(2)])
         axes.imshow(colours[classes][None, :, :], aspect="auto", interpolation="nearest")
         axes.set_axis_off()
-        write(axes, 1.03, 0.5, name, 7.5, FAINT, transform=axes.transAxes)
+        write(axes, 1.03, 0.5, name, TINY, FAINT, transform=axes.transAxes)
 
     def _draw_scale(self, figure: Figure, left: float, bottom: float) -> None:
         axes = plain_axes(figure, left, bottom, 0.13, SIDE)

@@ -117,6 +117,12 @@ def test_one_class_or_several():
     assert "iris has 3 classes" in refused("random-forest", iris)
 
 
+def test_samples_of_one_class(cancer):
+    benign = cancer.take(cancer.y == 1)
+    for kind in ("random-forest", "gradient-boosting"):
+        assert "are of class 'benign'" in refused(kind, benign)
+
+
 def test_a_regression():
     assert "regression" in refused("random-forest", load("diabetes"))
 
@@ -143,6 +149,12 @@ def test_trees_without_splits():
     data = Dataset.from_arrays(np.zeros((6, 2)), [0, 0, 0, 1, 1, 1])
     assert "no tree tells samples apart" in refused("random-forest:trees=2", data)
     assert "no tree tells samples apart" in refused("gradient-boosting:trees=2", data)
+
+
+def test_no_trees_at_all(cancer):
+    xgboost = pytest.importorskip("xgboost")
+    estimator = xgboost.XGBClassifier(n_estimators=1, max_depth=1, gamma=1e9, n_jobs=1)
+    assert "no tree tells samples apart" in refused(estimator.fit(cancer.X_raw, cancer.y), cancer)
 
 
 def test_values_beyond_single_precision():

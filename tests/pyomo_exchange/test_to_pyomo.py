@@ -40,16 +40,26 @@ def margin_model() -> Model:
 
 
 @given(forms(numbers))
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_a_model_comes_back_the_same(form) -> None:
     form = replace(form, indicators=IndicatorRows.none(form.n_columns))
     assert_same_form(form, from_pyomo(to_pyomo(form)))
 
 
 @given(small_integer_forms(quadratic=False, indicators=True))
-@settings(max_examples=40)
+@settings(max_examples=30)
 def test_indicator_rows_come_back_as_big_m_rows(form) -> None:
-    assert_same_form(indicator_to_big_m.apply(form).form, from_pyomo(to_pyomo(form)))
+    assert_same_form(indicator_to_big_m.apply(form).form, from_pyomo(to_pyomo(form)), names=False)
+
+
+def test_indicator_rows_keep_their_names() -> None:
+    m = Model()
+    x, z = m.nonnegative("x", 2, upper=9.0), m.binary("z")
+    m.add_indicator("low", z, 1, 1.0 * x <= 3, over=["a", "b"])
+    m.add_indicator("both", z, 1, between(1, x, 2))
+    p = m.to_pyomo()
+    assert set(p.low) == {"a", "b"}
+    assert set(p.both) == {"0", "0_upper", "1", "1_upper"}
 
 
 def test_blocks_keep_their_shape_and_labels() -> None:

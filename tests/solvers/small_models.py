@@ -10,6 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
+from mipforest.testing.conformance.market_split import empty_split, market_split
+
+__all__ = ["INF", "empty_split", "enumerated", "market_split", "model", "spread"]
 
 INF = float("inf")
 
@@ -50,33 +53,6 @@ def model(
 
 def spread(value: Any, size: int) -> np.ndarray:
     return np.broadcast_to(np.asarray(value, dtype=float), size).copy()
-
-
-def market_split(
-    rows: int = 6, columns: int = 40, *, maximize: bool = False, offset: float = 0.0
-) -> MatrixForm:
-    """Split integer weights into halves as evenly as possible: points are easy, proofs take hours."""
-    rng = np.random.default_rng(0)
-    weights = rng.integers(0, 100, (rows, columns)).astype(float)
-    half = np.floor(weights.sum(axis=1) / 2)
-    sign = -1.0 if maximize else 1.0
-    return model(
-        sign * np.r_[np.zeros(columns), np.ones(2 * rows)],
-        np.hstack([weights, np.eye(rows), -np.eye(rows)]),
-        half,
-        half,
-        upper=np.r_[np.ones(columns), np.full(2 * rows, INF)],
-        integer=np.r_[np.ones(columns, bool), np.zeros(2 * rows, bool)],
-        maximize=maximize,
-        offset=offset,
-    )
-
-
-def empty_split(form: MatrixForm) -> np.ndarray:
-    """The feasible point of a market split that takes nothing."""
-    x = np.zeros(form.n_columns)
-    x[~form.integer] = np.r_[form.row_lower, np.zeros(form.n_rows)]
-    return x
 
 
 def enumerated(form: MatrixForm) -> float | None:

@@ -1,6 +1,7 @@
 """Gurobi's licence: foreseen before a model is built, whatever licence runs the tests."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,6 +90,13 @@ def test_foresees_exactly_what_gurobi_refuses(
 
 
 @pytest.mark.usefixtures("restricted")
+def test_a_refusal_leaves_no_log(tmp_path: Path) -> None:
+    with pytest.raises(LicenseLimit):
+        Gurobi().solve(wide(2001), SolveOptions(log=tmp_path / "solver.log"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("restricted")
 def test_the_message_has_numbers_and_ways_out() -> None:
     with pytest.raises(LicenseLimit) as caught:
         Gurobi().solve(tall(1995, indicators=7), SolveOptions())
@@ -152,7 +160,9 @@ def test_under_a_licence_without_limits_all_is_built(monkeypatch: pytest.MonkeyP
     ],
 )
 def test_errors_of_gurobi_are_explained(number: int, kind: type[SolverError], words: str) -> None:
-    explained = gurobi_license.explained(gurobipy.GurobiError(number, "no luck."))
+    explained = gurobi_license.explained(
+        gurobipy.GurobiError(number, "no luck."), gurobi_license.Size.of(wide(2))
+    )
     assert type(explained) is kind
     assert words in str(explained)
     assert f"no luck (Gurobi error {number})" in str(explained)

@@ -74,12 +74,12 @@ def test_an_error_in_progress_reaches_the_caller(capfd: pytest.CaptureFixture[st
 def test_an_error_inside_a_callback_reaches_the_caller(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from mipforest.solvers.gurobi_session import GurobiSession
+    from mipforest.solvers.gurobi_listener import GurobiListener
 
-    def fail(session: GurobiSession, x: np.ndarray) -> None:
+    def fail(listener: GurobiListener, x: np.ndarray) -> None:
         raise ZeroDivisionError("in the callback")
 
-    monkeypatch.setattr(GurobiSession, "_new_incumbent", fail)
+    monkeypatch.setattr(GurobiListener, "_new_incumbent", fail)
     with pytest.raises(ZeroDivisionError, match="in the callback"):
         solve(market_split(), time_limit=20.0)
     assert capfd.readouterr() == ("", "")

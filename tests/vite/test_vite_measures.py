@@ -95,6 +95,15 @@ def test_tables_follow_the_definitions(drawn, depth):
     assert np.allclose(seen.roles.sum(axis=1), 100)
 
 
+def test_what_no_tree_does_is_exactly_zero():
+    """Also where sums of weights are rounded."""
+    weights = [0.1, 0.2, 0.4]
+    roles = vite(forest_of([TREES[0]] * 3, 4, weights), data_of(4), 3).roles
+    assert (roles.loc[:2, ["leaf", "absent"]] == 0).all(axis=None)
+    assert (roles.loc[3:, ["split", "absent"]] == 0).all(axis=None)
+    assert np.allclose(roles.sum(axis=1), 100)
+
+
 @pytest.mark.parametrize("target", ["random-forest:trees=20", "gradient-boosting:trees=20"])
 def test_columns_sum_to_one_hundred(target):
     seen = vite(target, load("breast_cancer"), 3)

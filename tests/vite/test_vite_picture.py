@@ -49,6 +49,10 @@ def assert_readable(figure):
     """No text leaves the page, lies on another one, or leaves the box or the cell that it starts in."""
     figure.draw_without_rendering()
     texts = [(text.get_text(), text.get_window_extent()) for text in texts_of(figure)]
+    legends = [axes.get_legend() for axes in figure.axes if axes.get_legend()]
+    texts += [
+        (text.get_text(), text.get_window_extent()) for legend in legends for text in legend.get_texts()
+    ]
     texts += [(label.get_text(), label.get_window_extent()) for label in tick_labels(figure)]
     assert len(texts) > 30
     page = figure.bbox
@@ -166,8 +170,8 @@ def test_samples_stand_by_class_then_by_likeness():
 
 
 def test_percentages_never_hide_a_remainder():
-    written = [percent(value) for value in (0.2, 0.99, 1, 54.6, 99, 99.4, 100)]
-    assert written == ["<1%", "<1%", "1%", "55%", "99%", ">99%", "100%"]
+    written = [percent(value) for value in (0.2, 0.99, 1, 54.6, 99, 99.4, 100 - 1e-13, 100)]
+    assert written == ["<1%", "<1%", "1%", "55%", "99%", ">99%", "100%", "100%"]
 
 
 def test_darker_means_more():

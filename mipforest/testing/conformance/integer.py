@@ -100,6 +100,14 @@ def mip_no_rows() -> Model:
     return m
 
 
+@cases.optimum(3.0)
+def mip_columns_that_nothing_reads() -> Model:
+    m = Model()
+    m.integer("x", 2, lower=[1.5, -7.0], upper=[2.5, -1.0])
+    m.maximize(3.0)
+    return m
+
+
 @cases.optimum(17.0)
 def mip_constant_in_maximised_objective() -> Model:
     m = Model()

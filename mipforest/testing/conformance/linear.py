@@ -120,6 +120,14 @@ def lp_no_columns() -> Model:
 
 
 @cases.optimum(3.0)
+def lp_columns_that_nothing_reads() -> Model:
+    m = Model()
+    m.continuous("x", 2, lower=[1.5, -np.inf], upper=[2.5, -1.0])
+    m.minimize(3.0)
+    return m
+
+
+@cases.optimum(3.0)
 def lp_free_row() -> Model:
     m = Model()
     x = m.nonnegative("x", 2)

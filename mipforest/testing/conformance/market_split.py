@@ -32,7 +32,7 @@ def market_split(
         m.maximize(offset - uneven)
     else:
         m.minimize(offset + uneven)
-    m.add("half", weights @ x + missing - excess == np.floor(weights.sum(axis=1) / 2))
+    m.add("row", weights @ x + missing - excess == np.floor(weights.sum(axis=1) / 2))
     return m.matrix()
 
 

@@ -1,0 +1,142 @@
+"""What trees of linear classifiers (MARGOT, OLCT, loss-optimal trees) say of their trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from formulations.class_tree_expressions import one_sided, require_weight
+from formulations.routed_splits import passed
+from mipforest.arrays import FloatArray
+from mipforest.model import LinearExpr
+from mipforest.tree_expressions import Expression, NotExpressed, TreeExpressions
+from mipforest.trees import Tree
+
+#: Least weight of a required feature (scaled features).
+LEAST_WEIGHT = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class SplitExpressions(TreeExpressions):
+    """Weights ``w`` (|B|, p) and ``b`` (|B|,), and ``z`` (n, |B''|), which assigns samples to the last branch nodes.
+
+    Left leaves predict the first class, right ones the second; the side at the last node is the sign of the score and
+    no variable of the model. Where a constraint reads it, a binary per sample is added. Scores at the last node are
+    then at least ``epsilon`` away from 0, so that no tolerance decides a label.
+
+    Attributes
+    ----------
+    epsilon
+        Gap that stands for a strict inequality.
+    """
+
+    epsilon: float
+
+    def features(self) -> Expression:
+        if "s" in self.m.variables:
+            return self.m["s"]
+        if "uses" not in self.m.variables:
+            w, over = self.m["w"], (self.tree.branches, self.data.features)
+            lower, upper = self._finite(w.lower), self._finite(w.upper)
+            uses = self.m.binary("uses", over)
+            self.m.add("uses_above", w <= upper * uses, over=over)
+            self.m.add("uses_below", w >= lower * uses, over=over)
+        return self.m["uses"]
+
+    def require_feature(self, j: int) -> None:
+        """Add rows and binaries: feature j has a weight of at least :data:`LEAST_WEIGHT` in some split.
+
+        A binary that allows a weight may be 1 at a weight of 0.
+        """
+        w = self.m["w"][:, j]
+        limit = float(np.maximum(self._finite(w.upper), -self._finite(w.lower)).max())
+        require_weight(self, w, limit, LEAST_WEIGHT, j)
+
+    def leaves(self) -> Expression:
+        """Give the expression; it rests on products of the assignment and the side, 0 or 1 where these are."""
+        second, z = self._second_class(), self.m["z"]
+        if "right_leaf" not in self.m.variables:
+            right = self.m.nonnegative("right_leaf", z.shape)
+            self.m.add("right_leaf_here", right <= z)
+            self.m.add("right_leaf_second", right <= second[:, None])
+            self.m.add("right_leaf_both", right >= z + second[:, None] - 1)
+        # Left and right leaf of every last branch node, side by side.
+        first = np.kron(np.eye(z.shape[1]), [1.0, 0.0])
+        leaves: LinearExpr = z @ first + self.m["right_leaf"] @ np.kron(np.eye(z.shape[1]), [-1.0, 1.0])
+        return leaves
+
+    def predicted(self, k: int) -> Expression:
+        second = self._second_class()
+        return second if k == 1 else 1 - second
+
+    def keep_monotone(self, j: int, *, increasing: bool) -> None:
+        """Add rows: the weight of feature j has one sign at the last branch nodes and is 0 above them."""
+        w, last = self.m["w"], np.asarray(self.tree.last_branches)
+        name = f"monotone_{self.data.features.labels[j]}"
+        sign = 1.0 if increasing else -1.0
+        self.m.add(f"{name}_last", sign * w[last, j] >= 0)
+        if self.tree.upper_branches:
+            self.m.add(f"{name}_above", w[np.asarray(self.tree.upper_branches), j] == 0)
+
+    def fix_split(self, t: int, j: int, threshold: float) -> None:
+        """Add rows: node t uses feature j alone, with a positive weight, and its score is 0 at the threshold."""
+        below = self.data.X[self.data.X[:, j] < threshold, j]
+        if not 0 < len(below) < self.data.n:
+            raise one_sided(self, j, threshold)
+        w, name = self.m["w"], f"split_n{t}"
+        least = self.epsilon / (threshold - float(below.max()))
+        if float(w.upper[t, j]) < least:
+            raise NotExpressed(
+                f"a split at {threshold:g} (scaled) needs a weight of {least:.4g} to keep the next sample "
+                f"{self.epsilon:g} away, and {self.formulation} bounds it by {float(w.upper[t, j]):.4g}; take a "
+                "threshold farther from the samples, or a smaller epsilon"
+            )
+        others = np.delete(np.arange(self.data.p), j)
+        self.m.add(f"{name}_alone", w[t, others] == 0)
+        self.m.add(f"{name}_weight", w[t, j] >= least)
+        self.m.add(f"{name}_at", self.m["b"][t] + threshold * w[t, j] == 0)
+
+    def encode(self, fitted: Tree) -> dict[str, FloatArray]:
+        last = np.asarray(self.tree.last_branches)
+        here = passed(fitted, self.data)[:, last]
+        right = here & (fitted.scores(self.data.X)[:, last] >= 0)
+        added = {
+            "uses": (fitted.w != 0).astype(float),
+            "second_class": right.any(axis=1).astype(float),
+            "right_leaf": right.astype(float),
+        }
+        return {name: value for name, value in added.items() if name in self.m.variables}
+
+    def _second_class(self) -> Expression:
+        """(n,) binaries: 1 where the score of a sample at its last branch node is at least 0."""
+        if "second_class" not in self.m.variables:
+            last = np.asarray(self.tree.last_branches)
+            w, b, z = self.m["w"], self.m["b"], self.m["z"]
+            size = np.maximum(self._finite(w.upper), -self._finite(w.lower))[last]
+            limit = (
+                np.abs(self.data.X) @ size.T + np.maximum(self._finite(b.upper), -self._finite(b.lower))[last]
+            )
+            big_m = limit + self.epsilon
+            second = self.m.binary("second_class", self.data.samples)
+            score = self.data.X @ w[last].T + b[last]
+            over = (self.data.samples, self.tree.last_branches)
+            self.m.add(
+                "second_class_right",
+                score >= self.epsilon - big_m * (1 - second[:, None]) - big_m * (1 - z),
+                over=over,
+            )
+            self.m.add(
+                "second_class_left",
+                score <= big_m * second[:, None] - self.epsilon + big_m * (1 - z),
+                over=over,
+            )
+        return self.m["second_class"]
+
+    def _finite(self, bound: FloatArray) -> FloatArray:
+        if not np.isfinite(bound).all():
+            raise NotExpressed(
+                f"{self.formulation} has no bounds on w and b in this variant, which the constraint needs; build "
+                "variant 'valid', or bound them: problem.model['w'].set_bounds(-50, 50), and 'b' likewise"
+            )
+        return bound

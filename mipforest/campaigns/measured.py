@@ -1,0 +1,106 @@
+"""What is kept of a cell that was run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from mipforest.data import Dataset
+from mipforest.result import Result
+from mipforest.runs.metadata import sha256_of_model
+from mipforest.trees import to_dict
+
+#: Longest message of an error that is kept, in characters.
+LONGEST_ERROR = 2000
+
+#: Entries of a result that say more than numbers do.
+_DETAILS = ("parameters", "bridges", "warnings", "doubts", "features_used", "max_violation")
+
+#: time, incumbent, bound and nodes of a moment of a solve
+Moment = tuple[float, float | None, float | None, int]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Result of a cell, in the columns of :mod:`mipforest.campaigns.schema`.
+
+    Attributes
+    ----------
+    values
+        Columns of table ``results``.
+    measures
+        Name and value of each measure: of predictions, and what the formulation measures and reports.
+    events
+        Incumbent and bound over time.
+    """
+
+    values: Mapping[str, Any]
+    measures: Mapping[str, float | None] = field(default_factory=dict)
+    events: tuple[Moment, ...] = ()
+
+    @classmethod
+    def of(cls, result: Result, whole_sha256: str, test: Dataset | None, wall_seconds: float) -> Measured:
+        """Collect what is worth keeping of a result.
+
+        Parameters
+        ----------
+        result
+            The result.
+        whole_sha256
+            Checksum of the data before they were split.
+        test
+            Samples not seen in training, or ``None``.
+        wall_seconds
+            From loading the data to here.
+        """
+        found = result.to_dict(test)
+        problem = result.problem
+        form = problem.model.matrix()
+        tree = result.tree
+        columns = ("solver_version", "status", "verified", "objective", "bound", "gap", "nodes", "seconds")
+        values = {
+            **_circumstances("done"),
+            **{name: found[name] for name in (*columns, "prepare_seconds", "build_seconds")},
+            "data_sha256": whole_sha256,
+            "train_sha256": problem.data.sha256,
+            "model_sha256": sha256_of_model(form),
+            "train_samples": problem.data.n,
+            "test_samples": None if test is None else test.n,
+            "features": problem.data.p,
+            "columns": form.n_columns,
+            "rows": form.n_rows,
+            "start_objective": found["warm_start_objective"],
+            "features_used": None if tree is None else len(result.features_used),
+            "features_per_split": None
+            if tree is None
+            else float(np.mean([len(node) for node in tree.features_used().per_node])),
+            "wall_seconds": wall_seconds,
+            "details": json.dumps({name: found[name] for name in _DETAILS}, allow_nan=False),
+            "tree": None if tree is None else json.dumps(to_dict(tree), allow_nan=False),
+        }
+        names = [name for name in found if name.startswith(("train_", "test_")) or name in found["reported"]]
+        measures = {name: found[name] for name in names if _is_number(found[name])}
+        events = tuple((e["seconds"], e["objective"], e["bound"], e["nodes"]) for e in found["events"])
+        return cls(values, measures, events)
+
+    @classmethod
+    def failed(cls, error: Exception) -> Measured:
+        """Keep the message of an error."""
+        message = f"{type(error).__name__}: {error}"
+        return cls({**_circumstances("failed"), "error": message[:LONGEST_ERROR]})
+
+
+def _circumstances(state: str) -> dict[str, Any]:
+    """State, time (UTC) and load of the machine (mean number of processes over a minute)."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"state": state, "finished": now, "load_average": os.getloadavg()[0]}
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))

@@ -1,0 +1,233 @@
+"""Running a campaign: every cell once, by as many processes as there are."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from mipforest.campaigns.cells import Planned, plan
+from mipforest.campaigns.claims import Claims
+from mipforest.campaigns.environment import environment
+from mipforest.campaigns.errors import CampaignError
+from mipforest.campaigns.measured import Measured
+from mipforest.campaigns.solve import data_path, solve_cell
+from mipforest.campaigns.store import Counts, Store
+from mipforest.campaigns.suite import Suite, read_suite
+from mipforest.data.errors import did_you_mean
+
+#: Called with a cell and what came out of it, after it was recorded.
+Finished = Callable[[Planned, Measured], None]
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A suite, its results file, and which of its cells to run.
+
+    Attributes
+    ----------
+    suite_path, results
+        The files.
+    folder
+        Where files of data are, or ``None``.
+    only
+        Labels of models, data or solvers, or whole settings, to run; all if empty. Of several labels of one
+        kind any counts; of several kinds all must fit.
+    time_limit
+        Seconds that count instead of the suite's own limits.
+    """
+
+    suite_path: Path
+    results: Path
+    folder: Path | None = None
+    only: tuple[str, ...] = ()
+    time_limit: float | None = None
+
+    def read(self) -> tuple[Suite, tuple[Planned, ...], tuple[Planned, ...]]:
+        """Read the suite; give it, all cells, and the chosen ones.
+
+        Raises
+        ------
+        CampaignError
+            If the suite is malformed, or there is nothing of a chosen name.
+        UnknownFormulation, SolverUnavailable
+            If a model or solver is unknown or missing.
+        """
+        suite = read_suite(self.suite_path)
+        planned = plan(suite, time_limit=self.time_limit)
+        return suite, planned, _chosen(planned, self.only)
+
+
+def _chosen(planned: tuple[Planned, ...], only: Collection[str]) -> tuple[Planned, ...]:
+    kinds: tuple[Callable[[Planned], str], ...] = (
+        lambda entry: entry.cell.model_label,
+        lambda entry: entry.cell.data_label,
+        lambda entry: entry.cell.solver,
+        lambda entry: entry.setting,
+    )
+    known = {kind(entry) for kind in kinds for entry in planned}
+    for name in only:
+        if name not in known:
+            raise CampaignError(
+                f"nothing in the suite is called {name!r:.60}{did_you_mean(name, known)}; "
+                "--only takes labels of models, data or solvers"
+            )
+    for kind in kinds:
+        wanted = {name for name in only if name in {kind(entry) for entry in planned}}
+        planned = tuple(entry for entry in planned if not wanted or kind(entry) in wanted)
+    return planned
+
+
+def run(
+    campaign: Campaign, *, jobs: int = 1, retry_failed: bool = False, finished: Finished | None = None
+) -> Counts:
+    """Run the cells that have no result yet.
+
+    Any number of processes may run the same campaign at once, and any may be killed at any time.
+
+    Parameters
+    ----------
+    campaign
+        What to run.
+    jobs
+        Number of processes, at least 1; with 1, this process runs the cells itself.
+    retry_failed
+        Whether to run cells again that failed before.
+    finished
+        Called after each cell; from another process if there are several jobs, so it must be a function of a
+        module.
+
+    Returns
+    -------
+    Counts
+        How many of the chosen cells are done, have failed, and are not finished: those another process runs.
+
+    Raises
+    ------
+    CampaignError
+        If the suite, the results file or the data cannot be used, or a process ended by itself.
+    UnknownFormulation, SolverUnavailable
+        If a model or solver is unknown or missing.
+    KeyboardInterrupt
+        At Ctrl-C. What was running then is run again next time.
+    """
+    suite, planned, chosen = campaign.read()
+    for entry in chosen:
+        data_path(entry.cell.data, campaign.folder)
+    with Store(campaign.results, create=True) as store:
+        store.register(suite, planned)
+        numbers = store.numbers({entry.cell.key for entry in chosen}).values()
+        if retry_failed:
+            store.forget_failures(numbers)
+        if jobs == 1:
+            work(campaign, stopping=_never, finished=finished)
+        else:
+            _run_processes(campaign, min(jobs, len(chosen)), finished)
+        return store.counts(numbers)
+
+
+def work(campaign: Campaign, *, stopping: Callable[[], bool], finished: Finished | None) -> None:
+    """Run the cells of a registered campaign that are free, one after the other, until none is left.
+
+    Parameters
+    ----------
+    campaign, finished
+        As for :func:`run`.
+    stopping
+        Asked before and during each cell whether to stop.
+    """
+    suite, _, chosen = campaign.read()
+    machine = environment()
+    with Store(campaign.results) as store:
+        numbers = store.numbers({entry.cell.key for entry in chosen})
+        claims = Claims(campaign.results.with_name(f"{campaign.results.name}.lock"))
+        try:
+            for entry in chosen:
+                if stopping():
+                    raise KeyboardInterrupt
+                number = numbers[entry.cell.key]
+                # Asked first to spare the lock, and again under it: another process may just have finished.
+                if store.is_finished(number):
+                    continue
+                with claims.held(number) as claimed:
+                    if not claimed or store.is_finished(number):
+                        continue
+                    measured = _measured(entry, campaign.folder, store, stopping)
+                    store.record(number, suite.sha256, machine, measured)
+                if finished is not None:
+                    finished(entry, measured)
+        finally:
+            claims.close()
+
+
+def _measured(
+    entry: Planned, folder: Path | None, store: Store, stopping: Callable[[], bool]
+) -> Measured:
+    cell = entry.cell
+    try:
+        return solve_cell(
+            cell,
+            folder,
+            check_data=partial(store.check_data, cell.data_label, cell.seed),
+            stopping=stopping,
+        )
+    except CampaignError:
+        raise
+    except Exception as error:
+        # Whatever a model, a solver or its plug-in may raise: the other cells go on.
+        return Measured.failed(error)
+
+
+def _never() -> bool:
+    return False
+
+
+# ---------------------------------------------------------------------- several processes
+
+
+def _run_processes(campaign: Campaign, jobs: int, finished: Finished | None) -> None:
+    """Let several processes work; they share out the cells by their claims."""
+    # Forked processes would share this one's threads' locks, and solvers have threads.
+    context = multiprocessing.get_context("spawn")
+    processes: list[BaseProcess] = [
+        context.Process(target=_work_as_child, args=(campaign, os.getpid(), finished)) for _ in range(jobs)
+    ]
+    for process in processes:
+        process.start()
+    try:
+        for process in processes:
+            process.join()
+    except KeyboardInterrupt:
+        # A terminal tells them as well; whoever interrupts this process alone does not.
+        for process in processes:
+            if process.is_alive() and process.pid is not None:
+                os.kill(process.pid, signal.SIGINT)
+        for process in processes:
+            process.join()
+        raise
+    broken = [process.exitcode for process in processes if process.exitcode]
+    if broken:
+        raise CampaignError(
+            f"{len(broken)} of {jobs} processes ended before the campaign did (exit code {broken[0]}); "
+            "what they finished is kept, the same command goes on"
+        )
+
+
+def _work_as_child(campaign: Campaign, parent: int, finished: Finished | None) -> None:
+    """Work until nothing is left, or the process that started this one has gone."""
+    try:
+        work(campaign, stopping=lambda: os.getppid() != parent, finished=finished)
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+    except CampaignError as error:
+        # The parent sees the exit code only.
+        raise SystemExit(f"error: {error}") from error
+
+
+#: Exit code of a process that was interrupted, as shells have it.
+INTERRUPTED = 128 + signal.SIGINT

@@ -1,0 +1,143 @@
+"""Running one cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+from mipforest.campaigns.cells import Cell
+from mipforest.campaigns.errors import CampaignError
+from mipforest.campaigns.measured import Measured
+from mipforest.campaigns.suite import DataEntry
+from mipforest.data import Dataset, load
+from mipforest.data.files import SUFFIXES
+from mipforest.solvers.solution import Event, Status
+
+
+@dataclass(frozen=True, eq=False)
+class CellData:
+    """Samples of a cell.
+
+    Attributes
+    ----------
+    sha256
+        Checksum of all of them, before classes were merged and test samples put apart.
+    train, test
+        Training samples, on which the scaling was fitted, and test samples or ``None``.
+    """
+
+    sha256: str
+    train: Dataset
+    test: Dataset | None
+
+
+def data_path(entry: DataEntry, folder: Path | None) -> Path | None:
+    """Give the file that holds the data of an entry; ``None`` for data that need none.
+
+    Raises
+    ------
+    CampaignError
+        If it is missing, or no folder was named.
+    """
+    if not entry.load.endswith(SUFFIXES):
+        return None
+    if folder is None:
+        raise CampaignError(
+            f"the suite reads the file {entry.load}: give the folder that holds it with --data DIR"
+        )
+    if not folder.is_dir():
+        raise CampaignError(f"there is no data folder {folder}; --data DIR names the one with {entry.load}")
+    path = folder / entry.load
+    if not path.is_file():
+        raise CampaignError(f"there is no file {entry.load} in the data folder {folder}")
+    return path
+
+
+def load_cell(cell: Cell, folder: Path | None) -> CellData:
+    """Load the data of a cell, merge classes, and put test samples apart.
+
+    Raises
+    ------
+    CampaignError
+        If a file is missing.
+    DataError
+        If anything about the data is not as it must be.
+    """
+    entry, split = cell.data, cell.split
+    whole = load(
+        data_path(entry, folder) or entry.load,
+        target=entry.target,
+        seed=cell.seed,
+        scaling=cell.scaling,  # type: ignore[arg-type] # checked by the suite
+        task=entry.task,
+    )
+    if split is None:
+        return CellData(whole.sha256, _merged(whole, entry), None)
+    seed = cell.seed if split.seed is None else split.seed
+    if split.stratify == "labels":
+        train, test = whole.split(split.test_size, seed=seed, stratify=True)
+        return CellData(whole.sha256, _merged(train, entry), _merged(test, entry))
+    train, test = _merged(whole, entry).split(
+        split.test_size, seed=seed, stratify=split.stratify == "classes"
+    )
+    return CellData(whole.sha256, train, test)
+
+
+def _merged(data: Dataset, entry: DataEntry) -> Dataset:
+    return data.binarise(entry.positive) if entry.positive else data
+
+
+def solve_cell(
+    cell: Cell,
+    folder: Path | None,
+    *,
+    check_data: Callable[[str], None],
+    stopping: Callable[[], bool],
+) -> Measured:
+    """Load, build, solve and measure one cell.
+
+    Parameters
+    ----------
+    cell, folder
+        The cell, and where files of data are.
+    check_data
+        Called with the checksum of the data; raises ``CampaignError`` to refuse them.
+    stopping
+        Asked while the solver runs whether to give the cell up.
+
+    Raises
+    ------
+    CampaignError
+        If the data cannot be those of the campaign.
+    KeyboardInterrupt
+        If the cell was given up, by Ctrl-C or by ``stopping``: what it has by then depends on the moment.
+    Exception
+        Whatever goes wrong with this cell alone.
+    """
+
+    def on_progress(event: Event) -> bool:
+        del event
+        return stopping()
+
+    began = perf_counter()
+    data = load_cell(cell, folder)
+    check_data(data.sha256)
+    result = (
+        cell.formulation()
+        .build(data.train, cell.depth)
+        .solve(
+            cell.solver,
+            start=cell.start,
+            time_limit=cell.time_limit,
+            gap=cell.gap,
+            threads=cell.threads,
+            seed=cell.seed,
+            solver_options=cell.solver_options,
+            on_progress=on_progress,
+        )
+    )
+    if result.solution.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return Measured.of(result, data.sha256, data.test, perf_counter() - began)

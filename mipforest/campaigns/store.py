@@ -1,0 +1,267 @@
+"""The results file: one SQLite database per campaign."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mipforest.campaigns.cells import Planned
+from mipforest.campaigns.errors import CampaignError
+from mipforest.campaigns.measured import Measured
+from mipforest.campaigns.schema import APPLICATION, TABLES, VERSION
+from mipforest.campaigns.suite import Suite
+
+#: Seconds to wait for another process that writes; a write takes milliseconds.
+WAIT = 60.0
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How far a campaign is: numbers of cells."""
+
+    done: int
+    failed: int
+    waiting: int
+
+    @property
+    def all(self) -> int:
+        """Number of cells."""
+        return self.done + self.failed + self.waiting
+
+
+class Store:
+    """An open results file.
+
+    Every write is one transaction with a rollback journal and full synchronisation: a process that is killed leaves
+    the file as it was before the write or after it.
+
+    Parameters
+    ----------
+    path
+        The file.
+    create
+        Whether to make it where it is missing.
+
+    Raises
+    ------
+    CampaignError
+        If the file is missing, is no SQLite file, holds something else, or cannot be opened.
+    """
+
+    def __init__(self, path: Path, *, create: bool = False) -> None:
+        self.path = path
+        if not create and not path.is_file():
+            raise CampaignError(f"there is no results file {path}; 'mipforest bench run' makes one")
+        if not path.absolute().parent.is_dir():
+            raise CampaignError(f"there is no folder {path.parent} to hold {path.name}; make it first")
+        try:
+            self._connection = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
+            self._connection.row_factory = sqlite3.Row
+            self._connection.execute("PRAGMA foreign_keys = ON")
+            self._connection.execute("PRAGMA synchronous = FULL")
+            self._check(create)
+        except sqlite3.Error as error:
+            raise CampaignError(
+                f"{path} cannot be used as a results file: {error}; give another --results"
+            ) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _check(self, create: bool) -> None:
+        """Make the tables in an empty file; refuse a file with other content."""
+        if create and not self._tables():
+            with self._transaction():
+                if not self._tables():  # another process may have been faster
+                    for statement in TABLES:
+                        self._connection.execute(statement)
+                    self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                    self._connection.execute(f"PRAGMA user_version = {VERSION}")
+        if self._pragma("application_id") != APPLICATION:
+            raise CampaignError(f"{self.path} is a SQLite file, but holds no results of a campaign")
+        if self._pragma("user_version") != VERSION:
+            raise CampaignError(
+                f"{self.path} has version {self._pragma('user_version')} of the tables, known is {VERSION}; "
+                "use the release of mipforest that wrote it, or another results file"
+            )
+
+    def _tables(self) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+
+    def _pragma(self, name: str) -> int:
+        return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All of the block's writes, or none."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    # ------------------------------------------------------------------ the campaign
+
+    def register(self, suite: Suite, planned: Sequence[Planned]) -> None:
+        """Take note of a suite and its cells; cells known already keep their results.
+
+        Cells of earlier versions of the suite that it has no more stay in the file, without a position.
+
+        Raises
+        ------
+        CampaignError
+            If the file holds results of a suite of another name.
+        """
+        with self._transaction():
+            names = [row[0] for row in self._connection.execute("SELECT DISTINCT name FROM suites")]
+            if names and suite.name not in names:
+                raise CampaignError(
+                    f"{self.path} holds results of the suite {names[0]!r}, not of {suite.name!r}; "
+                    "give another --results"
+                )
+            self._connection.execute(
+                "INSERT OR IGNORE INTO suites (sha256, name, text, latest) VALUES (?, ?, ?, 0)",
+                (suite.sha256, suite.name, suite.text),
+            )
+            self._connection.execute("UPDATE suites SET latest = (sha256 = ?)", (suite.sha256,))
+            self._connection.execute("UPDATE cells SET position = NULL")
+            for entry in planned:
+                self._register_cell(entry)
+
+    def _register_cell(self, entry: Planned) -> None:
+        cell = entry.cell
+        self._connection.execute(
+            "INSERT INTO cells (key, position, setting, model, data, seed, solver, depth, time_limit, definition) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (key) DO UPDATE SET position = excluded.position, setting = excluded.setting",
+            (
+                cell.key,
+                entry.position,
+                entry.setting,
+                cell.model_label,
+                cell.data_label,
+                cell.seed,
+                cell.solver,
+                cell.depth,
+                cell.time_limit,
+                cell.definition(),
+            ),
+        )
+
+    def suite_text(self) -> str:
+        """Text of the latest suite.
+
+        Raises
+        ------
+        CampaignError
+            If none was registered.
+        """
+        row = self._connection.execute("SELECT text FROM suites WHERE latest").fetchone()
+        if row is None:
+            raise CampaignError(f"{self.path} holds no campaign yet; run 'mipforest bench run' first")
+        return str(row[0])
+
+    # ------------------------------------------------------------------ cells
+
+    def numbers(self, keys: Collection[str]) -> dict[str, int]:
+        """Give the numbers of cells by key."""
+        rows = self._connection.execute("SELECT key, number FROM cells")
+        return {row["key"]: row["number"] for row in rows if row["key"] in keys}
+
+    def is_finished(self, number: int) -> bool:
+        """Whether a cell has a result, or has failed."""
+        row = self._connection.execute("SELECT 1 FROM results WHERE cell = ?", (number,)).fetchone()
+        return row is not None
+
+    def counts(self, numbers: Collection[int]) -> Counts:
+        """Count the cells of these numbers by how far they are."""
+        rows = self._connection.execute("SELECT cell, state FROM results")
+        states = [row["state"] for row in rows if row["cell"] in numbers]
+        done = states.count("done")
+        return Counts(done, len(states) - done, len(numbers) - len(states))
+
+    def forget_failures(self, numbers: Collection[int]) -> None:
+        """Forget which of these cells failed, so that they are run again."""
+        with self._transaction():
+            self._connection.executemany(
+                "DELETE FROM results WHERE cell = ? AND state = 'failed'", [(number,) for number in numbers]
+            )
+
+    def check_data(self, label: str, seed: int, sha256: str) -> None:
+        """Refuse data that differ from those of earlier results.
+
+        Raises
+        ------
+        CampaignError
+            If they do.
+        """
+        row = self._connection.execute(
+            "SELECT count(*) FROM results JOIN cells ON cells.number = results.cell "
+            "WHERE data = ? AND seed = ? AND position IS NOT NULL AND data_sha256 <> ?",
+            (label, seed, sha256),
+        ).fetchone()
+        if row[0]:
+            raise CampaignError(
+                f"the data {label!r} have changed since {row[0]} of the cells in {self.path} were run; "
+                "restore them, or give another --results"
+            )
+
+    def record(self, number: int, suite_sha256: str, machine: Mapping[str, Any], measured: Measured) -> None:
+        """Write the result of a cell.
+
+        Raises
+        ------
+        CampaignError
+            If the cell has a result already.
+        """
+        suite, environment = (
+            "(SELECT number FROM suites WHERE sha256 = :suite)",
+            f"(SELECT number FROM environments WHERE {' AND '.join(f'{name} = :{name}' for name in machine)})",
+        )
+        with self._transaction():
+            if self.is_finished(number):
+                raise CampaignError(f"cell {number} of {self.path} has a result already")
+            names = ", ".join(machine)
+            places = ", ".join(f":{name}" for name in machine)
+            self._connection.execute(
+                f"INSERT OR IGNORE INTO environments ({names}) VALUES ({places})", dict(machine)
+            )
+            found = self._connection.execute(
+                f"SELECT {suite}, {environment}", {"suite": suite_sha256, **machine}
+            ).fetchone()
+            values = {"cell": number, "suite": found[0], "environment": found[1], **measured.values}
+            self._insert("results", values)
+            self._connection.executemany(
+                "INSERT INTO measures (cell, name, value) VALUES (?, ?, ?)",
+                [(number, name, value) for name, value in measured.measures.items()],
+            )
+            self._connection.executemany(
+                "INSERT INTO events (cell, number, seconds, objective, bound, nodes) VALUES (?, ?, ?, ?, ?, ?)",
+                [(number, k, *event) for k, event in enumerate(measured.events)],
+            )
+
+    def _insert(self, table: str, values: Mapping[str, Any]) -> None:
+        places = ", ".join("?" * len(values))
+        self._connection.execute(
+            f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places})", tuple(values.values())
+        )
+
+    # ------------------------------------------------------------------ reading
+
+    def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """Read the rows of a query, each by its columns' names."""
+        return [dict(row) for row in self._connection.execute(query, parameters)]

@@ -1,0 +1,137 @@
+"""``mipforest bench``: campaigns of many solves, and their tables and pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Exit, Option, Typer
+
+from mipforest.cli import options as o
+from mipforest.cli.exit_codes import INTERRUPTED, NO_ANSWER
+from mipforest.cli.group import ReportingGroup
+from mipforest.cli.numbers import duration, number, percent
+from mipforest.cli.output import print_json, print_text
+
+if TYPE_CHECKING:
+    from mipforest.campaigns import Counts
+    from mipforest.campaigns.cells import Planned
+    from mipforest.campaigns.measured import Measured
+
+
+class BenchGroup(ReportingGroup):
+    """Takes a suite where a command is expected: ``bench SUITE.toml`` is ``bench run SUITE.toml``."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that the arguments name."""
+        if args and args[0].endswith(".toml"):
+            args = ["run", *args]
+        return super().resolve_command(ctx, args)
+
+
+app = Typer(
+    cls=BenchGroup,
+    help="Campaigns: every model of a suite on all its data, once. "
+    "'bench SUITE.toml' is short for 'bench run SUITE.toml'.",
+    no_args_is_help=True,
+)
+
+
+@app.command("run")
+def run_campaign(
+    suite: Annotated[Path, Argument(metavar="SUITE.toml", help="The suite.", show_default=False)],
+    results: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="SQLite file for the results; by default the suite's name with .sqlite, in this folder.",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None, Option(metavar="DIR", help="Folder with the files of data that the suite reads.")
+    ] = None,
+    jobs: Annotated[int, Option(min=1, metavar="N", help="Processes at a time.")] = 1,
+    only: Annotated[
+        list[str] | None,
+        Option(metavar="NAME", help="Model, data or solver of the suite; all if not given. Repeatable."),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        Option(min=0, metavar="SECONDS", help="Limit of each solve instead of the suite's; inf for none."),
+    ] = None,
+    retry_failed: Annotated[
+        bool, Option("--retry-failed", help="Run cells again that failed before.")
+    ] = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Run the cells of a suite that have no result yet.
+
+    A run that was stopped, by Ctrl-C or a crash, goes on with the same command: finished cells are kept.
+    Several processes may run the same suite into the same file.
+
+    Exit code: 0 all cells are done, or run by another process; 3 some failed; 130 stopped by Ctrl-C.
+    """
+    from mipforest.campaigns import Campaign, run
+
+    path = results or Path(suite.with_suffix(".sqlite").name)
+    campaign = Campaign(suite, path, data, tuple(only or ()), time_limit)
+    try:
+        counts = run(
+            campaign, jobs=jobs, retry_failed=retry_failed, finished=None if quiet or as_json else tell_cell
+        )
+    except KeyboardInterrupt:
+        print_text(f"stopped; {path} keeps the finished cells, the same command goes on")
+        raise Exit(INTERRUPTED) from None
+    if as_json:
+        print_json(
+            {"results": str(path), "done": counts.done, "failed": counts.failed, "waiting": counts.waiting}
+        )
+    elif not quiet:
+        print_text(_summary(counts, path))
+    raise Exit(NO_ANSWER if counts.failed else 0)
+
+
+def tell_cell(planned: Planned, measured: Measured) -> None:
+    """Print a line on a finished cell; called in whichever process ran it."""
+    cell, values = planned.cell, measured.values
+    what = f"{planned.setting}, {cell.data_label}, seed {cell.seed}"
+    if values["state"] == "failed":
+        print_text(f"{what}: failed: {values['error']}")
+        return
+    found = ""
+    if values["objective"] is not None:
+        gap = "no bound" if values["gap"] is None else f"gap {percent(values['gap'])}"
+        found = f", objective {number(values['objective'])}, {gap}"
+    print(f"{what}: {values['status']}{found}, {duration(values['seconds'])}", flush=True)
+
+
+def _summary(counts: Counts, path: Path) -> str:
+    parts = [f"{counts.done} of {counts.all} cells are done"]
+    if counts.failed:
+        parts.append(f"{counts.failed} failed (--retry-failed runs them again)")
+    if counts.waiting:
+        parts.append(f"{counts.waiting} are run by other processes")
+    return f"{'; '.join(parts)}. Next: mipforest bench report {path} -o DIR"
+
+
+@app.command()
+def report(
+    results: Annotated[
+        Path, Argument(metavar="RESULTS.sqlite", help="Results of 'bench run'.", show_default=False)
+    ],
+    out: Annotated[
+        Path,
+        Option("--out", "-o", metavar="DIR", help="Folder for tables and pictures; made where missing."),
+    ],
+    quiet: o.Quiet = False,
+) -> None:
+    """Write tables (Markdown, CSV) and pictures (SVG, PNG) of what there is so far.
+
+    The same results give the same files.
+    """
+    from mipforest.campaigns.report import write_report
+
+    written = write_report(results, out)
+    if not quiet:
+        print_text(f"Written to {out}: {', '.join(path.name for path in written)}")

@@ -1,0 +1,304 @@
+"""What all estimators share: settings, the fit, what is kept of it, and pictures."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABCMeta, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.data import Dataset
+from mipforest.data.encoding import Scaling
+from mipforest.estimators.errors import FitWarning, NoTreeFound, UnverifiedTreeWarning
+from mipforest.estimators.features import learn_features, read_features
+from mipforest.estimators.progress import PrintedProgress
+from mipforest.estimators.settings import check_settings, seed_of
+from mipforest.formulation import Formulation
+from mipforest.parameters import parameters_of
+from mipforest.problem import TIME_LIMIT, Problem
+from mipforest.registry import get_formulation
+from mipforest.result import Result
+from mipforest.solvers.base import Progress, Solver
+from mipforest.solvers.solution import Status
+from mipforest.trees import Tree, node_statistics, to_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: What is left out of pickles: the model and the solver's answer, many times the size of the tree.
+NOT_PICKLED = ("result_", "solution_")
+
+
+class TreeEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # scikit-learn has no types
+    """An optimal tree behind scikit-learn's interface.
+
+    Parameters
+    ----------
+    depth
+        Number of levels of branch nodes, 1 to 10.
+    variant
+        Variant of the formulation; its default one when ``None``.
+    constraints
+        Called with the built :class:`~mipforest.problem.Problem` before the solve, to add constraints: see
+        :mod:`mipforest.constraints`. A function of a module, or a ``functools.partial`` of one, goes into
+        pickles and other processes; a lambda does not. In cross-validation it sees a part of the samples.
+    solver
+        Name of a solver, or a solver; ``mipforest solvers`` lists them.
+    start
+        ``"default"``, the name of a start of the formulation, a tree (such as ``tree_`` of another
+        estimator), or ``None`` for no start.
+    time_limit
+        Seconds for the solver, at least 0, ``None`` for no limit. Finding the start comes on top. With 0 the
+        tree is that of the start.
+    gap
+        Relative gap at which a tree counts as optimal, at least 0.
+    threads
+        Threads of the solver, at least 1; ``None`` leaves it to the solver.
+    random_state
+        Seed of solver and start: a whole number (as ``--seed`` on the command line), a ``RandomState``, or
+        ``None`` for another one at each fit.
+    solver_options
+        Options under the solver's own names.
+    bridges
+        Parts of the model to rewrite although the solver takes them: ``"quadratic"``, ``"indicator"``.
+    verbose
+        1 prints a line whenever incumbent or bound moved.
+    on_progress
+        Called with each :class:`~mipforest.solvers.solution.Event`; returning ``True`` stops the solve and
+        keeps the incumbent.
+
+    Attributes
+    ----------
+    tree_
+        The fitted :class:`~mipforest.trees.Tree`, for (encoded) features in original units.
+    result_, solution_
+        The checked :class:`~mipforest.result.Result` (``result_.problem.model`` is the model) and the
+        solver's answer. They are left out of pickles and copies.
+    objective_, bound_, gap_, status_
+        Objective of the solved tree, proven bound on the optimal value, relative gap between both, and why
+        the solver stopped (``"optimal"``, ``"time_limit"``, ...).
+    verified_
+        Whether the objective recomputed from the definition agrees, at a feasible point.
+    features_used_, n_features_used_
+        Names and number of the (encoded) features that the tree uses.
+    n_features_in_, feature_names_in_
+        Columns of X; names only if X was a DataFrame with text names.
+
+    Notes
+    -----
+    The formulations count every sample once: there are no sample weights and no class weights.
+
+    A solve that ends at its time limit depends on the machine: two fits may give different trees. One that
+    ends with a proven optimum, or with ``time_limit=0``, gives the same tree again.
+    """
+
+    def __init__(
+        self,
+        depth: int = 2,
+        *,
+        variant: str | None = None,
+        constraints: Callable[[Problem], Any] | None = None,
+        solver: str | Solver = "highs",
+        start: str | Tree | None = "default",
+        time_limit: float | None = TIME_LIMIT,
+        gap: float = 1e-4,
+        threads: int | None = None,
+        random_state: Any = 0,
+        solver_options: Mapping[str, Any] | None = None,
+        bridges: str | Iterable[str] = (),
+        verbose: int = 0,
+        on_progress: Progress | None = None,
+    ) -> None:
+        self.depth = depth
+        self.variant = variant
+        self.constraints = constraints
+        self.solver = solver
+        self.start = start
+        self.time_limit = time_limit
+        self.gap = gap
+        self.threads = threads
+        self.random_state = random_state
+        self.solver_options = solver_options
+        self.bridges = bridges
+        self.verbose = verbose
+        self.on_progress = on_progress
+
+    # ------------------------------------------------------------------ what a subclass says
+
+    @abstractmethod
+    def _formulation_name(self) -> str:
+        """Name of the formulation in the registry."""
+
+    @abstractmethod
+    def _read(self, X_raw: FloatArray, y: Any, features: tuple[str, ...], scaling: Scaling) -> Dataset:
+        """Check the targets and put them together with the features."""
+
+    def _formulation(self, data: Dataset) -> Formulation:  # noqa: ARG002
+        """Give the formulation: its hyperparameters are attributes of the same names, ``None`` for its own."""
+        kind = get_formulation(self._formulation_name())
+        values = {name: getattr(self, name) for name in parameters_of(kind)}
+        given = {name: value for name, value in values.items() if value is not None}
+        return kind(variant=self.variant or "", **given)
+
+    # ------------------------------------------------------------------ fit
+
+    def fit(self, X: Any, y: Any) -> TreeEstimator:
+        """Find an optimal tree.
+
+        Parameters
+        ----------
+        X
+            (n, p) numbers without missing values, or a pandas DataFrame, whose columns of texts, categories
+            or true/false are one-hot encoded.
+        y
+            (n,) targets.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not allowed (:class:`~mipforest.parameters.ParameterError`,
+            :class:`~mipforest.data.DataError` and others).
+        NoTreeFound
+            If the solver ended without a tree.
+        SolverError
+            If the solver is unknown, not installed, or cannot take the model or an option.
+
+        Warns
+        -----
+        UnverifiedTreeWarning
+            If the answer failed its check.
+        FitWarning
+            If there is more to know about the solve.
+        """
+        # A fit that fails must not leave the tree of an earlier one behind.
+        self.__dict__.pop("tree_", None)
+        check_settings(self)
+        self._encoding, X_raw = learn_features(self, X)
+        own = get_formulation(self._formulation_name()).scaling
+        data = self._read(X_raw, y, self._encoding.features, getattr(self, "scaling", own))
+        problem = self._formulation(data).build(data, self.depth)
+        if self.constraints is not None:
+            self.constraints(problem)
+        self._keep(self._solved(problem))
+        return self
+
+    def _solved(self, problem: Problem) -> Result:
+        result = problem.solve(
+            self.solver,
+            start=self.start,
+            time_limit=self.time_limit,
+            gap=self.gap,
+            threads=self.threads,
+            seed=seed_of(self.random_state),
+            on_progress=PrintedProgress(type(self).__name__, self.verbose, self.on_progress),
+            solver_options=self.solver_options,
+            bridges=self.bridges,
+        )
+        if result.tree is None:
+            raise NoTreeFound(_why_no_tree(result))
+        for told in result.solution.warnings:
+            warnings.warn(told, FitWarning, stacklevel=3)
+        if not result.verified:
+            warnings.warn(
+                f"the tree is not verified: {'; '.join(result.doubts)}", UnverifiedTreeWarning, stacklevel=3
+            )
+        return result
+
+    def _keep(self, result: Result) -> None:
+        assert result.tree is not None
+        self.tree_ = result.tree
+        self.result_, self.solution_ = result, result.solution
+        self.objective_, self.bound_, self.gap_ = result.objective, result.bound, result.gap
+        self.status_, self.verified_ = result.status, result.verified
+        self.features_used_ = result.features_used
+        self.n_features_used_ = len(result.features_used)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in NOT_PICKLED}
+
+    # ------------------------------------------------------------------ what the tree does with samples
+
+    def _features(self, X: Any) -> FloatArray:
+        """(n, p') encoded features in original units."""
+        check_is_fitted(self, "tree_")
+        return read_features(self, self._encoding, X)
+
+    def apply(self, X: Any) -> IntArray:
+        """(n,) number of the leaf that each sample reaches: nodes are numbered by level, root 0."""
+        X_raw = self._features(X)
+        return self.tree_.apply(X_raw)
+
+    def decision_path(self, X: Any) -> sparse.csr_matrix:
+        """(n, n_nodes) sparse matrix: 1 where a sample passes a node, the root and its leaf included."""
+        X_raw = self._features(X)
+        return sparse.csr_matrix(self.tree_.decision_path(X_raw), dtype="int64")
+
+    # ------------------------------------------------------------------ pictures
+
+    def _numbers(self, y: Any) -> Any:
+        """Turn targets into what trees count: class numbers, or values."""
+        return y
+
+    def to_text(self, X: Any = None, y: npt.ArrayLike | None = None, *, max_terms: int = 6) -> str:
+        """Write the tree as text, with the samples at each node if some are given.
+
+        Parameters
+        ----------
+        X, y
+            (n, p) samples and (n,) targets to count at the nodes, or ``None``.
+        max_terms
+            Most terms of a split or a linear leaf to show.
+        """
+        check_is_fitted(self, "tree_")
+        counts = None
+        if X is not None:
+            counts = node_statistics(self.tree_, self._features(X), None if y is None else self._numbers(y))
+        return to_text(self.tree_, counts, max_terms=max_terms)
+
+    def plot(
+        self, X: Any = None, y: npt.ArrayLike | None = None, ax: Axes | None = None, *, max_terms: int = 3
+    ) -> Figure:
+        """Draw the tree; ``figure.savefig(...)`` writes it.
+
+        Parameters
+        ----------
+        X, y
+            (n, p) samples and (n,) targets to count at the nodes, or ``None``.
+        ax
+            Axes to draw into; ``None`` makes a figure.
+        max_terms
+            Most terms of a split or a linear leaf to show.
+
+        Raises
+        ------
+        ValueError
+            If X or y do not fit the tree, or y comes without X.
+        """
+        from mipforest.trees import plot_tree
+
+        check_is_fitted(self, "tree_")
+        X_raw = None if X is None else self._features(X)
+        return plot_tree(self.tree_, X_raw, None if y is None else self._numbers(y), ax, max_terms=max_terms)
+
+
+def _why_no_tree(result: Result) -> str:
+    solution = result.solution
+    why = f"{solution.solver} stopped after {solution.seconds:.1f} s without a tree (status {result.status})"
+    if solution.status in (Status.INFEASIBLE, Status.INFEASIBLE_OR_UNBOUNDED):
+        return (
+            f"{why}: no tree satisfies all constraints; relax those that were added, or a limit such as N_min"
+        )
+    told = f": {solution.message}" if solution.message else ""
+    return f"{why}{told}; raise time_limit, or give a start (start='default')"

@@ -1,0 +1,134 @@
+"""What classifiers share: labels and probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sklearn.base import ClassifierMixin
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.data import DataError, Dataset
+from mipforest.data.columns import text
+from mipforest.data.encoding import Scaling
+from mipforest.data.errors import some_of
+from mipforest.estimators.base import TreeEstimator
+from mipforest.estimators.leaf_frequencies import leaf_frequencies
+from mipforest.result import Result
+
+
+class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """A classifier that is an optimal tree; see :class:`~mipforest.estimators.base.TreeEstimator`.
+
+    Attributes
+    ----------
+    classes_
+        (K,) labels, sorted.
+    """
+
+    # ------------------------------------------------------------------ fit
+
+    def _read(self, X_raw: FloatArray, y: Any, features: tuple[str, ...], scaling: Scaling) -> Dataset:
+        labels = _labels(self, y)
+        check_consistent_length(X_raw, labels)
+        self.classes_, numbers = np.unique(labels, return_inverse=True)
+        self._check_classes(labels)
+        return Dataset.from_arrays(
+            X_raw,
+            numbers,
+            features=features,
+            classes=[text(label) for label in self.classes_.tolist()],
+            task="classification",
+            scaling=scaling,
+        )
+
+    def _check_classes(self, labels: npt.NDArray[Any]) -> None:
+        if len(self.classes_) < 2:
+            raise DataError(
+                f"y has one class only, {self.classes_[0]!r} in all {len(labels)} rows: nothing can be told apart; "
+                "add rows of another class"
+            )
+
+    def _keep(self, result: Result) -> None:
+        super()._keep(result)
+        data = result.problem.data
+        self._leaf_frequencies = leaf_frequencies(self.tree_, data.X_raw, data.y.astype(np.int64))
+
+    # ------------------------------------------------------------------ predict
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """(n,) predicted labels, of :attr:`classes_`."""
+        X_raw = self._features(X)
+        labels: npt.NDArray[Any] = self.classes_[self.tree_.predict(X_raw)]
+        return labels
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """(n, K) probabilities of the classes, in the order of :attr:`classes_`; rows sum to 1.
+
+        A logistic tree gives those of its model (see :meth:`Tree.predict_proba
+        <mipforest.trees.Tree.predict_proba>`), whose largest one is that of the predicted class.
+
+        Any other tree gives the shares of the classes among the training samples in the leaf that a sample
+        reaches, as scikit-learn's trees do; in a leaf that holds none, 1 for the leaf's label. The largest
+        share is that of the predicted class wherever the leaf's label is a most frequent one. A model that
+        labels leaves by other rules, as MARGOT by the side of the last split, may predict another.
+        """
+        X_raw = self._features(X)
+        if self.tree_.logistic:
+            return self.tree_.predict_proba(X_raw)
+        found: FloatArray = self._leaf_frequencies[self.tree_.apply(X_raw) - self.tree_.topology.n_branches]
+        return found
+
+    def _numbers(self, y: Any) -> IntArray:
+        labels = column_or_1d(y)
+        known = np.isin(labels, self.classes_)
+        if not known.all():
+            raise DataError(
+                f"y holds {labels[~known][0]!r}, which is no class of the training data "
+                f"({some_of(self.classes_.tolist())})"
+            )
+        numbers: IntArray = np.searchsorted(self.classes_, labels).astype(np.int64)
+        return numbers
+
+
+class BinaryTreeClassifier(TreeClassifier):
+    """A classifier for two classes; ``sklearn.multiclass.OneVsRestClassifier`` makes one for more of it."""
+
+    def _check_classes(self, labels: npt.NDArray[Any]) -> None:
+        super()._check_classes(labels)
+        if len(self.classes_) > 2:
+            # The first two sentences are those that scikit-learn's checks expect.
+            raise DataError(
+                f"Only binary classification is supported. The type of the target is {type_of_target(labels)}. "
+                f"{type(self).__name__} takes two classes, y has {len(self.classes_)}: wrap it as "
+                f"sklearn.multiclass.OneVsRestClassifier({type(self).__name__}(...)), or use OCTClassifier"
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        """Say the same to scikit-learn 1.5."""
+        return {"binary_only": True}
+
+
+def _labels(estimator: TreeClassifier, y: Any) -> npt.NDArray[Any]:
+    """(n,) labels, none missing."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None; give one label per row"
+        )
+    labels: npt.NDArray[Any] = column_or_1d(y, warn=True)
+    if labels.dtype.kind == "f":
+        assert_all_finite(labels, input_name="y")
+    lacking = int(pd.isna(labels).sum())
+    if lacking:
+        raise DataError(f"y lacks {lacking} of {len(labels)} labels; drop these rows of X and y")
+    check_classification_targets(labels)
+    return labels

@@ -1,0 +1,120 @@
+"""From a start tree to feasible values of a model, whatever constraints a user has added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mipforest.model import Values
+from mipforest.solving import solve
+from mipforest.trees import Tree
+
+if TYPE_CHECKING:
+    from mipforest.problem import Problem
+
+#: Seconds for completing a start whose integer variables are fixed.
+COMPLETION_TIME_LIMIT = 10.0
+
+#: Seconds for the search among other trees once a start breaks an added constraint.
+SEARCH_TIME_LIMIT = 10.0
+
+#: Trees that are drawn for that search.
+CANDIDATES = 5000
+
+
+def start_values(problem: Problem, tree: Tree) -> tuple[Values | None, list[str]]:
+    """Encode a start tree as values of the model, repaired where it breaks a row.
+
+    The repairs, in turn: the nodes solved anew for the tree's routing; the tree known from building the model;
+    the integer variables kept and the rest solved anew; the best of many other trees that is feasible.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    tree
+        For scaled features.
+
+    Returns
+    -------
+    values
+        By block, feasible; ``None`` if no repair helps.
+    warnings
+        What was repaired, or why nothing helped.
+    """
+    values = feasible_values(problem, tree)
+    if values is not None:
+        return values, []
+    warnings = [f"the start tree violates the model: {_complaint(problem, tree)}"]
+    for what, repair in _repairs(problem, tree):
+        values = repair()
+        if values is not None:
+            return values, [*warnings, what]
+    return None, [*warnings, "it is dropped: the solver starts from nothing"]
+
+
+def _repairs(problem: Problem, tree: Tree) -> Iterator[tuple[str, Callable[[], Values | None]]]:
+    polished = problem.formulation.polish(tree, problem.data)
+    yield (
+        "its nodes were solved anew for its routing of the samples",
+        lambda: feasible_values(problem, polished),
+    )
+    known = problem.prepared.known
+    if known is not None and known is not tree:
+        yield (
+            "it is replaced by the tree known from building the model",
+            lambda: feasible_values(problem, known),
+        )
+    yield (
+        "its integer values were kept and the rest solved anew",
+        lambda: _completed(problem, problem.encoded(polished)),
+    )
+    yield "it is replaced by the best feasible one of many other trees", lambda: _searched(problem)
+
+
+def feasible_values(problem: Problem, tree: Tree) -> Values | None:
+    """Values of all blocks for a tree; ``None`` if they break a row, or none are found for added blocks."""
+    values = problem.encoded(tree)
+    if values.keys() < problem.model.variables.keys():
+        return _completed(problem, values)
+    return None if problem.complaint(values) else values
+
+
+def _complaint(problem: Problem, tree: Tree) -> str:
+    values = problem.encoded(tree)
+    absent = [name for name in problem.model.variables if name not in values]
+    if absent:
+        return f"no values of the added {', '.join(absent)} go with it"
+    return problem.complaint(values)
+
+
+def _completed(problem: Problem, values: Values) -> Values | None:
+    """Fix the integer variables at the values given and solve for the rest; ``None`` where that fails."""
+    rest = problem.model.copy()
+    for name, value in values.items():
+        block = rest[name]
+        if block.integer.all():
+            block.fix(value)
+            block.relax()
+    solution = solve(rest, time_limit=COMPLETION_TIME_LIMIT)
+    if solution.x is None or problem.complaint(solution.values):
+        return None
+    return solution.values
+
+
+def _searched(problem: Problem) -> Values | None:
+    """Try the formulation's candidates from the best on, until one is feasible or the time is over."""
+    end = monotonic() + SEARCH_TIME_LIMIT
+    candidates = list(islice(problem.formulation.candidates(problem.data, problem.topology), CANDIDATES))
+    values = [problem.formulation.evaluate(tree, problem.data) for tree in candidates]
+    for position in np.argsort(values, kind="stable"):
+        if monotonic() > end:
+            return None
+        found = feasible_values(problem, candidates[position])
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,35 @@
+"""scikit-learn's own checks of estimators.
+
+Some of them fit twice and compare, so fits must not depend on the clock. With ``time_limit=0`` they do not: the
+tree is that of the start, decoded and checked as any other. The start is a good tree, so that the checks of
+accuracy hold as well. No check is left out.
+"""
+
+import pytest
+from estimators_at_hand import SHAPES
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+#: Two levels where a check has three clusters to tell apart; where a start is found slowly, one level.
+DEPTH = {"oct": 2, "oct-h": 2}
+
+
+def quick(name):
+    return clone(SHAPES[name]).set_params(depth=DEPTH.get(name, 1), time_limit=0, threads=1)
+
+
+@pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
+@parametrize_with_checks([quick(name) for name in SHAPES])
+def test_passes_scikit_learns_check(estimator, check):
+    check(estimator)
+
+
+#: Small enough to be solved to proven optimality in every check: then fits are equal again.
+PROVEN = ("oct", "ort", "margot", "olct", "miret")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
+@parametrize_with_checks([quick(name).set_params(depth=1, time_limit=None) for name in PROVEN])
+def test_passes_scikit_learns_check_solved_to_optimality(estimator, check):
+    check(estimator)

@@ -1,0 +1,52 @@
+"""Every registered formulation has the same optimum whichever solver solves it."""
+
+import numpy as np
+import pytest
+
+from mipforest import load, solve
+from mipforest.registry import formulation_classes
+from mipforest.solvers.base import Feature
+from mipforest.solvers.errors import LicenseLimit
+from mipforest.solvers.registry import solver_classes
+from mipforest.solvers.solution import Status
+
+SOLVERS = [
+    name
+    for name, solver in solver_classes().items()
+    if solver.available() and Feature.MIP in solver.features and name != "pyomo"
+]
+
+
+def optima(name: str, samples: int, depth: int) -> dict[str, float]:
+    formulation = formulation_classes()[name]
+    is_regression = formulation.task == "regression"
+    data = load("diabetes") if is_regression else load("iris").binarise("versicolor")
+    rows = np.random.default_rng(1).choice(data.n, samples, replace=False)
+    model = formulation().build(data.take(np.sort(rows)), depth).model
+    found = {}
+    for solver in SOLVERS:
+        try:
+            solution = solve(model, solver, gap=1e-7, time_limit=120.0)
+        except LicenseLimit:
+            continue
+        assert solution.status is Status.OPTIMAL, solver
+        found[solver] = solution.objective
+    return found
+
+
+def assert_equal(values: dict[str, float]) -> None:
+    best = min(values.values())
+    assert values == pytest.approx(dict.fromkeys(values, best), rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", formulation_classes())
+def test_a_cut_of_a_few_samples(name: str) -> None:
+    values = optima(name, samples=5 if name.startswith("ort-") else 7, depth=1)
+    assert len(values) == len(SOLVERS) >= 1
+    assert_equal(values)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in formulation_classes() if name not in ("ort-l", "ort-lh")])
+def test_a_tree_of_depth_two(name: str) -> None:
+    assert_equal(optima(name, samples=10, depth=2))

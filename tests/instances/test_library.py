@@ -1,0 +1,182 @@
+import gzip
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mipforest.files import read_mps
+from mipforest.instances import (
+    CatalogueError,
+    Library,
+    SuiteError,
+    build_instance,
+    improve,
+    read_catalogue,
+    verify,
+    write_catalogue,
+)
+
+SHIPPED = Path(__file__).parents[2] / "instances"
+
+SUITE = """
+[[instance]]
+name = "oct-iris"
+family = "small"
+model = "oct"
+variant = "paper"
+depth = 1
+data = "iris"
+test_size = 0.8
+parameters = { alpha = 0.01 }
+
+[[instance]]
+name = "margot-4"
+family = "medium"
+model = "margot"
+variant = "paper"
+depth = 1
+data = "synthetic:4-partitions"
+"""
+
+
+@pytest.fixture
+def library(tmp_path):
+    folder = tmp_path / "library"
+    folder.mkdir()
+    (folder / "suite.toml").write_text(SUITE)
+    return Library(folder)
+
+
+def build_all(library):
+    return [build_instance(library, spec, version="test") for spec in library.suite.values()]
+
+
+def test_the_same_suite_gives_the_same_bytes(library, tmp_path):
+    build_all(library)
+    again = Library(tmp_path / "again")
+    again.folder.mkdir()
+    shutil.copy(library.folder / "suite.toml", again.folder)
+    build_all(again)
+    for spec in library.suite.values():
+        assert library.model_path(spec).read_bytes() == again.model_path(spec).read_bytes()
+        assert library.start_path(spec).read_bytes() == again.start_path(spec).read_bytes()
+    assert library.catalogue_path.read_bytes() == again.catalogue_path.read_bytes()
+
+
+def test_the_catalogue_counts_what_the_file_holds(library):
+    for entry in build_all(library):
+        form = read_mps(library.model_path(library.suite[entry.name]))
+        assert (entry.columns, entry.rows, entry.nonzeros) == (form.n_columns, form.n_rows, form.A.nnz)
+        assert entry.binary + entry.integer + entry.continuous == form.n_columns
+        assert (entry.quadratic_terms > 0) == form.is_quadratic
+        by_class = sum(int(part.rpartition(":")[2]) for part in entry.nonzeros_by_class.split(";"))
+        assert by_class == entry.nonzeros
+
+
+def test_verify_finds_nothing_wrong_then_every_kind_of_damage(library):
+    build_all(library)
+    spec = library.suite["oct-iris"]
+    improve(library, spec, "highs", time_limit=20)
+    assert verify(library, spec) == []
+    assert verify(library, spec, rebuild=True) == []
+
+    model, solution = library.model_path(spec), library.solution_path(spec)
+    whole, good = model.read_bytes(), solution.read_text()
+
+    model.write_bytes(gzip.compress(gzip.decompress(whole).replace(b"-1", b"-2", 1)))
+    assert "has the checksum" in verify(library, spec)[0].complaint
+    model.write_bytes(whole)
+
+    lines = good.splitlines()
+    solution.write_text("\n".join(line for line in lines if not line.startswith("z[")))
+    assert any("violates" in finding.complaint for finding in verify(library, spec))
+    solution.unlink()
+    assert "is not there" in verify(library, spec)[0].complaint
+    solution.write_text(good)
+
+    entry = library.entries()[spec.name]
+    library.record(replace(entry, objective=entry.objective + 0.5))
+    assert "the catalogue says" in verify(library, spec)[0].complaint
+    library.record(replace(entry, bound=entry.objective + 1))
+    assert "lies beyond the bound" in verify(library, spec)[0].complaint
+    library.record(entry)
+
+    model.unlink()
+    assert verify(library, spec) == []  # built anew
+
+
+def test_improve_records_only_what_is_better(library):
+    build_all(library)
+    spec = library.suite["oct-iris"]
+    assert library.entries()[spec.name].status == "open"
+    entry = improve(library, spec, "highs", time_limit=20)
+    assert entry.status == "easy"
+    assert entry.gap <= 1e-4
+    assert entry.solver.startswith("highs ")
+    again = improve(library, spec, "highs", time_limit=20)
+    assert again == entry
+    assert library.entries()[spec.name] == entry
+
+
+def test_best_values_are_kept_while_the_model_stays(library):
+    build_all(library)
+    spec = library.suite["oct-iris"]
+    best = improve(library, spec, "highs", time_limit=20)
+    assert build_instance(library, spec, version="test") == best
+    changed = replace(spec, parameters={"alpha": 0.1})
+    entry = build_instance(library, changed, version="test")
+    assert np.isnan(entry.objective)
+    assert not library.solution_path(spec).exists()
+
+
+def test_choosing(library):
+    def names(*only):
+        return [spec.name for spec in library.chosen(only)]
+
+    assert names() == ["oct-iris", "margot-4"]
+    assert names("margot") == names("medium") == names("margot-4") == ["margot-4"]
+    with pytest.raises(SuiteError, match="called 'margo'"):
+        names("margo")
+
+
+def test_a_folder_without_a_suite(tmp_path):
+    with pytest.raises(SuiteError, match="there is no instance library in"):
+        Library(tmp_path).suite  # noqa: B018
+
+
+def test_catalogue_round_trip_and_damage(library):
+    entries = {entry.name: entry for entry in build_all(library)}
+    path = library.catalogue_path
+    assert str(read_catalogue(path)) == str(entries)  # NaN differs from itself
+    text = path.read_text()
+    for broken, message in (
+        (text.replace("columns", "cols", 1), "the columns are not"),
+        (text.replace(",1,", ",one,", 1), "no number"),
+        (text + "short,line\n", "the columns are not"),
+    ):
+        path.write_text(broken)
+        with pytest.raises(CatalogueError, match=message):
+            read_catalogue(path)
+    write_catalogue(entries, path)
+    assert path.read_text() == text
+
+
+def test_the_shipped_small_instances_are_what_the_catalogue_says():
+    library = Library(SHIPPED)
+    for spec in library.chosen(("small",)):
+        assert library.model_path(spec).is_file()
+        assert verify(library, spec) == []
+
+
+def test_shipped_models_are_built_byte_for_byte():
+    library = Library(SHIPPED)
+    for name in ("margot-4-partitions-d2", "oct-tight-iris-d2", "oct-paper-iris-d2", "ort-tight-diabetes-d2"):
+        assert verify(library, library.suite[name], rebuild=True) == []
+
+
+def test_committed_models_stay_within_eight_megabytes():
+    stored = [path for family in ("small", "medium") for path in (SHIPPED / family).glob("*.mps.gz")]
+    assert stored
+    assert sum(path.stat().st_size for path in stored) <= 8_000_000

@@ -1,0 +1,116 @@
+import random
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from mipforest.instances import SuiteError, read_suite
+from mipforest.registry import get_formulation
+
+SHIPPED = Path(__file__).parents[2] / "instances" / "suite.toml"
+
+MINIMAL = """
+[[instance]]
+name = "a"
+family = "small"
+model = "oct"
+depth = 1
+data = "iris"
+"""
+
+
+def suite_of(tmp_path, text):
+    path = tmp_path / "suite.toml"
+    path.write_text(text)
+    return read_suite(path)
+
+
+def test_reads_every_key(tmp_path):
+    more = 'variant = "paper"\nseed = 3\ntest_size = 0.5\npositive = ["setosa"]\nparameters = {C = [1, 10]}\n'
+    (spec,) = suite_of(tmp_path, MINIMAL + more).values()
+    assert (spec.name, spec.variant, spec.depth, spec.seed) == ("a", "paper", 1, 3)
+    assert spec.parameters == {"C": (1, 10)}
+    source = spec.source("standard")
+    assert (source.data, source.scaling, source.test_size, source.positive) == (
+        "iris",
+        "standard",
+        0.5,
+        ("setosa",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("depth = 1", ""), "the key 'depth' is missing"),
+        (("depth = 1", 'depth = "1"'), "depth is '1', of the wrong type"),
+        (("depth = 1", "depth = true"), "depth is True, of the wrong type"),
+        (("depth = 1", "depht = 1"), "there is no key 'depht'"),
+        (('"small"', '"tiny"'), "the family is 'tiny'; it is one of small, medium, hard"),
+        (('name = "a"', 'name = "../a"'), "must be lower-case letters"),
+        (('name = "a"', 'name = "/etc/passwd"'), "must be lower-case letters"),
+        (('"iris"', '"secret.csv"'), "a library takes what everybody has"),
+        (('"iris"', '"openml:iris"'), "a library takes what everybody has"),
+        (("depth = 1", "depth = 1\nparameters = {C = {a = 1}}"), "a parameter is"),
+        (("depth = 1", "depth = 1\npositive = [1]"), "positive is no list of class names"),
+        (("[[instance]]", "[instance]"), "something else than a list of"),
+        (("[[instance]]", "[[instance"), "no TOML file"),
+    ],
+)
+def test_malformed_suites_say_where_and_why(tmp_path, change, message):
+    with pytest.raises(SuiteError, match=message):
+        suite_of(tmp_path, MINIMAL.replace(*change))
+
+
+def test_names_stand_once(tmp_path):
+    with pytest.raises(SuiteError, match="instance 2: the name a stands twice"):
+        suite_of(tmp_path, MINIMAL * 2)
+
+
+def test_a_file_without_end_is_refused(tmp_path):
+    with pytest.raises(SuiteError, match="that is no suite"):
+        suite_of(tmp_path, "#" * (1 << 21))
+
+
+@pytest.mark.parametrize("count", [500, pytest.param(3000, marks=pytest.mark.slow)])
+def test_mutated_suites_are_read_or_refused(tmp_path, count):
+    text = SHIPPED.read_bytes()
+    path = tmp_path / "suite.toml"
+    rng = random.Random(7)
+    refused = 0
+    for _ in range(count):
+        path.write_bytes(mutated(text[: rng.randrange(300, 3000)], rng))
+        try:
+            specs = read_suite(path)
+        except SuiteError:
+            refused += 1
+        else:
+            assert all("/" not in name for name in specs)
+    assert refused > count / 2
+
+
+def mutated(text, rng):
+    content = bytearray(text)
+    for _ in range(rng.randrange(1, 6)):
+        at = rng.randrange(len(content))
+        kind = rng.randrange(4)
+        if kind == 0:
+            content[at] = rng.randrange(256)
+        elif kind == 1:
+            del content[at : at + rng.randrange(20)]
+        elif kind == 2:
+            content[at:at] = content[max(0, at - rng.randrange(40)) : at]
+        else:
+            content[at:at] = rng.choice([b"[" * 200, b'"', b"99999999999999999999", b"\x00", b"{", b"nan"])
+    return bytes(content) or b"#"
+
+
+def test_the_shipped_suite_covers_every_model_in_every_size_it_can():
+    specs = read_suite(SHIPPED)
+    assert {spec.family for spec in specs.values()} == {"small", "medium", "hard"}
+    for spec in specs.values():
+        kind = get_formulation(spec.model)
+        assert spec.variant in ("", *kind.variants)
+        kind(variant=spec.variant, **spec.parameters)
+    with SHIPPED.open("rb") as file:
+        assert len(tomllib.load(file)["instance"]) == len(specs)
