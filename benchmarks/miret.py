@@ -206,10 +206,10 @@ model is changed.
 # On the paper's data
 
 `python benchmarks/miret.py FOLDER --output docs/miret.md`, with HiGHS, at most {limit:.0f} s per solve. {measured}
-Other work ran on the same cores: times are wall times, with the processor's in brackets, which are closer to those of an
-idle machine. In the first table, figures are "ours / the paper's"; the paper solved with Gurobi 10 on a server (tables
-5 to 8 of Di Teodoro, Monaci, Palagi 2024), each of the three data sets to proven optimality, as we do where no gap is
-given.
+Other work ran on the same cores: times are wall times, with the processor's in brackets, which are closer to those of
+an idle machine. In the first table, figures are "ours / the paper's"; the paper solved with Gurobi 10 on a server
+(tables 5 to 8 of Di Teodoro, Monaci, Palagi 2024), each of the three data sets to proven optimality, as we do where no
+gap is given.
 
 **Set-up, as in the paper.** Depth 2; 20% test samples, stratified, seed 10; features scaled to [0, 1]; random forest of
 100 trees of depth 2, balanced classes, all features tried at every split, seed 100. The hyperparameters are those of
@@ -225,8 +225,8 @@ classes stratified: stratified on the five labels, the forest has a test accurac
 
 **Where figures differ from the paper's.** The row order of the authors' files is not known, so that samples are split
 otherwise. The forests differ with them, as their accuracies and the number of close pairs show (wholesale: 9625
-pairs against 3971), and so do the trees. A test sample of cleveland is 1.7% of its test part, one of wholesale 1.1%, one
-of ionosphere 1.4%: no fidelity is more than two test samples below the paper's.
+pairs against 3971), and so do the trees. A test sample of cleveland is 1.7% of its test part, one of wholesale 1.1%,
+one of ionosphere 1.4%: no fidelity is more than two test samples below the paper's.
 
 ## Variants
 

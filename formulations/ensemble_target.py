@@ -141,3 +141,12 @@ class TargetRequest:
             proximity=self.proximity,
             group=group,
         )
+
+
+def described(ensemble: Any) -> str:
+    """Say in a few words what a text, a file, an estimator or an :class:`Ensemble` is."""
+    if isinstance(ensemble, str | Path):
+        return str(ensemble)
+    if isinstance(ensemble, Ensemble):
+        return ensemble.description
+    return f"{type(ensemble).__name__}, fitted before"

@@ -55,25 +55,24 @@ out all trees that are best then, and nothing is claimed on the bound; ``paper``
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from formulations.class_leaves import check_unit_box
-from formulations.ensemble_target import EnsembleTarget, TargetRequest
+from formulations.ensemble_target import EnsembleTarget, TargetRequest, described
 from formulations.hyperplane_splits import NEGLIGIBLE
 from formulations.miret_expressions import MiretExpressions
 from formulations.miret_report import mirror_measures, mirror_notes, mirror_report
 from formulations.miret_start import constant_tree, node_by_node
-from formulations.sample_groups import first_of, merged_where_equal
+from formulations.routing_binaries import declare_sides
+from formulations.sample_groups import first_of, merged_where_equal, pairs_with_first
 from formulations.separating_splits import fixed_labels, placed, with_fixed_labels
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.ensembles import Ensemble
 from mipforest.formulation import Formulation
 from mipforest.heuristics.margin_split import keep_sides
-from mipforest.model import LinearExpr, Model, Values, VarArray
+from mipforest.model import Model, Values
 from mipforest.parameters import PerNode, parameter
 from mipforest.tree_expressions import TreeExpressions
 from mipforest.trees import Topology, Tree
@@ -135,39 +134,22 @@ class Miret(Formulation):
         m.add("selected_above", a <= s, over=nodes)
         m.add("selected_below", a >= -s, over=nodes)
 
-        goes_left, goes_right = self._sides(m, z, members, tree)
+        goes_left, goes_right = z @ tree.leaf_reach_left, z @ tree.leaf_reach_right
+        if self.variant != "paper":
+            goes_left, goes_right = declare_sides(m, goes_left, goes_right, members, tree)
         score, routed = data.X @ a.T + b, (data.samples, tree.branches)
         M_right, M_left = self._big_ms(data, allowed, tree)
         m.add("right", score >= -M_right * (1 - goes_right[group]), over=routed)
         m.add("left", score + self.epsilon <= M_left * (1 - goes_left[group]), over=routed)
 
         if self.variant == "paper":
-            twin, first = _pairs(prepared.group)
+            twin, first = pairs_with_first(prepared.group)
             m.add("proximity", z[twin] == z[first])
         elif self.variant == "improved":
             m.add("some_split", s.sum() >= 1)
         else:
             constant = prepared.wrong_weights(group).sum(axis=0).min()
             m.add("split_or_constant", unfaithfulness + constant * s.sum() >= constant)
-
-    def _sides(
-        self, m: Model, z: VarArray, members: list[str], tree: Topology
-    ) -> tuple[LinearExpr | VarArray, LinearExpr | VarArray]:
-        """(G, |B|) whether a group goes left, right at a node."""
-        left, right = z @ tree.leaf_reach_left, z @ tree.leaf_reach_right
-        if self.variant == "paper":
-            return left, right
-        routed = (members, tree.branches)
-        goes_left, goes_right = m.binary("goes_left", routed), m.binary("goes_right", routed)
-        m.add("leaves_left", goes_left == left, over=routed)
-        m.add("leaves_right", goes_right == right, over=routed)
-        m.add("root", goes_left[:, 0] + goes_right[:, 0] == 1, over=members)
-        passed = goes_left + goes_right
-        for name, side, first in (("left", goes_left, 1), ("right", goes_right, 2)):
-            child = np.arange(first, tree.n_branches, 2)
-            if len(child):
-                m.add(f"parent_{name}", side[:, (child - 1) // 2] == passed[:, child])
-        return goes_left, goes_right
 
     def _least_intercept(self, tree: Topology) -> FloatArray:
         """(|B|,) lower bound of each intercept."""
@@ -198,7 +180,7 @@ class Miret(Formulation):
         """Give the values of every block; where the variant asks for it, subtrees change places first."""
         tree = fitted.topology
         a, b, leaf = placed(with_fixed_labels(fitted), data.X, self.epsilon, self._least_intercept(tree))
-        z = np.eye(tree.n_leaves)[leaf[first_of(self._groups(self._target(data, tree.depth), data))]]
+        z = np.eye(tree.n_leaves)[leaf[first_of(self._groups(self.target(data, tree.depth), data))]]
         values = {"a": a, "b": b, "s": (a != 0).astype(float), "z": z}
         if self.variant == "paper":
             return values
@@ -208,7 +190,7 @@ class Miret(Formulation):
         keeps = (values["s"] > 0.5) & (np.abs(values["a"]) > NEGLIGIBLE)
         w, b = np.where(keeps, values["a"], 0.0), np.array(values["b"])
         tree = Topology(int(np.log2(len(b) + 1)))
-        z = values["z"][self._groups(self._target(data, tree.depth), data)]
+        z = values["z"][self._groups(self.target(data, tree.depth), data)]
         goes_right, goes_left = z @ tree.leaf_reach_right > 0.5, z @ tree.leaf_reach_left > 0.5
         for t in tree.branches:
             # The solver keeps sides up to its tolerance; the tree keeps them exactly.
@@ -219,7 +201,7 @@ class Miret(Formulation):
 
     def evaluate(self, fitted: Tree, data: Dataset) -> float:
         """Objective; infinite where a split uses a feature outside J_d, or a leaf border parts close samples."""
-        target = self._target(data, fitted.depth)
+        target = self.target(data, fitted.depth)
         own = with_fixed_labels(fitted)
         used = own.w != 0
         leaf = own.apply(data.X)
@@ -232,7 +214,7 @@ class Miret(Formulation):
     # ------------------------------------------------------------------ what constraints of users read
 
     def expressions(self, m: Model, data: Dataset, tree: Topology) -> TreeExpressions:
-        return MiretExpressions(self.name, m, data, tree, self._groups(self._target(data, tree.depth), data))
+        return MiretExpressions(self.name, m, data, tree, self._groups(self.target(data, tree.depth), data))
 
     # ------------------------------------------------------------------ limits and starts
 
@@ -247,11 +229,18 @@ class Miret(Formulation):
     def _request(self) -> TargetRequest:
         return TargetRequest(self.ensemble, self.gamma, self.gamma_percentile, self.proximity)
 
-    def _target(self, data: Dataset, depth: int) -> EnsembleTarget:
+    def target(self, data: Dataset, depth: int) -> EnsembleTarget:
+        """Give the ensemble's answers for training data, and what follows from them; computed once.
+
+        Raises
+        ------
+        EnsembleError, DataError, ParameterError
+            If the ensemble does not fit the data or the depth, or a level is left without a feature.
+        """
         return self._request().target(data, depth)
 
     def start(self, name: str, data: Dataset, tree: Topology, *, seed: int = 0) -> Tree:
-        target = self._target(data, tree.depth)
+        target = self.target(data, tree.depth)
         if name == "constant":
             return constant_tree(data, tree, target)
         if name == "node-by-node":
@@ -271,23 +260,7 @@ class Miret(Formulation):
         return mirror_report(solved, data, prepared, self.alpha, self._groups(prepared, data))
 
     def parameters(self) -> dict[str, Any]:
-        return {**super().parameters(), "ensemble": _described(self.ensemble)}
-
-
-def _pairs(group: IntArray) -> tuple[IntArray, IntArray]:
-    """Pair every sample with the first one of its group, unless it is the first."""
-    first = first_of(group)[group]
-    twin = np.flatnonzero(first != np.arange(len(group)))
-    return twin, first[twin]
-
-
-def _described(ensemble: Any) -> str:
-    """Say in a few words what the ensemble is."""
-    if isinstance(ensemble, str | Path):
-        return str(ensemble)
-    if isinstance(ensemble, Ensemble):
-        return ensemble.description
-    return f"{type(ensemble).__name__}, fitted before"
+        return {**super().parameters(), "ensemble": described(self.ensemble)}
 
 
 __all__ = ["Miret"]

@@ -59,6 +59,13 @@ def first_of(group: IntArray) -> IntArray:
     return np.unique(group, return_index=True)[1].astype(np.int64)
 
 
+def pairs_with_first(group: IntArray) -> tuple[IntArray, IntArray]:
+    """Pair every sample with the first one of its group, unless it is the first: (q,) positions of both."""
+    first = first_of(group)[group]
+    twin = np.flatnonzero(first != np.arange(len(group)))
+    return twin, first[twin]
+
+
 def summed(group: IntArray, values: FloatArray) -> FloatArray:
     """(G,) sum of the samples' values in each group."""
     return np.bincount(group, values).astype(np.float64)

@@ -5,6 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mipforest.data import DataError, Dataset, load
+    from mipforest.estimators import (
+        MargotClassifier,
+        MIRETClassifier,
+        OCTClassifier,
+        OCTHClassifier,
+        OLCTClassifier,
+        ORTRegressor,
+    )
     from mipforest.model import Model, between, concatenate, sum_squares
     from mipforest.problem import Problem
     from mipforest.pyomo import from_pyomo, to_pyomo
@@ -18,7 +26,13 @@ __version__ = "0.1.0"
 __all__ = [
     "DataError",
     "Dataset",
+    "MIRETClassifier",
+    "MargotClassifier",
     "Model",
+    "OCTClassifier",
+    "OCTHClassifier",
+    "OLCTClassifier",
+    "ORTRegressor",
     "Problem",
     "Result",
     "Topology",
@@ -36,6 +50,14 @@ __all__ = [
 #: Where each public name lives; imported on first use, so that the command line starts at once.
 _HOMES = {
     "mipforest.data": ("DataError", "Dataset", "load"),
+    "mipforest.estimators": (
+        "MIRETClassifier",
+        "MargotClassifier",
+        "OCTClassifier",
+        "OCTHClassifier",
+        "OLCTClassifier",
+        "ORTRegressor",
+    ),
     "mipforest.model": ("Model", "between", "concatenate", "sum_squares"),
     "mipforest.problem": ("Problem",),
     "mipforest.pyomo": ("from_pyomo", "to_pyomo"),

@@ -45,7 +45,15 @@ class Measured:
     events: tuple[Moment, ...] = ()
 
     @classmethod
-    def of(cls, result: Result, whole_sha256: str, test: Dataset | None, wall_seconds: float) -> Measured:
+    def of(
+        cls,
+        result: Result,
+        whole_sha256: str,
+        test: Dataset | None,
+        *,
+        wall_seconds: float,
+        cpu_seconds: float,
+    ) -> Measured:
         """Collect what is worth keeping of a result.
 
         Parameters
@@ -56,8 +64,8 @@ class Measured:
             Checksum of the data before they were split.
         test
             Samples not seen in training, or ``None``.
-        wall_seconds
-            From loading the data to here.
+        wall_seconds, cpu_seconds
+            From loading the data to here, on the clock and of this process' processor time.
         """
         found = result.to_dict(test)
         problem = result.problem
@@ -81,6 +89,7 @@ class Measured:
             if tree is None
             else float(np.mean([len(node) for node in tree.features_used().per_node])),
             "wall_seconds": wall_seconds,
+            "cpu_seconds": cpu_seconds,
             "details": json.dumps({name: found[name] for name in _DETAILS}, allow_nan=False),
             "tree": None if tree is None else json.dumps(to_dict(tree), allow_nan=False),
         }

@@ -165,9 +165,7 @@ def work(campaign: Campaign, *, stopping: Callable[[], bool], finished: Finished
             claims.close()
 
 
-def _measured(
-    entry: Planned, folder: Path | None, store: Store, stopping: Callable[[], bool]
-) -> Measured:
+def _measured(entry: Planned, folder: Path | None, store: Store, stopping: Callable[[], bool]) -> Measured:
     cell = entry.cell
     try:
         return solve_cell(

@@ -80,6 +80,7 @@ TABLES = (
         prepare_seconds REAL,
         build_seconds REAL,
         wall_seconds REAL,
+        cpu_seconds REAL,
         details TEXT,
         tree TEXT
     )

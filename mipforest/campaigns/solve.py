@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 from mipforest.campaigns.cells import Cell
 from mipforest.campaigns.errors import CampaignError
@@ -121,7 +121,7 @@ def solve_cell(
         del event
         return stopping()
 
-    began = perf_counter()
+    began, began_cpu = perf_counter(), process_time()
     data = load_cell(cell, folder)
     check_data(data.sha256)
     result = (
@@ -140,4 +140,10 @@ def solve_cell(
     )
     if result.solution.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
-    return Measured.of(result, data.sha256, data.test, perf_counter() - began)
+    return Measured.of(
+        result,
+        data.sha256,
+        data.test,
+        wall_seconds=perf_counter() - began,
+        cpu_seconds=process_time() - began_cpu,
+    )

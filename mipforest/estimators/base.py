@@ -184,31 +184,32 @@ class TreeEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # s
         # A fit that fails must not leave the tree of an earlier one behind.
         self.__dict__.pop("tree_", None)
         check_settings(self)
+        seed = seed_of(self.random_state)
         self._encoding, X_raw = learn_features(self, X)
         own = get_formulation(self._formulation_name()).scaling
         data = self._read(X_raw, y, self._encoding.features, getattr(self, "scaling", own))
         problem = self._formulation(data).build(data, self.depth)
         if self.constraints is not None:
             self.constraints(problem)
-        self._keep(self._solved(problem))
+        self._keep(self._solved(problem, seed))
         return self
 
-    def _solved(self, problem: Problem) -> Result:
+    def _solved(self, problem: Problem, seed: int) -> Result:
         result = problem.solve(
             self.solver,
             start=self.start,
             time_limit=self.time_limit,
             gap=self.gap,
             threads=self.threads,
-            seed=seed_of(self.random_state),
+            seed=seed,
             on_progress=PrintedProgress(type(self).__name__, self.verbose, self.on_progress),
             solver_options=self.solver_options,
             bridges=self.bridges,
         )
         if result.tree is None:
             raise NoTreeFound(_why_no_tree(result))
-        for told in result.solution.warnings:
-            warnings.warn(told, FitWarning, stacklevel=3)
+        if result.solution.warnings:
+            warnings.warn("; ".join(result.solution.warnings), FitWarning, stacklevel=3)
         if not result.verified:
             warnings.warn(
                 f"the tree is not verified: {'; '.join(result.doubts)}", UnverifiedTreeWarning, stacklevel=3

@@ -49,8 +49,8 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
     def _check_classes(self, labels: npt.NDArray[Any]) -> None:
         if len(self.classes_) < 2:
             raise DataError(
-                f"y has one class only, {self.classes_[0]!r} in all {len(labels)} rows: nothing can be told apart; "
-                "add rows of another class"
+                f"y has one class only, {self.classes_.tolist()[0]!r} in all {len(labels)} rows: nothing can be "
+                "told apart; add rows of another class"
             )
 
     def _keep(self, result: Result) -> None:
@@ -88,7 +88,7 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
         known = np.isin(labels, self.classes_)
         if not known.all():
             raise DataError(
-                f"y holds {labels[~known][0]!r}, which is no class of the training data "
+                f"y holds {labels[~known].tolist()[0]!r}, which is no class of the training data "
                 f"({some_of(self.classes_.tolist())})"
             )
         numbers: IntArray = np.searchsorted(self.classes_, labels).astype(np.int64)

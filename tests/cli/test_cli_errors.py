@@ -50,7 +50,7 @@ BAD = [
     (("models", "margott"), 2, ["'margot'"]),
     (("check", "absent.mps", "x.sol"), 2, ["absent.mps"]),
     (("check", "instance.lp", "x.sol"), 2, [".mps"]),
-    (("export", *NO_DATA[1:], "--data", "iris", "-o", "x.lp"), 2, [".mps"]),
+    (("export", *NO_DATA[1:], "--data", "iris", "-o", "x.txt"), 2, [".mps"]),
     (("export", *NO_DATA[1:], "--data", "iris", "-o", "absent/x.mps"), 2, ["absent"]),
 ]
 

@@ -10,8 +10,11 @@ from estimators_at_hand import SHAPES
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-#: Two levels where a check has three clusters to tell apart; where a start is found slowly, one level.
-DEPTH = {"oct": 2, "oct-h": 2}
+#: Two levels where a check has three clusters to tell apart, or a line to follow by constants; else one.
+DEPTH = {"oct": 2, "oct-h": 2, "ort": 2, "ort-h": 2}
+
+#: One of each class, and of what differs in code of estimators; the others run with the slow ones.
+QUICK = ("oct", "oct-h", "ort", "ort-lh", "margot", "olct", "miret")
 
 
 def quick(name):
@@ -19,8 +22,15 @@ def quick(name):
 
 
 @pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
-@parametrize_with_checks([quick(name) for name in SHAPES])
+@parametrize_with_checks([quick(name) for name in QUICK])
 def test_passes_scikit_learns_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
+@parametrize_with_checks([quick(name) for name in SHAPES if name not in QUICK])
+def test_passes_scikit_learns_check_in_other_shapes(estimator, check):
     check(estimator)
 
 

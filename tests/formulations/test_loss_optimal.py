@@ -65,7 +65,7 @@ def with_gaps_everywhere(tree, data, epsilon):
     depth=st.integers(1, 3),
     seed=st.integers(0, 10**6),
 )
-@settings(max_examples=40)
+@settings(max_examples=30)
 def test_tree_to_model_and_back(loss, regulariser, selection, levels, depth, seed):
     rng = np.random.default_rng(seed)
     data = random_data(seed, n=int(rng.integers(4, 30)), p=int(rng.integers(2, 5)))
@@ -95,7 +95,7 @@ def test_tree_to_model_and_back(loss, regulariser, selection, levels, depth, see
     selection=st.sampled_from(["none", "hard", "soft"]),
     seed=st.integers(0, 10**6),
 )
-@settings(max_examples=20)
+@settings(max_examples=12)
 def test_polishing_keeps_the_routing_and_is_never_worse(loss, selection, seed):
     rng = np.random.default_rng(seed)
     data = random_data(seed, n=int(rng.integers(4, 20)), p=2)
@@ -153,14 +153,14 @@ def solved_to_proof(formulation, data, expected):
 
 @pytest.mark.parametrize(("seed", "C"), [(0, (0.5, 0.5)), (2, (1.0, 4.0))])
 def test_hinge_with_l1_equals_enumeration(seed, C):
-    data = random_data(seed, n=8, p=2)
+    data = random_data(seed, n=7, p=2)
     formulation = LossOptimal(loss="hinge", C=C)
     solved_to_proof(formulation, data, enumerated_tree(data.X, data.sign, C, formulation.epsilon, HINGE))
 
 
-@pytest.mark.parametrize(("seed", "C", "epsilon"), [(0, 1.0, 0.1), (3, 2.0, 0.05)])
-def test_misclassification_equals_enumeration(seed, C, epsilon):
-    data = random_data(seed, n=6, p=2)
+@pytest.mark.parametrize(("seed", "n", "C", "epsilon"), [(0, 6, 1.0, 0.1), (3, 5, 2.0, 0.05)])
+def test_misclassification_equals_enumeration(seed, n, C, epsilon):
+    data = random_data(seed, n=n, p=2)
     formulation = LossOptimal(loss="misclassification", C=C, epsilon=epsilon)
     solved_to_proof(formulation, data, enumerated_errors(data.X, data.sign, C, epsilon))
 

@@ -20,7 +20,7 @@ PROVEN = {"time_limit": None, "gap": 1e-9}
 
 def by_hand(formulation, tree, data):
     """The definition, sample by sample: walk down, compare, and look up what features cost."""
-    target = formulation._target(data, tree.depth)
+    target = formulation.target(data, tree.depth)
     answers = target.ensemble.predict(data.X_raw)
     leaves, total = [], 0.0
     for x, answer, weight in zip(data.X, answers, target.weight, strict=True):
@@ -89,7 +89,7 @@ def test_variants_agree_with_an_independent_model(seed, n, p, depth, alpha, prox
     pytest.importorskip("gurobipy")
     data = blobs(seed, n, p)
     formulation = Miret(ensemble=FEW, alpha=alpha, proximity=proximity, epsilon=0.001)
-    target = formulation._target(data, depth)
+    target = formulation.target(data, depth)
     leaves = target.ensemble.leaves(data.X_raw)
     close = (leaves[:, None] == leaves).mean(axis=2) >= proximity - 1e-9
     costs = np.where(
@@ -130,7 +130,7 @@ def test_a_nonnegative_intercept_cuts_off_close_samples():
     for variant in Miret.variants:
         formulation = Miret(variant=variant, ensemble=forest, alpha=1e-3, proximity=2.0)
         model = Model()
-        target = formulation._target(data, 2)
+        target = formulation.target(data, 2)
         formulation.declare(model, data, Topology(2), target)
         worst[variant] = model.violations(formulation.encode(split, data)).max
     assert worst["paper"] <= 1e-6
@@ -184,7 +184,7 @@ def test_wholesale_reaches_the_papers_fidelity(papers_data):
 def test_evaluate_is_infinite_outside_the_limits():
     data = blobs(1, 20, 2)
     formulation = Miret(ensemble=FEW, gamma=(0.0, 0.0), proximity=1.0)
-    target = formulation._target(data, 2)
+    target = formulation.target(data, 2)
     close = np.flatnonzero(np.bincount(target.group)[target.group] > 1)
     i, k = next(
         (i, k)
@@ -261,7 +261,7 @@ def test_an_estimator_fitted_anew_is_read_anew():
     forest = RandomForestClassifier(3, max_depth=2, random_state=0).fit(data.X_raw, data.y)
     formulation = Miret(ensemble=forest)
     first = formulation.build(data, 2).prepared
-    assert formulation._target(data, 2).sign is first.sign
+    assert formulation.target(data, 2).sign is first.sign
     forest.fit(data.X_raw, 1 - data.y)
     np.testing.assert_array_equal(formulation.build(data, 2).prepared.sign, -first.sign)
 

@@ -245,7 +245,7 @@ def test_random_trees_keep_partitions_through_every_variant():
     data = blobs(12, 40, 3)
     for variant in Miret.variants:
         formulation = Miret(ensemble=FEW, proximity=1.5, variant=variant)
-        target = formulation._target(data, 3)
+        target = formulation.target(data, 3)
         for seed in range(10):
             tree = random_split_tree(np.random.default_rng(seed), data, 3, target.allowed)
             decoded = formulation.decode(formulation.encode(tree, data), data)

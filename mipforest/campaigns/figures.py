@@ -1,0 +1,165 @@
+"""Pictures of a campaign: profiles, distributions of gaps, bounds over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter, NullFormatter, PercentFormatter, ScalarFormatter
+
+from mipforest.campaigns.profiles import Distribution
+from mipforest.trees.figure import FAINT, INK, PALETTE, add_legend, new_figure
+
+#: Sizes in inches.
+WIDTH, HEIGHT = 6.4, 3.9
+PANEL_WIDTH, PANEL_HEIGHT = 4.3, 3.3
+
+#: Lines differ in colour and, for readers without colours, in their dashes.
+_DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
+_BOUND = (0, (3, 1.5))
+
+#: Earliest time that a logarithmic axis shows, in seconds.
+EARLIEST = 0.01
+
+#: Relative range below which values over time are drawn as one: rounding errors are no progress.
+FLAT = 1e-6
+
+#: Values whose largest is this many times the smallest are shown on a logarithmic axis.
+WIDE = 20.0
+
+
+def distribution_figure(
+    lines: Sequence[Distribution], title: str, label: str, *, ratio: bool = False, percent: bool = False
+) -> Figure:
+    """Draw step functions, one per setting, from the least value to a little beyond the largest.
+
+    Parameters
+    ----------
+    lines
+        What to draw.
+    title, label
+        Title, and what stands on the horizontal axis.
+    ratio
+        Whether values are ratios from 1 on; wide ranges get a logarithmic axis.
+    percent
+        Whether values are shares, to be shown in per cent.
+    """
+    figure = new_figure(WIDTH, HEIGHT + 0.23 * math.ceil(len(lines) / 2), layout="constrained")
+    axes = figure.subplots()
+    first = 1.0 if ratio else 0.0
+    largest = max((line.values[-1] for line in lines if len(line.values)), default=first)
+    wide = ratio and largest > WIDE
+    last = _end(first, largest, wide)
+    drawn = []
+    for line, style in zip(lines, _styles(len(lines)), strict=True):
+        values = np.concatenate([[first], line.values, [last]])
+        shares = np.concatenate([[0.0], line.shares, [line.last]])
+        drawn += axes.step(values, shares, where="post", **style)
+    if wide:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+    if percent:
+        axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
+    axes.set_xlim(first, last)
+    axes.set_ylim(-0.02, 1.02)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.set_xlabel(label, color=INK)
+    axes.set_ylabel("share of instances", color=INK)
+    _finish(axes, title)
+    _legend_below(axes, drawn, [line.setting for line in lines])
+    return figure
+
+
+def _end(first: float, largest: float, wide: bool) -> float:
+    if wide:
+        return float(largest**1.05)
+    span = largest - first
+    return float(largest + 0.05 * span) if span > 0 else first + 1.0
+
+
+def bounds_figure(cells: pd.DataFrame, events: pd.DataFrame, title: str) -> Figure:
+    """Draw incumbent and bound over time: one panel per model, as objectives of models are not comparable.
+
+    Parameters
+    ----------
+    cells
+        Finished cells of one data set and seed.
+    events
+        Incumbent and bound over time of these cells at least.
+    title
+        Title.
+    """
+    models = list(dict.fromkeys(cells["model"]))
+    columns = min(len(models), 3)
+    rows = math.ceil(len(models) / columns)
+    figure = new_figure(PANEL_WIDTH * columns, PANEL_HEIGHT * rows + 0.5, layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in panels[len(models) :]:
+        axes.set_axis_off()
+    for axes, model in zip(panels, models, strict=False):
+        _draw_bounds(axes, cells[cells["model"] == model], events, model)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK, parse_math=False)
+    return figure
+
+
+def _draw_bounds(axes: Axes, cells: pd.DataFrame, events: pd.DataFrame, model: str) -> None:
+    drawn, names = [], []
+    known = events[events["cell"].isin(cells["cell"])]
+    for cell, style in zip(cells.itertuples(), _styles(len(cells)), strict=True):
+        own = known[known["cell"] == cell.cell]
+        seconds = own["seconds"].clip(lower=EARLIEST)
+        solid = {**style, "linestyle": "-"}
+        drawn += axes.step(seconds, own["objective"], where="post", **solid)
+        axes.step(seconds, own["bound"], where="post", **{**style, "linestyle": _BOUND})
+        names.append(str(cell.setting))
+    axes.set_xscale("log")
+    axes.set_xlim(EARLIEST, max(1.0, 1.1 * known["seconds"].max()))
+    axes.xaxis.set_major_formatter(LogFormatter())
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    low, high = known[["objective", "bound"]].min().min(), known[["objective", "bound"]].max().max()
+    if high - low <= FLAT * max(abs(low), abs(high)):
+        axes.set_ylim(low - 0.05 * abs(low) - FLAT, high + 0.05 * abs(high) + FLAT)
+    axes.ticklabel_format(axis="y", useOffset=False)
+    axes.set_xlabel("seconds", color=INK)
+    axes.set_ylabel("objective", color=INK)
+    _finish(axes, f"{model}: incumbent (solid), bound (dashed)")
+    if len(names) > 1:
+        add_legend(axes, drawn, names, fontsize=7, frameon=False)
+
+
+def _styles(number: int) -> list[dict[str, Any]]:
+    """Style of each line; earlier lines are wider, so that they show below later ones."""
+    return [
+        {
+            "color": PALETTE[k % len(PALETTE)],
+            "linestyle": _DASHES[k % len(_DASHES)],
+            "linewidth": 1.4 + 1.8 * (number - 1 - k) / max(number - 1, 1),
+        }
+        for k in range(number)
+    ]
+
+
+def _finish(axes: Axes, title: str) -> None:
+    axes.set_title(title, loc="left", fontsize=10, color=INK, parse_math=False)
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(colors=FAINT, labelsize=8)
+
+
+def _legend_below(axes: Axes, drawn: Sequence[object], names: Sequence[str]) -> None:
+    add_legend(
+        axes,
+        list(drawn),
+        list(names),
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.16),
+        ncols=2,
+        fontsize=8,
+        frameon=False,
+        handlelength=3.2,
+    )

@@ -1,0 +1,143 @@
+"""Results as tables of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from mipforest.campaigns.store import Store
+
+#: Measures of predictions that tables and pictures show, where there are any.
+PREDICTION = ("accuracy", "balanced_accuracy", "r2", "fidelity")
+
+#: Columns that differ from run to run of the same cell.
+TIMINGS = (
+    "finished",
+    "load_average",
+    "seconds",
+    "prepare_seconds",
+    "build_seconds",
+    "wall_seconds",
+    "cpu_seconds",
+)
+
+#: Seconds that are added to each time before the geometric mean, as benchmarks of solvers do: without, times near
+#: nothing would outweigh all others.
+SHIFT = 10.0
+
+_CELLS = """
+    SELECT cells.key, setting, cells.model, cells.data, seed, cells.solver, depth, time_limit, results.*,
+        environments.mipforest, environments.python, cpu, cores
+    FROM cells
+    LEFT JOIN results ON results.cell = cells.number
+    LEFT JOIN environments ON environments.number = results.environment
+    WHERE position IS NOT NULL
+    ORDER BY position
+"""
+_MEASURES = """
+    SELECT cell, name, value FROM measures JOIN cells ON cells.number = measures.cell
+    WHERE position IS NOT NULL ORDER BY position, name
+"""
+_EVENTS = """
+    SELECT cell, seconds, objective, bound FROM events JOIN cells ON cells.number = events.cell
+    WHERE position IS NOT NULL ORDER BY position, events.number
+"""
+
+
+def cells_frame(store: Store) -> pd.DataFrame:
+    """Give every cell of the latest suite, in its order: what it is, its result, and its measures.
+
+    Cells without a result have ``state`` "waiting" and missing values.
+    """
+    frame = pd.DataFrame(store.rows(_CELLS)).drop(columns=["details", "tree", "suite", "environment"])
+    frame["state"] = frame["state"].fillna("waiting")
+    measures = pd.DataFrame(store.rows(_MEASURES), columns=["cell", "name", "value"])
+    wide = measures.pivot_table(index="cell", columns="name", values="value", dropna=False)
+    wide = wide.drop(columns=[name for name in wide.columns if name in frame.columns])
+    joined = frame.merge(wide, how="left", left_on="cell", right_index=True)
+    joined = joined.dropna(axis="columns", how="all") if joined["state"].ne("waiting").any() else joined
+    # A table of waiting cells only has columns of nothing, which are no numbers yet.
+    numbers = ["seconds", "objective", "bound", "gap", "features_per_split", "verified", "nodes"]
+    for name in numbers:
+        joined[name] = pd.to_numeric(joined.get(name, pd.Series(np.nan, index=joined.index)))
+    return joined
+
+
+def events_frame(store: Store) -> pd.DataFrame:
+    """Give incumbent and bound over time: columns ``cell``, ``seconds``, ``objective``, ``bound``."""
+    frame = pd.DataFrame(store.rows(_EVENTS), columns=["cell", "seconds", "objective", "bound"])
+    return frame.astype({"objective": float, "bound": float})
+
+
+def by_data(cells: pd.DataFrame) -> pd.DataFrame:
+    """Average the finished cells of each setting and data set over seeds, both in the suite's order.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``setting``, ``model``, ``data``, ``cells``, ``done``, ``solved``, ``verified`` (numbers of cells),
+        ``samples``, ``features``, then the mean of each number, and the standard deviation (of the sample) of
+        each measure of predictions as ``..._sd``. A gap that is not known counts as infinite.
+    """
+    rows = []
+    for (setting, data), group in cells.groupby(["setting", "data"], sort=False):
+        done = group[group["state"] == "done"]
+        row = {"setting": setting, "model": group["model"].iloc[0], "data": data, **_counted(group, done)}
+        if len(done):
+            row |= {"samples": done["train_samples"].iloc[0], "features": done["features"].iloc[0]}
+        row |= _means(done)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def overall(cells: pd.DataFrame) -> pd.DataFrame:
+    """Average the finished cells of each setting over all data and seeds, in the suite's order.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``setting``, ``cells``, ``done``, ``failed``, ``solved``, ``verified``, the mean of each measure
+        of predictions, ``features_per_split``, ``gap`` (mean; infinite if one is not known), and ``seconds``
+        (shifted geometric mean).
+    """
+    rows = []
+    for setting, group in cells.groupby("setting", sort=False):
+        done = group[group["state"] == "done"]
+        failed = int((group["state"] == "failed").sum())
+        means = _means(done)
+        means["seconds"] = shifted_geometric_mean(done["seconds"])
+        rows.append({"setting": setting, **_counted(group, done), "failed": failed, **means})
+    return pd.DataFrame(rows)
+
+
+def _counted(group: pd.DataFrame, done: pd.DataFrame) -> dict[str, int]:
+    return {
+        "cells": len(group),
+        "done": len(done),
+        "solved": int((done["status"] == "optimal").sum()) if len(done) else 0,
+        "verified": int(done["verified"].sum()),
+    }
+
+
+def _means(done: pd.DataFrame) -> dict[str, float]:
+    measured = prediction_columns(done)
+    numbers = ("objective", "bound", "nodes", "seconds", "features_used", "features_per_split")
+    known = [name for name in (*measured, *numbers) if name in done]
+    # What some cell lacks, such as a bound, has no mean.
+    means = {name: float(done[name].mean(skipna=False)) for name in known}
+    means |= {f"{name}_sd": float(done[name].std()) for name in measured}
+    return means | {"gap": float(done["gap"].fillna(np.inf).mean())}
+
+
+def prediction_columns(cells: pd.DataFrame) -> list[str]:
+    """Name the measures of predictions that there are, test before training."""
+    names = (f"{part}_{measure}" for measure in PREDICTION for part in ("test", "train"))
+    return [name for name in names if name in cells and cells[name].notna().any()]
+
+
+def shifted_geometric_mean(values: Iterable[float], shift: float = SHIFT) -> float:
+    """Give the geometric mean of ``values + shift``, less ``shift``; NaN of no values."""
+    array = np.asarray(list(values), dtype=float)
+    return float(np.exp(np.log(array + shift).mean()) - shift) if len(array) else float("nan")

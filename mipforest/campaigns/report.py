@@ -1,0 +1,244 @@
+"""Tables and pictures of a campaign."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from mipforest.campaigns.errors import CampaignError
+from mipforest.campaigns.figures import bounds_figure, distribution_figure
+from mipforest.campaigns.frames import by_data, cells_frame, events_frame, overall, prediction_columns
+from mipforest.campaigns.markdown import markdown_table
+from mipforest.campaigns.profiles import (
+    LEAST_TIME,
+    distances_from_best,
+    distributions,
+    performance_profiles,
+    table_of,
+)
+from mipforest.campaigns.store import Store
+from mipforest.campaigns.suite import Suite, parse_suite
+from mipforest.files import atomic_write
+from mipforest.trees.figure import save_figure
+
+#: Columns that are shares and read better in per cent.
+_SHARES = ("accuracy", "fidelity", "gap")
+
+
+def write_report(results: Path, folder: Path) -> list[Path]:
+    """Write ``report.md``, its tables as CSV, and its pictures as SVG and PNG.
+
+    The same results give the same bytes.
+
+    Parameters
+    ----------
+    results
+        A results file; cells that wait or failed are named in the report.
+    folder
+        Where to write; made where it is missing. Files of the same names are replaced.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
+    Raises
+    ------
+    CampaignError
+        If the results file cannot be used.
+    OSError
+        If a file cannot be written.
+    """
+    with Store(results) as store:
+        suite = parse_suite(store.suite_text())
+        cells = cells_frame(store)
+        events = events_frame(store)
+    folder = folder.expanduser()
+    if folder.exists() and not folder.is_dir():
+        raise CampaignError(f"{folder} is a file; give a folder for the report")
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+
+    def write_text(name: str, text: str) -> None:
+        with atomic_write(folder / name, "w") as file:
+            file.write(text)
+        written.append(folder / name)
+
+    per_data, per_setting = by_data(cells), overall(cells)
+    pictures = _pictures(cells, events)
+    for name, figure in pictures.items():
+        for suffix in (".svg", ".png"):
+            save_figure(figure, folder / f"{name}{suffix}")
+            written.append(folder / f"{name}{suffix}")
+    write_text("cells.csv", cells.drop(columns="cell").to_csv(index=False, lineterminator="\n"))
+    write_text("by_data.csv", per_data.to_csv(index=False, lineterminator="\n"))
+    write_text("overall.csv", per_setting.to_csv(index=False, lineterminator="\n"))
+    write_text("report.md", _page(suite, cells, per_data, per_setting, pictures))
+    return written
+
+
+# ---------------------------------------------------------------------- pictures
+
+
+def _pictures(cells: pd.DataFrame, events: pd.DataFrame) -> dict[str, Figure]:
+    """All pictures by name; those with nothing to show are left out."""
+    done = cells[cells["state"] == "done"]
+    if done.empty:
+        return {}
+    solved = cells.assign(seconds=cells["seconds"].where(cells["status"] == "optimal"))
+    found = {
+        "profile-time": distribution_figure(
+            performance_profiles(table_of(solved, "seconds"), LEAST_TIME),
+            "Performance profile of the time to a proof of optimality",
+            "time, as a multiple of the fastest setting's",
+            ratio=True,
+        ),
+        "profile-features": distribution_figure(
+            performance_profiles(table_of(cells, "features_per_split")),
+            "Performance profile of the number of features per split",
+            "features per split, as a multiple of the sparsest tree's",
+            ratio=True,
+        ),
+        "gaps": distribution_figure(
+            distributions(table_of(cells, "gap")),
+            "Relative gap between objective and bound at the end",
+            "gap",
+            percent=True,
+        ),
+    }
+    for measure in ("test_balanced_accuracy", "test_r2"):
+        if measure in cells:
+            words = measure.removeprefix("test_").replace("_", " ")
+            found[f"distance-{words.replace(' ', '-')}"] = distribution_figure(
+                distances_from_best(table_of(cells, measure)),
+                f"Distance from the best {words} on test samples",
+                f"difference in {words}",
+                percent=measure != "test_r2",
+            )
+    for data, group in done.groupby("data", sort=False):
+        seed = group["seed"].min()
+        found[f"bounds-{data}"] = bounds_figure(group[group["seed"] == seed], events, f"{data}, seed {seed}")
+    return found
+
+
+# ---------------------------------------------------------------------- the page
+
+
+def _page(
+    suite: Suite,
+    cells: pd.DataFrame,
+    per_data: pd.DataFrame,
+    per_setting: pd.DataFrame,
+    pictures: Mapping[str, Figure],
+) -> str:
+    parts = [f"# {suite.name}", suite.summary, suite.source and f"Source: {suite.source}."]
+    parts += [_state(cells), "## All data", _overall_table(per_setting)]
+    for setting, rows in per_data.groupby("setting", sort=False):
+        published = suite.published.get(rows["model"].iloc[0], {})
+        parts += [f"## {setting}", _data_table(rows, published)]
+    parts += ["## Pictures", *(f"![{name}]({name}.svg)" for name in pictures)] if pictures else []
+    parts += _failures(cells)
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _state(cells: pd.DataFrame) -> str:
+    counts = cells["state"].value_counts()
+    lines = [
+        f"{counts.get('done', 0)} of {len(cells)} cells are done, {counts.get('failed', 0)} failed, "
+        f"{counts.get('waiting', 0)} are not run yet."
+    ]
+    run = cells[cells["state"] != "waiting"]
+    for (cpu, cores, mipforest, python), group in run.groupby(
+        ["cpu", "cores", "mipforest", "python"], sort=True
+    ):
+        load = group["load_average"]
+        lines.append(
+            f"{len(group)} cells were run on {cpu}, {cores:g} cores, with mipforest {mipforest} and {python}; "
+            f"the machine's load average was {load.min():.1f} to {load.max():.1f}."
+        )
+    lines.append(
+        "Means are over seeds. Times are those of the solver, in seconds; over all data, the geometric mean "
+        "of time + 10 s, less 10 s. 'solved': proven optimal within the suite's gap. 'paper': published figures."
+    )
+    return "\n".join(lines)
+
+
+def _overall_table(per_setting: pd.DataFrame) -> str:
+    measured = [name for name in prediction_columns(per_setting) if name.startswith("test_")]
+    columns = ["cells", "done", "solved", "verified", *measured, "gap", "seconds", "features_per_split"]
+    known = [column for column in columns if column in per_setting]
+    header = ["setting", *map(_heading, known)]
+    rows = [
+        [str(row["setting"]), *(_cell(name, row[name]) for name in known)]
+        for _, row in per_setting.iterrows()
+    ]
+    return markdown_table(header, rows)
+
+
+def _data_table(rows: pd.DataFrame, published: Mapping[str, Mapping[str, float]]) -> str:
+    measured = prediction_columns(rows)
+    columns = [
+        "solved",
+        "verified",
+        *measured,
+        "objective",
+        "bound",
+        "gap",
+        "seconds",
+        "nodes",
+        "features_used",
+    ]
+    header, values = ["data"], [[str(data)] for data in rows["data"]]
+    for name in columns:
+        if name not in rows:
+            continue
+        header.append(_heading(name))
+        for line, (_, row) in zip(values, rows.iterrows(), strict=True):
+            line.append(_of_cells(name, row))
+        if any(name in figures for figures in published.values()):
+            header.append("paper")
+            for line, data in zip(values, rows["data"], strict=True):
+                line.append(_cell(name, published.get(str(data), {}).get(name, math.nan)))
+    return markdown_table(header, values)
+
+
+def _of_cells(name: str, row: pd.Series) -> str:
+    if name in ("solved", "verified"):
+        return f"{row[name]:g}/{row['cells']:g}"
+    return _cell(name, row[name])
+
+
+def _heading(name: str) -> str:
+    words = name.replace("balanced_accuracy", "bal. acc.").replace("accuracy", "acc.").replace("_", " ")
+    return f"{words} %" if name.endswith(_SHARES) else words
+
+
+def _cell(name: str, value: float) -> str:
+    if pd.isna(value):
+        return "-"
+    if np.isinf(value):
+        return "∞"
+    if name.endswith(_SHARES):
+        return f"{100 * value:.1f}"
+    formats: dict[str, Callable[[float], str]] = {
+        "seconds": lambda number: f"{number:.1f}",
+        "nodes": lambda number: f"{number:.0f}",
+        "features_per_split": lambda number: f"{number:.1f}",
+    }
+    return formats.get(name, lambda number: f"{number:.5g}")(value)
+
+
+def _failures(cells: pd.DataFrame) -> list[str]:
+    failed = cells[cells["state"] == "failed"]
+    if failed.empty:
+        return []
+    rows = [
+        [f"{cell['setting']}, {cell['data']}, seed {cell['seed']}", str(cell["error"])]
+        for _, cell in failed.iterrows()
+    ]
+    return ["## Failed cells", markdown_table(["cell", "error"], rows)]
