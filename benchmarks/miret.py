@@ -203,7 +203,7 @@ The result adds
 Constraints of one's own go with `--variant paper`: the other variants break symmetries, and claim no bound once the
 model is changed.
 
-# On the paper's data
+## On the paper's data
 
 `python benchmarks/miret.py FOLDER --output docs/miret.md`, with HiGHS, at most {limit:.0f} s per solve. {measured}
 Other work ran on the same cores: times are wall times, with the processor's in brackets, which are closer to those of

@@ -19,6 +19,7 @@ every corner has its own best cut, and the greedy rule takes the largest one.
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -77,6 +78,11 @@ def greedy_points(count: int) -> FloatArray:
 
     Points come in mirror pairs, first the positive one, so that an odd count gives a symmetric set.
     """
+    return np.array(_greedy(count))
+
+
+@cache
+def _greedy(count: int) -> tuple[float, ...]:
     points, cuts = [-np.inf, np.inf], [_best_cut(-np.inf, np.inf)]
     for _ in range(count):
         areas = np.array([area for _, area in cuts])
@@ -84,7 +90,7 @@ def greedy_points(count: int) -> FloatArray:
         u, x, v = points[corner], cuts[corner][0], points[corner + 1]
         points.insert(corner + 1, x)
         cuts[corner : corner + 1] = [_best_cut(u, x), _best_cut(x, v)]
-    return np.array(points[1:-1])
+    return tuple(points[1:-1])
 
 
 def underestimator(points: FloatArray) -> PiecewiseLinearLoss:

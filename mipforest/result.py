@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,6 +147,7 @@ class Result:
                 "sha256": data.sha256,
                 "scaling": data.encoding.scaling,
             },
+            "model_statistics": asdict(problem.model.stats()),
             "solver": solution.solver,
             "solver_version": solution.solver_version,
             "bridges": list(solution.bridges),

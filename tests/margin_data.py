@@ -1,5 +1,7 @@
 """Data sets, trees and the paper's splits for tests of the MARGOT family."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from mipforest.data import Dataset, load
@@ -53,3 +55,11 @@ def random_tree(rng, data, depth, *, epsilon, budget=None, bound=2.0):
         b[t] += into_a_gap(data.X @ w[t] + b[t], epsilon)
     leaves = np.tile([0, 1], topology.n_leaves // 2)
     return Tree(depth, w, b, leaves, tuple(data.classes), tuple(data.features.labels))
+
+
+def with_gaps_everywhere(tree, data, epsilon):
+    """The same tree, no sample between the sides at the last level either: what counting errors needs."""
+    from mipforest.heuristics.margin_split import into_a_gap
+
+    scores = tree.scores(data.X)
+    return replace(tree, b=tree.b + [into_a_gap(scores[:, t], epsilon) for t in range(len(tree.w))])

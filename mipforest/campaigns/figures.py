@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter, NullFormatter, PercentFormatter, ScalarFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter, ScalarFormatter
 
 from mipforest.campaigns.profiles import Distribution
 from mipforest.trees.figure import FAINT, INK, PALETTE, add_legend, new_figure
@@ -119,11 +119,12 @@ def _draw_bounds(axes: Axes, cells: pd.DataFrame, events: pd.DataFrame, model: s
         names.append(str(cell.setting))
     axes.set_xscale("log")
     axes.set_xlim(EARLIEST, max(1.0, 1.1 * known["seconds"].max()))
-    axes.xaxis.set_major_formatter(LogFormatter())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     low, high = known[["objective", "bound"]].min().min(), known[["objective", "bound"]].max().max()
     if high - low <= FLAT * max(abs(low), abs(high)):
-        axes.set_ylim(low - 0.05 * abs(low) - FLAT, high + 0.05 * abs(high) + FLAT)
+        around = 0.05 * max(abs(low), abs(high)) or 1.0
+        axes.set_ylim(low - around, high + around)
     axes.ticklabel_format(axis="y", useOffset=False)
     axes.set_xlabel("seconds", color=INK)
     axes.set_ylabel("objective", color=INK)

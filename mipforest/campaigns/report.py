@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +21,9 @@ from mipforest.campaigns.profiles import (
     performance_profiles,
     table_of,
 )
+from mipforest.campaigns.reading import parse_suite
 from mipforest.campaigns.store import Store
-from mipforest.campaigns.suite import Suite, parse_suite
+from mipforest.campaigns.suite import Suite
 from mipforest.files import atomic_write
 from mipforest.trees.figure import save_figure
 
@@ -225,12 +226,8 @@ def _cell(name: str, value: float) -> str:
         return "∞"
     if name.endswith(_SHARES):
         return f"{100 * value:.1f}"
-    formats: dict[str, Callable[[float], str]] = {
-        "seconds": lambda number: f"{number:.1f}",
-        "nodes": lambda number: f"{number:.0f}",
-        "features_per_split": lambda number: f"{number:.1f}",
-    }
-    return formats.get(name, lambda number: f"{number:.5g}")(value)
+    decimals = {"seconds": ".1f", "nodes": ".0f", "features_per_split": ".1f"}
+    return format(float(value), decimals.get(name, ".5g"))
 
 
 def _failures(cells: pd.DataFrame) -> list[str]:

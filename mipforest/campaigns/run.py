@@ -16,9 +16,10 @@ from mipforest.campaigns.claims import Claims
 from mipforest.campaigns.environment import environment
 from mipforest.campaigns.errors import CampaignError
 from mipforest.campaigns.measured import Measured
+from mipforest.campaigns.reading import read_suite
 from mipforest.campaigns.solve import data_path, solve_cell
 from mipforest.campaigns.store import Counts, Store
-from mipforest.campaigns.suite import Suite, read_suite
+from mipforest.campaigns.suite import Suite
 from mipforest.data.errors import did_you_mean
 
 #: Called with a cell and what came out of it, after it was recorded.

@@ -60,14 +60,12 @@ class Store:
             raise CampaignError(f"there is no folder {path.parent} to hold {path.name}; make it first")
         try:
             self._connection = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
-            self._connection.row_factory = sqlite3.Row
-            self._connection.execute("PRAGMA foreign_keys = ON")
-            self._connection.execute("PRAGMA synchronous = FULL")
-            self._check(create)
         except sqlite3.Error as error:
-            raise CampaignError(
-                f"{path} cannot be used as a results file: {error}; give another --results"
-            ) from error
+            raise self._refusal(error) from error
+        self._connection.row_factory = sqlite3.Row
+        self._execute("PRAGMA foreign_keys = ON")
+        self._execute("PRAGMA synchronous = FULL")
+        self._check(create)
 
     def close(self) -> None:
         """Close the file."""
@@ -85,9 +83,9 @@ class Store:
             with self._transaction():
                 if not self._tables():  # another process may have been faster
                     for statement in TABLES:
-                        self._connection.execute(statement)
-                    self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                    self._connection.execute(f"PRAGMA user_version = {VERSION}")
+                        self._execute(statement)
+                    self._execute(f"PRAGMA application_id = {APPLICATION}")
+                    self._execute(f"PRAGMA user_version = {VERSION}")
         if self._pragma("application_id") != APPLICATION:
             raise CampaignError(f"{self.path} is a SQLite file, but holds no results of a campaign")
         if self._pragma("user_version") != VERSION:
@@ -96,22 +94,35 @@ class Store:
                 "use the release of mipforest that wrote it, or another results file"
             )
 
+    def _execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[sqlite3.Row]:
+        """Execute a statement and give its rows; what SQLite refuses becomes an error with a next step."""
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: sqlite3.Error) -> CampaignError:
+        return CampaignError(
+            f"{self.path} cannot be used as a results file: {error}; check its folder, permissions and free "
+            "space, or give another file"
+        )
+
     def _tables(self) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+        return int(self._execute("SELECT count(*) FROM sqlite_master")[0][0])
 
     def _pragma(self, name: str) -> int:
-        return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+        return int(self._execute(f"PRAGMA {name}")[0][0])
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """All of the block's writes, or none."""
-        self._connection.execute("BEGIN IMMEDIATE")
+        self._execute("BEGIN IMMEDIATE")
         try:
             yield
-            self._connection.execute("COMMIT")
+            self._execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+                self._execute("ROLLBACK")
             raise
 
     # ------------------------------------------------------------------ the campaign
@@ -127,24 +138,24 @@ class Store:
             If the file holds results of a suite of another name.
         """
         with self._transaction():
-            names = [row[0] for row in self._connection.execute("SELECT DISTINCT name FROM suites")]
+            names = [row[0] for row in self._execute("SELECT DISTINCT name FROM suites")]
             if names and suite.name not in names:
                 raise CampaignError(
                     f"{self.path} holds results of the suite {names[0]!r}, not of {suite.name!r}; "
                     "give another --results"
                 )
-            self._connection.execute(
+            self._execute(
                 "INSERT OR IGNORE INTO suites (sha256, name, text, latest) VALUES (?, ?, ?, 0)",
                 (suite.sha256, suite.name, suite.text),
             )
-            self._connection.execute("UPDATE suites SET latest = (sha256 = ?)", (suite.sha256,))
-            self._connection.execute("UPDATE cells SET position = NULL")
+            self._execute("UPDATE suites SET latest = (sha256 = ?)", (suite.sha256,))
+            self._execute("UPDATE cells SET position = NULL")
             for entry in planned:
                 self._register_cell(entry)
 
     def _register_cell(self, entry: Planned) -> None:
         cell = entry.cell
-        self._connection.execute(
+        self._execute(
             "INSERT INTO cells (key, position, setting, model, data, seed, solver, depth, time_limit, definition) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (key) DO UPDATE SET position = excluded.position, setting = excluded.setting",
@@ -170,26 +181,25 @@ class Store:
         CampaignError
             If none was registered.
         """
-        row = self._connection.execute("SELECT text FROM suites WHERE latest").fetchone()
-        if row is None:
+        texts = self._execute("SELECT text FROM suites WHERE latest")
+        if not texts:
             raise CampaignError(f"{self.path} holds no campaign yet; run 'mipforest bench run' first")
-        return str(row[0])
+        return str(texts[0][0])
 
     # ------------------------------------------------------------------ cells
 
     def numbers(self, keys: Collection[str]) -> dict[str, int]:
         """Give the numbers of cells by key."""
-        rows = self._connection.execute("SELECT key, number FROM cells")
+        rows = self._execute("SELECT key, number FROM cells")
         return {row["key"]: row["number"] for row in rows if row["key"] in keys}
 
     def is_finished(self, number: int) -> bool:
         """Whether a cell has a result, or has failed."""
-        row = self._connection.execute("SELECT 1 FROM results WHERE cell = ?", (number,)).fetchone()
-        return row is not None
+        return bool(self._execute("SELECT 1 FROM results WHERE cell = ?", (number,)))
 
     def counts(self, numbers: Collection[int]) -> Counts:
         """Count the cells of these numbers by how far they are."""
-        rows = self._connection.execute("SELECT cell, state FROM results")
+        rows = self._execute("SELECT cell, state FROM results")
         states = [row["state"] for row in rows if row["cell"] in numbers]
         done = states.count("done")
         return Counts(done, len(states) - done, len(numbers) - len(states))
@@ -197,9 +207,8 @@ class Store:
     def forget_failures(self, numbers: Collection[int]) -> None:
         """Forget which of these cells failed, so that they are run again."""
         with self._transaction():
-            self._connection.executemany(
-                "DELETE FROM results WHERE cell = ? AND state = 'failed'", [(number,) for number in numbers]
-            )
+            for number in numbers:
+                self._execute("DELETE FROM results WHERE cell = ? AND state = 'failed'", (number,))
 
     def check_data(self, label: str, seed: int, sha256: str) -> None:
         """Refuse data that differ from those of earlier results.
@@ -209,14 +218,14 @@ class Store:
         CampaignError
             If they do.
         """
-        row = self._connection.execute(
+        others = self._execute(
             "SELECT count(*) FROM results JOIN cells ON cells.number = results.cell "
             "WHERE data = ? AND seed = ? AND position IS NOT NULL AND data_sha256 <> ?",
             (label, seed, sha256),
-        ).fetchone()
-        if row[0]:
+        )[0][0]
+        if others:
             raise CampaignError(
-                f"the data {label!r} have changed since {row[0]} of the cells in {self.path} were run; "
+                f"the data {label!r} have changed since {others} of the cells in {self.path} were run; "
                 "restore them, or give another --results"
             )
 
@@ -237,31 +246,22 @@ class Store:
                 raise CampaignError(f"cell {number} of {self.path} has a result already")
             names = ", ".join(machine)
             places = ", ".join(f":{name}" for name in machine)
-            self._connection.execute(
-                f"INSERT OR IGNORE INTO environments ({names}) VALUES ({places})", dict(machine)
-            )
-            found = self._connection.execute(
-                f"SELECT {suite}, {environment}", {"suite": suite_sha256, **machine}
-            ).fetchone()
+            self._execute(f"INSERT OR IGNORE INTO environments ({names}) VALUES ({places})", dict(machine))
+            found = self._execute(f"SELECT {suite}, {environment}", {"suite": suite_sha256, **machine})[0]
             values = {"cell": number, "suite": found[0], "environment": found[1], **measured.values}
             self._insert("results", values)
-            self._connection.executemany(
-                "INSERT INTO measures (cell, name, value) VALUES (?, ?, ?)",
-                [(number, name, value) for name, value in measured.measures.items()],
-            )
-            self._connection.executemany(
-                "INSERT INTO events (cell, number, seconds, objective, bound, nodes) VALUES (?, ?, ?, ?, ?, ?)",
-                [(number, k, *event) for k, event in enumerate(measured.events)],
-            )
+            for name, value in measured.measures.items():
+                self._insert("measures", {"cell": number, "name": name, "value": value})
+            for k, event in enumerate(measured.events):
+                moment = dict(zip(("seconds", "objective", "bound", "nodes"), event, strict=True))
+                self._insert("events", {"cell": number, "number": k, **moment})
 
     def _insert(self, table: str, values: Mapping[str, Any]) -> None:
         places = ", ".join("?" * len(values))
-        self._connection.execute(
-            f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places})", tuple(values.values())
-        )
+        self._execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places})", tuple(values.values()))
 
     # ------------------------------------------------------------------ reading
 
     def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """Read the rows of a query, each by its columns' names."""
-        return [dict(row) for row in self._connection.execute(query, parameters)]
+        return [dict(row) for row in self._execute(query, parameters)]

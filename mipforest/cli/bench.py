@@ -10,8 +10,8 @@ from typer import Argument, Exit, Option, Typer
 from mipforest.cli import options as o
 from mipforest.cli.exit_codes import INTERRUPTED, NO_ANSWER
 from mipforest.cli.group import ReportingGroup
-from mipforest.cli.numbers import duration, number, percent
-from mipforest.cli.output import print_json, print_text
+from mipforest.cli.output import harmless, print_json, print_text
+from mipforest.readable import duration, number, percent
 
 if TYPE_CHECKING:
     from mipforest.campaigns import Counts
@@ -97,7 +97,7 @@ def tell_cell(planned: Planned, measured: Measured) -> None:
     cell, values = planned.cell, measured.values
     what = f"{planned.setting}, {cell.data_label}, seed {cell.seed}"
     if values["state"] == "failed":
-        print_text(f"{what}: failed: {values['error']}")
+        print(harmless(f"{what}: failed: {values['error']}"), flush=True)
         return
     found = ""
     if values["objective"] is not None:

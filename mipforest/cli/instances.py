@@ -13,8 +13,8 @@ from typer import Argument, Exit, Option, Typer
 from mipforest.cli import options as o
 from mipforest.cli.exit_codes import NO_ANSWER
 from mipforest.cli.group import ReportingGroup
-from mipforest.cli.numbers import number, percent
 from mipforest.cli.output import print_json, print_table, print_text
+from mipforest.readable import number, percent
 
 if TYPE_CHECKING:
     from mipforest.instances import Entry, Library
@@ -46,9 +46,7 @@ def list_instances(library: LibraryFolder = FOLDER, only: Only = None, as_json: 
     if as_json:
         print_json({"instances": [_as_json(entry) for entry in entries]})
         return
-    rows = [
-        (e.name, str(e.columns), str(e.rows), str(e.nonzeros), e.status, *_best(e)) for e in entries
-    ]
+    rows = [(e.name, str(e.columns), str(e.rows), str(e.nonzeros), e.status, *_best(e)) for e in entries]
     print_table(
         ("instance", "columns", "rows", "nonzeros", "status", "objective", "gap"),
         rows,
@@ -156,7 +154,7 @@ def verify(
 def improve(
     library: LibraryFolder = FOLDER,
     only: Only = None,
-    solver: Annotated[str, Option(metavar="NAME", help="Solver; 'mipforest solvers' lists them.")] = "highs",
+    solver: o.SolverName = "highs",
     time_limit: Annotated[
         float, Option(min=0, metavar="SECONDS", help="Wall time for each instance.")
     ] = 60.0,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mipforest.cli.inputs import build, check_depth, formulation_of, start_of
-from mipforest.cli.numbers import duration
+from mipforest.readable import duration
 
 if TYPE_CHECKING:
     from mipforest.cli.progress import Progress

@@ -8,6 +8,7 @@ from typer import Exit, Option, Typer
 
 from mipforest.cli.bench import app as bench
 from mipforest.cli.check import check
+from mipforest.cli.doctor import doctor
 from mipforest.cli.export import export
 from mipforest.cli.group import ReportingGroup
 from mipforest.cli.import_solution import import_solution
@@ -22,7 +23,6 @@ from mipforest.cli.vite import vite
 app = Typer(
     name="mipforest",
     cls=ReportingGroup,
-    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -39,6 +39,7 @@ for command, panel in (
     (models, "What there is"),
     (solvers, "What there is"),
     (data, "What there is"),
+    (doctor, "What there is"),
 ):
     app.command(rich_help_panel=panel)(command)
 app.command("import", rich_help_panel="Instances")(import_solution)
@@ -48,16 +49,25 @@ app.add_typer(instances, name="instances", rich_help_panel="Instances")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from mipforest import __version__
+        from mipforest.cli.versions import versions
 
-        print(f"mipforest {__version__}")
+        found = versions()
+        print(f"mipforest {found.pop('mipforest')}")
+        for name, number in found.items():
+            print(f"  {name:<14} {number or 'not installed'}")
         raise Exit
 
 
 @app.callback()
 def main(
     version: Annotated[
-        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool,
+        Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version, and those of what it uses.",
+        ),
     ] = False,
 ) -> None:
     """Optimal decision trees by mixed-integer programming: any model, any solver, every answer checked.

@@ -8,6 +8,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from mipforest.cli.completion import data_names, model_names, solver_names
+
 
 class Scaling(StrEnum):
     """How features are scaled."""
@@ -35,7 +37,13 @@ _MODEL, _DATA, _SOLVE, _OUTPUT = "Model", "Data", "Solve", "Output"
 
 ModelName = Annotated[
     str,
-    Option("--model", metavar="NAME", help="Model; 'mipforest models' lists them.", rich_help_panel=_MODEL),
+    Option(
+        "--model",
+        metavar="NAME",
+        help="Model; 'mipforest models' lists them.",
+        autocompletion=model_names,
+        rich_help_panel=_MODEL,
+    ),
 ]
 Depth = Annotated[
     int,
@@ -71,6 +79,7 @@ DataName = Annotated[
         "--data",
         metavar="DATA",
         help="Bundled name, synthetic:..., openml:NAME, or a .csv or .parquet file; see 'mipforest data'.",
+        autocompletion=data_names,
         rich_help_panel=_DATA,
     ),
 ]
@@ -116,6 +125,16 @@ TestFile = Annotated[
     str | None, Option("--test", metavar="FILE", help="File of test samples.", rich_help_panel=_DATA)
 ]
 
+SolverName = Annotated[
+    str,
+    Option(
+        "--solver",
+        metavar="NAME",
+        help="Solver; 'mipforest solvers' lists them.",
+        autocompletion=solver_names,
+        rich_help_panel=_SOLVE,
+    ),
+]
 Start = Annotated[
     str,
     Option(

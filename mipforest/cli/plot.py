@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Option
 
 from mipforest.cli import options as o
 from mipforest.cli.errors import CommandError
 from mipforest.cli.output import print_json, print_note, print_text
-
-if TYPE_CHECKING:
-    from mipforest.data import Dataset
-    from mipforest.runs import Run
 
 SUFFIXES = (".svg", ".png", ".pdf")
 
@@ -43,7 +39,7 @@ def plot(
     The training samples are loaded again to be counted and drawn; if they have changed or are gone, the tree
     is drawn without them.
     """
-    from mipforest.runs import read_run
+    from mipforest.runs import read_run, samples_of
 
     found = read_run(run)
     tree = found.found.tree
@@ -55,7 +51,8 @@ def plot(
         raise CommandError(f"{path} is no picture that can be drawn; end the name in {', '.join(SUFFIXES)}")
     if partition and tree.n_features != 2:
         raise CommandError(f"--partition needs 2 features, these data have {tree.n_features}; leave it out")
-    samples, reason = _training_samples(found)
+    loaded, reason = samples_of(found)
+    samples = None if loaded is None else loaded.train
     if samples is None:
         if partition:
             raise CommandError(f"--partition draws the training samples, but {reason}")
@@ -72,19 +69,3 @@ def plot(
         print_json({"written": str(path)})
     else:
         print_text(f"{path}")
-
-
-def _training_samples(run: Run) -> tuple[Dataset | None, str]:
-    """Load the training samples of a run again, or say why that is not possible."""
-    from mipforest.data import DataError
-    from mipforest.runs import DataSource
-
-    try:
-        data = DataSource.from_dict(run.result["data_source"]).load().train
-        if data.sha256 == run.result["data"]["sha256"]:
-            return data, ""
-        return None, f"{data.name} has changed since the run"
-    except (KeyError, TypeError) as error:
-        return None, f"result.json does not tell where they are ({error})"
-    except (DataError, OSError) as error:
-        return None, f"they cannot be loaded ({error})"

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from mipforest.cli.numbers import duration, number, percent
+from mipforest.readable import duration, number, percent
 
 if TYPE_CHECKING:
     from mipforest.solvers.solution import Event

@@ -39,9 +39,7 @@ def solve(
     scaling: o.ScalingOption = None,
     test_size: o.TestSize = None,
     test: o.TestFile = None,
-    solver: Annotated[
-        str, Option(metavar="NAME", help="Solver; 'mipforest solvers' lists them.", rich_help_panel="Solve")
-    ] = "highs",
+    solver: o.SolverName = "highs",
     start: o.Start = "default",
     time_limit: Annotated[
         float,

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from mipforest.cli.numbers import duration, number, percent
+from mipforest.readable import duration, number, percent
+from mipforest.runs.status import status_in_words
 
 if TYPE_CHECKING:
     from mipforest.runs import SavedTree
@@ -23,18 +24,6 @@ LONGEST_TEXT = 60
 #: Relative difference of objectives that the tolerances of solvers explain.
 SAME = 1e-6
 
-_WITHOUT_GAP = {
-    "infeasible": "infeasible: no tree satisfies all constraints, proven",
-    "unbounded": "unbounded: the objective improves without end, proven",
-    "infeasible_or_unbounded": "infeasible or unbounded",
-}
-_STOPPED = {
-    "time_limit": "stopped at the time limit",
-    "interrupted": "stopped by the user",
-    "limit": "stopped at a limit of the solver",
-    "error": "the solver gave up",
-    "imported": "read from a file",
-}
 _PARTS = (("train", "in training"), ("test", "in the test"))
 
 #: Label, name in ``result.json`` and significant digits.
@@ -45,19 +34,6 @@ _MEASURES = (
     ("Brier score", "brier_score", 4),
     ("Log loss", "log_loss", 4),
 )
-
-
-def status_in_words(result: Mapping[str, Any]) -> str:
-    """Say why the solver stopped and what that means."""
-    status, gap = result["status"], result["gap"]
-    if status == "optimal":
-        return "optimal, proven" + (f" up to a gap of {percent(gap)}" if gap else "")
-    if status in _WITHOUT_GAP:
-        return _WITHOUT_GAP[status]
-    stopped = _STOPPED.get(status, status)
-    if result["objective"] is None:
-        return f"{stopped}, without a solution"
-    return f"{stopped} with a gap of {percent(gap)}" if gap is not None else f"{stopped}, without a bound"
 
 
 def summary(result: Mapping[str, Any], saved: SavedTree | None, width: int | None = None) -> str:

@@ -6,7 +6,9 @@ from mipforest.runs.folder import RunFolder
 from mipforest.runs.imported import Imported, import_solution
 from mipforest.runs.instance import instance_files, write_instance
 from mipforest.runs.run import Run, read_run
+from mipforest.runs.samples import samples_of
 from mipforest.runs.saved_tree import SavedTree, load_saved_tree
+from mipforest.runs.status import status_in_words
 
 __all__ = [
     "DataSource",
@@ -20,5 +22,7 @@ __all__ = [
     "instance_files",
     "load_saved_tree",
     "read_run",
+    "samples_of",
+    "status_in_words",
     "write_instance",
 ]

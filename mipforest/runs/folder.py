@@ -17,11 +17,12 @@ RESULT = "result.json"
 TREE = "tree.json"
 PICTURE = "tree.svg"
 LOG = "solver.log"
+REPORT = "report.html"
 
 _DRAWN = {f"{stem}.{suffix}" for stem in ("tree", "partition") for suffix in ("svg", "png", "pdf")}
 
-#: What a run folder may hold: what a solve writes, and what ``mipforest plot`` adds.
-FILES = frozenset({RESULT, TREE, LOG} | _DRAWN)
+#: What a run folder may hold: what a solve writes, and what ``mipforest plot`` and ``mipforest report`` add.
+FILES = frozenset({RESULT, TREE, LOG, REPORT} | _DRAWN)
 
 
 class RunFolder:

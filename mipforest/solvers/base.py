@@ -113,6 +113,16 @@ class Solver(ABC):
     def version(self) -> str:
         """Version of the solver."""
 
+    def license(self) -> str:
+        """Say under which licence the solver runs; empty where it needs none.
+
+        Raises
+        ------
+        SolverUnavailable
+            If it needs one and finds none.
+        """
+        return ""
+
     @abstractmethod
     def solve(
         self,

@@ -60,6 +60,12 @@ class Gurobi(Solver):
         """Version of Gurobi, which its Python package shares."""
         return version(self.package)
 
+    def license(self) -> str:
+        """Say whether the licence is the one inside the package, with its limits, or another."""
+        from mipforest.solvers.gurobi_license import license_in_use
+
+        return license_in_use()
+
     def solve(
         self,
         form: MatrixForm,

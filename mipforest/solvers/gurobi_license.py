@@ -117,6 +117,22 @@ def is_restricted(environment: gurobipy.Env) -> bool:
     return False
 
 
+def license_in_use() -> str:
+    """Describe the licence in use.
+
+    Raises
+    ------
+    SolverUnavailable
+        If Gurobi gives none.
+    """
+    try:
+        with gurobipy.Env(params={"LogToConsole": 0}) as environment:
+            restricted = is_restricted(environment)
+    except GurobiError as error:
+        raise explained(error, Size(0, 0, 0, 0)) from error
+    return f"bundled licence: {VARIABLES} variables and rows" if restricted else "own licence"
+
+
 def explained(error: GurobiError, size: Size) -> SolverError:
     """Put an error of Gurobi in the terms of this package.
 

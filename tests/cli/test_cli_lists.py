@@ -1,5 +1,6 @@
 """``mipforest models``, ``solvers``, ``data``, ``--version`` and the help texts."""
 
+import numpy as np
 import pytest
 
 import mipforest as package
@@ -59,11 +60,16 @@ def test_data_lists_the_catalogue(mipforest):
 
 
 def test_version(mipforest):
-    assert mipforest("--version").out == f"mipforest {package.__version__}\n"
+    first, *others = mipforest("--version").out.splitlines()
+    assert first == f"mipforest {package.__version__}"
+    found = dict(line.split(maxsplit=1) for line in others)
+    assert found["numpy"] == np.__version__
+    assert {"highspy", "gurobipy", "pyscipopt"} <= found.keys()
+    assert "pytest" not in found
 
 
 @pytest.mark.parametrize(
-    "command", ["solve", "export", "check", "show", "plot", "predict", "models", "solvers", "data"]
+    "command", ["solve", "export", "check", "show", "plot", "predict", "models", "solvers", "data", "doctor"]
 )
 def test_every_command_has_help(mipforest, command):
     done = mipforest(command, "--help")

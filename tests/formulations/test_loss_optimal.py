@@ -5,18 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from independent_lp import HINGE, V0, enumerated_errors, enumerated_tree, thresholds
-from margin_data import random_data, random_tree
+from margin_data import random_data, random_tree, with_gaps_everywhere
 
 from formulations.loss_optimal import LossOptimal
-from formulations.margin_limits import moved_into_limits, proven_limits
 from formulations.margot import HfsMargot, Margot, SfsMargot
 from mipforest.data import Dataset
-from mipforest.heuristics.branch_losses import HINGE as HINGE_LOSS
-from mipforest.heuristics.branch_losses import Misclassification
-from mipforest.heuristics.margin_split import into_a_gap
 from mipforest.model import Model
 from mipforest.parameters import ParameterError, per_node
-from mipforest.trees import Topology
 
 PROVEN = {"time_limit": None, "gap": 1e-7}
 
@@ -49,12 +44,6 @@ def by_hand(formulation, tree, data):
         free = per_node("B", formulation.B, tree.depth)
         total += formulation.alpha * float(np.maximum(0, (tree.w != 0).sum(axis=1) - free).sum())
     return total
-
-
-def with_gaps_everywhere(tree, data, epsilon):
-    """Misclassification needs the gap at the last level too."""
-    scores = tree.scores(data.X)
-    return replace(tree, b=tree.b + [into_a_gap(scores[:, t], epsilon) for t in range(tree.w.shape[0])])
 
 
 @given(
@@ -239,85 +228,6 @@ def test_penalties_may_differ_within_a_level_where_slacks_are_by_node():
     assert result.objective == pytest.approx(by_hand(by_node, result.solved_tree, data))
     with pytest.raises(ParameterError, match="differs within a level"):
         by_node.with_variant("paper").build(data, 2)
-
-
-# ------------------------------------------------------------------ limits
-
-
-@pytest.mark.parametrize(
-    "formulation",
-    [
-        LossOptimal(loss="hinge", C=3.0),
-        LossOptimal(loss="logistic", tangents="V2", C=1.0),
-        LossOptimal(loss="logistic", regulariser="l2", C=1.0),
-        LossOptimal(loss="misclassification", C=1.0, epsilon=0.1),
-    ],
-    ids=str,
-)
-def test_valid_limits_contain_every_polished_tree_up_to_their_upper_bound(formulation):
-    data, topology, rng = random_data(1, n=20, p=3), Topology(2), np.random.default_rng(0)
-    trees = [formulation.start("greedy-logistic", data, topology)]
-    trees += [
-        formulation.polish(random_tree(rng, data, 2, epsilon=formulation.epsilon, bound=4.0), data)
-        for _ in range(25)
-    ]
-    values = np.array([formulation.evaluate(tree, data) for tree in trees])
-    limit = float(np.median(values))
-    model = Model()
-    limits = proven_limits(
-        data.X, formulation.epsilon, limit, n_branches=3,
-        root_share=formulation._root_share(data, topology),
-        loss=formulation._loss(), norm=formulation._norm(),
-    )  # fmt: skip
-    formulation.declare(model, data, topology, limits)
-    inside = np.flatnonzero(values <= limit)
-    assert len(inside) >= 10
-    for k in inside:
-        assert model.violations(formulation.encode(trees[k], data)).max <= 1e-6
-
-
-@given(st.integers(0, 10**6), st.sampled_from([HINGE_LOSS, Misclassification(0.1)]))
-@settings(max_examples=30)
-def test_moving_biases_into_the_limits_is_free(seed, loss):
-    rng = np.random.default_rng(seed)
-    data = random_data(seed, n=15, p=2)
-    formulation = LossOptimal(
-        loss="hinge" if loss is HINGE_LOSS else "misclassification", epsilon=0.1, variant="paper"
-    )
-    tree = random_tree(rng, data, 2, epsilon=0.1)
-    tree = replace(tree, b=tree.b + rng.choice([-9.0, 0.0, 9.0], 3))
-    tree = with_gaps_everywhere(tree, data, 0.1)
-    moved = moved_into_limits(tree, data.X, loss.flat_from)
-    np.testing.assert_array_equal(moved.apply(data.X), tree.apply(data.X))
-    assert formulation.evaluate(moved, data) <= formulation.evaluate(tree, data) + 1e-9
-    scores = moved.scores(data.X)
-    assert (scores.min(axis=0) <= loss.flat_from + 1e-9).all()
-    assert (scores.max(axis=0) >= -loss.flat_from - 1e-9).all()
-
-
-@pytest.mark.parametrize("open_weights", [{"regulariser": "none"}, {"levels": "last"}], ids=str)
-def test_without_a_norm_everywhere_nothing_is_proven(open_weights):
-    data = random_data(0, n=10, p=2)
-    with pytest.raises(ParameterError, match="build variant 'paper'"):
-        LossOptimal(**open_weights).build(data, 2)
-    problem = LossOptimal(**open_weights, variant="paper").build(data, 2)
-    assert problem.formulation.covered_bound(problem.prepared, frozenset({"b"})) == np.inf
-
-
-def test_bounds_stay_honest_when_users_add_constraints():
-    data = random_data(1, n=12, p=2)
-    formulation = LossOptimal(C=1.0)
-    expected = {}
-    for variant in LossOptimal.variants:
-        problem = formulation.with_variant(variant).build(data, 2)
-        problem.model.add("apart", problem.model["w"][0].sum() >= 30)
-        expected[variant] = problem.solve(**PROVEN)
-    free, limited = expected["paper"], expected["valid"]
-    assert free.verified
-    assert limited.bound <= free.objective + 1e-6
-    problem = formulation.build(data, 2)
-    problem.model.add("shifted", problem.model["b"][0] >= 3)
-    assert problem.solve(time_limit=10).bound == -np.inf
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,120 @@
+"""What a report is about: a run, its tree, and its samples as far as they can be had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mipforest.report.markup import short
+from mipforest.runs import LoadedData, Run, RunError, samples_of
+from mipforest.trees import NodeStatistics, Tree
+from mipforest.trees.live import LiveNode, live_view
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTree:
+    """A tree, its training samples by node, and the part of it that a sample can reach."""
+
+    tree: Tree
+    statistics: NodeStatistics
+    root: LiveNode
+
+    @property
+    def nodes(self) -> list[LiveNode]:
+        """All nodes, every node before those below it, left before right."""
+        found, waiting = [], [self.root]
+        while waiting:
+            node = waiting.pop()
+            found.append(node)
+            waiting += reversed(node.children)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """What a page shows.
+
+    Attributes
+    ----------
+    result
+        The content of ``result.json``.
+    fitted
+        The tree; ``None`` if the run found none.
+    samples
+        Training and test samples, or ``None`` where they cannot be had.
+    gaps
+        What the page lacks, and why: one sentence each.
+    """
+
+    result: Mapping[str, Any]
+    fitted: FittedTree | None
+    samples: LoadedData | None
+    gaps: Sequence[str]
+
+
+def content_of(run: Run) -> Content:
+    """Collect what a page shows; the samples are loaded again.
+
+    Raises
+    ------
+    RunError
+        If the numbers of samples in ``tree.json`` contradict each other.
+    """
+    if run.saved is None:
+        return Content(run.result, None, None, [])
+    statistics = run.saved.statistics
+    _check_counts(run, statistics)
+    tree = replace(
+        run.saved.tree,
+        features=_names(run.saved.tree.features),
+        classes=_names(run.saved.tree.classes),
+    )
+    fitted = FittedTree(tree, statistics, live_view(tree))
+    samples, reason = samples_of(run)
+    gaps = []
+    if samples is None:
+        gaps = [
+            f"The samples could not be loaded again: {reason}. What follows rests on what the run noted down; "
+            + _without_samples(tree, run.result)
+        ]
+    elif samples.test is not None and samples.test.sha256 != _test_sha256(run.result):
+        samples = replace(samples, test=None)
+        gaps = ["The test samples have changed since the run; nothing is drawn of them."]
+    return Content(run.result, fitted, samples, gaps)
+
+
+def _names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Shorten names that no page has room for; what tells them apart stays."""
+    return tuple(name if name == short(name) else f"{short(name)} ({j})" for j, name in enumerate(names))
+
+
+def _without_samples(tree: Tree, result: Mapping[str, Any]) -> str:
+    lacking = []
+    if not tree.is_classifier:
+        lacking.append("predicted against true values")
+    elif result.get("test_data"):
+        lacking.append("the confusion matrix of the test samples")
+    if tree.logistic:
+        lacking.append("the confidence at each node")
+    return f"missing: {' and '.join(lacking)}." if lacking else "nothing is missing for that."
+
+
+def _test_sha256(result: Mapping[str, Any]) -> object:
+    return (result.get("test_data") or {}).get("sha256")
+
+
+def _check_counts(run: Run, statistics: NodeStatistics) -> None:
+    """Refuse numbers of samples that no samples have; later divisions rely on them."""
+    samples, counts = statistics.samples, statistics.class_counts
+    inner = len(samples) // 2
+    children = np.arange(inner)
+    wrong = (samples < 0).any() or (
+        samples[:inner] != samples[2 * children + 1] + samples[2 * children + 2]
+    ).any()
+    if counts is not None:
+        wrong |= (counts < 0).any() or (counts.sum(axis=1) != samples).any()
+    if wrong:
+        raise RunError(f"{run.path}/tree.json was changed: its numbers of samples do not add up; solve again")

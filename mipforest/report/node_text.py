@@ -1,0 +1,164 @@
+"""All about one node: its samples, its split in full, what it predicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from mipforest.arrays import FloatArray
+from mipforest.readable import number, percent
+from mipforest.report.content import FittedTree
+from mipforest.report.markup import Part, element, facts, short, table
+from mipforest.trees.leaf_text import leaf_text
+from mipforest.trees.live import LiveNode
+from mipforest.trees.split_text import describe_split, format_number
+
+#: Most rows of weights on a page, all nodes together, and on the page of a deep tree, of one node.
+MOST_WEIGHTS = 20_000
+FEWEST_WEIGHTS = 12
+
+#: Significant digits of weights and thresholds.
+DIGITS = 6
+
+#: Most classes that a node lists, those of most samples first.
+MOST_CLASSES = 40
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTexts:
+    """Writes nodes.
+
+    Attributes
+    ----------
+    fitted
+        The tree.
+    confidence
+        (n_nodes,) mean confidence at each node of a logistic tree, or ``None``.
+    """
+
+    fitted: FittedTree
+    confidence: FloatArray | None
+
+    def headline(self, node: LiveNode) -> str:
+        """Give a node in a line: its split, or what it predicts."""
+        tree = self.fitted.tree
+        if node.children:
+            return _signs(str(describe_split(tree, node.number, max_terms=3)))
+        return f"predicts {_signs(leaf_text(tree, node.number, max_terms=3))}"
+
+    def samples(self, node: LiveNode) -> str:
+        """Tell the number of samples, their classes or their mean."""
+        statistics, t = self.fitted.statistics, node.number
+        n = int(statistics.samples[t])
+        told = f"{n} sample{'' if n == 1 else 's'}"
+        if n and statistics.class_counts is not None:
+            present = [f"{short(self._class(k))} {statistics.class_counts[t, k]}" for k in self._classes(t)]
+            return f"{told}: {', '.join(present)}"
+        if n and statistics.mean is not None:
+            return f"{told}, mean {number(float(statistics.mean[t]))}"
+        return told
+
+    def everything(self, node: LiveNode) -> Element:
+        """Give all that is known of a node."""
+        parts: list[Part] = [facts(self._facts(node))]
+        if self.fitted.statistics.class_counts is not None and self.fitted.statistics.samples[node.number]:
+            parts.append(self._class_table(node.number))
+        parts += self._weights(node)
+        return element("div", *parts, id=f"all-{node.number}", class_="all")
+
+    def _facts(self, node: LiveNode) -> list[tuple[str, Part]]:
+        t = node.number
+        found: list[tuple[str, Part]] = [("Node", f"n{t}, {'split' if node.children else 'leaf'}")]
+        found += [("Before it", f"n{above} has no split: all pass") for above in node.passed]
+        if node.children:
+            found.append(("Goes right (yes) where", element("code", self._full_split(t))))
+        else:
+            found.append(("Predicts", self._prediction(node)))
+        n, whole = int(self.fitted.statistics.samples[t]), int(self.fitted.statistics.samples[0])
+        found.append(("Training samples", f"{n} ({percent(n / whole)} of all)" if whole else "0"))
+        return [*found, *self._target_facts(t), *self._confidence_facts(node)]
+
+    def _full_split(self, t: int) -> str:
+        split = describe_split(self.fitted.tree, t, digits=DIGITS, max_terms=self._most_weights)
+        return _signs(str(split))
+
+    def _prediction(self, node: LiveNode) -> Part:
+        text = _signs(leaf_text(self.fitted.tree, node.number, max_terms=self._most_weights))
+        return element("code" if self.fitted.tree.has_linear_leaves else "strong", text)
+
+    def _target_facts(self, t: int) -> list[tuple[str, Part]]:
+        """Tell mean and errors of a regression."""
+        statistics = self.fitted.statistics
+        named = (
+            ("Mean target", statistics.mean),
+            ("MSE", statistics.mse),
+            ("MAE", statistics.mae),
+            ("R²", statistics.r2),
+        )
+        return [(name, number(float(values[t]))) for name, values in named if values is not None]
+
+    def _confidence_facts(self, node: LiveNode) -> list[tuple[str, Part]]:
+        if self.confidence is None:
+            return []
+        name = "Mean confidence" if node.children else "Mean probability of that class"
+        return [(name, percent(float(self.confidence[node.number])))]
+
+    def _class_table(self, t: int) -> Element:
+        counts = self.fitted.statistics.class_counts
+        assert counts is not None
+        rows: list[list[Part]] = [
+            [self._class(k), str(counts[t, k]), percent(float(counts[t, k] / counts[t].sum()))]
+            for k in self._classes(t)
+        ]
+        return table(["Class", "Samples", "Share"], rows, f"Classes of the training samples at n{t}")
+
+    def _weights(self, node: LiveNode) -> list[Part]:
+        """Give the table of weights, the most influential first; none where the split says it all."""
+        tree, statistics = self.fitted.tree, self.fitted.statistics
+        if not node.children and not tree.has_linear_leaves:
+            return []
+        if node.children:
+            row = node.number
+            scaled, original, caption = tree.w, tree.original_units()[0], f"Weights of the split n{row}"
+        else:
+            row, leaf_w = node.number - tree.topology.n_branches, tree.leaf_w
+            assert leaf_w is not None
+            scaled, caption = leaf_w, f"Coefficients of the leaf n{node.number}"
+            original = tree.leaves_in_original_units()[0]
+        influence = statistics.influence if node.children else None
+        if node.children and influence is None and np.count_nonzero(scaled[row]) < 2:
+            return []
+        order = np.argsort(-np.abs(scaled[row]), kind="stable")[: np.count_nonzero(scaled[row])]
+        head: list[Part] = ["Feature", "Weight in original units", "Weight of the scaled feature"]
+        rows: list[list[Part]] = []
+        for j in order[: self._most_weights]:
+            cells = [original[row, j], scaled[row, j], *([] if influence is None else [influence[row, j]])]
+            rows.append([tree.feature_names[j], *(_signs(format_number(float(x), DIGITS)) for x in cells)])
+        if influence is not None:
+            head.append("Influence")
+        hidden = len(order) - len(rows)
+        rest = [element("p", f"{hidden} smaller ones are left out.", class_="faint")] if hidden else []
+        return [table(head, rows, caption), *rest]
+
+    @property
+    def _most_weights(self) -> int:
+        return max(FEWEST_WEIGHTS, MOST_WEIGHTS // len(self.fitted.statistics.samples))
+
+    def _classes(self, t: int) -> list[int]:
+        """Give the numbers of the classes that occur at a node; of very many, the most frequent ones."""
+        counts = self.fitted.statistics.class_counts
+        assert counts is not None
+        present = np.flatnonzero(counts[t])
+        if len(present) > MOST_CLASSES:
+            present = present[np.argsort(-counts[t][present], kind="stable")[:MOST_CLASSES]]
+        return [int(k) for k in present]
+
+    def _class(self, k: int) -> str:
+        return self.fitted.tree.classes[k]
+
+
+def _signs(text: str) -> str:
+    """Write relations as people do. Names stay: only whole words are replaced."""
+    return " ".join({">=": "≥", "<=": "≤"}.get(word, word) for word in text.split(" "))

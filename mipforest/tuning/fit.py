@@ -1,0 +1,148 @@
+"""One fit of a tuning: a setting, trained on one fold and scored on its validation samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from mipforest.formulation import Formulation
+from mipforest.problem import TIME_LIMIT
+from mipforest.solvers.base import Solver
+from mipforest.solvers.solution import Status
+from mipforest.trees import Tree
+from mipforest.tuning.folds import Fold
+from mipforest.tuning.start import better_start
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """How every fit is solved; as for :meth:`mipforest.problem.Problem.solve`.
+
+    One thread unless asked otherwise: then results do not depend on how many fits run side by side.
+    """
+
+    solver: str | Solver = "highs"
+    time_limit: float | None = TIME_LIMIT
+    gap: float = 1e-4
+    threads: int | None = 1
+    seed: int = 0
+    solver_options: Mapping[str, Any] = field(default_factory=dict)
+    bridges: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """A fit to be done.
+
+    Attributes
+    ----------
+    setting, fold
+        Numbers of the setting and of the fold.
+    formulation, depth
+        What to build.
+    score
+        Name of the measure.
+    options
+        How to solve it.
+    """
+
+    setting: int
+    fold: int
+    formulation: Formulation
+    depth: int
+    score: str
+    options: FitOptions
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What came out of a fit; small enough to be sent from one process to another.
+
+    Attributes
+    ----------
+    setting, fold
+        Numbers of the setting and of the fold.
+    train, validation
+        Scores on the training and validation samples; NaN without a tree.
+    features
+        Number of features used; ``None`` without a tree.
+    objective, gap, status, verified
+        As in :class:`~mipforest.result.Result`.
+    seconds
+        Wall time of building, starting and solving.
+    start, start_objective
+        Which start was taken (see :class:`~mipforest.tuning.start.Start`), and its value.
+    tree
+        The solved tree, a start for the next setting; ``None`` if none was found.
+    """
+
+    setting: int
+    fold: int
+    train: float
+    validation: float
+    features: int | None
+    objective: float
+    gap: float
+    status: str
+    verified: bool
+    seconds: float
+    start: str
+    start_objective: float
+    tree: Tree | None
+
+
+def fit(
+    work: Work, fold: Fold, neighbour: Tree | None, stopping: Callable[[], bool] | None = None
+) -> Fit:
+    """Do a fit.
+
+    Parameters
+    ----------
+    work
+        What to do.
+    fold
+        The samples.
+    neighbour
+        Tree of the setting before on the same fold, if there is one.
+    stopping
+        Asked during the solve whether to stop.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If the solve was stopped: its tree is not the one that the full time would have given.
+    """
+    began = monotonic()
+    options = work.options
+    problem = work.formulation.build(fold.train, work.depth)
+    start = better_start(problem, neighbour, seed=options.seed)
+    result = problem.solve(
+        options.solver,
+        start=start.tree,
+        time_limit=options.time_limit,
+        gap=options.gap,
+        threads=options.threads,
+        seed=options.seed,
+        on_progress=None if stopping is None else lambda _: stopping(),
+        solver_options=options.solver_options,
+        bridges=options.bridges,
+    )
+    if result.status == Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return Fit(
+        setting=work.setting,
+        fold=work.fold,
+        train=result.measures(fold.train)[work.score],
+        validation=result.measures(fold.validation)[work.score],
+        features=None if result.tree is None else len(result.features_used),
+        objective=result.objective,
+        gap=result.gap,
+        status=result.status,
+        verified=result.verified,
+        seconds=monotonic() - began,
+        start=start.name,
+        start_objective=start.objective,
+        tree=result.solved_tree,
+    )

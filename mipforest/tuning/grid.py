@@ -1,0 +1,177 @@
+"""The settings of hyperparameters to try, in a fixed order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+from mipforest.data.errors import did_you_mean
+from mipforest.parameters import Parameter, parameters_of, per_node
+from mipforest.tuning.errors import TuningError
+
+_PER_NODE = "number per node"
+
+
+@dataclass(frozen=True)
+class GridAxis:
+    """The values that one hyperparameter takes, at all levels or at one.
+
+    Attributes
+    ----------
+    parameter
+        Its name.
+    level
+        The level of branch nodes that the values are for, the root's is 0; ``None`` for the whole tree.
+    values
+        The values, in the order given.
+    """
+
+    parameter: str
+    level: int | None
+    values: tuple[Any, ...]
+
+    @property
+    def label(self) -> str:
+        """Name of its column in tables: ``C``, or ``C[0]`` for the root."""
+        return self.parameter if self.level is None else f"{self.parameter}[{self.level}]"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All combinations of the axes' values, numbered from 0; the last axis changes fastest.
+
+    So the setting before setting k along the last axis is k - 1, unless k is the first one there.
+    """
+
+    axes: tuple[GridAxis, ...]
+
+    @classmethod
+    def of(
+        cls,
+        formulation: type,
+        values: Mapping[str, Sequence[Any]],
+        per_level: Collection[str] = (),
+        *,
+        depth: int,
+    ) -> Grid:
+        """Check values against what the formulation takes.
+
+        Parameters
+        ----------
+        formulation
+            Its class.
+        values
+            The values of each hyperparameter, by name. A value of a parameter per node may itself be a tuple:
+            one number per level, or per branch node.
+        per_level
+            Parameters whose values are combined anew at every level: with depth 2 and 3 values, 9 settings.
+        depth
+            Depth of the tree.
+
+        Raises
+        ------
+        TuningError
+            If a name is unknown, or its values are none, repeated, or cannot differ between levels.
+        ParameterError
+            If a value is not allowed.
+        """
+        known = parameters_of(formulation)
+        if not values:
+            raise TuningError(f"the grid is empty; give values for at least one of: {', '.join(known)}")
+        for name in (*values, *per_level):
+            if name not in known:
+                raise TuningError(f"no parameter {name!r}{did_you_mean(name, known)}; known: {', '.join(known)}")
+        for name in per_level:
+            if name not in values:
+                raise TuningError(f"{name} is to differ between levels, but the grid has no values for it")
+        axes: list[GridAxis] = []
+        for name, given in values.items():
+            checked = _checked(known[name], given, depth)
+            if name in per_level:
+                _require_one_number_each(known[name], checked)
+                axes += [GridAxis(name, level, checked) for level in range(depth)]
+            else:
+                axes.append(GridAxis(name, None, checked))
+        return cls(tuple(axes))
+
+    @property
+    def size(self) -> int:
+        """Number of settings."""
+        return prod(len(axis.values) for axis in self.axes)
+
+    @property
+    def chain(self) -> int:
+        """Number of settings along the last axis."""
+        return len(self.axes[-1].values)
+
+    def after(self, number: int) -> int | None:
+        """Give the number of the next setting along the last axis; ``None`` at its end."""
+        return number + 1 if (number + 1) % self.chain else None
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Give the values on every axis, setting by setting."""
+        return product(*(axis.values for axis in self.axes))
+
+    def settings(self) -> Iterator[dict[str, Any]]:
+        """Give the hyperparameters by name, setting by setting; tuples for what differs between levels."""
+        for row in self.rows():
+            setting: dict[str, Any] = {}
+            for axis, value in zip(self.axes, row, strict=True):
+                if axis.level is None:
+                    setting[axis.parameter] = value
+                else:
+                    setting[axis.parameter] = (*setting.get(axis.parameter, ()), value)
+            yield setting
+
+
+def parse_grid(formulation: type, assignments: Sequence[str]) -> dict[str, list[Any]]:
+    """Read ``NAME=VALUE,VALUE`` texts; a value per level is written with colons, as in ``B=1:1,1:2``.
+
+    Raises
+    ------
+    TuningError
+        If a text has no ``=``, or a name is unknown or given twice.
+    ParameterError
+        If a value is not allowed.
+    """
+    known = parameters_of(formulation)
+    values: dict[str, list[Any]] = {}
+    for assignment in assignments:
+        name, equals, text = (part.strip() for part in assignment.partition("="))
+        if not equals:
+            raise TuningError(f"{assignment!r} is no part of a grid; write NAME=VALUE,VALUE as in C=0.1,1,10")
+        if name not in known:
+            raise TuningError(f"no parameter {name!r}{did_you_mean(name, known)}; known: {', '.join(known)}")
+        if name in values:
+            raise TuningError(f"the grid has {name} twice; give all its values at once")
+        levels = known[name].kind == _PER_NODE
+        parts = (part.strip() for part in text.split(","))
+        values[name] = [known[name].parse(part.replace(":", ",") if levels else part) for part in parts]
+    return values
+
+
+def _checked(parameter: Parameter, given: Sequence[Any], depth: int) -> tuple[Any, ...]:
+    name = parameter.name
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise TuningError(f"the grid's values of {name} are {given!r}; give a list, as in {{{name!r}: [1, 10]}}")
+    checked = tuple(parameter.check(value) for value in given)
+    if not checked:
+        raise TuningError(f"the grid has no value for {name}; give at least one")
+    repeated = [value for k, value in enumerate(checked) if value in checked[:k]]
+    if repeated:
+        raise TuningError(f"the grid has {name}={repeated[0]!r} twice; give every value once")
+    for value in checked:
+        if isinstance(value, tuple):
+            per_node(name, value, depth)
+    return checked
+
+
+def _require_one_number_each(parameter: Parameter, values: Sequence[Any]) -> None:
+    name = parameter.name
+    if parameter.kind != _PER_NODE:
+        raise TuningError(f"{name} is one {parameter.kind} for the whole tree; it cannot differ between levels")
+    if any(isinstance(value, tuple) for value in values):
+        raise TuningError(f"{name} is to differ between levels, so give single numbers, not one per level")

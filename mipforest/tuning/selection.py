@@ -1,0 +1,84 @@
+"""Which setting to take, once all are scored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from mipforest.data.errors import did_you_mean
+from mipforest.tuning.errors import TuningError
+
+Rule = Literal["best", "sparse"]
+
+#: Loss of score that the sparse rule accepts, as a share of the best mean score (MARGOT paper, section 6.2).
+ACCEPTED_LOSS = 0.025
+
+#: Digits behind the point that count in a mean score: the same scores added in another order differ further behind.
+SCORE_DIGITS = 12
+
+
+def check_rule(rule: str) -> None:
+    """Refuse a rule that is unknown.
+
+    Raises
+    ------
+    TuningError
+        Naming the rules.
+    """
+    if rule not in _RULES:
+        raise TuningError(f"no rule is called {rule!r}{did_you_mean(rule, _RULES)}; choose from: {', '.join(_RULES)}")
+
+
+def choose(table: pd.DataFrame, rule: Rule, *, sign: int = 1) -> int:
+    """Choose a setting.
+
+    Parameters
+    ----------
+    table
+        One row per setting, in grid order, with ``finished``, ``validation_mean`` and ``features_mean``.
+        Settings that are not finished, or lack a score in some fold, are left out.
+    rule
+        ``"best"``: the best mean validation score. ``"sparse"``: among the settings whose mean validation
+        score is within 2.5% of the best, those with the fewest features on average, and among these the best
+        score (D'Onofrio, Grani, Monaci, Palagi 2024, section 6.2). For a score that is positive and larger is
+        better, that is 97.5% of the best. Ties go to the first setting in grid order.
+    sign
+        1 if a larger score is better, -1 if a smaller one is.
+
+    Returns
+    -------
+    int
+        Position of its row.
+
+    Raises
+    ------
+    TuningError
+        If the rule is unknown, or no setting has a score in every fold.
+    """
+    check_rule(rule)
+    scored = table["finished"].to_numpy(dtype=bool) & table["validation_mean"].notna().to_numpy()
+    if not scored.any():
+        raise TuningError(
+            "no setting has a tree in every fold, so there is nothing to choose from; raise the time limit"
+        )
+    score = np.where(scored, sign * np.round(table["validation_mean"].to_numpy(dtype=float), SCORE_DIGITS), -np.inf)
+    return _RULES[rule](score, table["features_mean"].to_numpy(dtype=float))
+
+
+def _best(score: np.ndarray, features: np.ndarray) -> int:
+    del features
+    return int(np.argmax(score))
+
+
+def _sparse(score: np.ndarray, features: np.ndarray) -> int:
+    best = score.max()
+    least = np.round(best - ACCEPTED_LOSS * abs(best), SCORE_DIGITS)
+    good = np.flatnonzero(score >= least)
+    return int(min(good, key=lambda number: (features[number], -score[number], number)))
+
+
+_RULES: Mapping[str, Callable[[np.ndarray, np.ndarray], int]] = {"best": _best, "sparse": _sparse}
+
