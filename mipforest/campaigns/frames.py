@@ -23,6 +23,10 @@ TIMINGS = (
     "cpu_seconds",
 )
 
+#: Difference between objective and bound that counts as none: rounding errors of an objective of 0 have any
+#: relative gap. Solvers compare objectives no more closely.
+CLOSED = 1e-9
+
 #: Seconds that are added to each time before the geometric mean, as benchmarks of solvers do: without, times near
 #: nothing would outweigh all others.
 SHIFT = 10.0
@@ -62,6 +66,8 @@ def cells_frame(store: Store) -> pd.DataFrame:
     numbers = ["seconds", "objective", "bound", "gap", "features_per_split", "verified", "nodes"]
     for name in numbers:
         joined[name] = pd.to_numeric(joined.get(name, pd.Series(np.nan, index=joined.index)))
+    closed = (joined["objective"] - joined["bound"]).abs() <= CLOSED
+    joined["gap"] = joined["gap"].mask(closed, 0.0)
     return joined
 
 

@@ -101,7 +101,9 @@ def tell_cell(planned: Planned, measured: Measured) -> None:
         return
     found = ""
     if values["objective"] is not None:
-        gap = "no bound" if values["gap"] is None else f"gap {percent(values['gap'])}"
+        gap = "no bound" if values["bound"] is None else f"bound {number(values['bound'])}"
+        if values["gap"] is not None:
+            gap = f"gap {percent(values['gap'])}"
         found = f", objective {number(values['objective'])}, {gap}"
     print(f"{what}: {values['status']}{found}, {duration(values['seconds'])}", flush=True)
 

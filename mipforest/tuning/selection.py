@@ -8,6 +8,8 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from mipforest.arrays import FloatArray
+
 from mipforest.data.errors import did_you_mean
 from mipforest.tuning.errors import TuningError
 
@@ -68,17 +70,17 @@ def choose(table: pd.DataFrame, rule: Rule, *, sign: int = 1) -> int:
     return _RULES[rule](score, table["features_mean"].to_numpy(dtype=float))
 
 
-def _best(score: np.ndarray, features: np.ndarray) -> int:
+def _best(score: FloatArray, features: FloatArray) -> int:
     del features
     return int(np.argmax(score))
 
 
-def _sparse(score: np.ndarray, features: np.ndarray) -> int:
+def _sparse(score: FloatArray, features: FloatArray) -> int:
     best = score.max()
     least = np.round(best - ACCEPTED_LOSS * abs(best), SCORE_DIGITS)
     good = np.flatnonzero(score >= least)
     return int(min(good, key=lambda number: (features[number], -score[number], number)))
 
 
-_RULES: Mapping[str, Callable[[np.ndarray, np.ndarray], int]] = {"best": _best, "sparse": _sparse}
+_RULES: Mapping[str, Callable[[FloatArray, FloatArray], int]] = {"best": _best, "sparse": _sparse}
 

@@ -1,0 +1,116 @@
+"""Where fits are done: in this process, or in several."""
+
+from __future__ import annotations
+
+import math
+import signal
+from collections.abc import Callable, Sequence
+from concurrent.futures import BrokenExecutor, Future
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Protocol
+
+from joblib.externals.loky import ProcessPoolExecutor
+
+from mipforest.trees import Tree
+from mipforest.tuning.errors import TuningError
+from mipforest.tuning.fit import Fit, Work, fit
+from mipforest.tuning.folds import Fold
+
+#: Seconds after which an idle process ends.
+_IDLE = 60
+
+#: Libraries of linear algebra take all processors unless told otherwise; there is one process per job already.
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class Executor(Protocol):
+    """Does fits, some at a time.
+
+    Attributes
+    ----------
+    slots
+        How many fits to hand over at a time.
+    """
+
+    slots: float
+
+    def submit(self, work: Work, neighbour: Tree | None) -> Future[Fit]:
+        """Begin a fit, with the tree of the setting before."""
+
+    def explained(self, error: Exception) -> Exception:
+        """Say what an error of the executor itself means; any other is given back."""
+
+
+class InThisProcess(AbstractContextManager["InThisProcess"]):
+    """One fit after the other.
+
+    Parameters
+    ----------
+    folds
+        The samples.
+    stopping
+        Asked during every solve whether to stop.
+    """
+
+    slots: float = 1
+
+    def __init__(self, folds: Sequence[Fold], stopping: Callable[[], bool] | None = None) -> None:
+        self._folds = folds
+        self._stopping = stopping
+
+    def __exit__(self, *exception: object) -> None:
+        """Nothing is left behind."""
+
+    def submit(self, work: Work, neighbour: Tree | None) -> Future[Fit]:
+        """Do a fit; Ctrl-C and errors arrive here."""
+        done: Future[Fit] = Future()
+        done.set_result(fit(work, self._folds[work.fold], neighbour, self._stopping))
+        return done
+
+    def explained(self, error: Exception) -> Exception:
+        """Give the error back."""
+        return error
+
+
+class Processes(AbstractContextManager["Processes"]):
+    """Several processes on this machine, with joblib's executor.
+
+    Parameters
+    ----------
+    folds
+        The samples.
+    jobs
+        Number of processes.
+    """
+
+    def __init__(self, folds: Sequence[Fold], jobs: int) -> None:
+        self.slots: float = jobs
+        self._folds = folds
+        self._pool: Any = ProcessPoolExecutor(
+            jobs, timeout=_IDLE, initializer=_ignore_ctrl_c, env=_ONE_THREAD
+        )
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown(wait=True, kill_workers=error is not None)
+
+    def submit(self, work: Work, neighbour: Tree | None) -> Future[Fit]:
+        """Hand a fit to the next process that is free."""
+        future: Future[Fit] = self._pool.submit(fit, work, self._folds[work.fold], neighbour)
+        return future
+
+    def explained(self, error: Exception) -> Exception:
+        """Say that a process died."""
+        if isinstance(error, BrokenExecutor):
+            return TuningError(
+                f"one of the {math.floor(self.slots)} processes ended by itself, as when the memory is used up; "
+                "take fewer jobs, or a smaller model"
+            )
+        return error
+
+
+def _ignore_ctrl_c() -> None:
+    """Leave Ctrl-C, which a terminal sends to all processes, to the one that started the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,155 @@
+"""What a tuning will do, checked before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mipforest.data import Dataset
+from mipforest.formulation import Formulation
+from mipforest.parameters import ParameterError
+from mipforest.registry import get_formulation
+from mipforest.solvers.base import SolveOptions
+from mipforest.solvers.registry import get_solver
+from mipforest.solving import features_rewritten_by
+from mipforest.trees import Topology
+from mipforest.tuning.errors import TuningError
+from mipforest.tuning.fit import FitOptions, Work
+from mipforest.tuning.folds import Fold, make_folds
+from mipforest.tuning.grid import Grid
+from mipforest.tuning.scores import Score, get_score
+from mipforest.tuning.selection import Rule, check_rule
+
+#: Most fits that are done without being asked for. The MARGOT paper's grid at depth 2 (11 values per level,
+#: 4 folds) takes 484.
+MAX_FITS = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A tuning that can be run.
+
+    Attributes
+    ----------
+    data, depth
+        All training samples, and the depth of the trees.
+    grid, formulations
+        The settings, and a formulation for each.
+    folds
+        Training and validation samples.
+    score, rule
+        What settings are compared by, and how one is chosen.
+    options
+        How every fit is solved.
+    """
+
+    data: Dataset
+    depth: int
+    grid: Grid
+    formulations: tuple[Formulation, ...]
+    folds: tuple[Fold, ...]
+    score: Score
+    rule: Rule
+    options: FitOptions
+
+    @classmethod
+    def of(
+        cls,
+        formulation: str | type[Formulation] | Formulation,
+        data: Dataset,
+        depth: int,
+        *,
+        grid: Mapping[str, Sequence[Any]],
+        per_level: Collection[str] = (),
+        folds: int = 4,
+        score: str | None = None,
+        rule: Rule = "best",
+        max_fits: int = MAX_FITS,
+        options: FitOptions | None = None,
+    ) -> Plan:
+        """Check what was asked for; see :func:`mipforest.tuning.run.tune`.
+
+        Raises
+        ------
+        TuningError, ParameterError, DataError, UnknownFormulation, SolverError
+            If a name is unknown, a value is not allowed, the data do not suffice, the solver is missing, or
+            there are more fits than ``max_fits``.
+        """
+        options = options or FitOptions()
+        _check_solver(options)
+        base = _formulation(formulation)
+        topology = _topology(depth)
+        settings = Grid.of(type(base), grid, per_level, depth=depth)
+        check_rule(rule)
+        _check_number(settings.size, folds, max_fits, options)
+        formulations = tuple(replace(base, **setting) for setting in settings.settings())
+        for each in formulations:
+            each.check_data(data, topology)
+        return cls(
+            data=data,
+            depth=depth,
+            grid=settings,
+            formulations=formulations,
+            folds=make_folds(data, folds, options.seed),
+            score=get_score(score, data.task),
+            rule=rule,
+            options=options,
+        )
+
+    @property
+    def n_fits(self) -> int:
+        """Number of fits of the cross-validation; the fit on all samples comes on top."""
+        return self.grid.size * len(self.folds)
+
+    @property
+    def n_chains(self) -> int:
+        """Number of fits that can be done at a time: the rest wait for the tree of the setting before."""
+        return self.n_fits // self.grid.chain
+
+    def first(self) -> list[Work]:
+        """Give the fits that need no other's tree."""
+        heads = range(0, self.grid.size, self.grid.chain)
+        return [self._work(setting, fold) for setting in heads for fold in range(len(self.folds))]
+
+    def after(self, work: Work) -> Work | None:
+        """Give the fit that starts from the tree of this one; ``None`` at the end of the grid's last axis."""
+        setting = self.grid.after(work.setting)
+        return None if setting is None else self._work(setting, work.fold)
+
+    def _work(self, setting: int, fold: int) -> Work:
+        return Work(
+            setting, fold, self.formulations[setting], self.depth, self.score.name, self.options
+        )
+
+
+def _formulation(given: str | type[Formulation] | Formulation) -> Formulation:
+    if isinstance(given, Formulation):
+        return given
+    return (get_formulation(given) if isinstance(given, str) else given)()
+
+
+def _topology(depth: int) -> Topology:
+    try:
+        return Topology(depth)
+    except ValueError as error:
+        raise ParameterError(f"depth: {error}") from error
+
+
+def _check_solver(options: FitOptions) -> None:
+    """Refuse an unknown or missing solver, and options that none takes."""
+    features_rewritten_by(options.bridges)
+    if isinstance(options.solver, str):
+        get_solver(options.solver)
+    SolveOptions(options.time_limit, options.gap, options.threads, options.seed)
+
+
+def _check_number(settings: int, folds: int, max_fits: int, options: FitOptions) -> None:
+    fits = settings * folds
+    if fits <= max_fits:
+        return
+    hours = "" if options.time_limit is None else f", up to {fits * options.time_limit / 3600:.3g} hours of solving"
+    raise TuningError(
+        f"{settings} settings on {folds} folds are {fits} fits{hours}, more than max_fits={max_fits}; "
+        f"take fewer values, or allow them with max_fits={fits}"
+    )

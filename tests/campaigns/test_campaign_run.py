@@ -1,0 +1,170 @@
+import json
+import math
+import sqlite3
+
+import pandas as pd
+import pytest
+from campaign_suites import PAIR, campaign_of
+
+from mipforest.campaigns import Campaign, CampaignError, Counts, Store, run
+from mipforest.campaigns.cells import plan
+from mipforest.campaigns.frames import cells_frame
+from mipforest.campaigns.reading import read_suite
+from mipforest.campaigns.solve import load_cell
+from mipforest.data import load
+from mipforest.trees import from_dict
+
+
+def results_of(campaign: Campaign) -> list[dict]:
+    with Store(campaign.results) as store:
+        return store.rows("SELECT cells.*, results.* FROM cells JOIN results ON cell = cells.number")
+
+
+def test_a_result_is_what_a_solve_by_hand_gives(tmp_path):
+    campaign = campaign_of(tmp_path, PAIR)
+    assert run(campaign) == Counts(done=2, failed=0, waiting=0)
+    for entry, row in zip(plan(read_suite(campaign.suite_path)), results_of(campaign), strict=True):
+        cell = entry.cell
+        data = load("synthetic:tree,depth=1,n=24,p=2", seed=cell.seed)
+        train, test = data.split(0.25, seed=cell.seed)
+        result = cell.formulation().build(train, 1).solve(time_limit=60, threads=1, seed=cell.seed)
+        assert (row["state"], row["status"], row["verified"]) == ("done", "optimal", 1)
+        assert row["objective"] == pytest.approx(result.objective, abs=1e-9)
+        assert row["data_sha256"] == data.sha256
+        assert row["train_sha256"] == train.sha256
+        assert (row["train_samples"], row["test_samples"]) == (18, 6)
+        assert row["features_used"] == len(result.features_used)
+        tree = from_dict(json.loads(row["tree"]))
+        assert (tree.predict(test.X_raw) == result.tree.predict(test.X_raw)).all()
+        with Store(campaign.results) as store:
+            measures = {m["name"]: m["value"] for m in store.rows("SELECT * FROM measures")}
+            events = store.rows("SELECT * FROM events WHERE cell = ? ORDER BY number", (row["cell"],))
+        assert {"train_accuracy", "test_accuracy", "test_balanced_accuracy"} <= measures.keys()
+        assert [event["seconds"] for event in events] == sorted(event["seconds"] for event in events)
+
+
+def test_finished_cells_are_never_run_again(tmp_path):
+    campaign = campaign_of(tmp_path, PAIR)
+    seen: list[str] = []
+    run(campaign, finished=lambda planned, measured: seen.append(planned.cell.key))
+    before = results_of(campaign)
+    run(campaign, finished=lambda planned, measured: seen.append(planned.cell.key))
+    assert len(seen) == len(set(seen)) == 2
+    assert results_of(campaign) == before
+
+
+def test_a_suite_may_grow_and_keeps_its_results(tmp_path):
+    campaign = campaign_of(tmp_path, PAIR)
+    run(campaign)
+    seen: list[int] = []
+    campaign_of(tmp_path, PAIR.replace("seeds = [2, 3]", "seeds = [3, 4]"))
+    run(campaign, finished=lambda planned, measured: seen.append(planned.cell.seed))
+    assert seen == [4]
+    with Store(campaign.results) as store:
+        assert list(cells_frame(store)["seed"]) == [3, 4]
+        assert len(store.rows("SELECT * FROM results")) == 3
+        assert len(store.rows("SELECT * FROM suites")) == 2
+
+
+def test_failures_are_recorded_and_run_again_on_request_only(tmp_path):
+    broken = PAIR + 'parameters = { N_min = 1000 }\n[data.absent]\nload = "openml:-1"\n'
+    campaign = campaign_of(tmp_path, broken, only=("absent",))
+    seen: list[str] = []
+
+    def finished(planned, measured):
+        seen.append(measured.values["error"])
+
+    assert run(campaign, finished=finished) == Counts(done=0, failed=2, waiting=0)
+    assert all(message.startswith("DataError: ") for message in seen)
+    run(campaign, finished=finished)
+    assert len(seen) == 2
+    run(campaign, retry_failed=True, finished=finished)
+    assert len(seen) == 4
+    assert [row["state"] for row in results_of(campaign)] == ["failed", "failed"]
+
+
+def test_only_what_is_chosen_is_run(tmp_path):
+    text = PAIR + '[models.other]\nmodel = "oct"\ndepth = 1\n'
+    assert run(campaign_of(tmp_path, text, only=("other",))) == Counts(2, 0, 0)
+    with Store(tmp_path / "results.sqlite") as store:
+        cells = cells_frame(store)
+    assert list(cells["state"]) == ["waiting", "waiting", "done", "done"]
+    with pytest.raises(CampaignError, match="did you mean 'other'"):
+        run(campaign_of(tmp_path, text, only=("othe",)))
+
+
+def test_data_that_changed_meanwhile_stop_the_campaign(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    text = PAIR.replace("synthetic:tree,depth=1,n=24,p=2", "mine.csv").replace("[2, 3]", "[0]")
+    text += "parameters = { alpha = 0.5 }\n"
+    frame = pd.DataFrame({"a": range(20), "target": [0] * 10 + [1] * 10})
+    frame.to_csv(folder / "mine.csv", index=False)
+    campaign = campaign_of(tmp_path, text, folder=folder)
+    run(campaign)
+    frame["a"] += frame["a"] ** 2
+    frame.to_csv(folder / "mine.csv", index=False)
+    more = campaign_of(tmp_path, text + '[models.second]\nmodel = "oct"\ndepth = 1\n', folder=folder)
+    with pytest.raises(CampaignError, match="'tree' have changed since 1 of the cells"):
+        run(more)
+    assert len(results_of(more)) == 1
+
+
+def test_files_of_data_must_be_in_a_folder_that_the_user_names(tmp_path):
+    text = PAIR.replace("synthetic:tree,depth=1,n=24,p=2", "mine.csv")
+    for folder, told in (
+        (None, "--data DIR"),
+        (tmp_path / "absent", "no data folder"),
+        (tmp_path, "no file mine.csv"),
+    ):
+        with pytest.raises(CampaignError, match=told):
+            run(campaign_of(tmp_path, text, folder=folder))
+        assert not (tmp_path / "results.sqlite").exists()
+
+
+def test_a_solve_that_was_stopped_leaves_nothing(tmp_path, monkeypatch):
+    campaign = campaign_of(tmp_path, PAIR.replace('model = "oct"\ndepth = 1', 'model = "margot"\ndepth = 2'))
+    from mipforest.campaigns.run import work
+
+    with Store(campaign.results, create=True) as store:
+        suite, planned, _ = campaign.read()
+        store.register(suite, planned)
+    asked = iter([False])  # before the cell; from then on, stop
+    with pytest.raises(KeyboardInterrupt):
+        work(campaign, stopping=lambda: next(asked, True), finished=None)
+    assert results_of(campaign) == []
+
+
+def test_labels_or_classes_are_stratified(tmp_path):
+    text = """
+    name = "split"
+    [split]
+    test_size = 0.4
+    stratify = "classes"
+    seed = 7
+    [data.iris]
+    load = "iris"
+    positive = ["virginica"]
+    [models.oct]
+    model = "oct"
+    depth = 1
+    """
+    counts = {}
+    for stratify in ("classes", "labels"):
+        suite = read_suite(campaign_of(tmp_path, text.replace("classes", stratify)).suite_path)
+        data = load_cell(plan(suite)[0].cell, None)
+        whole = load("iris")
+        names = [whole.classes[int(whole.y[whole.samples.labels.index(s)])] for s in data.test.samples.labels]
+        counts[stratify] = pd.Series(names).value_counts()
+        assert math.isclose(data.test.y.mean(), 1 / 3, abs_tol=0.01)
+    assert set(counts["labels"]) == {20}
+    assert counts["classes"]["virginica"] == 20
+    assert set(counts["classes"]) != {20}
+
+
+def test_a_killed_writer_leaves_the_file_whole(tmp_path):
+    campaign = campaign_of(tmp_path, PAIR)
+    run(campaign)
+    with sqlite3.connect(campaign.results) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []

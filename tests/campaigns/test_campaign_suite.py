@@ -1,0 +1,187 @@
+import random
+import tomllib
+from pathlib import Path
+
+import pytest
+from campaign_suites import PAIR
+
+from mipforest.campaigns import CampaignError, read_suite
+from mipforest.campaigns.cells import plan
+from mipforest.campaigns.reading import parse_suite
+from mipforest.campaigns.solve import load_cell
+from mipforest.solvers.errors import SolverUnavailable
+
+
+def test_lists_are_multiplied_out():
+    suite = parse_suite(
+        """
+        name = "all"
+        seeds = [3, 4]
+        solvers = ["highs"]
+        time_limits = [1, inf]
+        [data.iris]
+        load = "iris"
+        [data.wine]
+        load = "wine"
+        [models.oct]
+        model = "oct"
+        depth = [1, 2]
+        variant = ["tight", "paper"]
+        start = ["cart", "none"]
+        grid = { alpha = [0, 0.1, 0.2] }
+        """
+    )
+    cells = plan(suite)
+    assert len(cells) == 2 * 2 * 2 * 2 * 2 * 2 * 3
+    assert [entry.position for entry in cells] == list(range(len(cells)))
+    assert len({entry.cell.key for entry in cells}) == len(cells)
+    assert {entry.cell.time_limit for entry in cells} == {1.0, None}
+    # Settings tell apart all but data and seeds.
+    assert len({entry.setting for entry in cells}) == len(cells) / 4
+    assert cells[0].setting == "oct, tight, depth 1, start cart, alpha=0, 1 s"
+
+
+def test_hyperparameters_of_one_data_set_count_before_those_of_all_and_a_list_is_one_per_level():
+    suite = parse_suite(
+        """
+        name = "own"
+        [data.a]
+        load = "synthetic:4-partitions"
+        [data.b]
+        load = "iris"
+        positive = ["setosa"]
+        [models.m]
+        model = "sfs-margot"
+        depth = 2
+        parameters = { C = 1, alpha = 2 }
+        by_data.b = { C = [1, 10] }
+        """
+    )
+    a, b = (entry.cell for entry in plan(suite))
+    assert a.parameters == {"C": 1.0, "alpha": 2.0}
+    assert b.parameters == {"C": (1.0, 10.0), "alpha": 2.0}
+    assert b.formulation().parameters()["C"] in ((1.0, 10.0), [1.0, 10.0])
+
+
+def test_a_key_depends_on_what_is_asked_for_not_on_how_it_is_written():
+    plain, other = PAIR, PAIR.replace("[60.0]", "60") + "variant = 'tight'\nparameters = {alpha = 0}\n"
+    first = [entry.cell for entry in plan(parse_suite(plain))]
+    again = [entry.cell for entry in plan(parse_suite(f"# a remark\n{plain}"))]
+    assert [cell.key for cell in first] == [cell.key for cell in again]
+    explicit = [entry.cell for entry in plan(parse_suite(other))]
+    assert [cell.variant for cell in explicit] == [cell.variant for cell in first]
+    limited = [entry.cell for entry in plan(parse_suite(plain), time_limit=5.0)]
+    assert {cell.key for cell in limited}.isdisjoint(cell.key for cell in first)
+    assert {cell.time_limit for cell in limited} == {5.0}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('name = "pair"', "", "lacks the key 'name'"),
+        ('name = "pair"', 'name = "../pair"', "letters, digits"),
+        ("seeds = [2, 3]", "seeds = [0, 0]", "0 twice"),
+        ("seeds = [2, 3]", "seeds = []", "empty"),
+        ("seeds = [2, 3]", "seeds = [-1]", "0 or more"),
+        ("seeds = [2, 3]", "seeds = [true]", "whole number"),
+        ("seeds = [2, 3]", "sedes = [0, 1]", "did you mean 'seeds'"),
+        ("threads = 1", "threads = 0", "1 or more"),
+        ("threads = 1", "gap = -1", "0 or more"),
+        ("[60.0]", "[nan]", "0 or more"),
+        ("test_size = 0.25", "test_size = 1", "share between"),
+        ("test_size = 0.25", 'test_size = 0.2\nstratify = "label"', "did you mean 'labels'"),
+        ('load = "synthetic:tree,depth=1,n=24,p=2"', "", "lacks the key 'load'"),
+        ('load = "synthetic:tree,depth=1,n=24,p=2"', 'load = "iris"\npositive = [1]', "must be a text"),
+        ('load = "synthetic:tree,depth=1,n=24,p=2"', 'load = "iris"\ntask = "regression"', "two suites"),
+        ("depth = 1\n", "depth = 99\n", "depth"),
+        ("depth = 1\n", 'depth = 1\nstart = "cat"\n', "did you mean 'cart'"),
+        ("depth = 1\n", 'depth = 1\nvariant = "loose"\n', "no variant 'loose'"),
+        ("depth = 1\n", "depth = 1\nparameters = { alhpa = 1.0 }\n", "did you mean 'alpha'"),
+        ("depth = 1\n", "depth = 1\nparameters = { alpha = -1.0 }\n", "alpha is -1.0"),
+        ("depth = 1\n", 'depth = 1\nparameters = { alpha = {} }\n', "list of numbers per level"),
+        ("depth = 1\n", "depth = 1\ngrid = { alpha = 1.0 }\n", "must be a list"),
+        ("depth = 1\n", "depth = 1\nby_data.trees = { alpha = 1.0 }\n", "did you mean 'tree'"),
+        ("depth = 1\n", 'depth = 1\nensemble = "random-forest"\n', "mimics no tree ensemble"),
+        ("depth = 1\n", "depth = 1\n[published.octt.tree]\ngap = 0.0\n", "did you mean 'oct'"),
+        ("threads = 1", "solver_options.scip = { a = 1 }", "no solver of the suite"),
+        ("threads = 1", "threads = ", "no TOML"),
+    ],
+)
+def test_a_malformed_suite_is_refused_with_the_place_and_what_to_do(old, new, told):
+    assert PAIR.count(old) == 1
+    with pytest.raises(CampaignError, match=told):
+        plan(parse_suite(PAIR.replace(old, new)))
+
+
+def test_unknown_models_and_solvers_are_refused_as_everywhere():
+    with pytest.raises(ValueError, match="did you mean 'oct'"):
+        plan(parse_suite(PAIR.replace('model = "oct"', 'model = "octt"')))
+    with pytest.raises(SolverUnavailable, match="did you mean highs"):
+        plan(parse_suite(PAIR.replace("threads = 1", 'solvers = "high"')))
+
+
+def test_files_that_are_no_suite(tmp_path):
+    path = tmp_path / "suite.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(CampaignError, match="no TOML"):
+        read_suite(path)
+    path.write_text("#" * (1 << 21))
+    with pytest.raises(CampaignError, match="bytes"):
+        read_suite(path)
+
+
+def test_broken_suites_never_give_another_error():
+    rng = random.Random(0)
+    for _ in range(300):
+        text = list(PAIR)
+        for _ in range(rng.randint(1, 4)):
+            text[rng.randrange(len(text))] = rng.choice(['"', "[", "]", "{", "=", "\n", "1", "x", "-", "."])
+        try:
+            plan(parse_suite("".join(text)))
+        except (CampaignError, SolverUnavailable, ValueError) as error:
+            assert type(error) in (CampaignError, SolverUnavailable) or "no model named" in str(error)
+
+
+# ---------------------------------------------------------------------- the suites that come with mipforest
+
+SHIPPED = sorted((Path(__file__).parents[2] / "campaigns").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_suites_can_be_planned(path):
+    suite = read_suite(path)
+    assert suite.name == path.stem
+    assert suite.summary
+    assert plan(suite)
+    for figures in suite.published.values():
+        for measures in figures.values():
+            shares = [value for name, value in measures.items() if name != "seconds"]
+            assert all(0 <= value <= 1 for value in shares)
+
+
+def test_the_demonstration_needs_no_files():
+    suite = read_suite(next(path for path in SHIPPED if path.stem == "demo"))
+    assert not any(entry.load.endswith((".csv", ".parquet")) for entry in suite.data.values())
+    assert sum(entry.cell.time_limit or 0 for entry in plan(suite)) <= 330
+
+
+def test_cleveland_is_split_by_its_five_labels_and_then_made_binary(papers_data):
+    suite = read_suite(next(path for path in SHIPPED if path.stem == "margot-tables-5-6"))
+    cell = next(entry.cell for entry in plan(suite) if entry.cell.data_label == "cleveland")
+    data = load_cell(cell, papers_data)
+    assert data.test is not None
+    assert (data.train.n, data.test.n) == (237, 60)
+    assert data.train.classes == data.test.classes == ("0", "1|2|3|4")
+
+    import hashlib
+
+    import numpy as np
+
+    # As the authors' code splits: the first digits of the MD5 checksum of the training part.
+    checksum = hashlib.md5(np.ascontiguousarray(data.train.X_raw).tobytes(), usedforsecurity=False)
+    assert checksum.hexdigest()[:10] == "2957f6c82b"
+
+
+def test_shipped_suites_are_plain_toml():
+    for path in SHIPPED:
+        assert tomllib.loads(path.read_text())["name"] == path.stem
