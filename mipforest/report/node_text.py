@@ -13,7 +13,7 @@ from mipforest.report.content import FittedTree
 from mipforest.report.markup import Part, element, facts, short, table
 from mipforest.trees.leaf_text import leaf_text
 from mipforest.trees.live import LiveNode
-from mipforest.trees.split_text import describe_split, format_number
+from mipforest.trees.split_text import SplitText, describe_split, format_number
 
 #: Most rows of weights on a page, all nodes together, and on the page of a deep tree, of one node.
 MOST_WEIGHTS = 20_000
@@ -45,8 +45,8 @@ class NodeTexts:
         """Give a node in a line: its split, or what it predicts."""
         tree = self.fitted.tree
         if node.children:
-            return _signs(str(describe_split(tree, node.number, max_terms=3)))
-        return f"predicts {_signs(leaf_text(tree, node.number, max_terms=3))}"
+            return _condition(describe_split(tree, node.number, max_terms=3))
+        return f"predicts {leaf_text(tree, node.number, max_terms=3)}"
 
     def samples(self, node: LiveNode) -> str:
         """Tell the number of samples, their classes or their mean."""
@@ -81,11 +81,12 @@ class NodeTexts:
         return [*found, *self._target_facts(t), *self._confidence_facts(node)]
 
     def _full_split(self, t: int) -> str:
-        split = describe_split(self.fitted.tree, t, digits=DIGITS, max_terms=self._most_weights)
-        return _signs(str(split))
+        return _condition(
+            describe_split(self.fitted.tree, t, digits=DIGITS, max_terms=self._most_weights)
+        )
 
     def _prediction(self, node: LiveNode) -> Part:
-        text = _signs(leaf_text(self.fitted.tree, node.number, max_terms=self._most_weights))
+        text = leaf_text(self.fitted.tree, node.number, max_terms=self._most_weights)
         return element("code" if self.fitted.tree.has_linear_leaves else "strong", text)
 
     def _target_facts(self, t: int) -> list[tuple[str, Part]]:
@@ -135,7 +136,7 @@ class NodeTexts:
         rows: list[list[Part]] = []
         for j in order[: self._most_weights]:
             cells = [original[row, j], scaled[row, j], *([] if influence is None else [influence[row, j]])]
-            rows.append([tree.feature_names[j], *(_signs(format_number(float(x), DIGITS)) for x in cells)])
+            rows.append([tree.feature_names[j], *(format_number(float(x), DIGITS) for x in cells)])
         if influence is not None:
             head.append("Influence")
         hidden = len(order) - len(rows)
@@ -159,6 +160,7 @@ class NodeTexts:
         return self.fitted.tree.classes[k]
 
 
-def _signs(text: str) -> str:
-    """Write relations as people do. Names stay: only whole words are replaced."""
-    return " ".join({">=": "≥", "<=": "≤"}.get(word, word) for word in text.split(" "))
+def _condition(split: SplitText) -> str:
+    hidden = [f"+ {split.n_hidden} more"] if split.n_hidden else []
+    relation = {">=": "≥", "<=": "≤"}[split.relation]
+    return " ".join([*split.terms, *hidden, relation, split.threshold])

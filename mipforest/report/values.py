@@ -12,6 +12,9 @@ from mipforest.report.markup import Part, element, facts, short, table
 MOST_ENTRIES = 100
 DEEPEST = 3
 
+#: Beginning of the names of measures, and the samples that they are of.
+PARTS = (("train", "Training"), ("test", "Test"))
+
 _NAMES = {
     "r2": "R²",
     "mse": "MSE",
