@@ -1,7 +1,7 @@
 """A margin optimal tree as a scikit-learn estimator: fit with progress, picture, grid search over two processes.
 
 The cells run in a notebook (``# %%``) or as a script: ``python examples/notebook_like.py [PICTURE]``, about a
-minute. The picture is ``margot.svg`` unless another .svg, .png or .pdf file is named.
+minute on two idle cores. The picture is ``margot.svg`` unless another .svg, .png or .pdf file is named.
 """
 
 # %% Data: 569 tumours, 30 measurements, two classes.
@@ -38,12 +38,12 @@ def main(picture: str = "margot.svg") -> None:
     save_figure(margot.plot(X, y), picture)
     print(f"\npicture: {picture}")
 
-    # %% Few features per node: which penalty, how many? Two processes, one thread each.
+    # %% Which penalty, and are two features per node enough? Two processes, one thread each.
     began = perf_counter()
     search = GridSearchCV(
-        MargotClassifier(depth=2, feature_selection="hard", time_limit=2, threads=1),
-        {"C": [1.0, 10.0], "B": [1, 2]},
-        cv=3,
+        MargotClassifier(depth=2, time_limit=2, threads=1),
+        {"C": [1.0, 10.0], "feature_selection": [None, "hard"]},
+        cv=2,
         n_jobs=2,
     ).fit(X, y)
     best = search.best_estimator_

@@ -5,10 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Collection
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from mipforest.campaigns.cells import Planned, plan
@@ -190,24 +193,30 @@ def _never() -> bool:
 
 
 def _run_processes(campaign: Campaign, jobs: int, finished: Finished | None) -> None:
-    """Let several processes work; they share out the cells by their claims."""
-    # Forked processes would share this one's threads' locks, and solvers have threads.
+    """Let several processes work; they share out the cells by their claims.
+
+    The first Ctrl-C asks them to stop and waits until they have, the second ends them.
+    """
+    # Forked processes would share the locks of this one's threads, and solvers have threads.
     context = multiprocessing.get_context("spawn")
+    stop = context.Event()
     processes: list[BaseProcess] = [
-        context.Process(target=_work_as_child, args=(campaign, os.getpid(), finished)) for _ in range(jobs)
+        context.Process(target=_work_as_child, args=(campaign, os.getpid(), stop, finished))
+        for _ in range(jobs)
     ]
-    for process in processes:
-        process.start()
+    with _ctrl_c_ignored():
+        for process in processes:
+            process.start()
     try:
-        for process in processes:
-            process.join()
+        _join(processes)
     except KeyboardInterrupt:
-        # A terminal tells them as well; whoever interrupts this process alone does not.
-        for process in processes:
-            if process.is_alive() and process.pid is not None:
-                os.kill(process.pid, signal.SIGINT)
-        for process in processes:
-            process.join()
+        stop.set()
+        try:
+            _join(processes)
+        except KeyboardInterrupt:
+            for process in processes:
+                process.terminate()
+            _join(processes)
         raise
     broken = [process.exitcode for process in processes if process.exitcode]
     if broken:
@@ -217,16 +226,31 @@ def _run_processes(campaign: Campaign, jobs: int, finished: Finished | None) -> 
         )
 
 
-def _work_as_child(campaign: Campaign, parent: int, finished: Finished | None) -> None:
-    """Work until nothing is left, or the process that started this one has gone."""
+def _join(processes: Collection[BaseProcess]) -> None:
+    for process in processes:
+        process.join()
+
+
+@contextmanager
+def _ctrl_c_ignored() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach, from their first moment: a terminal sends it to all."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        work(campaign, stopping=lambda: os.getppid() != parent, finished=finished)
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _work_as_child(campaign: Campaign, parent: int, stop: Event, finished: Finished | None) -> None:
+    """Work until nothing is left, the process that started this one says so, or it has gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        work(campaign, stopping=lambda: stop.is_set() or os.getppid() != parent, finished=finished)
     except KeyboardInterrupt:
-        raise SystemExit(INTERRUPTED) from None
+        return
     except CampaignError as error:
         # The parent sees the exit code only.
         raise SystemExit(f"error: {error}") from error
-
-
-#: Exit code of a process that was interrupted, as shells have it.
-INTERRUPTED = 128 + signal.SIGINT

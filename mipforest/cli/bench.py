@@ -72,11 +72,11 @@ def run_campaign(
 
     Exit code: 0 all cells are done, or run by another process; 3 some failed; 130 stopped by Ctrl-C.
     """
-    from mipforest.campaigns import Campaign, run
-
     path = results or Path(suite.with_suffix(".sqlite").name)
-    campaign = Campaign(suite, path, data, tuple(only or ()), time_limit)
     try:
+        from mipforest.campaigns import Campaign, run
+
+        campaign = Campaign(suite, path, data, tuple(only or ()), time_limit)
         counts = run(
             campaign, jobs=jobs, retry_failed=retry_failed, finished=None if quiet or as_json else tell_cell
         )

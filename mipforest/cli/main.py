@@ -16,6 +16,7 @@ from mipforest.cli.instances import app as instances
 from mipforest.cli.lists import data, models, solvers
 from mipforest.cli.plot import plot
 from mipforest.cli.predict import predict
+from mipforest.cli.report import report
 from mipforest.cli.show import show
 from mipforest.cli.solve import solve
 from mipforest.cli.vite import vite
@@ -32,6 +33,7 @@ for command, panel in (
     (solve, "Solve"),
     (show, "Use a run"),
     (plot, "Use a run"),
+    (report, "Use a run"),
     (predict, "Use a run"),
     (export, "Instances"),
     (check, "Instances"),

@@ -97,6 +97,9 @@ class TreeEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # s
 
     A solve that ends at its time limit depends on the machine: two fits may give different trees. One that
     ends with a proven optimum, or with ``time_limit=0``, gives the same tree again.
+
+    Ctrl-C during the solve stops it and keeps the incumbent (``status_`` is ``"interrupted"``); a second one
+    gives up the fit. A search over parameters goes on with its next fit after the first.
     """
 
     def __init__(

@@ -68,10 +68,10 @@ class Library:
         return read_catalogue(self.catalogue_path)
 
     def record(self, entry: Entry) -> None:
-        """Put an entry into the catalogue, in the suite's order."""
+        """Put an entry into the catalogue, in the suite's order; entries that left the suite come last."""
         entries = {**self.entries(), entry.name: entry}
-        ordered = {name: entries[name] for name in self.suite if name in entries}
-        write_catalogue(ordered, self.catalogue_path)
+        names = [*(name for name in self.suite if name in entries), *(entries.keys() - self.suite.keys())]
+        write_catalogue({name: entries[name] for name in names}, self.catalogue_path)
 
     def model_path(self, spec: InstanceSpec) -> Path:
         """Give the model's file."""

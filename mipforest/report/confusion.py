@@ -7,10 +7,10 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.readable import percent
 from mipforest.report.content import FittedTree
 from mipforest.report.features import shaded
 from mipforest.report.markup import Part, element, short, table
-from mipforest.readable import percent
 
 #: Most classes that a matrix shows, those of most samples.
 MOST_CLASSES = 30

@@ -27,7 +27,10 @@ def features_section(fitted: FittedTree) -> Element:
     rows: list[list[Part]] = [
         [
             short(fitted.tree.feature_names[j]),
-            *(shaded(str(count) if count else "·", count / n) for count, n in zip(counts[:, j], nodes, strict=True)),
+            *(
+                shaded(str(count) if count else "·", count / n)
+                for count, n in zip(counts[:, j], nodes, strict=True)
+            ),
         ]
         for j in order[:MOST_FEATURES]
     ]

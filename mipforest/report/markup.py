@@ -54,7 +54,7 @@ def document(root: Element) -> bytes:
 
 
 def visible(text: str) -> str:
-    """Show characters that do not print as ``\\u202e``: they could turn, hide or cut the text behind them."""
+    r"""Show characters that do not print as ``\u202e``: they could turn, hide or cut the text behind them."""
     cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
     return "".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in cut)
 

@@ -81,9 +81,7 @@ class NodeTexts:
         return [*found, *self._target_facts(t), *self._confidence_facts(node)]
 
     def _full_split(self, t: int) -> str:
-        return _condition(
-            describe_split(self.fitted.tree, t, digits=DIGITS, max_terms=self._most_weights)
-        )
+        return _condition(describe_split(self.fitted.tree, t, digits=DIGITS, max_terms=self._most_weights))
 
     def _prediction(self, node: LiveNode) -> Part:
         text = leaf_text(self.fitted.tree, node.number, max_terms=self._most_weights)

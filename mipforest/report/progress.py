@@ -36,7 +36,9 @@ class Moment:
     @property
     def gap(self) -> float | None:
         """Relative gap."""
-        return None if self.objective is None or self.bound is None else relative_gap(self.objective, self.bound)
+        return (
+            None if self.objective is None or self.bound is None else relative_gap(self.objective, self.bound)
+        )
 
 
 def progress_section(result: Mapping[str, Any]) -> Element:
@@ -65,7 +67,11 @@ def _values(moments: Sequence[Moment], end: float) -> Element:
         for points, class_ in ((incumbent, "incumbent"), (bound, "bound"))
         if points
     ]
-    last = [f"{name} {number(points[-1][1])}" for name, points in (("incumbent", incumbent), ("bound", bound)) if points]
+    last = [
+        f"{name} {number(points[-1][1])}"
+        for name, points in (("incumbent", incumbent), ("bound", bound))
+        if points
+    ]
     summary = f"Incumbent and bound over time; at the end {', '.join(last)}."
     entries = legend(("incumbent", "line", "incumbent: best tree so far"), ("bound", "line", "bound: proven"))
     return element("figure", chart.drawn(summary, *marks), element("figcaption", entries))
@@ -83,7 +89,9 @@ def _gap(moments: Sequence[Moment], end: float) -> list[Element]:
     points = [(m.seconds, min(100 * m.gap, FULL)) for m in moments if m.gap is not None]
     if not points:
         return []
-    chart = Chart((0.0, end), (0.0, max(1.05 * max(gap for _, gap in points), 1.0)), "seconds", "gap in percent")
+    chart = Chart(
+        (0.0, end), (0.0, max(1.05 * max(gap for _, gap in points), 1.0)), "seconds", "gap in percent"
+    )
     known = [m.gap for m in moments if m.gap is not None]
     summary = f"Relative gap over time; at the end {percent(known[-1])}."
     entries = legend(("gap-line", "line", f"gap between incumbent and bound, cut at {FULL:g}%"))
@@ -103,6 +111,8 @@ def _events(moments: Sequence[Moment]) -> Element:
         ]
         for m in (moments[i] for i in chosen)
     ]
-    shown = f"{len(chosen)} of {len(moments)} events" if len(chosen) < len(moments) else f"{len(moments)} events"
+    shown = (
+        f"{len(chosen)} of {len(moments)} events" if len(chosen) < len(moments) else f"{len(moments)} events"
+    )
     caption = f"Progress of the solver, {shown}"
     return more(f"Table of {shown}", table(["Seconds", "Incumbent", "Bound", "Gap", "Nodes"], rows, caption))

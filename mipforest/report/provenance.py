@@ -70,8 +70,14 @@ def solve_section(result: Mapping[str, Any]) -> Element:
     """Tell model, solver and versions."""
     bridges = [plain(bridge) for bridge in result["bridges"][:MOST_LINES]]
     pairs: list[tuple[str, Part]] = [
-        ("Model", f"{plain(result['model'])}, variant {plain(result['variant'])}, depth {plain(result['depth'])}"),
-        *((title(name) if len(name) > 2 else name, shown(value)) for name, value in result["parameters"].items()),
+        (
+            "Model",
+            f"{plain(result['model'])}, variant {plain(result['variant'])}, depth {plain(result['depth'])}",
+        ),
+        *(
+            (title(name) if len(name) > 2 else name, shown(value))
+            for name, value in result["parameters"].items()
+        ),
         ("Solver", f"{plain(result['solver'])} {plain(result['solver_version'])}"),
         ("Rewritten for the solver by", ", ".join(bridges) or "nothing, it takes the model as it is"),
         ("Time", _times(result)),

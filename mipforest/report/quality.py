@@ -28,7 +28,9 @@ def quality_section(content: Content, fitted: FittedTree) -> Element:
 def _measures(content: Content) -> list[Element]:
     result, reported = content.result, set(map(str, content.result.get("reported") or ()))
     names = dict.fromkeys(
-        name.partition("_")[2] for name in result if name.startswith(("train_", "test_")) and name != "test_data"
+        name.partition("_")[2]
+        for name in result
+        if name.startswith(("train_", "test_")) and name != "test_data"
     )
     columns = [(part, words) for part, words in PARTS if any(name.startswith(f"{part}_") for name in result)]
     columns = [column for column in columns if column[0] == "train" or result.get("test_data")]
@@ -81,7 +83,11 @@ def _predicted(content: Content, tree: Tree) -> list[Element]:
         for words, points, n in marks
     ]
     summary = "Predicted over true values; the nearer to the diagonal the better. " + _spread(content.result)
-    return [element("h3", "Predicted and true values"), chart.drawn(summary, diagonal, *dots), legend(*entries)]
+    return [
+        element("h3", "Predicted and true values"),
+        chart.drawn(summary, diagonal, *dots),
+        legend(*entries),
+    ]
 
 
 def _of(drawn: int, n: int) -> str:

@@ -77,7 +77,9 @@ def _viewer(fitted: FittedTree, texts: NodeTexts) -> Element:
         element("button", sign, type="button", data_zoom=action, aria_label=label, title=label)
         for action, sign, label in _BUTTONS
     ]
-    toolbar = element("div", *buttons, class_="toolbar", role="toolbar", aria_label="Zoom", aria_controls="view")
+    toolbar = element(
+        "div", *buttons, class_="toolbar", role="toolbar", aria_label="Zoom", aria_controls="view"
+    )
     frame = element(
         "div",
         tree_picture(fitted, texts),
@@ -107,6 +109,9 @@ def _entry(node: LiveNode, texts: NodeTexts, answer: str) -> Element:
     ]
     parts: list[Part] = [element("p", *line), more(f"All about n{node.number}", texts.everything(node))]
     if node.children:
-        below = [_entry(child, texts, f"{reply}:") for child, reply in zip(node.children, ("no", "yes"), strict=True)]
+        below = [
+            _entry(child, texts, f"{reply}:")
+            for child, reply in zip(node.children, ("no", "yes"), strict=True)
+        ]
         parts.append(element("ul", *below))
     return element("li", *parts, id=f"node-{node.number}", tabindex="-1")

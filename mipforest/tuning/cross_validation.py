@@ -7,8 +7,9 @@ fits that are ready, the one with the first setting and fold goes first, so that
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
 
 from mipforest.trees import Tree
 from mipforest.tuning.executors import Executor
@@ -63,20 +64,24 @@ def cross_validate(plan: Plan, executor: Executor, records: Records, on_fit: OnF
 
 
 def _submitted(executor: Executor, work: Work, neighbour: Tree | None) -> Future[Fit]:
-    try:
+    with _telling(executor, work):
         return executor.submit(work, neighbour)
-    except Exception as error:
-        raise _noted(executor.explained(error), work) from error
 
 
 def _outcome(executor: Executor, future: Future[Fit], work: Work) -> Fit:
-    try:
+    with _telling(executor, work):
         return future.result()
+
+
+@contextmanager
+def _telling(executor: Executor, work: Work) -> Iterator[None]:
+    """Note on an error which fit it is of."""
+    try:
+        yield
     except Exception as error:
-        raise _noted(executor.explained(error), work) from error
-
-
-def _noted(error: Exception, work: Work) -> Exception:
-    given = ", ".join(f"{name}={value}" for name, value in work.formulation.parameters().items())
-    error.add_note(f"in the fit of {work.formulation.name} with {given}, fold {work.fold}")
-    return error
+        given = ", ".join(f"{name}={value}" for name, value in work.formulation.parameters().items())
+        explained = executor.explained(error)
+        explained.add_note(f"in the fit of {work.formulation.name} with {given}, fold {work.fold}")
+        if explained is error:
+            raise
+        raise explained from error

@@ -24,6 +24,10 @@ _IDLE = 60
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
+#: Asked whether to stop.
+Stopping = Callable[[], bool]
+
+
 class Executor(Protocol):
     """Does fits, some at a time.
 
@@ -55,7 +59,7 @@ class InThisProcess(AbstractContextManager["InThisProcess"]):
 
     slots: float = 1
 
-    def __init__(self, folds: Sequence[Fold], stopping: Callable[[], bool] | None = None) -> None:
+    def __init__(self, folds: Sequence[Fold], stopping: Stopping | None = None) -> None:
         self._folds = folds
         self._stopping = stopping
 

@@ -93,9 +93,7 @@ class Fit:
     tree: Tree | None
 
 
-def fit(
-    work: Work, fold: Fold, neighbour: Tree | None, stopping: Callable[[], bool] | None = None
-) -> Fit:
+def fit(work: Work, fold: Fold, neighbour: Tree | None, stopping: Callable[[], bool] | None = None) -> Fit:
     """Do a fit.
 
     Parameters

@@ -72,7 +72,9 @@ def _require_members(data: Dataset, folds: int) -> None:
         return
     fewest = int(counts[rare].min())
     named = some_of([f"{data.classes[k]} ({counts[k]})" for k in rare])
-    advice = f"take {fewest} folds, or merge classes" if fewest >= 2 else "merge classes, or drop these samples"
+    advice = (
+        f"take {fewest} folds, or merge classes" if fewest >= 2 else "merge classes, or drop these samples"
+    )
     raise DataError(
         f"{folds} folds need {folds} samples of every class, but {data.name} has fewer of: {named}; {advice}"
     )

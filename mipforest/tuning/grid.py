@@ -83,7 +83,9 @@ class Grid:
             raise TuningError(f"the grid is empty; give values for at least one of: {', '.join(known)}")
         for name in (*values, *per_level):
             if name not in known:
-                raise TuningError(f"no parameter {name!r}{did_you_mean(name, known)}; known: {', '.join(known)}")
+                raise TuningError(
+                    f"no parameter {name!r}{did_you_mean(name, known)}; known: {', '.join(known)}"
+                )
         for name in per_level:
             if name not in values:
                 raise TuningError(f"{name} is to differ between levels, but the grid has no values for it")
@@ -156,7 +158,9 @@ def parse_grid(formulation: type, assignments: Sequence[str]) -> dict[str, list[
 def _checked(parameter: Parameter, given: Sequence[Any], depth: int) -> tuple[Any, ...]:
     name = parameter.name
     if isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise TuningError(f"the grid's values of {name} are {given!r}; give a list, as in {{{name!r}: [1, 10]}}")
+        raise TuningError(
+            f"the grid's values of {name} are {given!r}; give a list, as in {{{name!r}: [1, 10]}}"
+        )
     checked = tuple(parameter.check(value) for value in given)
     if not checked:
         raise TuningError(f"the grid has no value for {name}; give at least one")
@@ -172,6 +176,8 @@ def _checked(parameter: Parameter, given: Sequence[Any], depth: int) -> tuple[An
 def _require_one_number_each(parameter: Parameter, values: Sequence[Any]) -> None:
     name = parameter.name
     if parameter.kind != _PER_NODE:
-        raise TuningError(f"{name} is one {parameter.kind} for the whole tree; it cannot differ between levels")
+        raise TuningError(
+            f"{name} is one {parameter.kind} for the whole tree; it cannot differ between levels"
+        )
     if any(isinstance(value, tuple) for value in values):
         raise TuningError(f"{name} is to differ between levels, so give single numbers, not one per level")

@@ -118,9 +118,7 @@ class Plan:
         return None if setting is None else self._work(setting, work.fold)
 
     def _work(self, setting: int, fold: int) -> Work:
-        return Work(
-            setting, fold, self.formulations[setting], self.depth, self.score.name, self.options
-        )
+        return Work(setting, fold, self.formulations[setting], self.depth, self.score.name, self.options)
 
 
 def _formulation(given: str | type[Formulation] | Formulation) -> Formulation:
@@ -148,7 +146,11 @@ def _check_number(settings: int, folds: int, max_fits: int, options: FitOptions)
     fits = settings * folds
     if fits <= max_fits:
         return
-    hours = "" if options.time_limit is None else f", up to {fits * options.time_limit / 3600:.3g} hours of solving"
+    hours = (
+        ""
+        if options.time_limit is None
+        else f", up to {fits * options.time_limit / 3600:.3g} hours of solving"
+    )
     raise TuningError(
         f"{settings} settings on {folds} folds are {fits} fits{hours}, more than max_fits={max_fits}; "
         f"take fewer values, or allow them with max_fits={fits}"

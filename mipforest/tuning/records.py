@@ -91,5 +91,5 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _std(values: Sequence[float]) -> float:
-    """Standard deviation over the folds, of which there are no more: as in scikit-learn's ``cv_results_``."""
+    """Give the standard deviation over the folds, which are all there are: as in scikit-learn's ``cv_results_``."""
     return float(np.std(values)) if values else np.nan

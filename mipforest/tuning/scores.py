@@ -58,5 +58,7 @@ def get_score(name: str | None, task: Task) -> Score:
         )
     score = SCORES[name]
     if score.task != task:
-        raise TuningError(f"the score {name} is for a {score.task}, the data are a {task}; choose from: {names}")
+        raise TuningError(
+            f"the score {name} is for a {score.task}, the data are a {task}; choose from: {names}"
+        )
     return score

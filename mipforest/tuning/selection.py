@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from mipforest.arrays import FloatArray
-
 from mipforest.data.errors import did_you_mean
 from mipforest.tuning.errors import TuningError
 
@@ -31,7 +30,9 @@ def check_rule(rule: str) -> None:
         Naming the rules.
     """
     if rule not in _RULES:
-        raise TuningError(f"no rule is called {rule!r}{did_you_mean(rule, _RULES)}; choose from: {', '.join(_RULES)}")
+        raise TuningError(
+            f"no rule is called {rule!r}{did_you_mean(rule, _RULES)}; choose from: {', '.join(_RULES)}"
+        )
 
 
 def choose(table: pd.DataFrame, rule: Rule, *, sign: int = 1) -> int:
@@ -66,7 +67,9 @@ def choose(table: pd.DataFrame, rule: Rule, *, sign: int = 1) -> int:
         raise TuningError(
             "no setting has a tree in every fold, so there is nothing to choose from; raise the time limit"
         )
-    score = np.where(scored, sign * np.round(table["validation_mean"].to_numpy(dtype=float), SCORE_DIGITS), -np.inf)
+    score = np.where(
+        scored, sign * np.round(table["validation_mean"].to_numpy(dtype=float), SCORE_DIGITS), -np.inf
+    )
     return _RULES[rule](score, table["features_mean"].to_numpy(dtype=float))
 
 
@@ -83,4 +86,3 @@ def _sparse(score: FloatArray, features: FloatArray) -> int:
 
 
 _RULES: Mapping[str, Callable[[FloatArray, FloatArray], int]] = {"best": _best, "sparse": _sparse}
-

@@ -56,8 +56,8 @@ depth = 1
 """
 
 
-def campaign_of(folder: Path, text: str, **options: object) -> Campaign:
+def campaign_of(place: Path, text: str, **options: object) -> Campaign:
     """Write a suite into a folder, with its results beside it."""
-    path = folder / "suite.toml"
+    path = place / "suite.toml"
     path.write_text(text)
-    return Campaign(path, folder / "results.sqlite", **options)  # type: ignore[arg-type]
+    return Campaign(path, place / "results.sqlite", **options)  # type: ignore[arg-type]

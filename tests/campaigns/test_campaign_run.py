@@ -67,7 +67,7 @@ def test_a_suite_may_grow_and_keeps_its_results(tmp_path):
 
 
 def test_failures_are_recorded_and_run_again_on_request_only(tmp_path):
-    broken = PAIR + 'parameters = { N_min = 1000 }\n[data.absent]\nload = "openml:-1"\n'
+    broken = PAIR + 'parameters = { N_min = 1000 }\n[data.absent]\nload = "synthetic:absent"\n'
     campaign = campaign_of(tmp_path, broken, only=("absent",))
     seen: list[str] = []
 

@@ -98,7 +98,7 @@ def test_a_key_depends_on_what_is_asked_for_not_on_how_it_is_written():
         ("depth = 1\n", 'depth = 1\nvariant = "loose"\n', "no variant 'loose'"),
         ("depth = 1\n", "depth = 1\nparameters = { alhpa = 1.0 }\n", "did you mean 'alpha'"),
         ("depth = 1\n", "depth = 1\nparameters = { alpha = -1.0 }\n", "alpha is -1.0"),
-        ("depth = 1\n", 'depth = 1\nparameters = { alpha = {} }\n', "list of numbers per level"),
+        ("depth = 1\n", "depth = 1\nparameters = { alpha = {} }\n", "list of numbers per level"),
         ("depth = 1\n", "depth = 1\ngrid = { alpha = 1.0 }\n", "must be a list"),
         ("depth = 1\n", "depth = 1\nby_data.trees = { alpha = 1.0 }\n", "did you mean 'tree'"),
         ("depth = 1\n", 'depth = 1\nensemble = "random-forest"\n', "mimics no tree ensemble"),

@@ -29,6 +29,7 @@ from mipforest.data import DataError
 from mipforest.files import MpsError, read_mps
 from mipforest.files.points import PointError, point_in
 from mipforest.files.solution_files import read_solution
+from mipforest.instances import SuiteError, read_suite
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.parameters import ParameterError
@@ -60,7 +61,32 @@ class Figures:
     bytes: int = 0
 
 
-Reader = Callable[[Path], None]
+Reader = Callable[[Path], object]
+
+#: A suite with every key and every kind of value.
+SUITE = b'''# Instances of the library.
+[[instance]]
+name = "margot-iris-virginica-d2"
+family = "small"
+model = "margot"
+variant = "paper"
+depth = 2
+data = "iris"
+task = "classification"
+scaling = "minmax"
+positive = ["virginica"]
+test_size = 0.6
+seed = 3
+parameters = { C = [1.0, 2.0], big_M = "paper", B = 1, strict = true }
+
+[[instance]]
+name = "miret-4-partitions-d2"
+family = "hard"
+model = "miret"
+depth = 2
+data = "synthetic:4-partitions"
+ensemble = "random-forest"
+'''
 
 
 def corpus(folder: Path) -> dict[str, tuple[bytes, Reader, tuple[type[Exception], ...]]]:
@@ -115,6 +141,7 @@ def corpus(folder: Path) -> dict[str, tuple[bytes, Reader, tuple[type[Exception]
             metadata,
             (RunError, ParameterError, UnknownFormulation, DataError),
         ),
+        "suite.toml": (SUITE, read_suite, (SuiteError,)),
     }
     return files | {name: (content, solution, (PointError,)) for name, content in solutions.items()}
 

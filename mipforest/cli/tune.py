@@ -1,0 +1,222 @@
+"""``mipforest tune``."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Exit, Option
+
+from mipforest.cli import options as o
+from mipforest.cli.errors import complaint
+from mipforest.cli.inputs import scaling_of, solver_options_of, source_of
+from mipforest.cli.interrupts import interruptible
+from mipforest.cli.job import Job, Limits
+from mipforest.cli.output import print_json
+from mipforest.cli.progress import Progress
+from mipforest.cli.solve import run_folder, write_outcome
+
+if TYPE_CHECKING:
+    from mipforest.runs import RunFolder
+    from mipforest.solvers.solution import Event
+    from mipforest.tuning import Plan, Records
+
+_TUNE, _SOLVE, _OUTPUT = "Tune", "Solve", "Output"
+
+
+def tune(
+    model: o.ModelName,
+    depth: o.Depth,
+    data: o.DataName,
+    grid: Annotated[
+        list[str],
+        Option(
+            metavar="NAME=VALUES",
+            help="Values of a parameter, as in C=0.1,1,10; with colons one per level, as in B=1:2,1:3. Repeatable.",
+            show_default=False,
+            rich_help_panel=_TUNE,
+        ),
+    ],
+    grid_per_level: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME",
+            help="Combine this parameter's values anew at every level. Repeatable.",
+            rich_help_panel=_TUNE,
+        ),
+    ] = None,
+    folds: Annotated[
+        int, Option(min=2, metavar="K", help="Folds, stratified for classes.", rich_help_panel=_TUNE)
+    ] = 4,
+    score: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="accuracy or balanced_accuracy; r2, mse or mae of a regression. By default the first.",
+            rich_help_panel=_TUNE,
+        ),
+    ] = None,
+    rule: Annotated[
+        str,
+        Option(
+            metavar="RULE",
+            help="best: the best mean score; sparse: the fewest features among those within 2.5% of it.",
+            rich_help_panel=_TUNE,
+        ),
+    ] = "best",
+    max_fits: Annotated[
+        int, Option(min=1, metavar="N", help="Refuse a grid of more fits.", rich_help_panel=_TUNE)
+    ] = 500,
+    jobs: Annotated[
+        int, Option(min=1, metavar="N", help="Processes on this machine.", rich_help_panel=_TUNE)
+    ] = 1,
+    dask: Annotated[
+        str | None,
+        Option(
+            metavar="ADDRESS",
+            help="Dask scheduler whose workers do the fits, as in tcp://127.0.0.1:8786.",
+            rich_help_panel=_TUNE,
+        ),
+    ] = None,
+    target: o.Target = None,
+    param: o.Parameters = None,
+    variant: o.Variant = None,
+    ensemble: o.Ensemble = None,
+    positive: o.Positive = None,
+    task: o.TaskOption = None,
+    missing: o.MissingOption = o.Missing.error,
+    scaling: o.ScalingOption = None,
+    test_size: o.TestSize = None,
+    test: o.TestFile = None,
+    solver: Annotated[
+        str, Option(metavar="NAME", help="Solver; 'mipforest solvers' lists them.", rich_help_panel=_SOLVE)
+    ] = "highs",
+    time_limit: Annotated[
+        float,
+        Option(min=0, metavar="SECONDS", help="Wall time of every fit; inf for no limit.", rich_help_panel=_SOLVE),
+    ] = 60.0,
+    gap: Annotated[
+        float,
+        Option(min=0, metavar="SHARE", help="Relative gap that counts as optimal.", rich_help_panel=_SOLVE),
+    ] = 1e-4,
+    threads: Annotated[
+        int, Option(min=1, metavar="N", help="Threads of the solver in every fit.", rich_help_panel=_SOLVE)
+    ] = 1,
+    seed: o.Seed = 0,
+    solver_option: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME=VALUE",
+            help="Option under the solver's own name. Repeatable.",
+            rich_help_panel=_SOLVE,
+        ),
+    ] = None,
+    bridge: Annotated[
+        list[str] | None,
+        Option(
+            metavar="PART",
+            help="Rewrite this part of the model although the solver takes it: quadratic or indicator. "
+            "Repeatable.",
+            rich_help_panel=_SOLVE,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        Option(
+            metavar="DIR",
+            help="Run folder for tuning.csv and all that 'mipforest solve' writes.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None,
+    force: Annotated[
+        bool, Option("--force", help="Replace an earlier run in DIR.", rich_help_panel=_OUTPUT)
+    ] = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Choose parameters by cross-validation, and find the tree for them on all training samples.
+
+    Ctrl-C stops; tuning.csv keeps the fits that are finished. While the last tree is solved, Ctrl-C keeps the best
+    one so far.
+
+    Exit code: as for 'mipforest solve'; 130 stopped before there was a tree.
+
+    Example: mipforest tune --model margot --depth 2 --data breast_cancer --grid C=0.1,1,10 --out run
+    """
+    with Progress(quiet=quiet) as progress, interruptible(progress.stopping) as interruption:
+        from mipforest.cli.tuning_job import TuningJob
+
+        source = source_of(
+            data,
+            target=target,
+            positive=positive,
+            task=task,
+            scaling=scaling_of(scaling, model),
+            missing=missing,
+            seed=seed,
+            test_size=test_size,
+            test=test,
+        )
+        limits = Limits(
+            time_limit=None if math.isinf(time_limit) else time_limit,
+            gap=gap,
+            threads=threads,
+            seed=seed,
+            solver_options=solver_options_of(solver_option),
+            bridges=tuple(bridge or ()),
+        )
+        job = Job.of(
+            model,
+            param,
+            variant=variant,
+            ensemble=ensemble,
+            depth=depth,
+            source=source,
+            solver=solver,
+            start="default",
+            limits=limits,
+        )
+        request = TuningJob.of(
+            job,
+            grid,
+            per_level=grid_per_level or (),
+            folds=folds,
+            score=score,
+            rule=rule,
+            max_fits=max_fits,
+            jobs=jobs,
+            dask=dask,
+        )
+        with run_folder(out, replace=force) as folder:
+            scores = request.cross_validate(progress, interruption, folder)
+            if scores.chosen is None:
+                _stop(scores, folder, as_json=as_json)
+            result = request.refit(scores, progress, interruption, folder)
+            interruption.writing()
+            progress.phase("writing the results")
+            outcome = request.outcome(scores, result)
+            failure = write_outcome(outcome, folder)
+    if as_json:
+        told = {} if failure is None else complaint(failure).to_dict()
+        print_json(outcome.as_json(folder if failure is None else None) | scores.as_json() | told)
+    elif not quiet:
+        scores.tell()
+        outcome.tell(out, failed=failure is not None)
+    if failure is not None and not as_json:
+        raise failure
+    raise Exit(outcome.exit_code if failure is None else complaint(failure).exit_code)
+
+
+def _stop(scores: Scores, folder: RunFolder | None, *, as_json: bool) -> NoReturn:
+    """End a tuning that Ctrl-C stopped."""
+    kept = "without --out, they are lost" if folder is None else f"{folder.path / TUNING} keeps them"
+    message = f"stopped with {len(scores.records)} of {scores.plan.n_fits} fits done; {kept}"
+    if as_json:
+        told = {"error": message, "kind": "KeyboardInterrupt", "exit_code": INTERRUPTED}
+        print_json(scores.as_json() | told)
+    else:
+        print_text(message)
+    raise Exit(INTERRUPTED)

@@ -1,0 +1,147 @@
+"use strict";
+// Makes the picture of the tree move, and shows all about the node under the pointer or the focus beside it.
+// Nothing of a run is in here: what is shown is copied from the list that the page holds anyway.
+(() => {
+  const frame = document.getElementById("view");
+  if (!frame) return;
+  document.documentElement.classList.add("scripted");
+  const picture = frame.querySelector("svg");
+  const panel = document.getElementById("panel");
+  const nodes = [...frame.querySelectorAll(".node")];
+  const full = picture.getAttribute("viewBox");
+  const [, , width, height] = full.split(" ").map(Number);
+  const LARGEST = 6, READABLE = 0.6, STEP = 1.25, MOVE = 60;
+  const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+  const size = () => [Math.max(frame.clientWidth, 1), Math.max(frame.clientHeight, 1)];
+  const whole = () => Math.min(size()[0] / width, size()[1] / height, 1);
+  let scale = 1, x = 0, y = 0; // pixels per unit of the picture; the unit in the middle of the frame
+
+  function draw() {
+    const [w, h] = size();
+    scale = clamp(scale, whole() / 2, LARGEST);
+    x = clamp(x, 0, width);
+    y = clamp(y, 0, height);
+    picture.setAttribute("viewBox", `${x - w / scale / 2} ${y - h / scale / 2} ${w / scale} ${h / scale}`);
+  }
+
+  function fit() {
+    [scale, x, y] = [whole(), width / 2, height / 2];
+    draw();
+  }
+
+  function begin() {
+    fit();
+    if (scale >= READABLE) return;
+    // Letters that nobody can read are no beginning: the root at the top, as large as it needs to be.
+    scale = READABLE;
+    const root = nodes[0].getBBox();
+    x = root.x + root.width / 2;
+    y = size()[1] / scale / 2;
+    draw();
+  }
+
+  function zoom(factor, dx = 0, dy = 0) {
+    const before = scale;
+    scale = clamp(scale * factor, whole() / 2, LARGEST);
+    x += dx / before - dx / scale; // what lies dx, dy pixels from the middle stays there
+    y += dy / before - dy / scale;
+    draw();
+  }
+
+  function move(dx, dy) {
+    x += dx / scale;
+    y += dy / scale;
+    draw();
+  }
+
+  function reveal(node) {
+    const box = node.getBBox(), [w, h] = size().map((length) => length / scale / 2);
+    if (box.x < x - w || box.x + box.width > x + w) x = box.x + box.width / 2;
+    if (box.y < y - h || box.y + box.height > y + h) y = box.y + box.height / 2;
+    draw();
+  }
+
+  function show(node) {
+    if (node.classList.contains("shown")) return;
+    for (const other of nodes) other.classList.toggle("shown", other === node);
+    const copy = document.getElementById(`all-${node.dataset.node}`).cloneNode(true);
+    copy.removeAttribute("id");
+    panel.replaceChildren(copy);
+    panel.scrollTop = 0;
+  }
+
+  const nodeOf = (event) => event.target.closest(".node");
+  const keys = {
+    "+": () => zoom(STEP), "=": () => zoom(STEP), "-": () => zoom(1 / STEP), "0": fit,
+    ArrowLeft: () => move(-MOVE, 0), ArrowRight: () => move(MOVE, 0),
+    ArrowUp: () => move(0, -MOVE), ArrowDown: () => move(0, MOVE),
+  };
+  frame.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+  const actions = { in: () => zoom(STEP), out: () => zoom(1 / STEP), fit };
+  for (const button of document.querySelectorAll("[data-zoom]")) {
+    button.addEventListener("click", actions[button.dataset.zoom]);
+  }
+  frame.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && !event.metaKey && !frame.contains(document.activeElement)) return;
+    event.preventDefault();
+    const box = frame.getBoundingClientRect();
+    const pixels = event.deltaY * (event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? box.height : 1);
+    const dx = event.clientX - box.left - box.width / 2, dy = event.clientY - box.top - box.height / 2;
+    zoom(clamp(Math.exp(-pixels / 400), 0.5, 2), dx, dy);
+  }, { passive: false });
+
+  let held = null, dragged = false;
+  frame.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    held = [event.clientX, event.clientY];
+    dragged = false;
+  });
+  frame.addEventListener("pointermove", (event) => {
+    if (!held) return;
+    const dx = event.clientX - held[0], dy = event.clientY - held[1];
+    if (!dragged && Math.hypot(dx, dy) < 5) return;
+    if (!dragged) frame.setPointerCapture(event.pointerId);
+    dragged = true;
+    frame.classList.add("dragged");
+    held = [event.clientX, event.clientY];
+    move(-dx, -dy);
+  });
+  for (const end of ["pointerup", "pointercancel"]) {
+    frame.addEventListener(end, () => {
+      held = null;
+      frame.classList.remove("dragged");
+    });
+  }
+  frame.addEventListener("dragstart", (event) => event.preventDefault());
+  frame.addEventListener("click", (event) => {
+    if (!nodeOf(event)) return;
+    event.preventDefault();
+    if (!dragged) show(nodeOf(event));
+  });
+  frame.addEventListener("pointerover", (event) => {
+    if (nodeOf(event) && !held) show(nodeOf(event));
+  });
+  frame.addEventListener("focusin", (event) => {
+    if (!nodeOf(event)) return;
+    show(nodeOf(event));
+    if (!held) reveal(nodeOf(event));
+  });
+
+  new ResizeObserver(draw).observe(frame);
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    picture.setAttribute("viewBox", full);
+    closed = [...document.querySelectorAll("details:not([open])")];
+    for (const details of closed) details.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const details of closed) details.open = false;
+    draw();
+  });
+  begin();
+  show(nodes[0]);
+})();

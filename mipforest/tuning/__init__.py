@@ -1,0 +1,31 @@
+"""Tuning of hyperparameters by cross-validation."""
+
+from mipforest.tuning.cross_validation import cross_validate
+from mipforest.tuning.errors import ClusterError, FitError, TuningError, TuningInterrupted
+from mipforest.tuning.fit import Fit, FitOptions
+from mipforest.tuning.grid import Grid, parse_grid
+from mipforest.tuning.plan import MAX_FITS, Plan
+from mipforest.tuning.records import Records
+from mipforest.tuning.result import Tuning
+from mipforest.tuning.run import executor_for, tune
+from mipforest.tuning.selection import Rule, choose
+
+__all__ = [
+    "MAX_FITS",
+    "ClusterError",
+    "Fit",
+    "FitError",
+    "FitOptions",
+    "Grid",
+    "Plan",
+    "Records",
+    "Rule",
+    "Tuning",
+    "TuningError",
+    "TuningInterrupted",
+    "choose",
+    "cross_validate",
+    "executor_for",
+    "parse_grid",
+    "tune",
+]

@@ -1,0 +1,198 @@
+"""Tune the hyperparameters of a formulation by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from mipforest.data import Dataset
+from mipforest.formulation import Formulation
+from mipforest.problem import TIME_LIMIT
+from mipforest.result import Result
+from mipforest.solvers.base import Solver
+from mipforest.tuning.cross_validation import OnFit, cross_validate
+from mipforest.tuning.errors import FitError, TuningError, TuningInterrupted
+from mipforest.tuning.executors import Executor, InThisProcess, Processes, Stopping
+from mipforest.tuning.fit import FitOptions
+from mipforest.tuning.plan import MAX_FITS, Plan
+from mipforest.tuning.records import Records
+from mipforest.tuning.result import Tuning
+from mipforest.tuning.selection import Rule, choose
+
+
+def tune(
+    formulation: str | type[Formulation] | Formulation,
+    data: Dataset,
+    depth: int,
+    *,
+    grid: Mapping[str, Sequence[Any]],
+    per_level: Collection[str] = (),
+    folds: int = 4,
+    score: str | None = None,
+    rule: Rule = "best",
+    solver: str | Solver = "highs",
+    time_limit: float | None = TIME_LIMIT,
+    gap: float = 1e-4,
+    threads: int | None = 1,
+    seed: int = 0,
+    solver_options: Mapping[str, Any] | None = None,
+    bridges: Sequence[str] = (),
+    jobs: int = 1,
+    dask: str | None = None,
+    max_fits: int = MAX_FITS,
+    on_fit: OnFit | None = None,
+) -> Tuning:
+    """Try settings of hyperparameters by cross-validation, choose one, and fit it on all samples.
+
+    Every fit starts from the better of two trees: the formulation's own start, and the tree that the setting
+    before it along the last parameter of the grid found on the same fold. Fits that wait for one another in this way
+    are done in turn, all others in any order: ``jobs`` and ``dask`` do not change the result, unless a time limit
+    cuts fits short.
+
+    Parameters
+    ----------
+    formulation
+        A formulation, its class, or its name. Hyperparameters outside the grid keep its values.
+    data
+        Training samples. The scaling is fitted anew on the training samples of every fold.
+    depth
+        Number of levels of branch nodes.
+    grid
+        Values of hyperparameters, by name.
+    per_level
+        Names of hyperparameters that take every combination of values over the levels: 3 values at depth 2
+        give 9 settings.
+    folds
+        Number of folds, shuffled, and stratified for a classification; 2 or more.
+    score
+        ``"accuracy"`` (the default) or ``"balanced_accuracy"`` of a classification, ``"r2"`` (the default),
+        ``"mse"`` or ``"mae"`` of a regression, of predictions in original units.
+    rule
+        ``"best"`` takes the best mean validation score; ``"sparse"`` the fewest features among the settings
+        within 2.5% of it (see :func:`mipforest.tuning.selection.choose`).
+    solver, gap, solver_options, bridges
+        As for :meth:`mipforest.problem.Problem.solve`.
+    time_limit
+        Seconds for every fit; ``None`` for no limit.
+    threads
+        Threads of the solver in every fit; ``None`` leaves it to the solver.
+    seed
+        Seed of the folds, the starts and the solver.
+    jobs
+        Number of processes on this machine; with 1, this process does all fits.
+    dask
+        Address of a Dask scheduler whose workers do the fits instead, such as ``"tcp://127.0.0.1:8786"``.
+    max_fits
+        Most fits that are accepted.
+    on_fit
+        Called with every finished :class:`~mipforest.tuning.fit.Fit`, in this process.
+
+    Raises
+    ------
+    TuningError
+        If the grid, folds, score or rule cannot be used, there are too many fits, or no setting has a tree in
+        every fold. :class:`~mipforest.tuning.errors.ClusterError` if the Dask cluster cannot be used,
+        :class:`~mipforest.tuning.errors.FitError` if a fit failed: it has the table of the finished ones.
+    ParameterError, DataError, SolverError
+        If a value is not allowed, the data do not suffice, or the solver is missing.
+    TuningInterrupted
+        At Ctrl-C, a KeyboardInterrupt: it has the table of the finished fits.
+    """
+    options = FitOptions(
+        solver=solver,
+        time_limit=time_limit,
+        gap=gap,
+        threads=threads,
+        seed=seed,
+        solver_options=dict(solver_options or {}),
+        bridges=tuple(bridges),
+    )
+    plan = Plan.of(
+        formulation,
+        data,
+        depth,
+        grid=grid,
+        per_level=per_level,
+        folds=folds,
+        score=score,
+        rule=rule,
+        max_fits=max_fits,
+        options=options,
+    )
+    records = Records(plan)
+    with executor_for(plan, jobs=jobs, dask=dask) as executor:
+        try:
+            cross_validate(plan, executor, records, on_fit)
+        except KeyboardInterrupt:
+            message = (
+                f"stopped with {len(records)} of {plan.n_fits} fits done; the exception's table has them"
+            )
+            raise TuningInterrupted(message, records.table()) from None
+        except TuningError:
+            raise
+        except Exception as error:
+            message = f"a fit failed: {'; '.join([str(error), *getattr(error, '__notes__', ())])}"
+            raise FitError(message, records.table()) from error
+    table = records.table()
+    chosen = choose(table, plan.rule, sign=plan.score.sign)
+    return Tuning(
+        table=table,
+        chosen=chosen,
+        parameters=plan.formulations[chosen].parameters(),
+        score=plan.score.name,
+        rule=plan.rule,
+        result=_refitted(plan, chosen),
+    )
+
+
+def executor_for(
+    plan: Plan, *, jobs: int = 1, dask: str | None = None, stopping: Stopping | None = None
+) -> AbstractContextManager[Executor]:
+    """Give what does the fits of a plan.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    jobs, dask
+        As for :func:`tune`.
+    stopping
+        Asked during the solves in this process whether to stop.
+
+    Raises
+    ------
+    TuningError
+        If the number of jobs is not 1 or more, or both several jobs and a cluster are asked for.
+    ClusterError
+        If the cluster cannot be used.
+    """
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise TuningError(f"jobs is {jobs!r}; give a whole number, 1 or more")
+    if dask is not None:
+        if jobs != 1:
+            raise TuningError(f"jobs={jobs} and a Dask cluster are both given; keep one")
+        from mipforest.tuning.dask_cluster import DaskCluster
+
+        return DaskCluster(plan.folds, dask)
+    return (
+        InThisProcess(plan.folds, stopping) if jobs == 1 else Processes(plan.folds, min(jobs, plan.n_chains))
+    )
+
+
+def _refitted(plan: Plan, chosen: int) -> Result:
+    """Fit the chosen setting on all samples."""
+    options = plan.options
+    return (
+        plan.formulations[chosen]
+        .build(plan.data, plan.depth)
+        .solve(
+            options.solver,
+            time_limit=options.time_limit,
+            gap=options.gap,
+            threads=options.threads,
+            seed=options.seed,
+            solver_options=options.solver_options,
+            bridges=options.bridges,
+        )
+    )

@@ -1,0 +1,142 @@
+"""Processes that are killed, interrupted, or work on the same results at the same time."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from campaign_suites import PAIR, TINY, campaign_of
+
+from mipforest.campaigns import Campaign, Counts, Store, run
+from mipforest.campaigns.claims import Claims
+from mipforest.campaigns.frames import TIMINGS, cells_frame
+
+
+def start(campaign: Campaign, *options: object) -> subprocess.Popen[str]:
+    """Run a campaign in a process of its own; a line of output per finished cell."""
+    files = (campaign.suite_path, "--results", campaign.results)
+    return subprocess.Popen(
+        [sys.executable, "-m", "mipforest", "bench", "run", *map(str, (*files, *options))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+def kill_after(process: subprocess.Popen[str], lines: int, delay: float) -> list[str]:
+    """Read that many lines, wait, and kill the process; give all lines it wrote."""
+    assert process.stdout is not None
+    read = [process.stdout.readline() for _ in range(lines)]
+    time.sleep(delay)
+    process.kill()
+    rest, _ = process.communicate()
+    return [*read, *rest.splitlines(keepends=True)]
+
+
+def cells_named(lines: list[str]) -> list[str]:
+    """Give the cells that whole lines of output name."""
+    return [
+        line.rpartition(" seed ")[0] + line.split(" seed ")[1].split(":")[0]
+        for line in lines
+        if " seed " in line
+    ]
+
+
+def table_of(campaign: Campaign) -> pd.DataFrame:
+    """Give the final table without what differs from run to run: times, and names of environments."""
+    with Store(campaign.results) as store:
+        return cells_frame(store).drop(columns=[*TIMINGS, "cell"])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    campaign = campaign_of(tmp_path_factory.mktemp("undisturbed"), TINY)
+    assert run(campaign) == Counts(done=42, failed=2, waiting=0)
+    return table_of(campaign)
+
+
+def test_a_campaign_that_is_killed_three_times_ends_with_the_same_table(tmp_path, undisturbed):
+    campaign = campaign_of(tmp_path, TINY)
+    rng = random.Random(20)
+    lines = []
+    for _ in range(3):
+        lines += kill_after(start(campaign), rng.randint(1, 10), rng.uniform(0, 0.15))
+    with Store(campaign.results) as store:
+        finished = len(store.rows("SELECT * FROM results"))
+    assert 3 <= finished < 44, "the last kill came after the end: nothing was tested"
+    process = start(campaign)
+    out, errors = process.communicate(timeout=300)
+    assert process.returncode == 3, errors  # two cells fail, as undisturbed
+    lines += out.splitlines(keepends=True)
+    named = cells_named(lines)
+    assert len(named) == len(set(named)), "a cell was run twice"
+    # A process may be killed between recording a cell and telling so, at most once per kill.
+    assert 41 <= len(named) <= 44
+    pd.testing.assert_frame_equal(table_of(campaign), undisturbed)
+
+
+def test_two_processes_share_out_the_cells(tmp_path, undisturbed):
+    campaign = campaign_of(tmp_path, TINY)
+    both = [start(campaign), start(campaign, "--jobs", 2)]
+    named = []
+    for process in both:
+        out, errors = process.communicate(timeout=300)
+        assert process.returncode in (0, 3), errors
+        named += cells_named(out.splitlines(keepends=True))
+    assert len(named) == len(set(named)) == 44
+    pd.testing.assert_frame_equal(table_of(campaign), undisturbed)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_stops_and_says_how_to_go_on(tmp_path, jobs):
+    # Seconds of work for either cell.
+    text = PAIR.replace('model = "oct"\ndepth = 1', 'model = "margot"\ndepth = 3').replace("n=24", "n=300")
+    campaign = campaign_of(tmp_path, text)
+    process = start(campaign, "--jobs", jobs)
+    deadline = time.monotonic() + 60
+    while not campaign.results.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(2.0)
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "the same command goes on" in out
+    assert "Traceback" not in errors
+    with Store(campaign.results) as store:
+        assert store.rows("SELECT * FROM results") == []
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from mipforest.campaigns.claims import Claims
+claims = Claims(Path(sys.argv[1]))
+with claims.held(3) as claimed:
+    print(claimed, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_claim_excludes_other_processes_until_its_own_is_killed(tmp_path: Path):
+    path = tmp_path / "lock"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "True\n"
+    claims = Claims(path)
+    with claims.held(3) as claimed, claims.held(4) as other:
+        assert (claimed, other) == (False, True)
+    holder.kill()
+    holder.communicate()
+    with claims.held(3) as claimed:
+        assert claimed
+    claims.close()
