@@ -43,7 +43,7 @@ uncharged nothing bounds them, and the variant is refused.
 well below it. A tighter one than usual is suggested to the solver, and the decoded tree keeps every side exactly.
 
 **Refinement** (remark 1 of the thesis): :mod:`formulations.logistic_refinement`. The objective of a result is the
-surrogate's, of the solved tree; ``report`` gives the exact objectives before and after.
+surrogate's, of the solved tree; ``report`` gives the objectives with the log-loss before and after.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from formulations.log_loss import largest_error, log_loss, tangent_points, underestimator
-from formulations.logistic_refinement import charged_margins, refined
+from formulations.logistic_refinement import charged_margins, gain_at_pure_nodes, refined
 from formulations.loss_optimal_tree import LossOptimalTree, Slacks
 from formulations.margin_limits import MarginLimits, moved_into_limits
 from mipforest.data import Dataset
@@ -172,19 +172,22 @@ class LevelLossTree(LossOptimalTree):
         Returns
         -------
         dict
-            ``exact_objective`` of the solved tree and ``refined_objective`` of the refined one: the objective
-            with the log-loss itself. ``largest_tangent_error``: the most that the surrogate lies below the log-loss
-            at the scores that the solved tree is charged for; ``largest_tangent_error_anywhere``: at any score.
-            Empty for another loss.
+            ``exact_log_loss_objective`` of the solved tree and ``refined_log_loss_objective`` of the refined one:
+            the objective, norms included, with the log-loss itself. ``refinement_gain_at_pure_nodes``: the part of
+            their difference that is due to nodes which one class alone reaches. ``largest_tangent_error``: the
+            most that the surrogate lies below the log-loss at the scores that the solved tree is charged for;
+            ``largest_tangent_error_anywhere``: at any score. Empty for another loss.
         """
         if not self._tangents():
             return {}
         points = tangent_points(self._tangents())
         margins = charged_margins(solved, data, np.asarray(self._charged(solved.topology)))
         errors = log_loss(margins) - underestimator(points).of_margin(margins)
+        C = per_node("C", self.C, solved.depth)
         return {
-            "exact_objective": self.exact_objective(solved, data),
-            "refined_objective": self.exact_objective(refined, data),
+            "exact_log_loss_objective": self.exact_objective(solved, data),
+            "refined_log_loss_objective": self.exact_objective(refined, data),
+            "refinement_gain_at_pure_nodes": gain_at_pure_nodes(solved, refined, data, C, self._norm()),
             "largest_tangent_error": float(errors.max()),
             "largest_tangent_error_anywhere": largest_error(points),
         }

@@ -7,7 +7,8 @@ Nodes above are left as they are: other splits there would send samples elsewher
 The remark says that the exact objective decreases. It does where a node's regression has an optimum and the fit finds
 it; here a node keeps its split where the new one is no better. At a node that one class alone reaches the log-loss
 falls towards 0 as the intercept grows, and has no minimum: such a node gets the log-odds of Laplace's rule of
-succession, n + 1 to 1 for n samples.
+succession, n + 1 to 1 for n samples. Against the weights of the surrogate, which is 0 from a finite margin on, such
+intercepts often gain more than all regressions together; :func:`gain_at_pure_nodes` tells how much.
 """
 
 from __future__ import annotations
@@ -65,6 +66,32 @@ def _regression(X: FloatArray, sign: FloatArray, C: float, norm: Norm) -> Split:
         return logistic_split(X, sign, C, norm)
     w, b = np.zeros(X.shape[1]), float(np.sign(sign.sum()) * np.log1p(len(sign)))
     return Split(w, b, logistic_value(w, b, X, sign, C, norm))
+
+
+def gain_at_pure_nodes(before: Tree, after: Tree, data: Dataset, C: FloatArray, norm: Norm) -> float:
+    """How much less the nodes of the last branching level that one class alone reaches cost after a refinement.
+
+    Parameters
+    ----------
+    before, after
+        A tree for scaled features, and its refinement.
+    data
+        Two classes.
+    C
+        (|B|,) penalties of the log-loss.
+    norm
+        What the objective charges for weights.
+    """
+    here, gain = passed(before, data), 0.0
+    for t in before.topology.last_branches:
+        X, sign = data.X[here[:, t]], data.sign[here[:, t]]
+        if len(np.unique(sign)) == 1:
+            old, new = (
+                logistic_value(tree.w[t], float(tree.b[t]), X, sign, float(C[t]), norm)
+                for tree in (before, after)
+            )
+            gain += old - new
+    return gain
 
 
 def charged_margins(fitted: Tree, data: Dataset, nodes: IntArray) -> FloatArray:

@@ -43,7 +43,8 @@ class Distribution:
 
     def at(self, value: float) -> float:
         """Give the share of instances with at most this value."""
-        return float(np.searchsorted(self.values, value, side="right") / len(self.values) * self.last)
+        count = int(np.searchsorted(self.values, value, side="right"))
+        return float(self.shares[count - 1]) if count else 0.0
 
     @property
     def last(self) -> float:

@@ -17,6 +17,7 @@ ClickException = next(base for base in BadParameter.__mro__ if base.__name__ == 
 #: How messages of the Python interface read on the command line.
 _WORDING = {
     "missing='drop'": "--missing drop",
+    "max_fits=": "--max-fits ",
     "task='classification'": "--task classification",
     "task='regression'": "--task regression",
     "data.relabel(...) or data.binarise(positive=...)": "--positive CLASS",
@@ -103,12 +104,15 @@ def _library_exit_code(error: BaseException) -> int | None:
     from mipforest.runs import RunError
     from mipforest.solvers.errors import LicenseLimit, NotAllowed, SolverError, SolverUnavailable, Unsupported
     from mipforest.trees import TreeFileError
+    from mipforest.tuning.errors import NoTreeFound, TuningError
 
     if isinstance(error, SolverUnavailable | LicenseLimit):
         return SOLVER
     inputs = DataError | EnsembleError | ParameterError | StartError | UnknownFormulation | ModelError
     files = MpsError | PointError | RunError | TreeFileError | SuiteError | CatalogueError | CampaignError
-    if isinstance(error, inputs | files | NotAllowed | Unsupported):
+    if isinstance(error, NoTreeFound):
+        return NO_ANSWER
+    if isinstance(error, inputs | files | TuningError | NotAllowed | Unsupported):
         return USAGE
     return NO_ANSWER if isinstance(error, SolverError) else None
 

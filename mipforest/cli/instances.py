@@ -50,7 +50,7 @@ def list_instances(library: LibraryFolder = FOLDER, only: Only = None, as_json: 
     print_table(
         ("instance", "columns", "rows", "nonzeros", "status", "objective", "gap"),
         rows,
-        wrapped="gap",
+        wrapped=None,
     )
     missing = len(lib.chosen(tuple(only or ()))) - len(entries)
     if missing:

@@ -19,6 +19,7 @@ from mipforest.cli.predict import predict
 from mipforest.cli.report import report
 from mipforest.cli.show import show
 from mipforest.cli.solve import solve
+from mipforest.cli.tune import tune
 from mipforest.cli.vite import vite
 
 app = Typer(
@@ -31,6 +32,7 @@ app = Typer(
 
 for command, panel in (
     (solve, "Solve"),
+    (tune, "Solve"),
     (show, "Use a run"),
     (plot, "Use a run"),
     (report, "Use a run"),

@@ -122,7 +122,8 @@ class Outcome:
         if self.saved is None:
             return
         print_text(f"Next: mipforest predict {run} NEW.csv    mipforest plot {run} -o tree.png")
-        if self.result["status"] in ("time_limit", "interrupted"):
+        stopped = self.result["status"] in ("time_limit", "interrupted")
+        if stopped and "tuning" not in self.result:  # a tuning takes no --start
             print_text(
                 f"To go on from this tree: the same command with --start {run}, more time and another --out."
             )

@@ -41,14 +41,24 @@ def terminal_width() -> int | None:
     return get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: str) -> None:
-    """Print a table on standard output; column ``wrapped`` takes the room that is left."""
+#: Wider than any table: lines are not broken.
+_UNBROKEN = 10_000
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: str | None) -> None:
+    """Print a table on standard output; column ``wrapped`` takes the room that is left, ``None`` breaks no line."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, no_wrap=column != wrapped, overflow="fold")
     for row in rows:
         table.add_row(*(_plain(cell) for cell in row))
-    Console(soft_wrap=False).print(table)
+    if wrapped is not None:
+        Console(soft_wrap=False).print(table)
+        return
+    console = Console(width=_UNBROKEN, no_color=True)
+    with console.capture() as capture:
+        console.print(table)
+    print("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
 def _plain(cell: str) -> Any:

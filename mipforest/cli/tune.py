@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
-from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 from typer import Exit, Option
 
 from mipforest.cli import options as o
 from mipforest.cli.errors import complaint
+from mipforest.cli.exit_codes import INTERRUPTED
 from mipforest.cli.inputs import scaling_of, solver_options_of, source_of
 from mipforest.cli.interrupts import interruptible
 from mipforest.cli.job import Job, Limits
-from mipforest.cli.output import print_json
+from mipforest.cli.output import print_json, print_text
 from mipforest.cli.progress import Progress
 from mipforest.cli.solve import run_folder, write_outcome
 
 if TYPE_CHECKING:
+    from mipforest.cli.tuning_scores import Scores
     from mipforest.runs import RunFolder
-    from mipforest.solvers.solution import Event
-    from mipforest.tuning import Plan, Records
+
+
+class Rule(StrEnum):
+    """How a setting is chosen."""
+
+    best = "best"
+    sparse = "sparse"
+
 
 _TUNE, _SOLVE, _OUTPUT = "Tune", "Solve", "Output"
 
@@ -60,13 +67,12 @@ def tune(
         ),
     ] = None,
     rule: Annotated[
-        str,
+        Rule,
         Option(
-            metavar="RULE",
             help="best: the best mean score; sparse: the fewest features among those within 2.5% of it.",
             rich_help_panel=_TUNE,
         ),
-    ] = "best",
+    ] = Rule.best,
     max_fits: Annotated[
         int, Option(min=1, metavar="N", help="Refuse a grid of more fits.", rich_help_panel=_TUNE)
     ] = 500,
@@ -96,7 +102,9 @@ def tune(
     ] = "highs",
     time_limit: Annotated[
         float,
-        Option(min=0, metavar="SECONDS", help="Wall time of every fit; inf for no limit.", rich_help_panel=_SOLVE),
+        Option(
+            min=0, metavar="SECONDS", help="Wall time of every fit; inf for no limit.", rich_help_panel=_SOLVE
+        ),
     ] = 60.0,
     gap: Annotated[
         float,
@@ -148,6 +156,7 @@ def tune(
     """
     with Progress(quiet=quiet) as progress, interruptible(progress.stopping) as interruption:
         from mipforest.cli.tuning_job import TuningJob
+        from mipforest.tuning import parse_grid
 
         source = source_of(
             data,
@@ -179,25 +188,29 @@ def tune(
             start="default",
             limits=limits,
         )
-        request = TuningJob.of(
-            job,
-            grid,
+        request = TuningJob(
+            job=job,
+            grid=parse_grid(type(job.formulation), grid),
             per_level=grid_per_level or (),
             folds=folds,
             score=score,
-            rule=rule,
+            rule=rule.value,
             max_fits=max_fits,
             jobs=jobs,
             dask=dask,
         )
         with run_folder(out, replace=force) as folder:
-            scores = request.cross_validate(progress, interruption, folder)
+            progress.phase(f"loading {source.data}")
+            loaded = source.load()
+            plan = request.plan(loaded.train)
+            scores = request.cross_validate(plan, progress, interruption, folder)
             if scores.chosen is None:
+                progress.stop()
                 _stop(scores, folder, as_json=as_json)
-            result = request.refit(scores, progress, interruption, folder)
+            result = request.refit(scores, loaded, progress, interruption, folder)
             interruption.writing()
             progress.phase("writing the results")
-            outcome = request.outcome(scores, result)
+            outcome = request.outcome(scores, loaded, result, folder)
             failure = write_outcome(outcome, folder)
     if as_json:
         told = {} if failure is None else complaint(failure).to_dict()
@@ -212,6 +225,8 @@ def tune(
 
 def _stop(scores: Scores, folder: RunFolder | None, *, as_json: bool) -> NoReturn:
     """End a tuning that Ctrl-C stopped."""
+    from mipforest.runs.folder import TUNING
+
     kept = "without --out, they are lost" if folder is None else f"{folder.path / TUNING} keeps them"
     message = f"stopped with {len(scores.records)} of {scores.plan.n_fits} fits done; {kept}"
     if as_json:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mipforest.cli.numbers import duration, number, percent
 from mipforest.cli.output import print_table, print_text
+from mipforest.readable import duration, number, percent
 
 if TYPE_CHECKING:
     from mipforest.tuning import Fit, Plan, Records

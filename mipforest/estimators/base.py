@@ -69,7 +69,7 @@ class TreeEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # s
     bridges
         Parts of the model to rewrite although the solver takes them: ``"quadratic"``, ``"indicator"``.
     verbose
-        1 prints a line whenever incumbent or bound moved.
+        1 prints what was built, a line whenever incumbent or bound moved, and how the solve ended.
     on_progress
         Called with each :class:`~mipforest.solvers.solution.Event`; returning ``True`` stops the solve and
         keeps the incumbent.
@@ -189,6 +189,7 @@ class TreeEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # s
         check_settings(self)
         seed = seed_of(self.random_state)
         self._encoding, X_raw = learn_features(self, X)
+        # Models that state their constants for features in [0, 1] leave no choice: no parameter ``scaling``.
         own = get_formulation(self._formulation_name()).scaling
         data = self._read(X_raw, y, self._encoding.features, getattr(self, "scaling", own))
         problem = self._formulation(data).build(data, self.depth)
@@ -198,6 +199,8 @@ class TreeEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # s
         return self
 
     def _solved(self, problem: Problem, seed: int) -> Result:
+        progress = PrintedProgress(type(self).__name__, self.verbose, self.on_progress)
+        progress.built(problem)
         result = problem.solve(
             self.solver,
             start=self.start,
@@ -205,10 +208,11 @@ class TreeEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # s
             gap=self.gap,
             threads=self.threads,
             seed=seed,
-            on_progress=PrintedProgress(type(self).__name__, self.verbose, self.on_progress),
+            on_progress=progress,
             solver_options=self.solver_options,
             bridges=self.bridges,
         )
+        progress.ended(result)
         if result.tree is None:
             raise NoTreeFound(_why_no_tree(result))
         if result.solution.warnings:

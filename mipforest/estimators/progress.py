@@ -1,15 +1,17 @@
-"""Progress of a fit: printed lines, and a function of the user."""
+"""Progress of a fit: printed lines, and a function of the user's own."""
 
 from __future__ import annotations
 
 import math
 
+from mipforest.problem import Problem
+from mipforest.result import Result
 from mipforest.solvers.base import Progress
 from mipforest.solvers.solution import Event, relative_gap
 
 
 class PrintedProgress:
-    """Prints a line whenever incumbent or bound moved, and passes every event on.
+    """Prints what was built, a line whenever incumbent or bound moved, and the end; passes every event on.
 
     Parameters
     ----------
@@ -26,6 +28,21 @@ class PrintedProgress:
         self._verbose = verbose
         self._then = then
         self._printed = ""
+
+    def built(self, problem: Problem) -> None:
+        """Say what is solved."""
+        if self._verbose:
+            form, seconds = problem.model.matrix(), problem.prepare_seconds + problem.build_seconds
+            print(
+                f"[{self._name}] {problem.formulation.name}, depth {problem.topology.depth}, "
+                f"{problem.data.n} samples: {form.n_columns} columns, {form.n_rows} rows, built in {seconds:.1f} s",
+                flush=True,
+            )
+
+    def ended(self, result: Result) -> None:
+        """Say how the solve ended."""
+        if self._verbose:
+            print(f"[{self._name}] {result.status} after {result.solution.seconds:.1f} s", flush=True)
 
     def __call__(self, event: Event) -> bool | None:
         """Take an event; ``True`` asks the solver to stop and keep its incumbent."""

@@ -51,11 +51,9 @@ def _solve(result: Mapping[str, Any]) -> Iterator[str]:
 def _import(result: Mapping[str, Any]) -> Iterator[str]:
     options = result["options"]
     yield "import"
-    if str(options["solution"]).startswith("-"):
-        yield "--"
-    yield str(options["solution"])
     yield from _option("instance", options["instance"])
     yield from _option("data", result["data_source"]["data"])
+    yield from ("--", str(options["solution"]))  # the name of a file must not be taken for an option
 
 
 def _option(name: str, value: Any) -> Iterator[str]:

@@ -10,10 +10,10 @@
   const nodes = [...frame.querySelectorAll(".node")];
   const full = picture.getAttribute("viewBox");
   const [, , width, height] = full.split(" ").map(Number);
-  const LARGEST = 6, READABLE = 0.6, STEP = 1.25, MOVE = 60;
+  const LARGEST = 6, READABLE = 0.6, STEP = 1.25, MOVE = 60, LOWEST = 260;
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
   const size = () => [Math.max(frame.clientWidth, 1), Math.max(frame.clientHeight, 1)];
-  const whole = () => Math.min(size()[0] / width, size()[1] / height, 1);
+  const whole = () => Math.min(size()[0] / width, size()[1] / height, 1.2);
   let scale = 1, x = 0, y = 0; // pixels per unit of the picture; the unit in the middle of the frame
 
   function draw() {
@@ -30,6 +30,8 @@
   }
 
   function begin() {
+    // A small tree needs no large frame; what the style sheet allows at most stays the most.
+    frame.style.height = `${Math.max(height * clamp(size()[0] / width, READABLE, 1), LOWEST)}px`;
     fit();
     if (scale >= READABLE) return;
     // Letters that nobody can read are no beginning: the root at the top, as large as it needs to be.

@@ -54,8 +54,10 @@ def progress_section(result: Mapping[str, Any]) -> Element:
 
 def _moment(event: Mapping[str, Any]) -> Moment:
     """Read an event; TypeError or ValueError if a number is none."""
-    values = [None if event[name] is None else float(event[name]) for name in ("objective", "bound")]
-    return Moment(float(event["seconds"]), *values, int(event["nodes"]))
+    objective, bound = (
+        None if event[name] is None else float(event[name]) for name in ("objective", "bound")
+    )
+    return Moment(float(event["seconds"]), objective, bound, int(event["nodes"]))
 
 
 def _values(moments: Sequence[Moment], end: float) -> Element:
@@ -63,9 +65,13 @@ def _values(moments: Sequence[Moment], end: float) -> Element:
     bound = [(m.seconds, m.bound) for m in moments if m.bound is not None]
     chart = Chart((0.0, end), _range(incumbent, bound), "seconds", "objective")
     marks = [
-        chart.steps([*points, (end, points[-1][1])], class_)
+        mark
         for points, class_ in ((incumbent, "incumbent"), (bound, "bound"))
         if points
+        for mark in (
+            chart.steps([*points, (end, points[-1][1])], class_),
+            chart.dots([(end, points[-1][1])], class_, triangles=class_ == "bound"),
+        )
     ]
     last = [
         f"{name} {number(points[-1][1])}"

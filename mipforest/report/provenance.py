@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 from mipforest.readable import duration, number
 from mipforest.report.command import command_of
-from mipforest.report.markup import Part, element, facts, section
+from mipforest.report.markup import Part, element, facts, section, short
 from mipforest.report.values import PARTS, measure, plain, shown, title
 from mipforest.runs import status_in_words
 
@@ -18,7 +18,7 @@ MOST_LINES = 50
 #: What the counts of a model are called.
 _STATISTICS = {
     "columns": "Variables",
-    "rows": "Rows",
+    "integer": "Integer, not binary",
     "smallest": "Smallest coefficient",
     "largest": "Largest coefficient",
 }
@@ -74,10 +74,7 @@ def solve_section(result: Mapping[str, Any]) -> Element:
             "Model",
             f"{plain(result['model'])}, variant {plain(result['variant'])}, depth {plain(result['depth'])}",
         ),
-        *(
-            (title(name) if len(name) > 2 else name, shown(value))
-            for name, value in result["parameters"].items()
-        ),
+        *((short(name), shown(value)) for name, value in result["parameters"].items()),
         ("Solver", f"{plain(result['solver'])} {plain(result['solver_version'])}"),
         ("Rewritten for the solver by", ", ".join(bridges) or "nothing, it takes the model as it is"),
         ("Time", _times(result)),

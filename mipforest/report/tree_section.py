@@ -42,7 +42,9 @@ def tree_section(content: Content, fitted: FittedTree) -> Element:
 def _introduction(fitted: FittedTree) -> Element:
     tree = fitted.tree
     splits = sum(bool(node.children) for node in fitted.nodes)
-    parts = [f"{splits} splits, {len(fitted.nodes) - splits} leaves; all numbers are in original units."]
+    leaves = len(fitted.nodes) - splits
+    counted = f"{splits} split{'' if splits == 1 else 's'}, {leaves} lea{'f' if leaves == 1 else 'ves'}"
+    parts = [f"{counted}; all numbers are in original units."]
     parts.append("Samples that meet the condition of a split go right (yes), all others left (no).")
     if tree.is_oblique or tree.logistic:
         parts.append(

@@ -8,8 +8,9 @@ from typing import Any
 from mipforest.readable import number, percent
 from mipforest.report.markup import Part, element, facts, short, table
 
-#: Most entries of a list or table that a formulation reports, and how deep they may be nested.
+#: Most entries and columns of a list or table that a formulation reports, and how deep they may be nested.
 MOST_ENTRIES = 100
+MOST_COLUMNS = 20
 DEEPEST = 3
 
 #: Beginning of the names of measures, and the samples that they are of.
@@ -50,28 +51,41 @@ def measure(name: str, value: Any) -> str:
 
 
 def shown(value: Any, deep: int = 0) -> Part:
-    """Write any value: objects as lists of facts, lists of objects as tables."""
+    """Write any value: objects as lists of facts, lists of objects as tables. Names inside stay as they are."""
     if isinstance(value, Mapping | list) and deep == DEEPEST:
         return f"{len(value)} entries"
     if isinstance(value, Mapping):
-        pairs = [(title(name), shown(part, deep + 1)) for name, part in list(value.items())[:MOST_ENTRIES]]
+        pairs = [(short(name), shown(part, deep + 1)) for name, part in list(value.items())[:MOST_ENTRIES]]
         return _with_rest(facts(pairs), len(value)) if pairs else "none"
     if not isinstance(value, list):
         return plain(value)
     first = value[:MOST_ENTRIES]
     if first and all(isinstance(part, Mapping) and part for part in first):
-        return _with_rest(_table(first, deep), len(value))
+        return _with_rest(_table(first), len(value))
     if any(isinstance(part, Mapping | list) for part in first):
         items = [element("li", shown(part, deep + 1)) for part in first]
         return _with_rest(element("ul", *items), len(value))
-    hidden = len(value) - len(first)
-    return ", ".join(map(plain, first)) + (f" and {hidden} more" if hidden else "") or "none"
+    return _in_line(value)
 
 
-def _table(rows: list[Mapping[str, Any]], deep: int) -> Part:
-    columns = list(dict.fromkeys(name for row in rows for name in row))[:MOST_ENTRIES]
-    cells = [[shown(row.get(name), deep + 1) for name in columns] for row in rows]
-    return table([title(name) for name in columns], cells)
+def _table(rows: list[Mapping[str, Any]]) -> Part:
+    columns = list(dict.fromkeys(name for row in rows for name in row))[:MOST_COLUMNS]
+    cells: list[list[Part]] = [[_in_line(row.get(name)) for name in columns] for row in rows]
+    return table([short(name) for name in columns], cells)
+
+
+def _in_line(value: Any) -> str:
+    """Write a value on one line, without what is nested further inside."""
+    if not isinstance(value, Mapping | list):
+        return plain(value)
+    names = [f"{short(name)} " for name in value] if isinstance(value, Mapping) else [""] * len(value)
+    parts = value.values() if isinstance(value, Mapping) else value
+    told = [
+        name + (f"({len(part)} entries)" if isinstance(part, Mapping | list) else plain(part))
+        for name, part in list(zip(names, parts, strict=True))[:MOST_ENTRIES]
+    ]
+    hidden = len(value) - len(told)
+    return (", ".join(told) + (f" and {hidden} more" if hidden else "")) or "none"
 
 
 def _with_rest(part: Part, length: int) -> Part:

@@ -17,12 +17,13 @@ RESULT = "result.json"
 TREE = "tree.json"
 PICTURE = "tree.svg"
 LOG = "solver.log"
+TUNING = "tuning.csv"
 REPORT = "report.html"
 
 _DRAWN = {f"{stem}.{suffix}" for stem in ("tree", "partition") for suffix in ("svg", "png", "pdf")}
 
-#: What a run folder may hold: what a solve writes, and what ``mipforest plot`` and ``mipforest report`` add.
-FILES = frozenset({RESULT, TREE, LOG, REPORT} | _DRAWN)
+#: What a run folder may hold: what a solve or a tuning writes, and what the commands plot and report add.
+FILES = frozenset({RESULT, TREE, LOG, TUNING, REPORT} | _DRAWN)
 
 
 class RunFolder:

@@ -151,14 +151,15 @@ class Tree:
                 f"leaf_w makes leaves linear, which predict numbers, but the tree has the classes "
                 f"{', '.join(self.classes)}; leave leaf_w out, or leave classes empty for a regression tree"
             )
-        numbers = self.leaf_value.astype(np.int64)
-        wrong = (numbers != self.leaf_value) | (numbers < 0) | (numbers >= len(self.classes))
+        values = self.leaf_value
+        wrong = (values != np.floor(values)) | (values < 0) | (values >= len(self.classes))
         if wrong.any():
             raise ValueError(
                 f"leaf_value must hold class numbers, 0 to {len(self.classes) - 1} for the classes "
-                f"{', '.join(self.classes)}, but holds {self.leaf_value[wrong][0]:g}; "
+                f"{', '.join(self.classes)}, but holds {values[wrong][0]:g}; "
                 f"leave classes empty for a regression tree"
             )
+        numbers = values.astype(np.int64)
         numbers.setflags(write=False)
         object.__setattr__(self, "leaf_value", numbers)
 

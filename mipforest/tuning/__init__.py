@@ -1,7 +1,7 @@
 """Tuning of hyperparameters by cross-validation."""
 
 from mipforest.tuning.cross_validation import cross_validate
-from mipforest.tuning.errors import ClusterError, FitError, TuningError, TuningInterrupted
+from mipforest.tuning.errors import ClusterError, FitError, NoTreeFound, TuningError, TuningInterrupted
 from mipforest.tuning.fit import Fit, FitOptions
 from mipforest.tuning.grid import Grid, parse_grid
 from mipforest.tuning.plan import MAX_FITS, Plan
@@ -17,6 +17,7 @@ __all__ = [
     "FitError",
     "FitOptions",
     "Grid",
+    "NoTreeFound",
     "Plan",
     "Records",
     "Rule",

@@ -12,6 +12,10 @@ class TuningError(ValueError):
     """A tuning that cannot be done as asked; the message says why and what to do."""
 
 
+class NoTreeFound(TuningError):
+    """No setting has a tree in every fold."""
+
+
 class ClusterError(TuningError):
     """A Dask cluster that cannot be used."""
 

@@ -68,6 +68,8 @@ class InThisProcess(AbstractContextManager["InThisProcess"]):
 
     def submit(self, work: Work, neighbour: Tree | None) -> Future[Fit]:
         """Do a fit; Ctrl-C and errors arrive here."""
+        if self._stopping is not None and self._stopping():
+            raise KeyboardInterrupt
         done: Future[Fit] = Future()
         done.set_result(fit(work, self._folds[work.fold], neighbour, self._stopping))
         return done

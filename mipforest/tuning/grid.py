@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from math import prod
 from typing import Any
 
@@ -116,6 +116,10 @@ class Grid:
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Give the values on every axis, setting by setting."""
         return product(*(axis.values for axis in self.axes))
+
+    def row(self, number: int) -> tuple[Any, ...]:
+        """Give the values on every axis for one setting."""
+        return next(islice(self.rows(), number, None))
 
     def settings(self) -> Iterator[dict[str, Any]]:
         """Give the hyperparameters by name, setting by setting; tuples for what differs between levels."""

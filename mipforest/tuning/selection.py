@@ -10,7 +10,7 @@ import pandas as pd
 
 from mipforest.arrays import FloatArray
 from mipforest.data.errors import did_you_mean
-from mipforest.tuning.errors import TuningError
+from mipforest.tuning.errors import NoTreeFound, TuningError
 
 Rule = Literal["best", "sparse"]
 
@@ -59,12 +59,13 @@ def choose(table: pd.DataFrame, rule: Rule, *, sign: int = 1) -> int:
     Raises
     ------
     TuningError
-        If the rule is unknown, or no setting has a score in every fold.
+        If the rule is unknown; :class:`~mipforest.tuning.errors.NoTreeFound` if no setting has a score in every
+        fold.
     """
     check_rule(rule)
     scored = table["finished"].to_numpy(dtype=bool) & table["validation_mean"].notna().to_numpy()
     if not scored.any():
-        raise TuningError(
+        raise NoTreeFound(
             "no setting has a tree in every fold, so there is nothing to choose from; raise the time limit"
         )
     score = np.where(

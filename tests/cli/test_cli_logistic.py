@@ -19,7 +19,7 @@ from mipforest.runs import load_saved_tree
 def logistic(monkeypatch):
     """Margin trees whose scores are taken for log-odds, with facts of all kinds to report."""
     report = {
-        "refined_objective": 12.3456789,
+        "refined_log_loss_objective": 12.3456789,
         "was_refined": True,
         "n_tangents": 6,
         "rule": "left to right",
@@ -46,7 +46,7 @@ def test_the_summary_tells_brier_score_log_loss_and_what_the_model_reports(mipfo
     brier, loss = result["train_brier_score"], result["train_log_loss"]
     assert facts["Brier score"] == f"{brier:.4g} in training, {brier:.4g} in the test"
     assert facts["Log loss"] == f"{loss:.4g} in training, {loss:.4g} in the test"
-    assert facts["Refined objective"] == "12.3457"
+    assert facts["Refined log loss objective"] == "12.3457"
     assert facts["Was refined"] == "yes"
     assert facts["N tangents"] == "6"
     assert facts["Rule"] == "left to right"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -142,14 +143,19 @@ def _mutated_json(chance: Random, content: bytes) -> bytes:
         keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
         if not keys or chance.random() < 0.1:
             if isinstance(holder, dict):
-                holder["added"] = chance.choice(ODD_VALUES)
+                holder["added"] = _odd_value(chance)
             else:
-                holder.append(chance.choice(ODD_VALUES))
+                holder.append(_odd_value(chance))
         elif chance.random() < 0.2:
             del holder[chance.choice(keys)]
         else:
-            holder[chance.choice(keys)] = chance.choice(ODD_VALUES)
+            holder[chance.choice(keys)] = _odd_value(chance)
     return json.dumps(document).encode()
+
+
+def _odd_value(chance: Random) -> Any:
+    """Draw a value of its own: a later mutation may put another one into it."""
+    return deepcopy(chance.choice(ODD_VALUES))
 
 
 def _holders(document: Any) -> list[Any]:

@@ -194,6 +194,7 @@ def test_samples_that_do_not_fit_are_refused(X, message):
         ({"b": [0, np.inf, 0]}, r"b must be finite, but its entry \(1,\) is inf"),
         ({"leaf_value": [0, 1, 0, 2]}, "class numbers, 0 to 1 .* holds 2"),
         ({"leaf_value": [0, 1, 0, 0.5]}, "class numbers, 0 to 1 .* holds 0.5"),
+        ({"leaf_value": [0, 1, 0, -1e300]}, "class numbers, 0 to 1 .* holds -1e.300"),
         ({"features": ("age",)}, r"1 feature names for w of shape \(3, 2\)"),
         ({"features": ("age", "age")}, "'age' comes more than once"),
         ({"classes": ("a", "a")}, "'a' comes more than once"),

@@ -1,0 +1,112 @@
+import sqlite3
+
+import pytest
+
+SUITE = """
+name = "small"
+time_limits = [60.0]
+threads = 1
+
+[split]
+test_size = 0.25
+
+[data.points]
+load = "synthetic:tree,depth=1,n=24,p=2"
+
+[models.oct]
+model = "oct"
+depth = 1
+"""
+
+
+@pytest.fixture
+def suite(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(SUITE)
+    return path
+
+
+def test_a_suite_is_run_and_reported(mipforest, suite, tmp_path):
+    results = tmp_path / "r.sqlite"
+    ran = mipforest("bench", suite, "--results", results)
+    assert ran.code == 0
+    assert "oct, points, seed 0: optimal" in ran.out
+    assert "1 of 1 cells are done" in ran.out
+    again = mipforest("bench", "run", suite, "--results", results, "--json")
+    assert again.json == {"results": str(results), "done": 1, "failed": 0, "waiting": 0}
+    told = mipforest("bench", "report", results, "-o", tmp_path / "report")
+    assert told.code == 0
+    assert "report.md" in told.out
+    assert "| points |" in (tmp_path / "report/report.md").read_text()
+
+
+def test_results_stand_beside_nothing_in_the_current_folder(mipforest, suite, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert mipforest("bench", suite, "--quiet").out == ""
+    assert (elsewhere / "small.sqlite").is_file()
+
+
+def test_a_failed_cell_is_told_and_gives_exit_code_3(mipforest, suite, tmp_path):
+    suite.write_text(SUITE.replace("synthetic:tree,depth=1,n=24,p=2", "synthetic:absent"))
+    ran = mipforest("bench", suite, "--results", tmp_path / "r.sqlite")
+    assert ran.code == 3
+    assert "failed: DataError" in ran.out
+    assert "--retry-failed" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "options", "code", "told"),
+    [
+        ('model = "oct"', 'model = "octt"', (), 2, "did you mean 'oct'"),
+        ("depth = 1\n", "", (), 2, "lacks the key 'depth'"),
+        ("threads = 1", "threds = 1", (), 2, "did you mean 'threads'"),
+        ("threads = 1", "threads = ", (), 2, "no TOML"),
+        ("threads = 1", 'solvers = "cplex"', (), 4, "no solver named 'cplex'"),
+        ("synthetic:tree,depth=1,n=24,p=2", "points.csv", (), 2, "--data DIR"),
+        ("synthetic:tree,depth=1,n=24,p=2", "points.csv", ("--data", "absent"), 2, "no data folder"),
+        ("threads = 1", "", ("--only", "octt"), 2, "did you mean 'oct'"),
+        ("threads = 1", "", ("--results", "absent/r.sqlite"), 2, "no folder"),
+        ("threads = 1", "", ("--jobs", "0"), 2, "--jobs"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(
+    mipforest, suite, tmp_path, monkeypatch, old, new, options, code, told
+):
+    monkeypatch.chdir(tmp_path)
+    assert old in SUITE
+    suite.write_text(SUITE.replace(old, new))
+    ran = mipforest("bench", suite, *options)
+    assert ran.code == code, ran.err
+    assert told in ran.err
+    assert "Traceback" not in ran.err
+    assert not list(tmp_path.glob("*.sqlite"))
+
+
+def test_results_files_that_are_none(mipforest, suite, tmp_path):
+    text, other = tmp_path / "text.sqlite", tmp_path / "other.sqlite"
+    text.write_text("mine, and no database" * 10)
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE mine (a)")
+    for path in (text, other):
+        before = path.read_bytes()
+        for command in (("bench", suite, "--results", path), ("bench", "report", path, "-o", tmp_path / "o")):
+            ran = mipforest(*command)
+            assert ran.code == 2
+            assert str(path) in ran.err
+        assert path.read_bytes() == before
+    ran = mipforest("bench", "report", tmp_path / "absent.sqlite", "-o", tmp_path / "o")
+    assert ran.code == 2
+    assert "no results file" in ran.err
+    assert not (tmp_path / "o").exists()
+    assert mipforest("bench", tmp_path / "absent.toml").code == 2
+
+
+def test_results_of_another_suite(mipforest, suite, tmp_path):
+    results = tmp_path / "r.sqlite"
+    mipforest("bench", suite, "--results", results)
+    suite.write_text(SUITE.replace('"small"', '"other"'))
+    ran = mipforest("bench", suite, "--results", results)
+    assert ran.code == 2
+    assert "results of the suite 'small', not of 'other'" in ran.err

@@ -1,0 +1,179 @@
+"""The page in a real browser: what moves, what is shown, and that nothing breaks or leaves the page."""
+
+import time
+
+import pytest
+
+VIEW = "document.querySelector('svg.tree').getAttribute('viewBox').split(' ').map(Number)"
+SHOWN = "document.querySelector('.node.shown').dataset.node"
+
+
+@pytest.fixture
+def opened(browser, page_of, tmp_path):
+    """Open the page of a run."""
+
+    def open_page(run, **options):
+        path = tmp_path / "page.html"
+        path.write_bytes(page_of(run))
+        browser.open(path, **options)
+        return browser
+
+    return open_page
+
+
+def width(browser):
+    return browser.evaluate(VIEW)[2]
+
+
+def wait_for(browser, expression):
+    """Wait for what an event handler does; the protocol answers when the event is sent."""
+    deadline = time.monotonic() + 5
+    while not browser.evaluate(expression):
+        assert time.monotonic() < deadline, expression
+        time.sleep(0.02)
+
+
+def test_nothing_complains_and_nothing_is_fetched(opened, any_run):
+    browser = opened(any_run)
+    assert browser.complaints == []
+    assert len(browser.requests) == 1
+    assert browser.evaluate("document.title").endswith("mipforest report")
+    assert browser.evaluate("typeof alerted") == "undefined"
+    assert not browser.evaluate("document.querySelectorAll('script, img, iframe, object').length > 1")
+
+
+def test_the_policy_of_the_page_forbids_connections(opened, classes_run):
+    browser = opened(classes_run)
+    browser.evaluate("fetch('data:text/plain,x').catch(() => { window.refused = true; }); 1")
+    wait_for(browser, "window.refused === true")
+    browser.evaluate("document.body.insertAdjacentHTML('beforeend', '<b onclick=\"window.ran = true\" id=b>b</b>')")
+    browser.evaluate("document.getElementById('b').click()")
+    assert browser.evaluate("window.ran") is None
+
+
+def test_pointing_at_a_node_shows_all_about_it(opened, classes_run):
+    browser = opened(classes_run)
+    assert "n0, split" in browser.text("#panel")
+    x, y = browser.middle(".node[data-node='1']")
+    browser.mouse("mouseMoved", x, y)
+    wait_for(browser, f"{SHOWN} === '1'")
+    shown = browser.text("#panel")
+    assert "n1, " in shown
+    assert "Training samples" in shown
+    assert "Share" in shown
+
+
+def test_nodes_take_the_focus_and_show_themselves(opened, deep_run):
+    browser = opened(deep_run)
+    browser.evaluate("document.getElementById('view').focus()")
+    for _ in range(6):
+        browser.press("Tab")
+    focused = browser.evaluate("document.activeElement.dataset.node")
+    wait_for(browser, f"{SHOWN} === '{focused}'")
+    assert f"n{focused}, " in browser.text("#panel")
+    frame, node = (
+        browser.evaluate(f"(() => {{ const b = {what}.getBoundingClientRect(); return [b.left, b.right]; }})()")
+        for what in ("document.getElementById('view')", "document.activeElement")
+    )
+    assert frame[0] <= node[0]
+    assert node[1] <= frame[1]
+
+
+def test_keys_zoom_and_move(opened, deep_run):
+    browser = opened(deep_run)
+    browser.evaluate("document.getElementById('view').focus()")
+    before = browser.evaluate(VIEW)
+    browser.press("+")
+    wait_for(browser, f"{VIEW}[2] < {before[2]} * 0.9")
+    browser.press("ArrowRight")
+    wait_for(browser, f"{VIEW}[0] > {before[0]}")
+    browser.press("-")
+    wait_for(browser, f"Math.abs({VIEW}[2] - {before[2]}) < 0.01 * {before[2]}")
+    browser.press("0")
+    wait_for(browser, f"{VIEW}[2] > 2 * {before[2]}")
+
+
+def test_buttons_and_wheel_zoom(opened, classes_run):
+    browser = opened(classes_run)
+    start = width(browser)
+    x, y = browser.middle("[data-zoom='in']")
+    for kind in ("mousePressed", "mouseReleased"):
+        browser.mouse(kind, x, y, button="left", clickCount=1)
+    wait_for(browser, f"{VIEW}[2] < {start} * 0.9")
+    nearer = width(browser)
+    x, y = browser.middle("#view")
+    browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-100)
+    time.sleep(0.2)
+    assert width(browser) == nearer, "without Ctrl, the wheel scrolls the page"
+    browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-100, modifiers=2)
+    wait_for(browser, f"{VIEW}[2] < {nearer} * 0.99")
+
+
+def test_the_picture_can_be_dragged(opened, classes_run):
+    browser = opened(classes_run)
+    left = browser.evaluate(VIEW)[0]
+    x, y = browser.middle("#view")
+    browser.mouse("mousePressed", x, y, button="left", clickCount=1)
+    for step in (20, 60):
+        browser.mouse("mouseMoved", x - step, y, button="left")
+    browser.mouse("mouseReleased", x - 60, y, button="left", clickCount=1)
+    wait_for(browser, f"{VIEW}[0] > {left} + 20")
+
+
+def test_all_can_be_read_without_scripts(opened, classes_run):
+    browser = opened(classes_run, scripts=False)
+    assert browser.complaints == []
+    assert not browser.evaluate("document.documentElement.classList.contains('scripted')")
+    assert browser.evaluate("getComputedStyle(document.querySelector('.toolbar')).display") == "none"
+    words = browser.text("#words + ul")
+    assert "n0" in words
+    assert "predicts" in words
+    x, y = browser.middle("#node-0 > details > summary")
+    for kind in ("mousePressed", "mouseReleased"):
+        browser.mouse(kind, x, y, button="left", clickCount=1)
+    wait_for(browser, "document.querySelector('#node-0 > details').open")
+    assert "Goes right (yes) where" in browser.text("#node-0 > details")
+
+
+@pytest.mark.parametrize("kind", ["classes", "deep", "values", "infeasible"])
+@pytest.mark.parametrize("scripts", [True, False])
+def test_no_page_is_wider_than_a_telephone(opened, request, kind, scripts):
+    browser = opened(request.getfixturevalue(f"{kind}_run"), scripts=scripts, width=360, height=640)
+    assert browser.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+#: Contrast of every text with what lies behind it, by the formula of WCAG 2; shades are laid over one another.
+_CONTRAST = """(() => {
+  const parse = (text) => { const n = text.match(/[\\d.]+/g).map(Number); return [...n.slice(0, 3), n[3] ?? 1]; };
+  const over = (top, low) => low.map((c, k) => top[k] * top[3] + c * (1 - top[3]));
+  const light = (c) => c.slice(0, 3).map((v) => v / 255).map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+  let worst = 99;
+  for (const e of document.querySelectorAll("body *:not(script):not(svg *)")) {
+    if (![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) || !e.getClientRects().length) continue;
+    const chain = [];
+    for (let p = e; p; p = p.parentElement) chain.unshift(parse(getComputedStyle(p).backgroundColor));
+    const ground = chain.reduce((low, top) => over(top, low), [255, 255, 255]);
+    const [a, b] = [light(parse(getComputedStyle(e).color)), light(ground)].sort((p, q) => q - p);
+    worst = Math.min(worst, (a + 0.05) / (b + 0.05));
+  }
+  return worst;
+})()"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_stand_out_from_what_is_behind_them(opened, classes_run, scheme):
+    browser = opened(classes_run, prefers_color_scheme=scheme)
+    dark = browser.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+    assert dark == (scheme == "dark")
+    assert browser.evaluate(_CONTRAST) >= 4.5
+
+
+def test_the_page_can_be_printed(opened, classes_run):
+    browser = opened(classes_run)
+    browser.press("+")
+    assert browser.printed().startswith(b"%PDF")
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    assert browser.evaluate("getComputedStyle(document.querySelector('.toolbar')).display") == "none"
+    assert browser.evaluate("document.querySelector('#all-0').getClientRects().length") > 0
+    browser.call("Emulation.setEmulatedMedia", media="")

@@ -1,0 +1,146 @@
+"""What a page holds, whatever the run, and what it never lets in."""
+
+import json
+import shutil
+
+import pytest
+from parsed_page import ParsedPage
+
+from mipforest.report import content_of, report_page
+from mipforest.runs import read_run
+
+TAGS = set(
+    "html head meta title style script body a header p h1 h2 h3 dl dt dd div nav ul li main section span strong "
+    "svg g rect path circle text button details summary table caption thead tbody tr th td code pre figure "
+    "figcaption".split()
+)
+SECTIONS = {"progress", "verification", "solve", "reproduce"}
+OF_TREE = {"tree", "features", "quality"}
+
+
+def parsed(content):
+    return ParsedPage(content)
+
+
+def test_no_name_becomes_an_element_or_an_attribute(page_of, any_run):
+    page = parsed(page_of(any_run))
+    assert {tag for tag, _ in page.elements} <= TAGS
+    assert len(page.all("script")) == len(page.all("style")) == 1
+    names = {name for _, attributes in page.elements for name in attributes}
+    assert not {name for name in names if name.startswith("on") or name in ("style", "src", "action")}
+
+
+def test_names_are_shown_as_they_are(page_of, classes_run):
+    text = parsed(page_of(classes_run)).text
+    for name in ("<script>alert('feature')</script>", "</title><img src=x onerror=alert('class')>", "naïve Ω"):
+        assert name in text
+
+
+def test_the_page_links_to_nothing_but_itself(page_of, any_run):
+    page = parsed(page_of(any_run))
+    targets = [attributes["href"] for _, attributes in page.elements if "href" in attributes]
+    identifiers = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert {target.removeprefix("#") for target in targets} <= set(identifiers)
+    assert len(identifiers) == len(set(identifiers))
+    (policy,) = (
+        meta["content"]
+        for meta in page.all("meta")
+        if meta.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+
+
+def test_the_same_run_gives_the_same_bytes(page_of, any_run):
+    assert report_page(content_of(read_run(any_run))) == page_of(any_run)
+
+
+def test_sections_have_headings_and_links(page_of, any_run):
+    page = parsed(page_of(any_run))
+    found = {section["aria-labelledby"] for section in page.all("section")}
+    assert found >= SECTIONS
+    assert found >= OF_TREE or not (any_run / "tree.json").exists()
+    assert {attributes["href"] for attributes in page.all("a")} >= {f"#{name}" for name in found}
+
+
+def test_every_node_of_the_picture_is_in_the_list(page_of, deep_run):
+    page = parsed(page_of(deep_run))
+    nodes = [attributes["data-node"] for attributes in page.all("a", **{"class": "node"})]
+    assert len(nodes) > 31
+    assert {f"node-{node}" for node in nodes} == {
+        attributes["id"] for attributes in page.all("li") if attributes.get("id", "").startswith("node-")
+    }
+    assert all(attributes["aria-label"] for attributes in page.all("a", **{"class": "node"}))
+
+
+def test_a_run_without_a_tree_says_so(page_of, infeasible_run):
+    page = parsed(page_of(infeasible_run))
+    assert "infeasible: no tree satisfies all constraints, proven" in page.text
+    assert "This run has no tree" in page.text
+    assert not page.all("section", **{"aria-labelledby": "tree"})
+    assert "mipforest solve --model oct" in page.text
+
+
+def test_samples_that_are_gone_are_told_and_what_is_missing(page_of, deep_run, classes_run):
+    text = parsed(page_of(deep_run)).text
+    assert "The samples could not be loaded again" in text
+    assert "missing: the confusion matrix of the test samples." in text
+    assert "Training samples" in text
+    assert "could not be loaded" not in parsed(page_of(classes_run)).text
+
+
+def test_changed_test_samples_are_not_drawn(page_of, values_run, tmp_path):
+    run = shutil.copytree(values_run, tmp_path / "run")
+    result = json.loads((run / "result.json").read_text())
+    result["test_data"]["sha256"] = "0" * 64
+    (run / "result.json").write_text(json.dumps(result))
+    text = parsed(page_of(run)).text
+    assert "The test samples have changed" in text
+    assert "Test samples" not in text
+
+
+def test_a_regression_shows_linear_leaves_and_predictions(page_of, values_run):
+    page = parsed(page_of(values_run))
+    assert "Linear leaves" in page.text
+    assert "Coefficients of the leaf n1" in page.text
+    charts = {chart["aria-label"][:26] for chart in page.all("svg", role="img")}
+    assert "Predicted over true values" in charts
+    assert "Confusion matrix" not in page.text
+
+
+def test_a_logistic_tree_shows_confidence_calibration_and_its_report(page_of, logistic_run):
+    page = parsed(page_of(logistic_run))
+    for words in ("Mean confidence", "Mean probability of that class", "Calibration", "Brier score", "Influence"):
+        assert words in page.text
+    assert "Reported by olct" in page.text
+    assert "Largest tangent error" in page.text
+
+
+def test_old_runs_without_the_size_of_the_model_are_shown(page_of, classes_run, tmp_path):
+    run = shutil.copytree(classes_run, tmp_path / "run")
+    result = json.loads((run / "result.json").read_text())
+    assert result.pop("model_statistics")["columns"] > 0
+    for name in ("mipforest_version", "reported", "test_data"):
+        result.pop(name)
+    (run / "result.json").write_text(json.dumps(result))
+    assert "did not note down the size" in parsed(page_of(run)).text
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"a": {"b": {"c": {"d": {"e": 1}}}}}, "1 entries"),
+        ([{"level": 0, "tree": {"<i>age</i>": 0.5}}], "<i>age</i> 0.5"),
+        ([[1, 2], [3]], "1, 2"),
+        (list(range(500)), "and 400 more"),
+        ("\u202egpj.exe", "\\u202egpj.exe"),
+        ({"日本": 1}, "日本"),
+        (True, "yes"),
+    ],
+)
+def test_whatever_a_formulation_reports_is_shown(page_of, classes_run, tmp_path, value, words):
+    run = shutil.copytree(classes_run, tmp_path / "run")
+    result = json.loads((run / "result.json").read_text())
+    result |= {"reported": ["found"], "found": value}
+    (run / "result.json").write_text(json.dumps(result))
+    assert words in parsed(page_of(run)).text

@@ -1,0 +1,103 @@
+"""The same tuning on a Dask cluster of real processes, one of which is killed on the way."""
+
+import signal
+import sys
+from importlib.util import find_spec
+
+import pandas as pd
+import pytest
+from dask_processes import Cluster
+
+from mipforest import load
+from mipforest.tuning import ClusterError, Plan, Records, cross_validate, tune
+from mipforest.tuning import dask_cluster as module
+from mipforest.tuning.dask_cluster import DaskCluster
+
+pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="Dask is not installed")
+
+SMALL = {"grid": {"C": [0.1, 1.0, 10.0, 100.0]}, "folds": 3}
+
+
+@pytest.fixture(scope="module")
+def versicolor():
+    return load("iris").binarise(["versicolor"])
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    with Cluster(tmp_path) as running:
+        yield running
+
+
+def without_times(table):
+    return table.loc[:, ~table.columns.str.contains(r"seconds$")]
+
+
+def test_a_worker_that_is_killed_loses_nothing_and_repeats_nothing(cluster, versicolor):
+    workers = [cluster.add_worker(), cluster.add_worker()]
+    plan = Plan.of("margot", versicolor, 1, **SMALL)
+    records = Records(plan)
+    seen = []
+
+    def kill_one(fit):
+        seen.append((fit.setting, fit.fold))
+        if len(seen) == 4:
+            workers[0].send_signal(signal.SIGKILL)
+
+    with DaskCluster(plan.folds, cluster.address, timeout=60) as executor:
+        executor._client.wait_for_workers(2, timeout=60)
+        cross_validate(plan, executor, records, kill_one)
+    assert workers[0].wait(timeout=30) == -signal.SIGKILL
+    assert sorted(seen) == [(setting, fold) for setting in range(4) for fold in range(3)]
+    serial = tune("margot", versicolor, 1, **SMALL)
+    pd.testing.assert_frame_equal(without_times(records.table()), without_times(serial.table))
+
+
+def test_an_error_of_a_fit_comes_back(cluster, versicolor):
+    cluster.add_worker()
+    plan = Plan.of("margot", versicolor, 1, **SMALL)
+    with (
+        DaskCluster(plan.folds, cluster.address, timeout=60) as executor,
+        pytest.raises(TypeError) as caught,
+    ):
+        executor._folds = [None] * len(plan.folds)
+        cross_validate(plan, executor, Records(plan))
+    assert "in the fit of margot with C=0.1" in caught.value.__notes__[0]
+
+
+def test_a_scheduler_without_workers_is_told(cluster):
+    with pytest.raises(ClusterError, match="no worker for 0.5 s; start some with 'dask worker tcp://"):
+        DaskCluster((), cluster.address, timeout=0.5)
+
+
+def test_a_worker_without_mipforest_is_told(cluster, tmp_path):
+    preload = tmp_path / "forget.py"
+    preload.write_text(
+        "import importlib.metadata as metadata\n"
+        "def version(name):\n"
+        "    raise metadata.PackageNotFoundError(name)\n"
+        "metadata.version = version\n"
+    )
+    cluster.add_worker("--preload", preload)
+    with pytest.raises(ClusterError, match=r"worker tcp://.* has no mipforest; install version"):
+        DaskCluster((), cluster.address, timeout=60)
+
+
+def test_a_worker_of_another_version_is_told(cluster, monkeypatch):
+    cluster.add_worker()
+    monkeypatch.setattr(module, "version", lambda name: "0.0.1")
+    with pytest.raises(ClusterError, match="install the same version"):
+        DaskCluster((), cluster.address, timeout=60)
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "127.0.0.1:1", "nonsense", "ftp://127.0.0.1"])
+def test_no_scheduler_at_the_address_is_told(address):
+    with pytest.raises(ClusterError, match="no Dask scheduler answers at"):
+        DaskCluster((), address, timeout=0.5)
+
+
+def test_missing_dask_is_told(monkeypatch):
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ClusterError, match=r"pip install 'mipforest\[dask\]'"):
+        DaskCluster((), "tcp://127.0.0.1:1")
