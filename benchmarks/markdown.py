@@ -9,22 +9,9 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from mipforest.campaigns.markdown import markdown_table as table
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay out a table: the first column to the left, the others to the right."""
-    widths = [max(len(line[k]) for line in (header, *rows)) for k in range(len(header))]
-
-    def text(cells: Sequence[str]) -> str:
-        padded = [
-            cell.ljust(width) if k == 0 else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ]
-        return f"| {' | '.join(padded)} |"
-
-    rule = "|".join(
-        "-" * (width + 2) if k == 0 else "-" * (width + 1) + ":" for k, width in enumerate(widths)
-    )
-    return "\n".join([text(header), f"|{rule}|", *map(text, rows)])
+__all__ = ["add_output", "measured_with", "publish", "table"]
 
 
 def measured_with(packages: Sequence[str]) -> str:

@@ -112,13 +112,16 @@ def _draw_bounds(axes: Axes, cells: pd.DataFrame, events: pd.DataFrame, model: s
     known = events[events["cell"].isin(cells["cell"])]
     for cell, style in zip(cells.itertuples(), _styles(len(cells)), strict=True):
         own = known[known["cell"] == cell.cell]
-        seconds = own["seconds"].clip(lower=EARLIEST)
-        solid = {**style, "linestyle": "-"}
-        drawn += axes.step(seconds, own["objective"], where="post", **solid)
-        axes.step(seconds, own["bound"], where="post", **{**style, "linestyle": _BOUND})
+        # Events are of changes: the last state holds until the end.
+        seconds = np.maximum([*own["seconds"], cell.seconds], EARLIEST)
+        for column, dashes in (("objective", "-"), ("bound", _BOUND)):
+            values = own[column].to_numpy(dtype=float)
+            values = np.append(values, values[-1:] if len(values) else np.nan)
+            (line,) = axes.step(seconds, values, where="post", **{**style, "linestyle": dashes})
+            drawn += [line] if column == "objective" else []
         names.append(str(cell.setting))
     axes.set_xscale("log")
-    axes.set_xlim(EARLIEST, max(1.0, 1.1 * known["seconds"].max()))
+    axes.set_xlim(EARLIEST, max(1.0, 1.1 * cells["seconds"].max()))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     low, high = known[["objective", "bound"]].min().min(), known[["objective", "bound"]].max().max()

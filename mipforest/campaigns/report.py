@@ -227,7 +227,7 @@ def _cell(name: str, value: float) -> str:
     if name.endswith(_SHARES):
         return f"{100 * value:.1f}"
     decimals = {"seconds": ".1f", "nodes": ".0f", "features_per_split": ".1f"}
-    return format(float(value), decimals.get(name, ".5g"))
+    return format(float(value), decimals.get(name, ".7g"))
 
 
 def _failures(cells: pd.DataFrame) -> list[str]:

@@ -154,7 +154,9 @@ def work(campaign: Campaign, *, stopping: Callable[[], bool], finished: Finished
             for entry in chosen:
                 if stopping():
                     raise KeyboardInterrupt
-                number = numbers[entry.cell.key]
+                number = numbers.get(entry.cell.key)
+                if number is None:
+                    raise CampaignError(f"{campaign.suite_path} changed while it was read; run it again")
                 # Asked first to spare the lock, and again under it: another process may just have finished.
                 if store.is_finished(number):
                     continue

@@ -10,5 +10,7 @@ USAGE = 2
 NO_ANSWER = 3
 #: The solver is not available, or its licence does not suffice.
 SOLVER = 4
+#: The reader of standard output, such as ``head``, has gone: what a shell gives for SIGPIPE.
+OUTPUT_CLOSED = 141
 #: Ctrl-C before there was anything to keep.
 INTERRUPTED = 130

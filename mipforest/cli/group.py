@@ -10,7 +10,7 @@ from typing import Any
 from typer.core import TyperGroup
 
 from mipforest.cli.errors import complaint
-from mipforest.cli.exit_codes import BUG
+from mipforest.cli.exit_codes import OUTPUT_CLOSED
 from mipforest.cli.output import harmless, print_json
 
 
@@ -39,7 +39,7 @@ class ReportingGroup(TyperGroup):
         except BrokenPipeError:
             # The reader, such as `head`, has gone. Python would complain again when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = BUG
+            code = OUTPUT_CLOSED
         except Exception as error:
             code = _report(error, as_json="--json" in given)
         if standalone_mode:

@@ -102,7 +102,9 @@ def stats(library: LibraryFolder = FOLDER, only: Only = None, as_json: o.Json = 
 
 
 @app.command()
-def build(library: LibraryFolder = FOLDER, only: Only = None, quiet: o.Quiet = False) -> None:
+def build(
+    library: LibraryFolder = FOLDER, only: Only = None, as_json: o.Json = False, quiet: o.Quiet = False
+) -> None:
     """Build instances from the suite: model, metadata and start; the same suite gives the same bytes.
 
     Best known values are kept while the model stays the same.
@@ -111,12 +113,16 @@ def build(library: LibraryFolder = FOLDER, only: Only = None, quiet: o.Quiet = F
     from mipforest.instances import build_instance
 
     lib = _library(library)
+    entries = []
     for spec in lib.chosen(tuple(only or ())):
         entry = build_instance(lib, spec, version=mipforest.__version__)
-        if not quiet:
+        entries.append(entry)
+        if not (quiet or as_json):
             print_text(
                 f"{lib.model_path(spec)}: {entry.columns} columns, {entry.rows} rows, {entry.nonzeros} nonzeros"
             )
+    if as_json:
+        print_json({"instances": [_as_json(entry) for entry in entries]})
 
 
 @app.command()
@@ -163,20 +169,25 @@ def improve(
     ] = None,
     seed: Annotated[int, Option(min=0, metavar="N", help="Seed of the solver.")] = 0,
     unsolved: Annotated[bool, Option("--unsolved", help="Leave out what is solved already.")] = False,
+    as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Solve instances from their best known solutions, and record what is better in the catalogue."""
     from mipforest.instances import improve as improved
 
     lib = _library(library)
+    entries = []
     for spec in lib.chosen(tuple(only or ())):
         known = lib.entries().get(spec.name)
         if unsolved and known is not None and known.status != "open":
             continue
         entry = improved(lib, spec, solver, time_limit=time_limit, threads=threads, seed=seed)
-        if not quiet:
+        entries.append(entry)
+        if not (quiet or as_json):
             objective, gap = _best(entry)
             print_text(f"{spec.name}: {entry.status}, objective {objective}, gap {gap}")
+    if as_json:
+        print_json({"instances": [_as_json(entry) for entry in entries]})
 
 
 def _library(folder: Path) -> Library:

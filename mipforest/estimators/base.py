@@ -5,9 +5,8 @@ from __future__ import annotations
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +16,7 @@ from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.estimators.errors import FitWarning, NoTreeFound, UnverifiedTreeWarning
 from mipforest.estimators.features import learn_features, read_features
+from mipforest.estimators.pictures import TreePictures
 from mipforest.estimators.progress import PrintedProgress
 from mipforest.estimators.settings import check_settings, seed_of
 from mipforest.formulation import Formulation
@@ -26,17 +26,13 @@ from mipforest.registry import get_formulation
 from mipforest.result import Result
 from mipforest.solvers.base import Progress, Solver
 from mipforest.solvers.solution import Status
-from mipforest.trees import Tree, node_statistics, to_text
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from mipforest.trees import Tree
 
 #: What is left out of pickles: the model and the solver's answer, many times the size of the tree.
 NOT_PICKLED = ("result_", "solution_")
 
 
-class TreeEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # scikit-learn has no types
+class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # scikit-learn has no types
     """An optimal tree behind scikit-learn's interface.
 
     Parameters
@@ -252,53 +248,6 @@ class TreeEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # s
         """(n, n_nodes) sparse matrix: 1 where a sample passes a node, the root and its leaf included."""
         X_raw = self._features(X)
         return sparse.csr_matrix(self.tree_.decision_path(X_raw), dtype="int64")
-
-    # ------------------------------------------------------------------ pictures
-
-    def _numbers(self, y: Any) -> Any:
-        """Turn targets into what trees count: class numbers, or values."""
-        return y
-
-    def to_text(self, X: Any = None, y: npt.ArrayLike | None = None, *, max_terms: int = 6) -> str:
-        """Write the tree as text, with the samples at each node if some are given.
-
-        Parameters
-        ----------
-        X, y
-            (n, p) samples and (n,) targets to count at the nodes, or ``None``.
-        max_terms
-            Most terms of a split or a linear leaf to show.
-        """
-        check_is_fitted(self, "tree_")
-        counts = None
-        if X is not None:
-            counts = node_statistics(self.tree_, self._features(X), None if y is None else self._numbers(y))
-        return to_text(self.tree_, counts, max_terms=max_terms)
-
-    def plot(
-        self, X: Any = None, y: npt.ArrayLike | None = None, ax: Axes | None = None, *, max_terms: int = 3
-    ) -> Figure:
-        """Draw the tree; ``figure.savefig(...)`` writes it.
-
-        Parameters
-        ----------
-        X, y
-            (n, p) samples and (n,) targets to count at the nodes, or ``None``.
-        ax
-            Axes to draw into; ``None`` makes a figure.
-        max_terms
-            Most terms of a split or a linear leaf to show.
-
-        Raises
-        ------
-        ValueError
-            If X or y do not fit the tree, or y comes without X.
-        """
-        from mipforest.trees import plot_tree
-
-        check_is_fitted(self, "tree_")
-        X_raw = None if X is None else self._features(X)
-        return plot_tree(self.tree_, X_raw, None if y is None else self._numbers(y), ax, max_terms=max_terms)
 
 
 def _why_no_tree(result: Result) -> str:

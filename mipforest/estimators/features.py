@@ -59,6 +59,8 @@ def learn_features(estimator: Any, X: Any) -> tuple[Encoding, FloatArray]:
 def read_features(estimator: Any, encoding: Encoding, X: Any) -> FloatArray:
     """Turn samples into (n, p') features in original units, as the training samples were.
 
+    They are laid out row by row, as the training samples are: another layout rounds scores differently.
+
     Raises
     ------
     ValueError, TypeError
@@ -66,10 +68,11 @@ def read_features(estimator: Any, encoding: Encoding, X: Any) -> FloatArray:
     """
     numeric = all(column.levels is None for column in encoding.columns)
     if numeric and not isinstance(X, pd.DataFrame):
-        matrix: FloatArray = validate(estimator, X, reset=False, dtype=np.float64)
+        matrix: FloatArray = validate(estimator, X, reset=False, dtype=np.float64, order="C")
         return matrix
     validate(estimator, X, reset=False, skip_check_array=True)
     if not isinstance(X, pd.DataFrame):
         X = pd.DataFrame(np.asarray(X, dtype=object))
     # Names are checked above where there are any; without them columns are told by position.
-    return encoding.encode(X.set_axis([column.name for column in encoding.columns], axis="columns"))
+    frame = X.set_axis([column.name for column in encoding.columns], axis="columns")
+    return np.ascontiguousarray(encoding.encode(frame))

@@ -6,7 +6,7 @@ import errno
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -53,6 +53,11 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        # On a file system without writes there is nothing to remove, and removing fails.
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        # The system names the temporary file, or none when the disk is full: people know the file they asked for.
+        if isinstance(error, OSError) and error.errno and error.filename in (None, str(temporary)):
+            error.filename = str(path)
         raise

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from mipforest.data import DataError
+from mipforest.data.errors import did_you_mean
+from mipforest.formulation import Formulation
 from mipforest.instances.catalogue import Entry
 from mipforest.instances.library import Library
-from mipforest.instances.suite import InstanceSpec
+from mipforest.instances.suite import InstanceSpec, SuiteError
+from mipforest.parameters import ParameterError, parameters_of
 from mipforest.problem import Problem
-from mipforest.registry import get_formulation
+from mipforest.registry import UnknownFormulation, get_formulation
 from mipforest.runs.data_source import DataSource
 from mipforest.runs.instance import write_instance
 from mipforest.runs.metadata import ENSEMBLE, sha256_of_model
@@ -36,21 +40,36 @@ def build_problem(spec: InstanceSpec, known: Entry | None = None) -> Built:
 
     Raises
     ------
-    UnknownFormulation, ParameterError, DataError
+    SuiteError
         If the suite asks for what there is not.
     """
-    kind = get_formulation(spec.model)
-    options: dict[str, Any] = dict(spec.parameters)
-    if spec.ensemble is not None:
-        options[ENSEMBLE] = spec.ensemble
-    source = spec.source(kind.scaling)
-    data = source.load().train
-    problem = kind(variant=spec.variant, **options).build(data, spec.depth)
+    try:
+        formulation = _formulation(spec)
+        source = spec.source(formulation.scaling)
+        problem = formulation.build(source.load().train, spec.depth)
+    except (UnknownFormulation, ParameterError, DataError) as error:
+        raise SuiteError(f"instance {spec.name}: {error}") from error
     entry = _entry(spec, problem)
     if known is not None and known.sha256 == entry.sha256:
         best = ("objective", "bound", "solver", "seconds", "time_limit")
         entry = replace(entry, **{name: getattr(known, name) for name in best})
     return Built(problem, source, entry)
+
+
+def _formulation(spec: InstanceSpec) -> Formulation:
+    kind = get_formulation(spec.model)
+    known = parameters_of(kind)
+    for name in spec.parameters:
+        if name not in known:
+            raise ParameterError(
+                f"{spec.model} has no parameter {name!r:.60}{did_you_mean(name, known)}; it has {', '.join(known)}"
+            )
+    options: dict[str, Any] = dict(spec.parameters)
+    if spec.ensemble is not None:
+        if not any(field.name == ENSEMBLE for field in fields(kind)):
+            raise ParameterError(f"{spec.model} mimics no tree ensemble; leave the ensemble out")
+        options[ENSEMBLE] = spec.ensemble
+    return kind(variant=spec.variant, **options)
 
 
 def _entry(spec: InstanceSpec, problem: Problem) -> Entry:
@@ -90,7 +109,7 @@ def build_instance(library: Library, spec: InstanceSpec, *, version: str) -> Ent
 
     Raises
     ------
-    UnknownFormulation, ParameterError, DataError
+    SuiteError
         If the suite asks for what there is not.
     OSError
         If a file cannot be written.

@@ -11,6 +11,8 @@ from typing import Any
 
 from mipforest.data.bundled import BUNDLED
 from mipforest.runs.data_source import DataSource
+from mipforest.runs.metadata import NAMED_ENSEMBLE
+from mipforest.trees import MAX_DEPTH
 
 FAMILIES = ("small", "medium", "hard")
 
@@ -61,7 +63,7 @@ class InstanceSpec:
     task, scaling, positive, test_size, seed
         As for ``mipforest export``; with ``test_size`` the model is of the training part.
     ensemble
-        For models that mimic an ensemble: which to fit.
+        For models that mimic an ensemble: the name of which to fit, never a file, as loading one can run code.
     """
 
     name: str
@@ -147,6 +149,12 @@ def _spec(entry: Any) -> InstanceSpec:
         )
     if not all(isinstance(name, str) for name in entry.get("positive", ())):
         raise SuiteError("positive is no list of class names")
+    if not 1 <= entry["depth"] <= MAX_DEPTH:
+        raise SuiteError(f"the depth is {entry['depth']}; it is 1 to {MAX_DEPTH}")
+    if not NAMED_ENSEMBLE.fullmatch(entry.get("ensemble", "random-forest")):
+        raise SuiteError(
+            f"the ensemble is {entry['ensemble']!r:.80}; give a name, as in random-forest:trees=100, and no file"
+        )
     parameters = {key: _plain(value) for key, value in entry.get("parameters", {}).items()}
     known = {f.name for f in fields(InstanceSpec)}
     given = {key: value for key, value in entry.items() if key in known}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mipforest.files import read_mps
+from mipforest.files import MpsError, read_mps
 from mipforest.files.points import PointError, point_of, read_point
 from mipforest.files.streams import numbered_lines
 from mipforest.instances.build import build_problem
@@ -40,7 +40,12 @@ def verify(library: Library, spec: InstanceSpec, *, rebuild: bool = False) -> li
     Returns
     -------
     list
-        What is wrong; empty if all is well.
+        What is wrong; empty if all is well. A model that cannot be read is one finding.
+
+    Raises
+    ------
+    SuiteError, CatalogueError
+        If the suite asks for what there is not, or the catalogue is damaged.
     """
     entry = library.entries().get(spec.name)
     if entry is None:
@@ -50,17 +55,23 @@ def verify(library: Library, spec: InstanceSpec, *, rebuild: bool = False) -> li
 
 def _complaints(library: Library, spec: InstanceSpec, entry: Entry, rebuild: bool) -> Iterator[str]:
     path = library.model_path(spec)
-    stored = path.is_file()
-    if stored and (found := _sha256_of_text(path)) != entry.sha256:
-        yield f"{path.name} has the checksum {found[:16]}..., the catalogue says {entry.sha256[:16]}..."
-    if rebuild or not stored:
-        built = build_problem(spec).entry
-        if built.sha256 != entry.sha256:
+    form = None
+    if path.is_file():
+        try:
+            form, found = read_mps(path), _sha256_of_text(path)
+        except (MpsError, PointError) as error:
+            yield str(error)
+            return
+        if found != entry.sha256:
+            yield f"{path.name} has the checksum {found[:16]}..., the catalogue says {entry.sha256[:16]}..."
+    if rebuild or form is None:
+        built = build_problem(spec)
+        form = form or built.problem.model.matrix()
+        if built.entry.sha256 != entry.sha256:
             yield (
-                f"built anew it has the checksum {built.sha256[:16]}..., the catalogue says "
+                f"built anew it has the checksum {built.entry.sha256[:16]}..., the catalogue says "
                 f"{entry.sha256[:16]}...; other versions of the packages it is made with give other models"
             )
-    form = read_mps(path) if stored else build_problem(spec).problem.model.matrix()
     yield from _wrong_point(form, library.start_path(spec), None)
     if entry.solver:
         yield from _wrong_point(form, library.solution_path(spec), entry.objective)

@@ -16,8 +16,8 @@ from mipforest.solvers.solution import relative_gap
 #: Most events that the table lists.
 MOST_ROWS = 100
 
-#: A bound further from the final incumbent than this many times the final bound is drawn at the edge: the first
-#: bounds of a solver may be without meaning, and would flatten all that follows.
+#: Bounds that lie this many times as far from the final incumbent as all incumbents and the final bound are drawn
+#: at the edge: the first bounds of a solver may be without meaning, and would flatten all that follows.
 FARTHEST = 4.0
 
 #: Most percent on the axis of the gap.

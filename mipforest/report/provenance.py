@@ -15,6 +15,15 @@ from mipforest.runs import status_in_words
 #: Most doubts, warnings and notes that are listed.
 MOST_LINES = 50
 
+#: What is told of the check, and its name in ``result.json``.
+_CHECKED = (
+    ("Objective by the solver", "objective"),
+    ("Objective of the tree, by definition", "evaluated_objective"),
+    ("Proven bound", "bound"),
+    ("Largest violation of the model", "max_violation"),
+    ("Objective of the start", "warm_start_objective"),
+)
+
 #: What the counts of a model are called.
 _STATISTICS = {
     "columns": "Variables",
@@ -35,14 +44,8 @@ def verification_section(result: Mapping[str, Any]) -> Element:
         )
     else:
         text = "Not verified: the doubts below were not cleared. Do not rely on this tree."
-    pairs: list[tuple[str, Part]] = [
-        ("Status", status_in_words(result)),
-        ("Objective by the solver", number(result["objective"])),
-        ("Objective of the tree, by definition", number(result["evaluated_objective"])),
-        ("Proven bound", number(result["bound"])),
-        ("Largest violation of the model", number(result["max_violation"])),
-        ("Objective of the start", number(result["warm_start_objective"])),
-    ]
+    known = [(name, number(result[key])) for name, key in _CHECKED if result[key] is not None]
+    pairs: list[tuple[str, Part]] = [("Status", status_in_words(result)), *known]
     return section(
         "Verification",
         element("p", text),

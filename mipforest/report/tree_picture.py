@@ -11,7 +11,7 @@ from mipforest.report.node_text import NodeTexts
 from mipforest.trees.cards import BAR_GAP, BAR_HEIGHT, PADDING, Card, Line, node_card
 from mipforest.trees.figure import FAINT, class_colours, text_size
 from mipforest.trees.live import LiveNode
-from mipforest.trees.tree_layout import Layout, place
+from mipforest.trees.tree_layout import Sizes, place
 
 #: Pixels per inch, the unit of cards and layout, and per point, the unit of letters.
 INCH = 96
@@ -32,15 +32,16 @@ def tree_picture(fitted: FittedTree, texts: NodeTexts) -> Element:
         cards = {
             node.number: node_card(fitted.tree, node, fitted.statistics, SHOWN_TERMS) for node in fitted.nodes
         }
-        layout = place(fitted.root, {number: (card.width, card.height) for number, card in cards.items()})
-        return _Picture(fitted, texts, cards, layout).drawn()
+        sizes = {number: (card.width, card.height) for number, card in cards.items()}
+    return _Picture(fitted, texts, cards, sizes).drawn()
 
 
 class _Picture:
     """Draws cards and the edges between them."""
 
-    def __init__(self, fitted: FittedTree, texts: NodeTexts, cards: dict[int, Card], layout: Layout) -> None:
-        self.fitted, self.texts, self.cards, self.layout = fitted, texts, cards, layout
+    def __init__(self, fitted: FittedTree, texts: NodeTexts, cards: dict[int, Card], sizes: Sizes) -> None:
+        self.fitted, self.texts, self.cards, self.sizes = fitted, texts, cards, sizes
+        self.layout = place(fitted.root, sizes)
         self.colours = class_colours(len(fitted.tree.classes))
 
     def drawn(self) -> Element:
@@ -70,7 +71,7 @@ class _Picture:
         return MARGIN + INCH * (self.layout.height - self.layout.top[node])
 
     def _edge(self, parent: LiveNode, child: LiveNode, answer: str) -> list[Element]:
-        x, y = self._x(parent.number), self._y(parent.number) + INCH * self.cards[parent.number].height
+        x, y = self._x(parent.number), self._y(parent.number) + INCH * self.sizes[parent.number][1]
         to_x, to_y = self._x(child.number), self._y(child.number)
         # The answer stands just above the child's level, where edges to different children are well apart.
         share = 1 - 20 / (to_y - y)
@@ -83,7 +84,7 @@ class _Picture:
 
     def _box(self, node: LiveNode) -> Element:
         card = self.cards[node.number]
-        width, height = INCH * card.width, INCH * card.height
+        width, height = (INCH * length for length in self.sizes[node.number])
         left, top = self._x(node.number) - width / 2, self._y(node.number)
         outline = {"x": f"{left:.1f}", "y": f"{top:.1f}", "width": f"{width:.1f}", "height": f"{height:.1f}"}
         shapes = [element("rect", **outline, rx="6", class_="ground")]
@@ -138,4 +139,4 @@ class _Picture:
 
 
 def _height(line: Line) -> float:
-    return text_size(line.text, line.points)[1]
+    return text_size("", line.points)[1]

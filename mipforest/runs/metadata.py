@@ -27,7 +27,7 @@ VERSION = 1
 ENSEMBLE = "ensemble"
 
 #: An ensemble by name and options, which names no file.
-_NAMED_ENSEMBLE = re.compile(r"[a-z0-9-]+(:[a-z0-9=,]+)?")
+NAMED_ENSEMBLE = re.compile(r"[a-z0-9-]+(:[a-z0-9=,]+)?")
 
 #: What every metadata file holds, besides a data source.
 _TYPES: dict[str, type] = {
@@ -119,7 +119,7 @@ class Metadata:
 
     def _named_ensemble(self) -> str:
         """Give the recorded ensemble if it is a name, which fits the ensemble to the data anew."""
-        if self.ensemble is not None and _NAMED_ENSEMBLE.fullmatch(self.ensemble):
+        if self.ensemble is not None and NAMED_ENSEMBLE.fullmatch(self.ensemble):
             return self.ensemble
         recorded = "was given as an object" if self.ensemble is None else f"is {self.ensemble!r}"
         raise RunError(

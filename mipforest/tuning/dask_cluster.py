@@ -6,9 +6,10 @@ outcome of a task, which Dask computes anew where a worker took them with it.
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -89,12 +90,26 @@ def _connected(address: str, timeout: float) -> Any:
     from distributed import Client
 
     try:
+        # In a thread: a notebook runs a loop in this one.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, _greet(address, timeout)).result()
         return Client(address, timeout=timeout, set_as_default=False)
-    except (OSError, ValueError) as error:  # the scheduler does not answer; the address is none
+    except (OSError, ValueError) as error:  # nothing answers there; the address is none
         raise ClusterError(
             f"no Dask scheduler answers at {address} within {timeout:g} s ({error}); start one with "
             "'dask scheduler', and workers with 'dask worker ADDRESS'"
         ) from error
+
+
+async def _greet(address: str, timeout: float) -> None:
+    """Connect and leave again.
+
+    A ``Client`` leaves a thread behind where nothing answers, and waits for ever where something else does.
+    """
+    from distributed.comm import connect
+
+    comm = await asyncio.wait_for(connect(address, timeout), timeout)
+    await comm.close()
 
 
 def _check_workers(client: Any, address: str, timeout: float) -> None:

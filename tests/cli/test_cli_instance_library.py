@@ -70,8 +70,45 @@ def test_no_library_there(mipforest, tmp_path):
     assert "give its folder with --library" in result.err
 
 
-def test_a_suite_that_asks_for_a_model_there_is_not(mipforest, library):
-    (library / "suite.toml").write_text(SUITE.replace('"oct"', '"otc"'))
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('"oct"', '"otc"'), "'otc'"),
+        (('"paper"', '"papre"'), "oct has no variant 'papre'"),
+        (
+            ("depth = 1", "depth = 1\nparameters = {alhpa = 1.0}"),
+            "oct has no parameter 'alhpa' (did you mean 'alpha'?)",
+        ),
+        (("depth = 1", "depth = 1\nparameters = {alpha = 'x'}"), "parameter alpha is 'x'"),
+        (("depth = 1", "depth = 1\nensemble = 'random-forest'"), "oct mimics no tree ensemble"),
+        (('"iris"', '"synthetic:nosuch"'), "no generator is called 'nosuch'"),
+        (("test_size = 0.8", "test_size = 8"), "test_size"),
+    ],
+)
+def test_a_suite_that_asks_for_what_there_is_not(mipforest, library, change, message):
+    (library / "suite.toml").write_text(SUITE.replace(*change))
     result = mipforest("instances", "build", "--library", library)
     assert result.code == 2
-    assert "otc" in result.err
+    assert result.err.startswith("error: instance oct-iris: ")
+    assert message in result.err
+
+
+def test_build_and_improve_as_json(mipforest, library):
+    (built,) = mipforest("instances", "build", "--library", library, "--json").json["instances"]
+    assert (built["name"], built["status"]) == ("oct-iris", "open")
+    options = ("--library", library, "--json", "--time-limit", 20)
+    (improved,) = mipforest("instances", "improve", *options).json["instances"]
+    assert improved["status"] == "easy"
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:400], lambda content: b"no gzip"])
+def test_verify_goes_on_after_a_model_that_cannot_be_read(mipforest, library, damage):
+    (library / "suite.toml").write_text(SUITE + SUITE.replace("oct-iris", "oct-iris-2"))
+    mipforest("instances", "build", "--library", library, "--quiet")
+    model = library / "small" / "oct-iris.mps.gz"
+    model.write_bytes(damage(model.read_bytes()))
+    result = mipforest("instances", "verify", "--library", library)
+    assert result.code == 3
+    assert result.out.startswith("WRONG  oct-iris\n")
+    assert "the compressed data are damaged" in result.out
+    assert result.out.endswith("ok     oct-iris-2\n")

@@ -76,7 +76,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
     process.stdout.close()
     assert process.stderr is not None
     assert process.stderr.read() == ""
-    process.wait(timeout=30)
+    assert process.wait(timeout=30) == 141
 
 
 def test_a_terminal_shows_live_progress(tmp_path):

@@ -55,12 +55,22 @@ def test_a_symbolic_link_stays_a_link(tmp_path):
 
 
 def test_system_errors_pass_unchanged(tmp_path):
-    with pytest.raises(FileNotFoundError), atomic_write(tmp_path / "missing" / "a"):
+    absent = tmp_path / "missing" / "a"
+    with pytest.raises(FileNotFoundError) as caught, atomic_write(absent):
         pass
+    assert caught.value.filename == str(absent)
     with pytest.raises(IsADirectoryError), atomic_write(tmp_path):
         pass
     with pytest.raises(OSError, match="regular"), atomic_write(os.devnull):
         pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_names_the_file(tmp_path):
+    path = tmp_path / "a"
+    with pytest.raises(OSError, match="No space") as caught, atomic_write(path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert caught.value.filename == str(path)
     assert os.listdir(tmp_path) == []
 
 

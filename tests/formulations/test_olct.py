@@ -197,6 +197,23 @@ def test_a_pure_node_gets_the_log_odds_of_succession():
     assert Olct().refine(tree, data).b.tolist() == [-0.5, -np.log(4), np.log(3)]
 
 
+def test_what_pure_nodes_gain_is_told_apart():
+    # The left node is reached by both classes, the right one by class 1 alone, with a weight that costs.
+    X, y = np.array([[0.0], [0.1], [0.2], [0.8], [1.0]]), np.array([0, 1, 0, 1, 1])
+    data = Dataset.from_arrays(X, y)
+    tree = Tree(2, np.array([[1.0], [0.5], [2.0]]), np.array([-0.5, -0.1, -1.0]), [0, 1, 0, 1], ("0", "1"))
+    formulation = Olct(C=3.0)
+    report = formulation.report(tree, formulation.refine(tree, data), data, None)
+    scores = data.X[3:, 0] * 2.0 - 1.0
+    before = 2.0 + 3.0 * np.log1p(np.exp(-scores)).sum()
+    after = 3.0 * 2 * np.log1p(np.exp(-np.log(3)))
+    assert report["refinement_gain_at_pure_nodes"] == pytest.approx(before - after)
+    gained = report["exact_log_loss_objective"] - report["refined_log_loss_objective"]
+    assert gained > report["refinement_gain_at_pure_nodes"] > 0
+    unrefined = formulation.report(tree, tree, data, None)
+    assert unrefined["refinement_gain_at_pure_nodes"] == 0
+
+
 # ------------------------------------------------------------------ starts, options
 
 

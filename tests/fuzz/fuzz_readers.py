@@ -64,7 +64,7 @@ class Figures:
 Reader = Callable[[Path], object]
 
 #: A suite with every key and every kind of value.
-SUITE = b'''# Instances of the library.
+SUITE = b"""# Instances of the library.
 [[instance]]
 name = "margot-iris-virginica-d2"
 family = "small"
@@ -86,7 +86,7 @@ model = "miret"
 depth = 2
 data = "synthetic:4-partitions"
 ensemble = "random-forest"
-'''
+"""
 
 
 def corpus(folder: Path) -> dict[str, tuple[bytes, Reader, tuple[type[Exception], ...]]]:

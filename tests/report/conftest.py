@@ -52,7 +52,18 @@ def classes_run(tmp_path_factory):
 def logistic_run(tmp_path_factory):
     """Two classes, a logistic tree, test samples."""
     frame = _frame(lambda X: np.array(CLASSES)[(X @ [1, 1, 0.5] + np.sin(9 * X[:, 0]) > 0).astype(int)])
-    options = ("--model", "olct", "--depth", "2", "--test-size", "0.25", "--time-limit", "1", "--start", "cart")
+    options = (
+        "--model",
+        "olct",
+        "--depth",
+        "2",
+        "--test-size",
+        "0.25",
+        "--time-limit",
+        "1",
+        "--start",
+        "cart",
+    )
     return _solve(tmp_path_factory.mktemp("logistic"), frame, *options)
 
 

@@ -113,7 +113,11 @@ class Browser:
         self.complaints, self.requests, self._events = [], [], []
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
         )
         wanted = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
         self.call("Emulation.setEmulatedMedia", features=wanted)

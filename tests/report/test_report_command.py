@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from itertools import pairwise
 
 import pytest
 from typer.testing import CliRunner
@@ -22,7 +23,17 @@ def test_the_command_repeats_the_run(request, tmp_path, kind):
     done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "run")])
     assert done.exit_code == 0, done.output
     again = result_of(tmp_path / "run")
-    for name in ("model", "variant", "depth", "parameters", "data", "test_data", "data_source", "options", "solver"):
+    for name in (
+        "model",
+        "variant",
+        "depth",
+        "parameters",
+        "data",
+        "test_data",
+        "data_source",
+        "options",
+        "solver",
+    ):
         assert again[name] == first[name], name
 
 
@@ -33,7 +44,7 @@ def test_every_option_is_written(classes_run):
     result["options"] |= {"time_limit": None, "threads": 2, "solver_options": {"presolve": True}}
     result["options"]["bridges"] = ["quadratic"]
     words = shlex.split(command_of(result))
-    pairs = set(zip(words, words[1:], strict=False))
+    pairs = set(pairwise(words))
     assert pairs >= {
         ("--param", "C=1.0,10.0"),
         ("--param", "refinement=true"),

@@ -46,6 +46,13 @@ class Cluster:
         once = ("--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", "--local-directory", self._folder)
         return self._start("worker", self.address, *once, *options)
 
+    def wait_for_workers(self, number: int) -> None:
+        """Wait until so many workers are up."""
+        from distributed import Client
+
+        with Client(self.address, timeout=PATIENCE, set_as_default=False) as client:
+            client.wait_for_workers(number, timeout=PATIENCE)
+
     def _start(self, *arguments: object) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "dask", *map(str, arguments), "--no-dashboard"]
         log = (self._folder / f"log-{len(self._processes)}").open("wb")

@@ -2,14 +2,15 @@
 
 import signal
 import sys
+from dataclasses import dataclass
 from importlib.util import find_spec
 
 import pandas as pd
 import pytest
 from dask_processes import Cluster
 
-from mipforest import load
-from mipforest.tuning import ClusterError, Plan, Records, cross_validate, tune
+from mipforest import get_formulation, load
+from mipforest.tuning import ClusterError, FitError, Plan, Records, cross_validate, tune
 from mipforest.tuning import dask_cluster as module
 from mipforest.tuning.dask_cluster import DaskCluster
 
@@ -44,8 +45,8 @@ def test_a_worker_that_is_killed_loses_nothing_and_repeats_nothing(cluster, vers
         if len(seen) == 4:
             workers[0].send_signal(signal.SIGKILL)
 
-    with DaskCluster(plan.folds, cluster.address, timeout=60) as executor:
-        executor._client.wait_for_workers(2, timeout=60)
+    cluster.wait_for_workers(2)
+    with DaskCluster(plan.folds, cluster.address) as executor:
         cross_validate(plan, executor, records, kill_one)
     assert workers[0].wait(timeout=30) == -signal.SIGKILL
     assert sorted(seen) == [(setting, fold) for setting in range(4) for fold in range(3)]
@@ -53,40 +54,45 @@ def test_a_worker_that_is_killed_loses_nothing_and_repeats_nothing(cluster, vers
     pd.testing.assert_frame_equal(without_times(records.table()), without_times(serial.table))
 
 
-def test_an_error_of_a_fit_comes_back(cluster, versicolor):
+@dataclass(frozen=True, kw_only=True)
+class Failing(get_formulation("margot")):
+    """Fails at one penalty."""
+
+    def prepare(self, data, tree):
+        if self.C == 10.0:
+            raise RuntimeError("no luck")
+        return super().prepare(data, tree)
+
+
+def test_an_error_of_a_fit_comes_back_with_what_was_finished(cluster, versicolor):
     cluster.add_worker()
-    plan = Plan.of("margot", versicolor, 1, **SMALL)
-    with (
-        DaskCluster(plan.folds, cluster.address, timeout=60) as executor,
-        pytest.raises(TypeError) as caught,
-    ):
-        executor._folds = [None] * len(plan.folds)
-        cross_validate(plan, executor, Records(plan))
-    assert "in the fit of margot with C=0.1" in caught.value.__notes__[0]
+    cluster.wait_for_workers(1)
+    with pytest.raises(FitError, match="no luck; in the fit of margot with C=10") as caught:
+        tune(Failing, versicolor, 1, **SMALL, dask=cluster.address)
+    assert caught.value.table["finished"].iloc[0]
 
 
 def test_a_scheduler_without_workers_is_told(cluster):
-    with pytest.raises(ClusterError, match="no worker for 0.5 s; start some with 'dask worker tcp://"):
+    with pytest.raises(ClusterError, match=r"no worker for 0\.5 s; start some with 'dask worker tcp://"):
         DaskCluster((), cluster.address, timeout=0.5)
 
 
-def test_a_worker_without_mipforest_is_told(cluster, tmp_path):
-    preload = tmp_path / "forget.py"
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("raise metadata.PackageNotFoundError(name)", r"worker tcp://.* has no mipforest; install version"),
+        ("return '0.0.1'", r"worker tcp://.* has mipforest 0\.0\.1, this is .*; install the same version"),
+    ],
+)
+def test_a_worker_with_another_mipforest_or_none_is_told(cluster, tmp_path, answer, message):
+    preload = tmp_path / "another.py"
     preload.write_text(
         "import importlib.metadata as metadata\n"
-        "def version(name):\n"
-        "    raise metadata.PackageNotFoundError(name)\n"
+        f"def version(name):\n    {answer}\n"
         "metadata.version = version\n"
     )
     cluster.add_worker("--preload", preload)
-    with pytest.raises(ClusterError, match=r"worker tcp://.* has no mipforest; install version"):
-        DaskCluster((), cluster.address, timeout=60)
-
-
-def test_a_worker_of_another_version_is_told(cluster, monkeypatch):
-    cluster.add_worker()
-    monkeypatch.setattr(module, "version", lambda name: "0.0.1")
-    with pytest.raises(ClusterError, match="install the same version"):
+    with pytest.raises(ClusterError, match=message):
         DaskCluster((), cluster.address, timeout=60)
 
 
