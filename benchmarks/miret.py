@@ -231,8 +231,16 @@ one of ionosphere 1.4%: no fidelity is more than two test samples below the pape
 ## Variants
 
 Seconds in the solver (in brackets: of the processor) until the optimum is proven, at most {variant_limit:.0f} s for
-`improved` and `paper`; all start from the same tree. `improved` is the paper's own improved model; `tight` differs from
-it as `formulations/miret.py` says: big-Ms per sample, an intercept bound that is proven, trees without a split kept.
+`improved` and `paper`; all start from the same tree.
+
+- `paper` is the paper's basic model, of its section 6.
+- `improved` is its section 7: at least one split, `b >= 0` above the last level, routing binaries with parent rows,
+  level-wise big-Ms, samples that proximity ties together merged. It is no mere reformulation: it leaves out trees
+  without a split, and splits that need an intercept in (-epsilon, 0), so that its optimum may be worse.
+- `tight`, the default, has the optimum of `paper`: it is `improved` with trees without a split kept, an intercept
+  bound that is proven, big-Ms per sample, and samples merged that are equal in all features that may be used.
+
+`formulations/miret.py` has the rows and the proofs.
 
 {variants}
 

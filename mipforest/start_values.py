@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 #: Seconds for completing a start whose integer variables are fixed.
 COMPLETION_TIME_LIMIT = 10.0
 
-#: Seconds for the search among other trees once a start breaks an added constraint.
+#: Seconds for the search among other trees once a start breaks an added constraint: half to draw them.
 SEARCH_TIME_LIMIT = 10.0
 
-#: Trees that are drawn for that search.
+#: Most trees that are drawn for that search.
 CANDIDATES = 5000
 
 
@@ -107,12 +107,16 @@ def _completed(problem: Problem, values: Values) -> Values | None:
 
 
 def _searched(problem: Problem) -> Values | None:
-    """Try the formulation's candidates from the best on, until one is feasible or the time is over."""
-    end = monotonic() + SEARCH_TIME_LIMIT
-    candidates = list(islice(problem.formulation.candidates(problem.data, problem.topology), CANDIDATES))
-    values = [problem.formulation.evaluate(tree, problem.data) for tree in candidates]
+    """Draw candidates of the formulation, and try them from the best on until one is feasible or time is over."""
+    began = monotonic()
+    candidates, values = [], []
+    for tree in islice(problem.formulation.candidates(problem.data, problem.topology), CANDIDATES):
+        candidates.append(tree)
+        values.append(problem.formulation.evaluate(tree, problem.data))
+        if monotonic() - began > SEARCH_TIME_LIMIT / 2:
+            break
     for position in np.argsort(values, kind="stable"):
-        if monotonic() > end:
+        if monotonic() - began > SEARCH_TIME_LIMIT:
             return None
         found = feasible_values(problem, candidates[position])
         if found is not None:

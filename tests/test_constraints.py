@@ -1,3 +1,5 @@
+from itertools import islice
+
 import numpy as np
 import pytest
 from labelled_trees import labelled_trees
@@ -6,7 +8,7 @@ from formulations.class_leaves import baseline_error
 from formulations.oct import Oct
 from formulations.oct_h import OctH
 from formulations.ort import Ort
-from mipforest import constraints
+from mipforest import constraints, start_values
 from mipforest.data import DataError, Dataset, load
 from mipforest.tree_expressions import NotExpressed
 
@@ -195,6 +197,26 @@ def test_a_start_that_breaks_the_constraint_is_reported(patients):
     assert result.verified
     assert used not in result.features_used
     assert any("start" in warning for warning in result.solution.warnings)
+
+
+def test_the_search_for_a_start_ends_in_its_time_however_long_trees_take(patients, monkeypatch):
+    now = iter(range(10_000))
+    monkeypatch.setattr(
+        start_values, "monotonic", lambda: 2.0 * next(now)
+    )  # two seconds per look at the clock
+    drawn = []
+    problem = Oct().build(patients, depth=1)
+    candidates = list(islice(problem.formulation.candidates(patients, problem.topology), 50))
+
+    def draw(self, data, tree):
+        for candidate in candidates:
+            drawn.append(candidate)
+            yield candidate
+
+    monkeypatch.setattr(Oct, "candidates", draw)
+    monkeypatch.setattr(start_values, "feasible_values", lambda problem, tree: None)
+    assert start_values._searched(problem) is None
+    assert len(drawn) == 3
 
 
 def test_hyperplanes_use_a_required_feature_with_a_real_weight(patients):

@@ -32,7 +32,8 @@ def _section(command, path):
     for panel, parameters in _panels(command).items():
         lines += ["", f"| {panel} | meaning |", "|---|---|"]
         for names, meaning in (one.get_help_record(context) for one in parameters):
-            lines.append(f"| `{_cell(names)}` | {_paragraphs(_cell(meaning))} |")
+            meaning = _paragraphs(meaning).replace("|", "\\|")
+            lines.append(f"| `{' '.join(names.split())}` | {meaning} |")
     return "\n".join(lines)
 
 
@@ -43,10 +44,6 @@ def _panels(command):
         usual = "argument" if one.param_type_name == "argument" else "option"
         panels.setdefault(getattr(one, "rich_help_panel", None) or usual, []).append(one)
     return panels
-
-
-def _cell(text):
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _paragraphs(text):

@@ -7,16 +7,25 @@ import griffe
 ROLE = re.compile(r":(?:attr|class|data|func|meth|mod):`(~?)(?:([^`<]*?)\s*<)?([\w.]+)>?`")
 INLINE_FORMULA = re.compile(r":math:`(.*?)`", re.DOTALL)
 FORMULA = re.compile(r"^( *)\.\. math::(.*(?:\n(?:\1 +.*| *$))*)", re.MULTILINE)
+SEVERAL = re.compile(r"^((?:\w+, )+\w+)\n((?: {4}.*(?:\n|$))(?: {4}.*(?:\n|$)|\n(?= {4}))*)", re.MULTILINE)
 TABLE = re.compile(r"^(=+(?: +=+)+)\n(.*?)\n\1\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
 
 
 def to_markdown(text):
     """Turn the reStructuredText of a docstring into Markdown."""
+    text = SEVERAL.sub(_one_by_one, text)
     text = TABLE.sub(_table, text)
     text = FORMULA.sub(_formula, text)
     text = INLINE_FORMULA.sub(lambda found: f"\\({' '.join(found[1].split())}\\)", text)
-    text = ROLE.sub(_reference, text)
+    text = ROLE.sub(_reference, _indented_lists(text))
+    text = text.replace("(*)", "(\\*)")  # a name of rows, no emphasis
     return re.sub(r"(\S)::$", r"\1:", text, flags=re.MULTILINE)
+
+
+def _one_by_one(found):
+    """Describe parameters that share a description one by one: each has a type of its own."""
+    described = found[2] if found[2].endswith("\n") else f"{found[2]}\n"
+    return "".join(f"{name}\n{described}" for name in found[1].split(", "))
 
 
 def _formula(found):
@@ -25,6 +34,20 @@ def _formula(found):
         body = f"\\begin{{align*}} {body} \\end{{align*}}"
     body = " ".join(body.split())  # an indented line would be code
     return f"{indent}\\[{body}\\]\n"
+
+
+def _indented_lists(text):
+    """Indent what belongs to an item of a list by four, as Markdown wants it, not by the width of its mark."""
+    lines, inside = [], False
+    for line in text.splitlines():
+        item = re.match(r"(?:-|\d+\.) +", line)
+        if item:
+            inside, missing = True, max(0, 4 - item.end())
+        elif line.strip() and not line.startswith(" "):
+            inside = False
+        continues = inside and not item and line.strip()
+        lines.append(" " * missing + line if continues else line)
+    return "\n".join(lines)
 
 
 def _reference(found):

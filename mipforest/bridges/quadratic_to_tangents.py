@@ -122,6 +122,7 @@ class _OuterApproximation:
         self.start_objective = np.nan
         self.open_start: FloatArray | None = None
         self.relaxation_solved = False
+        self.linear_solver_asked = False
         self.linear_solver_runs = False
         self.linear_solver_found = False
         self.warnings: list[str] = []
@@ -214,7 +215,7 @@ class _OuterApproximation:
             gap=self.options.gap * MILP_GAP_SHARE,
         )
         form = self.tangents.linear_form()
-        self.linear_solver_runs = True
+        self.linear_solver_asked = self.linear_solver_runs = True
         found = self.linear_solver.solve(
             form, options, start=start, priorities=self.priorities, on_progress=self._relay
         )
@@ -312,6 +313,11 @@ class _OuterApproximation:
         if status in _NO_OPTIMUM:
             incumbent.give_up(np.inf if status is Status.INFEASIBLE else -np.inf)
         incumbent.report()
+        if self.options.solver_options and not self.linear_solver_asked:
+            self.warnings.append(
+                f"the options {', '.join(self.options.solver_options)} of {self.linear_solver.name} were not used: "
+                f"the run ended before its first linear model"
+            )
         x = incumbent.x
         return Solution(
             status=status,

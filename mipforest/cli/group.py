@@ -36,7 +36,7 @@ class ReportingGroup(TyperGroup):
         try:
             code = super().main(given, prog_name, complete_var, False, windows_expand_args, **extra)
             sys.stdout.flush()
-        except BrokenPipeError:
+        except (BrokenPipeError, OutputClosedError):
             # The reader, such as `head`, has gone. Python would complain again when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = OUTPUT_CLOSED
@@ -47,15 +47,21 @@ class ReportingGroup(TyperGroup):
         return code
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; Ctrl-C arrives in :meth:`main` as an error like any other."""
+        """Run a command; Ctrl-C and a closed output arrive in :meth:`main` as errors like any other."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
             raise UserInterruptError from error
+        except BrokenPipeError as error:
+            raise OutputClosedError from error
 
 
 class UserInterruptError(Exception):
     """Ctrl-C; typer itself would end without a word."""
+
+
+class OutputClosedError(Exception):
+    """The reader of standard output has gone; typer itself would exit with the code of a bug."""
 
 
 def _report(error: Exception, *, as_json: bool) -> int:

@@ -21,6 +21,9 @@ SHOWN_TERMS = 4
 #: Longest text that a formulation reports and that is shown.
 LONGEST_TEXT = 60
 
+#: Measures of single formulations that are shares, told in percent.
+SHARES = frozenset({"fidelity", "ensemble_accuracy", "close_pairs_together"})
+
 #: Relative difference of objectives that the tolerances of solvers explain.
 SAME = 1e-6
 
@@ -136,12 +139,17 @@ def _reported(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Tell what this formulation alone measures and reports, as far as it fits on a line."""
     facts = []
     for name in result.get("reported", ()):
-        measured = [(_short(result.get(f"{part}_{name}")), words) for part, words in _PARTS]
+        say = _share if name in SHARES else _short
+        measured = [(say(result.get(f"{part}_{name}")), words) for part, words in _PARTS]
         parts = [f"{value} {words}" for value, words in measured if value]
         alone = _short(result.get(name))
         told = ", ".join([alone] if alone else parts)
         facts += [(name.replace("_", " ").capitalize(), told)] if told else []
     return facts
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"
 
 
 def _short(value: Any) -> str:

@@ -151,6 +151,8 @@ def _spec(entry: Any) -> InstanceSpec:
         raise SuiteError("positive is no list of class names")
     if not 1 <= entry["depth"] <= MAX_DEPTH:
         raise SuiteError(f"the depth is {entry['depth']}; it is 1 to {MAX_DEPTH}")
+    if not 0 < entry.get("test_size", 0.5) < 1:
+        raise SuiteError(f"test_size is {entry['test_size']}; it is a share between 0 and 1")
     if not NAMED_ENSEMBLE.fullmatch(entry.get("ensemble", "random-forest")):
         raise SuiteError(
             f"the ensemble is {entry['ensemble']!r:.80}; give a name, as in random-forest:trees=100, and no file"

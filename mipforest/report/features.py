@@ -19,7 +19,7 @@ SHADES = 10
 
 def features_section(fitted: FittedTree) -> Element:
     """Count the splits of each level, and the linear leaves, that use each feature."""
-    counts, nodes, names = _uses(fitted)
+    counts, nodes, names = uses_by_level(fitted)
     used = np.flatnonzero(counts.sum(axis=0))
     order = used[np.argsort(-counts[:, used].sum(axis=0), kind="stable")]
     if len(order) == 0:
@@ -53,7 +53,7 @@ def shaded(text: str, share: float) -> Element:
     return element("td", text, class_=f"shade-{shade}")
 
 
-def _uses(fitted: FittedTree) -> tuple[IntArray, list[int], list[str]]:
+def uses_by_level(fitted: FittedTree) -> tuple[IntArray, list[int], list[str]]:
     """(levels, p) uses; number of nodes and name of each level. Only nodes that a sample can reach count."""
     tree = fitted.tree
     counts, nodes, names = [], [], []

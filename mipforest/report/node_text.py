@@ -114,32 +114,44 @@ class NodeTexts:
         return table(["Class", "Samples", "Share"], rows, f"Classes of the training samples at n{t}")
 
     def _weights(self, node: LiveNode) -> list[Part]:
-        """Give the table of weights, the most influential first; none where the split says it all."""
+        """Give the table of weights or coefficients; none where the line above says it all."""
         tree, statistics = self.fitted.tree, self.fitted.statistics
-        if not node.children and not tree.has_linear_leaves:
-            return []
         if node.children:
-            row = node.number
-            scaled, original, caption = tree.w, tree.original_units()[0], f"Weights of the split n{row}"
-        else:
-            row, leaf_w = node.number - tree.topology.n_branches, tree.leaf_w
-            assert leaf_w is not None
-            scaled, caption = leaf_w, f"Coefficients of the leaf n{node.number}"
-            original = tree.leaves_in_original_units()[0]
-        influence = statistics.influence if node.children else None
-        if node.children and influence is None and np.count_nonzero(scaled[row]) < 2:
+            t = node.number
+            influence = None if statistics.influence is None else statistics.influence[t]
+            if influence is None and np.count_nonzero(tree.w[t]) < 2:
+                return []
+            return self._table(
+                f"Weights of the split n{t}", tree.w[t], tree.original_units()[0][t], influence
+            )
+        if tree.leaf_w is None:
             return []
-        order = np.argsort(-np.abs(scaled[row]), kind="stable")[: np.count_nonzero(scaled[row])]
-        head: list[Part] = ["Feature", "Weight in original units", "Weight of the scaled feature"]
-        rows: list[list[Part]] = []
-        for j in order[: self._most_weights]:
-            cells = [original[row, j], scaled[row, j], *([] if influence is None else [influence[row, j]])]
-            rows.append([tree.feature_names[j], *(format_number(float(x), DIGITS) for x in cells)])
-        if influence is not None:
-            head.append("Influence")
+        leaf = node.number - tree.topology.n_branches
+        original = tree.leaves_in_original_units()[0][leaf]
+        return self._table(f"Coefficients of the leaf n{node.number}", tree.leaf_w[leaf], original)
+
+    def _table(
+        self, caption: str, scaled: FloatArray, original: FloatArray, influence: FloatArray | None = None
+    ) -> list[Part]:
+        """Give (p,) weights, those of the scaled features that are largest first."""
+        columns = [original, scaled, *([] if influence is None else [influence])]
+        head: list[Part] = [
+            "Feature",
+            "Weight in original units",
+            "Weight of the scaled feature",
+            "Influence",
+        ]
+        order = np.argsort(-np.abs(scaled), kind="stable")[: np.count_nonzero(scaled)]
+        rows: list[list[Part]] = [
+            [
+                self.fitted.tree.feature_names[j],
+                *(format_number(float(column[j]), DIGITS) for column in columns),
+            ]
+            for j in order[: self._most_weights]
+        ]
         hidden = len(order) - len(rows)
         rest = [element("p", f"{hidden} smaller ones are left out.", class_="faint")] if hidden else []
-        return [table(head, rows, caption), *rest]
+        return [table(head[: len(columns) + 1], rows, caption), *rest]
 
     @property
     def _most_weights(self) -> int:

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 from mipforest.readable import duration, number
 from mipforest.report.command import command_of
-from mipforest.report.markup import Part, element, facts, section, short
+from mipforest.report.markup import LONGEST, Part, element, facts, section, short
 from mipforest.report.values import PARTS, measure, plain, shown, title
 from mipforest.runs import status_in_words
 
@@ -86,7 +86,11 @@ def solve_section(result: Mapping[str, Any]) -> Element:
     ]
     counted = result.get("model_statistics") or {}
     sizes = [(_STATISTICS.get(name, title(name)), plain(value)) for name, value in counted.items()]
-    size = facts([*sizes]) if sizes else element("p", "The run did not note down the size of its model.")
+    size = (
+        facts([*sizes[:MOST_LINES]])
+        if sizes
+        else element("p", "The run did not note down the size of its model.")
+    )
     return section(
         "Model and solver",
         facts(pairs[:MOST_LINES]),
@@ -110,11 +114,11 @@ def reproduction_section(result: Mapping[str, Any]) -> Element:
             ("SHA-256 of the test samples", element("code", plain(test["sha256"]))),
         ]
     command = command_of(result)
-    if command is None:
+    if command is None or len(command) > LONGEST:
         what = element(
             "p",
-            "No command is given: a name in it holds characters that do not print, and what you would copy is "
-            "not what you would read.",
+            "No command is given: it would be too long, or a name in it holds characters that do not print, and "
+            "what you would copy is not what you would read.",
             class_="notice",
         )
     else:

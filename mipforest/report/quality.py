@@ -17,6 +17,9 @@ from mipforest.report.markup import Part, element, section, table
 from mipforest.report.values import PARTS, measure, title
 from mipforest.trees import Tree
 
+#: Most measures that are listed.
+MOST_MEASURES = 50
+
 
 def quality_section(content: Content, fitted: FittedTree) -> Element:
     """Give measures, and what lies behind them."""
@@ -36,7 +39,7 @@ def _measures(content: Content) -> list[Element]:
     columns = [column for column in columns if column[0] == "train" or result.get("test_data")]
     rows: list[list[Part]] = [
         [title(name), *(measure(name, result.get(f"{part}_{name}")) for part, _ in columns)]
-        for name in names
+        for name in list(names)[:MOST_MEASURES]
         if name not in reported and name != "reliability"
     ]
     if not rows:

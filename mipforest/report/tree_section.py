@@ -92,7 +92,9 @@ def _viewer(fitted: FittedTree, texts: NodeTexts) -> Element:
         aria_label="Picture of the tree",
         aria_describedby="help",
     )
-    panel = element("div", id="panel", class_="panel", role="region", aria_live="polite", aria_label="Node")
+    panel = element(
+        "div", id="panel", class_="panel", tabindex="0", role="region", aria_live="polite", aria_label="Node"
+    )
     return element(
         "div",
         element("div", toolbar, frame, element("p", _HELP, id="help", class_="faint scripted-only")),

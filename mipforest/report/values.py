@@ -25,7 +25,7 @@ _NAMES = {
 }
 
 #: Measures that are shares.
-_SHARES = ("accuracy", "fidelity", "share")
+_SHARES = ("accuracy", "fidelity", "share", "together")
 
 
 def title(name: str) -> str:

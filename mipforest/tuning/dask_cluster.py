@@ -95,8 +95,9 @@ def _connected(address: str, timeout: float) -> Any:
             thread.submit(asyncio.run, _greet(address, timeout)).result()
         return Client(address, timeout=timeout, set_as_default=False)
     except (OSError, ValueError) as error:  # nothing answers there; the address is none
+        reason = f" ({error})" if str(error) else ""
         raise ClusterError(
-            f"no Dask scheduler answers at {address} within {timeout:g} s ({error}); start one with "
+            f"no Dask scheduler answers at {address} within {timeout:g} s{reason}; start one with "
             "'dask scheduler', and workers with 'dask worker ADDRESS'"
         ) from error
 

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Future
 from contextlib import AbstractContextManager
+from time import monotonic, sleep
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -19,6 +20,9 @@ from mipforest.tuning.folds import Fold
 
 #: Seconds after which an idle process ends.
 _IDLE = 60
+
+#: Longest wait, in seconds, for a fit to reach its process before all processes are ended.
+_HANDOVER = 2.0
 
 #: Libraries of linear algebra take all processors unless told otherwise; there is one process per job already.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -93,6 +97,7 @@ class Processes(AbstractContextManager["Processes"]):
     def __init__(self, folds: Sequence[Fold], jobs: int) -> None:
         self.slots: float = jobs
         self._folds = folds
+        self._latest: Future[Fit] | None = None
         self._pool: Any = ProcessPoolExecutor(
             jobs, timeout=_IDLE, initializer=_ignore_ctrl_c, env=_ONE_THREAD
         )
@@ -100,12 +105,22 @@ class Processes(AbstractContextManager["Processes"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is not None:
+            self._wait_for_handover()
         self._pool.shutdown(wait=True, kill_workers=error is not None)
 
     def submit(self, work: Work, neighbour: Tree | None) -> Future[Fit]:
         """Hand a fit to the next process that is free."""
-        future: Future[Fit] = self._pool.submit(fit, work, self._folds[work.fold], neighbour)
-        return future
+        self._latest = self._pool.submit(fit, work, self._folds[work.fold], neighbour)
+        return self._latest
+
+    def _wait_for_handover(self) -> None:
+        """Wait until a process has the last fit: killed before, the pool prints a traceback."""
+        end = monotonic() + _HANDOVER
+        while self._latest is not None and not (self._latest.running() or self._latest.done()):
+            if monotonic() > end:
+                return
+            sleep(0.01)
 
     def explained(self, error: Exception) -> Exception:
         """Say that a process died."""

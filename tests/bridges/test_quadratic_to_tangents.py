@@ -297,6 +297,16 @@ class RaisingQuadratic(Clarabel):
         raise KeyboardInterrupt
 
 
+def test_options_that_no_solver_has_seen_leave_a_warning():
+    form = knapsack(maximize=True)
+    solution = solve(form, time_limit=0.0, solver_options={"nosuch": 1}, start=np.zeros(14))
+    assert solution.warnings == (
+        "the options nosuch of highs were not used: the run ended before its first linear model",
+    )
+    with pytest.raises(NotAllowed, match="nosuch"):
+        solve(form, solver_options={"nosuch": 1})
+
+
 def test_ctrl_c_between_solves_keeps_the_start():
     form, start = knapsack(), (np.arange(14) < 7).astype(float)
     solution = bridge.solve_by_tangents(form, Highs(), RaisingQuadratic(), SolveOptions(), start=start)

@@ -82,7 +82,6 @@ def test_no_library_there(mipforest, tmp_path):
         (("depth = 1", "depth = 1\nparameters = {alpha = 'x'}"), "parameter alpha is 'x'"),
         (("depth = 1", "depth = 1\nensemble = 'random-forest'"), "oct mimics no tree ensemble"),
         (('"iris"', '"synthetic:nosuch"'), "no generator is called 'nosuch'"),
-        (("test_size = 0.8", "test_size = 8"), "test_size"),
     ],
 )
 def test_a_suite_that_asks_for_what_there_is_not(mipforest, library, change, message):

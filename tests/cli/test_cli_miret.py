@@ -52,7 +52,8 @@ def test_a_fitted_ensemble_from_a_file(mipforest, options, flowers, tmp_path):
     assert "from forest.joblib" in result["ensemble"]
     shown = mipforest("show", out)
     assert shown.code == 0
-    assert "idelity" in shown.out
+    assert f"{result['train_fidelity']:.1%} in training" in shown.out
+    assert "Close pairs together  100.0% in training" in shown.out
     assert mipforest("predict", out, flowers[0]).code == 0
 
 

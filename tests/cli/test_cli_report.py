@@ -94,3 +94,12 @@ def test_samples_that_are_gone_are_told(mipforest, people, people_options, tmp_p
     page = (tmp_path / "page.html").read_text()
     assert "could not be loaded again" in page
     assert "Confusion matrix" in page
+
+
+def test_a_run_without_a_tree_has_a_page(mipforest, people_options, tmp_path):
+    assert mipforest(*people_options, "--start", "none", "--out", tmp_path / "run", "-q").code == 3
+    assert not (tmp_path / "run" / "tree.json").exists()
+    assert mipforest("report", tmp_path / "run").code == 0
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "stopped at the time limit, without a solution" in page
+    assert "This run has no tree" in page

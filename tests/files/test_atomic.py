@@ -1,5 +1,6 @@
 """A file appears whole or not at all."""
 
+import errno
 import os
 import stat
 

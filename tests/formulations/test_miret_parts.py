@@ -139,7 +139,7 @@ def test_a_split_that_no_group_may_take_is_none():
 
 @pytest.mark.parametrize("threshold", [0.5, 0.8, 1.0, 1.5])
 def test_starts_keep_groups_together_and_features_allowed(threshold):
-    data = blobs(11, 60, 4)
+    data = blobs(11, 30, 3)
     formulation = Miret(ensemble=FEW, proximity=threshold, alpha=0.05, gamma_percentile=40)
     problem = formulation.build(data, 2)
     for name in formulation.starts:
@@ -207,7 +207,7 @@ def test_constraints_read_features_leaves_and_predictions():
         np.testing.assert_array_equal(tree.leaves().matrix @ point, leaf.ravel())
         np.testing.assert_array_equal(tree.predicted(1).matrix @ point, known.predict(data.X))
         tree.require_feature(2)
-        result = problem.solve(time_limit=3)
+        result = problem.solve(time_limit=1)
         assert result.verified
         assert "x2" in result.features_used
 

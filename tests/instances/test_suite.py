@@ -49,6 +49,8 @@ def test_reads_every_key(tmp_path):
         (("depth = 1", "depth = 99"), "the depth is 99; it is 1 to 10"),
         (("depth = 1", 'depth = 1\nensemble = "evil.joblib"'), "and no file"),
         (("depth = 1", 'depth = 1\nensemble = "/tmp/a"'), "and no file"),
+        (("depth = 1", "depth = 1\ntest_size = 8"), "test_size is 8; it is a share between 0 and 1"),
+        (("depth = 1", "depth = 1\ntest_size = nan"), "test_size is nan"),
         (("depth = 1", "depht = 1"), "there is no key 'depht'"),
         (('"small"', '"tiny"'), "the family is 'tiny'; it is one of small, medium, hard"),
         (('name = "a"', 'name = "../a"'), "must be lower-case letters"),

@@ -152,22 +152,29 @@ _CONTRAST = """(() => {
   const linear = (v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
   const share = [0.2126, 0.7152, 0.0722];
   const light = (c) => share.reduce((sum, part, k) => sum + part * linear(c[k] / 255), 0);
+  const contrast = (c, d) => (Math.max(light(c), light(d)) + 0.05) / (Math.min(light(c), light(d)) + 0.05);
   let worst = 99;
+  for (const node of document.querySelectorAll(".node")) {
+    const fill = (e) => [...parse(getComputedStyle(e).fill).slice(0, 3), Number(getComputedStyle(e).fillOpacity)];
+    const boxes = [...node.querySelectorAll(".ground, .leaf")].map(fill);
+    const ground = boxes.reduce((low, top) => over(top, low), [255, 255, 255]);
+    for (const text of node.querySelectorAll("text")) worst = Math.min(worst, contrast(fill(text), ground));
+  }
   for (const e of document.querySelectorAll("body *:not(script):not(svg *)")) {
     if (![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) || !e.getClientRects().length) continue;
     const chain = [];
     for (let p = e; p; p = p.parentElement) chain.unshift(parse(getComputedStyle(p).backgroundColor));
     const ground = chain.reduce((low, top) => over(top, low), [255, 255, 255]);
-    const [a, b] = [light(parse(getComputedStyle(e).color)), light(ground)].sort((p, q) => q - p);
-    worst = Math.min(worst, (a + 0.05) / (b + 0.05));
+    worst = Math.min(worst, contrast(parse(getComputedStyle(e).color), ground));
   }
   return worst;
 })()"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_stand_out_from_what_is_behind_them(opened, classes_run, scheme):
-    browser = opened(classes_run, prefers_color_scheme=scheme)
+@pytest.mark.parametrize("kind", ["classes", "values"])
+def test_texts_stand_out_from_what_is_behind_them(opened, request, kind, scheme):
+    browser = opened(request.getfixturevalue(f"{kind}_run"), prefers_color_scheme=scheme)
     dark = browser.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
     assert dark == (scheme == "dark")
     assert browser.evaluate(_CONTRAST) >= 4.5

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from mipforest.cli.main import app
 
 #: Damaged files that each test makes.
-N_DAMAGED = 25
+N_DAMAGED = 15
 
 
 @pytest.fixture
@@ -114,6 +114,7 @@ def test_a_page_is_bounded_whatever_the_run_says(report, copied, classes_run):
     code, told, page = report(copied(classes_run, "result.json", change))
     assert code == 0, told
     assert len(page) < 5_000_000
+    assert b"No command is given" in page
 
 
 def test_long_names_are_shortened_and_told_apart(report, copied, classes_run):

@@ -7,7 +7,7 @@ from mipforest.report.chart import Chart, span, thinned, ticks
 from mipforest.report.confidence import node_confidence
 from mipforest.report.confusion import counts_of, training_counts
 from mipforest.report.content import content_of
-from mipforest.report.features import _uses
+from mipforest.report.features import uses_by_level
 from mipforest.runs import read_run
 
 
@@ -32,7 +32,7 @@ def test_confidence_of_nodes_is_that_of_paths(logistic_run):
 
 def test_uses_of_features_are_counted_by_level(deep_run):
     fitted = content_of(read_run(deep_run)).fitted
-    counts, nodes, names = _uses(fitted)
+    counts, nodes, names = uses_by_level(fitted)
     splits = [node.number for node in fitted.nodes if node.children]
     assert np.array_equal(counts.sum(axis=0), np.count_nonzero(fitted.tree.w[splits], axis=0))
     assert sum(nodes) == len(splits)

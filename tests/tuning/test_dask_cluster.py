@@ -1,6 +1,7 @@
 """The same tuning on a Dask cluster of real processes, one of which is killed on the way."""
 
 import signal
+import socket
 import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -68,7 +69,7 @@ def test_an_error_of_a_fit_comes_back_with_what_was_finished(cluster, versicolor
     cluster.add_worker()
     cluster.wait_for_workers(1)
     with pytest.raises(FitError, match="no luck; in the fit of margot with C=10") as caught:
-        tune(Failing, versicolor, 1, **SMALL, dask=cluster.address)
+        tune(Failing, versicolor, 1, grid={"C": [1.0, 10.0]}, folds=2, dask=cluster.address)
     assert caught.value.table["finished"].iloc[0]
 
 
@@ -100,6 +101,13 @@ def test_a_worker_with_another_mipforest_or_none_is_told(cluster, tmp_path, answ
 def test_no_scheduler_at_the_address_is_told(address):
     with pytest.raises(ClusterError, match="no Dask scheduler answers at"):
         DaskCluster((), address, timeout=0.5)
+
+
+def test_a_server_that_says_nothing_is_told():
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        address = f"tcp://127.0.0.1:{mute.getsockname()[1]}"
+        with pytest.raises(ClusterError, match=r"no Dask scheduler answers at .* within 0\.5 s; start one"):
+            DaskCluster((), address, timeout=0.5)
 
 
 def test_missing_dask_is_told(monkeypatch):

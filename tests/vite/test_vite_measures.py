@@ -9,9 +9,13 @@ import sklearn
 from handmade_forest import LEAF, TREES, forest_of, forests
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.class_weight import compute_sample_weight
 
 from mipforest.data import Dataset, load
 from mipforest.ensembles import EnsembleError
+from mipforest.ensembles.forests import fit_forest
 from mipforest.vite import vite
 
 
@@ -178,3 +182,17 @@ def test_thal_leads_the_papers_forest_on_cleveland(papers_data):
     assert seen.levels.loc["thal", 0] == (66 if version < (1, 9) else 55)
     assert set(seen.levels[0].nlargest(3).index) == {"thal", "cp", "ca"}
     assert (seen.levels.loc[["thal", "cp", "ca", "thalach"]] > 0).all(axis=None)
+
+
+def test_the_papers_share_of_thal_comes_back_with_weighted_samples(papers_data):
+    """Trees as scikit-learn before 1.9 grew them: samples drawn evenly, then weighted to balance the classes."""
+    data = load(papers_data / "cleveland.csv").binarise([1, 2, 3, 4]).split(0.2, seed=10)[0]
+    forest = fit_forest(RandomForestClassifier, data.X_raw, data.y, trees=100, depth=2, seed=100)
+    balance = compute_sample_weight("balanced", data.y)
+    roots = []
+    for tree in forest.estimators_:
+        drawn = np.random.RandomState(tree.random_state).randint(0, data.n, data.n)
+        weights = balance * np.bincount(drawn, minlength=data.n)
+        root = DecisionTreeClassifier(max_depth=1, random_state=tree.random_state)
+        roots.append(root.fit(data.X_raw, data.y, sample_weight=weights).tree_.feature[0])
+    assert roots.count(data.features.labels.index("thal")) == 66

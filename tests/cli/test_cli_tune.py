@@ -1,0 +1,131 @@
+"""``mipforest tune``: files, output, exit codes, Ctrl-C."""
+
+import json
+import signal
+
+import pandas as pd
+import pytest
+from cli_processes import start_process
+
+from mipforest import load
+from mipforest.trees import load as load_tree
+from mipforest.tuning import tune
+
+FILES = {"result.json", "tree.json", "tree.svg", "solver.log", "tuning.csv"}
+
+
+@pytest.fixture(scope="module")
+def options(people_csv):
+    """A tuning of a moment: trees of one split."""
+    data = ("--data", people_csv, "--target", "answer")
+    return ("tune", "--model", "margot", "--depth", 1, *data, "--folds", 2, "--time-limit", 5)
+
+
+def test_a_tuning_gives_a_run_folder_and_a_table(mipforest, options, people_csv, tmp_path):
+    done = mipforest(*options, "--grid", "C=0.1,100", "--out", tmp_path / "run")
+    assert done.code == 0, done.err
+    assert {entry.name for entry in (tmp_path / "run").iterdir()} == FILES
+    expected = tune(
+        "margot", load(people_csv, target="answer"), 1, grid={"C": [0.1, 100.0]}, folds=2, time_limit=5
+    )
+    table = pd.read_csv(tmp_path / "run" / "tuning.csv")
+    assert list(table["C"]) == [0.1, 100.0]
+    assert list(table["validation_mean"]) == pytest.approx(list(expected.table["validation_mean"]))
+    assert list(table["chosen"]) == [row == expected.chosen for row in range(2)]
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["parameters"] == expected.parameters
+    assert result["objective"] == pytest.approx(expected.result.objective)
+    assert result["verified"] is True
+    assert result["tuning"]["validation_mean"] == pytest.approx(expected.chosen_row["validation_mean"])
+    assert result["options"]["grid"] == {"C": [0.1, 100.0]}
+    assert load_tree(tmp_path / "run" / "tree.json").depth == 1
+    assert "2 settings x 2 folds = 4 fits of at most 5.0 s each" in done.err
+    for word in ("validation accuracy", "chosen", "Verified", "tuning.csv"):
+        assert word in done.out
+
+
+def test_the_run_can_be_used_and_replaced(mipforest, options, people_csv, tmp_path):
+    out = tmp_path / "run"
+    assert mipforest(*options, "--grid", "C=1", "--out", out, "--quiet").code == 0
+    assert "Accuracy" in mipforest("show", out).out
+    assert mipforest("predict", out, people_csv).code == 0
+    assert "--force" in mipforest(*options, "--grid", "C=1", "--out", out).err
+    assert mipforest(*options, "--grid", "C=1", "--out", out, "--force").code == 0
+
+
+def test_json_is_one_object_with_the_table(mipforest, options):
+    done = mipforest(*options, "--grid", "C=1,10", "--grid", "epsilon=0.01", "--rule", "sparse", "--json")
+    assert done.code == 0
+    tuning = done.json["tuning"]
+    assert [(row["C"], row["epsilon"]) for row in tuning["settings"]] == [(1, 0.01), (10, 0.01)]
+    assert tuning["rule"] == "sparse"
+    assert tuning["fits"] == 4
+    assert done.json["parameters"]["C"] == tuning["settings"][tuning["chosen"]]["C"]
+    assert done.json["exit_code"] == 0
+
+
+def test_per_level_and_values_per_level(mipforest, options):
+    assert "4 settings" in mipforest(*options, "--grid", "C=1,10", "--grid-per-level", "C", "--depth", 2).err
+    hfs = mipforest(*options, "--model", "hfs-margot", "--depth", 2, "--grid", "B=1:2", "--time-limit", 0)
+    assert hfs.code == 0
+    assert "B=1,2" in hfs.out
+    assert "1:2" in hfs.out
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (("--grid", "c=1"), "no parameter 'c' (did you mean 'C'?)"),
+        (("--grid", "C"), "NAME=VALUE"),
+        (("--grid", "C=1,x"), "'x'"),
+        (("--grid", "C=1,0"), "> 0"),
+        (("--grid", "C=1,1"), "twice"),
+        (("--grid", "C=1,2,3", "--max-fits", 5), "3 settings on 2 folds are 6 fits"),
+        (("--grid", "C=1,2,3", "--max-fits", 5), "--max-fits 6"),
+        (("--grid", "C=1", "--grid-per-level", "epsilon"), "no values for it"),
+        (("--grid", "C=1", "--folds", 1), "--folds"),
+        (("--grid", "C=1", "--folds", 20), "20 folds need 20 samples of every class"),
+        (("--grid", "C=1", "--score", "r2"), "for a regression"),
+        (("--grid", "C=1", "--rule", "fewest"), "--rule"),
+        (("--grid", "C=1", "--jobs", 2, "--dask", "tcp://127.0.0.1:1"), "keep one"),
+        ((), "--grid"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_a_line(mipforest, options, tmp_path, extra, message):
+    done = mipforest(*options, *extra, "--out", tmp_path / "run")
+    assert done.code == 2
+    assert message in done.err.splitlines()[-1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_cluster_at_the_address(mipforest, options, monkeypatch):
+    monkeypatch.setattr("mipforest.tuning.dask_cluster.DaskCluster.__init__.__defaults__", (0.5,))
+    done = mipforest(*options, "--grid", "C=1", "--dask", "tcp://127.0.0.1:1", "--json")
+    assert done.code == 2
+    assert done.json["kind"] == "ClusterError"
+    assert "no Dask scheduler answers at tcp://127.0.0.1:1 within 0.5 s" in done.json["error"]
+
+
+def test_a_missing_solver_is_told(mipforest, options):
+    assert mipforest(*options, "--grid", "C=1", "--solver", "pyomo:nothing").code == 4
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_keeps_what_is_finished(tmp_path, jobs):
+    slow = ("--data", "synthetic:4-partitions", "--depth", 2, "--grid", "C=1,1000", "--time-limit", 3)
+    process = start_process(
+        "tune", "--model", "margot", *slow, "--folds", 2, "--jobs", jobs, "--out", "run", cwd=tmp_path
+    )
+    assert process.stderr.readline().startswith("tuning margot")
+    assert process.stderr.readline().startswith("2 of 4 fits done; C=1: ")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err, err
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
+    assert [entry.name for entry in (tmp_path / "run").iterdir()] == ["tuning.csv"]
+    table = pd.read_csv(tmp_path / "run" / "tuning.csv")
+    assert list(table["finished"]) == [True, False]
+    assert list(table["folds_done"]) == [2, 0]
+    assert not table["chosen"].any()
+    assert "stopped with 2 of 4 fits done" in out

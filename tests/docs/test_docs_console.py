@@ -1,0 +1,45 @@
+"""The commands of the tutorial run as printed, end well, and print lines of the kind that the page shows."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "tools"))
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+
+from console import BLOCK, commands, printed, run  # noqa: E402
+
+
+def kinds(lines):
+    """First words of lines: numbers, times and trees may differ, what is reported may not."""
+    return [line.split()[0] for line in lines if line.strip()]
+
+
+def check(runs, blocks):
+    shown = {command: lines for block in blocks for command, lines in printed(block).items()}
+    assert [one.command for one in runs] == [command for block in blocks for command in commands(block)]
+    for one in runs:
+        assert one.code == 0, f"{one.command}: exit code {one.code}\n{one.output}"
+        assert kinds(one.output.splitlines()) == kinds(shown[one.command]), one.output
+
+
+def test_the_tutorial_runs(tmp_path):
+    blocks = BLOCK.findall(TUTORIAL.read_text(encoding="utf-8"))[1:]
+    check(run(blocks, tmp_path), blocks)
+
+
+@pytest.mark.slow
+def test_the_tutorial_runs_in_a_fresh_environment(tmp_path):
+    checkout = tmp_path / "checkout"
+    files = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(files, cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file():
+            (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, checkout / name)
+    blocks = BLOCK.findall(TUTORIAL.read_text(encoding="utf-8"))
+    check(run(blocks, checkout, timeout=1800), blocks)

@@ -1,0 +1,65 @@
+"""The worked formulation and solver of the documentation, installed as packages of their own."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from test_docs import blocks  # noqa: E402
+
+REGISTERED = re.compile(r'\[project\.entry-points\."(.+)"\]\n(.+)\n')
+
+#: Longest formulation that the guide may show, in lines.
+LINES = 80
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """Install the module of a page by hand: the module, and its entry point as pip would write it."""
+
+    def install(page):
+        group, entry = REGISTERED.search(page.read_text(encoding="utf-8")).groups()
+        name, module, _ = re.match(r'(.+) = "(\w+):(\w+)"', entry).groups()
+        (tmp_path / f"{module}.py").write_text(blocks(page)[0], encoding="utf-8")
+        meta = tmp_path / f"{module}-1.0.dist-info"
+        meta.mkdir()
+        (meta / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+        (meta / "entry_points.txt").write_text(f"[{group}]\n{entry.replace(chr(34), '')}\n")
+        return name
+
+    def call(*arguments):
+        command = [sys.executable, "-m", "mipforest", *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        return subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+
+    install.call = call
+    return install
+
+
+def test_the_formulation_is_found_and_solved(installed):
+    page = ROOT / "docs" / "write_a_formulation.md"
+    assert len(blocks(page)[0].splitlines()) < LINES
+    name = installed(page)
+    listed = installed.call("models", name)
+    assert "price of a unit of weight" in listed.stdout, listed.stderr
+    options = ("--depth", "1", "--data", "iris", "--positive", "virginica", "--param", "lam=0.1", "--json")
+    solved = installed.call("solve", "--model", name, *options)
+    assert solved.returncode == 0, solved.stderr
+    refused = installed.call("solve", "--model", name, "--depth", "2", *options[2:])
+    assert refused.returncode == 2
+    assert "give depth 1" in refused.stdout
+
+
+def test_the_solver_is_found_and_solves(installed):
+    name = installed(ROOT / "docs" / "write_a_solver.md")
+    solved = installed.call("solve", "--model", "oct", "--depth", "1", "--data", "iris", "--solver", name)
+    assert solved.returncode == 0, solved.stderr
+    assert "optimal, proven" in solved.stdout
