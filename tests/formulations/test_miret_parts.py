@@ -195,7 +195,7 @@ def test_report_and_measures_say_what_the_tree_does():
 
 
 def test_constraints_read_features_leaves_and_predictions():
-    data = blobs(13, 40, 3)
+    data = blobs(13, 20, 3)
     formulation = Miret(ensemble=FEW, alpha=0.02, variant="paper")
     for variant in ("tight", "paper"):
         problem = formulation.with_variant(variant).build(data, 2)
