@@ -107,6 +107,10 @@ def check_class_data(name: str, data: Dataset, n_min: int) -> None:
             f"{name} predicts classes, but the target of {data.name} is a number ({data.target}); "
             "use a regression model (ort), or give a class column with --target"
         )
+    if baseline_error(data) == 0:
+        raise DataError(
+            f"all {data.n} samples of {data.name} are of class {data.classes[int(data.y[0])]}: nothing to predict"
+        )
     check_unit_box(name, data, n_min)
 
 

@@ -1,6 +1,6 @@
 r"""The general loss-optimal tree: any loss, norm and feature selection of the framework, in every combination.
 
-Source: T. Aldinucci, *Optimization models and algorithms for interpretable machine learning*, PhD thesis, section "The
+Source: T. Aldinucci, *Optimization Methods for Interpretable Machine Learning*, PhD thesis, section "The
 Generalized Framework", problems (3.11) and (3.12). The model is that of :mod:`formulations.level_loss_tree`.
 
 ========== =================================================================================================

@@ -1,6 +1,6 @@
 r"""OLCT: optimal logistic classification trees, with oblique, sparse or univariate splits.
 
-Source: T. Aldinucci, *Optimization models and algorithms for interpretable machine learning*, PhD thesis, section 3.2,
+Source: T. Aldinucci, *Optimization Methods for Interpretable Machine Learning*, PhD thesis, section 3.2,
 problem (3.17). Features have mean 0 and variance 1, labels are -1 and +1.
 
 .. math::

@@ -45,6 +45,14 @@ def proven_bound(form: MatrixForm, status: Status, objective: float, dual_bound:
     return max(dual_bound, objective) if form.maximize else min(dual_bound, objective)
 
 
+def better_point(form: MatrixForm, x: FloatArray | None, start: FloatArray) -> FloatArray:
+    """Give the better of a solver's point and a feasible start: a limit may come before it has looked at the start."""
+    if x is None:
+        return start
+    value, known = form.objective(x), form.objective(start)
+    return start if (value < known if form.maximize else value > known) else x
+
+
 def tolerance_warning(form: MatrixForm, x: FloatArray) -> list[str]:
     """Name the worst violation of a point, if it is above the tolerance."""
     found = violations(form, x)

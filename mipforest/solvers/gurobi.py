@@ -11,7 +11,13 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.answers import NO_OPTIMUM, proven_bound, solve_constant, tolerance_warning
+from mipforest.solvers.answers import (
+    NO_OPTIMUM,
+    better_point,
+    proven_bound,
+    solve_constant,
+    tolerance_warning,
+)
 from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver
 from mipforest.solvers.integrality import with_exact_integers
 from mipforest.solvers.numbers import require_plain_numbers
@@ -116,7 +122,7 @@ class Gurobi(Solver):
         warnings += filter(None, [start.if_taken if taken else start.if_dropped])
         x = None if answer.x is None or status in NO_OPTIMUM else with_exact_integers(form, answer.x)
         if start.full is not None and status not in NO_OPTIMUM:
-            x = _better(form, x, start.full)
+            x = better_point(form, x, start.full)
         if x is not None:
             warnings += tolerance_warning(form, x)
         objective = np.nan if x is None else form.objective(x)
@@ -137,14 +143,6 @@ class Gurobi(Solver):
             warnings=tuple(warnings),
             message=answer.message,
         )
-
-
-def _better(form: MatrixForm, x: FloatArray | None, start: FloatArray) -> FloatArray:
-    """Give the better point: a limit may come before Gurobi has looked at the start."""
-    if x is None:
-        return start
-    value, known = form.objective(x), form.objective(start)
-    return start if (value < known if form.maximize else value > known) else x
 
 
 def _start_objective(form: MatrixForm, start: CheckedStart, answer: Answer) -> float:

@@ -9,7 +9,14 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.answers import NO_OPTIMUM, no_bound, proven_bound, solve_constant, tolerance_warning
+from mipforest.solvers.answers import (
+    NO_OPTIMUM,
+    better_point,
+    no_bound,
+    proven_bound,
+    solve_constant,
+    tolerance_warning,
+)
 from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver
 from mipforest.solvers.integrality import with_exact_integers
 from mipforest.solvers.solution import Solution, Status
@@ -107,8 +114,7 @@ class Highs(Solver):
         if taken.x is not None:
             session.set_start(taken.x)
         outcome = session.run(None if options.time_limit is None else options.time_limit - watch.seconds)
-        start_objective = np.nan if taken.x is None else form.objective(taken.x)
-        return self._solution(form, session, outcome, watch, warnings, start_objective)
+        return self._solution(form, session, outcome, watch, warnings, taken.x)
 
     def _solution(
         self,
@@ -117,13 +123,16 @@ class Highs(Solver):
         outcome: str,
         watch: WatchedRun,
         warnings: list[str],
-        start_objective: float,
+        start: FloatArray | None,
     ) -> Solution:
         status = STATUS.get(outcome, Status.ERROR)
         info = session.highs.getInfo()
         x = None if status in NO_OPTIMUM else session.point
         if x is not None:
             x = with_exact_integers(form, x)
+        if start is not None and status not in NO_OPTIMUM:
+            x = better_point(form, x, start)
+        if x is not None:
             warnings += tolerance_warning(form, x)
         objective = np.nan if x is None else form.objective(x)
         by_optimum = objective if status is Status.OPTIMAL else no_bound(form)
@@ -142,7 +151,7 @@ class Highs(Solver):
             solver=self.name,
             solver_version=self.version(),
             events=tuple(watch.events),
-            start_objective=start_objective,
+            start_objective=np.nan if start is None else form.objective(start),
             warnings=tuple(warnings),
             message="; ".join([words, *session.said]) if status is Status.ERROR else words,
         )

@@ -21,7 +21,7 @@ class ClusterError(TuningError):
 
 
 class FitError(TuningError):
-    """A fit that failed; its cause is the error of the model or solver.
+    """A cross-validation that failed on the way; its cause is the error of the model, solver or cluster.
 
     Attributes
     ----------

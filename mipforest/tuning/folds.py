@@ -49,8 +49,7 @@ def make_folds(data: Dataset, folds: int, seed: int) -> tuple[Fold, ...]:
     DataError
         If a class has fewer samples than there are folds, or a regression fewer than two per fold.
     """
-    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
-        raise TuningError(f"folds is {folds!r}; give a whole number, 2 or more")
+    check_folds(folds)
     if data.task == "classification":
         _require_members(data, folds)
         split = StratifiedKFold(folds, shuffle=True, random_state=seed).split(data.X_raw, data.y)
@@ -63,6 +62,18 @@ def make_folds(data: Dataset, folds: int, seed: int) -> tuple[Fold, ...]:
         split = KFold(folds, shuffle=True, random_state=seed).split(data.X_raw)
     scaling = data.encoding.scaling
     return tuple(Fold(data.take(train).with_scaling(scaling), data.take(rest)) for train, rest in split)
+
+
+def check_folds(folds: int) -> None:
+    """Refuse what is no number of folds.
+
+    Raises
+    ------
+    TuningError
+        If it is not a whole number of 2 or more.
+    """
+    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
+        raise TuningError(f"folds is {folds!r}; give a whole number, 2 or more")
 
 
 def _require_members(data: Dataset, folds: int) -> None:

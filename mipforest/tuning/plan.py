@@ -16,7 +16,7 @@ from mipforest.solving import features_rewritten_by
 from mipforest.trees import Topology
 from mipforest.tuning.errors import TuningError
 from mipforest.tuning.fit import FitOptions, Work
-from mipforest.tuning.folds import Fold, make_folds
+from mipforest.tuning.folds import Fold, check_folds, make_folds
 from mipforest.tuning.grid import Grid
 from mipforest.tuning.scores import Score, get_score
 from mipforest.tuning.selection import Rule, check_rule
@@ -82,6 +82,7 @@ class Plan:
         topology = _topology(depth)
         settings = Grid.of(type(base), grid, per_level, depth=depth)
         check_rule(rule)
+        check_folds(folds)
         _check_number(settings.size, folds, max_fits, options)
         formulations = tuple(replace(base, **setting) for setting in settings.settings())
         for each in formulations:

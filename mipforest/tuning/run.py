@@ -93,7 +93,8 @@ def tune(
     TuningError
         If the grid, folds, score or rule cannot be used, there are too many fits, or no setting has a tree in
         every fold. :class:`~mipforest.tuning.errors.ClusterError` if the Dask cluster cannot be used,
-        :class:`~mipforest.tuning.errors.FitError` if a fit failed: it has the table of the finished ones.
+        :class:`~mipforest.tuning.errors.FitError` if a fit, a process or the cluster failed: it has the table of the
+        finished fits.
     ParameterError, DataError, SolverError
         If a value is not allowed, the data do not suffice, or the solver is missing.
     TuningInterrupted
@@ -129,10 +130,10 @@ def tune(
                 f"stopped with {len(records)} of {plan.n_fits} fits done; the exception's table has them"
             )
             raise TuningInterrupted(message, records.table()) from None
-        except TuningError:
-            raise
         except Exception as error:
-            message = f"a fit failed: {'; '.join([str(error), *getattr(error, '__notes__', ())])}"
+            message = (
+                f"the cross-validation failed: {'; '.join([str(error), *getattr(error, '__notes__', ())])}"
+            )
             raise FitError(message, records.table()) from error
     table = records.table()
     chosen = choose(table, plan.rule, sign=plan.score.sign)

@@ -299,7 +299,7 @@ class RaisingQuadratic(Clarabel):
 
 def test_options_that_no_solver_has_seen_leave_a_warning():
     form = knapsack(maximize=True)
-    solution = solve(form, time_limit=0.0, solver_options={"nosuch": 1}, start=np.zeros(14))
+    solution = solve(form, time_limit=0.0, solver_options={"nosuch": 1})
     assert solution.warnings == (
         "the options nosuch of highs were not used: the run ended before its first linear model",
     )

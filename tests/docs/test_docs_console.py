@@ -19,11 +19,13 @@ def kinds(lines):
     return [line.split()[0] for line in lines if line.strip()]
 
 
-def check(runs, blocks):
+def check(runs, blocks, unread=()):
     shown = {command: lines for block in blocks for command, lines in printed(block).items()}
     assert [one.command for one in runs] == [command for block in blocks for command in commands(block)]
     for one in runs:
         assert one.code == 0, f"{one.command}: exit code {one.code}\n{one.output}"
+        if one.command in unread:
+            continue
         assert kinds(one.output.splitlines()) == kinds(shown[one.command]), one.output
 
 
@@ -42,4 +44,5 @@ def test_the_tutorial_runs_in_a_fresh_environment(tmp_path):
             (checkout / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, checkout / name)
     blocks = BLOCK.findall(TUTORIAL.read_text(encoding="utf-8"))
-    check(run(blocks, checkout, timeout=1800), blocks)
+    # What pip has to say depends on where it fetches from.
+    check(run(blocks, checkout, timeout=1800), blocks, unread=commands(blocks[0]))

@@ -213,3 +213,10 @@ def test_all_rows_equal_gives_the_tree_without_a_split():
         assert result.verified
         assert result.tree.n_splits == 0
         assert result.objective == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("variant", Oct.variants)
+def test_one_class_is_refused(variant):
+    data = load("iris").take(np.arange(20))
+    with pytest.raises(DataError, match="all 20 samples of iris are of class setosa: nothing to predict"):
+        Oct(variant=variant).build(data, 1)

@@ -82,3 +82,15 @@ def test_priorities_leave_a_warning() -> None:
     form = model([1.0], upper=1.0, integer=True)
     solution = Highs().solve(form, SolveOptions(), priorities=np.ones(1, int))
     assert "priorities" in solution.warnings[0]
+
+
+def test_a_start_that_meets_its_rows_but_for_rounding_is_kept_at_once() -> None:
+    """HiGHS with a tight tolerance repairs such a start, for which a limit may leave no time."""
+    form = market_split()
+    start = empty_split(form)
+    start[~form.integer] -= 1e-8
+    options = {"mip_feasibility_tolerance": 1e-9, "primal_feasibility_tolerance": 1e-9}
+    solution = solve(form, start=start, time_limit=0.0, solver_options=options)
+    assert solution.status is Status.TIME_LIMIT
+    np.testing.assert_array_equal(solution.x, start)
+    assert solution.objective == form.objective(start)

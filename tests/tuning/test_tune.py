@@ -1,5 +1,6 @@
 """``tune``: the same scores as scikit-learn's cross-validation, wherever the fits are done."""
 
+import os
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -155,6 +156,7 @@ def test_per_level_values_reach_the_model(versicolor):
         ({"score": "acc"}, TuningError, "no score is called 'acc'"),
         ({"score": "r2"}, TuningError, "for a regression"),
         ({"rule": "fewest"}, TuningError, "no rule"),
+        ({"folds": "3"}, TuningError, "folds is '3'"),
         ({"jobs": 0}, TuningError, "jobs is 0"),
         ({"jobs": 2, "dask": "tcp://127.0.0.1:1"}, TuningError, "keep one"),
         ({"max_fits": 5}, TuningError, "3 settings on 3 folds are 9 fits, up to 0.15 hours.*max_fits=9"),
@@ -185,6 +187,20 @@ def test_a_fit_that_fails_leaves_the_table_of_the_others(versicolor):
         tune(Failing, versicolor, 1, **SMALL)
     assert list(caught.value.table["finished"]) == [True, True, False]
     assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dying(get_formulation("margot")):
+    """Takes its process down."""
+
+    def prepare(self, data, tree):
+        os._exit(1)
+
+
+def test_a_process_that_dies_is_told(versicolor):
+    with pytest.raises(FitError, match=r"one of the 2 processes ended by itself.*take fewer jobs") as caught:
+        tune(Dying, versicolor, 1, **SMALL, jobs=2)
+    assert isinstance(caught.value.__cause__, TuningError)
 
 
 def test_an_interruption_leaves_the_table(versicolor):
