@@ -45,18 +45,16 @@ def facts(name):
     """Give what the registry knows of a model: variants, starts, scaling, parameters."""
     cls = get_formulation(name)
     lines = [
-        f"Task: {cls.task}. Source: {cls.source}.",
+        f"Task: {cls.task}. Source: {cls.source}. Scaling of the features: `{cls.scaling}`.",
         "",
         "| | default | others |",
         "|---|---|---|",
         _choices("variants", cls.variants),
         _choices("starts", cls.starts),
-        f"| scaling | `{cls.scaling}` | any of `--scaling` |",
         "",
     ]
-    parameters = parameters_of(cls).values()
     lines += ["| parameter | type | range | default | meaning |", "|---|---|---|---|---|"]
-    lines += [_row(parameter) for parameter in parameters]
+    lines += [_row(parameter) for parameter in parameters_of(cls).values()]
     return "\n".join(lines)
 
 

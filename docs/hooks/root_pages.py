@@ -1,6 +1,5 @@
 """README, CONTRIBUTING and CHANGELOG stand beside the folder of the documentation; the site shows them too."""
 
-import re
 from pathlib import Path
 
 from mkdocs.structure.files import File
@@ -15,7 +14,7 @@ def on_files(files, config, **_):
         text = (root / name).read_text(encoding="utf-8").replace("](docs/", "](")
         for other, its_page in NAMES.items():
             text = text.replace(f"]({other})", f"]({its_page})")
-        files.append(File.generated(config, page, content=re.sub(r"\[([^]]*)\]\(\)", r"\1", text)))
+        files.append(File.generated(config, page, content=text))
     return files
 
 
