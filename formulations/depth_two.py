@@ -9,12 +9,19 @@ samples and p features all roots together cost O(q n p m). The value
 
 with :math:`\alpha` the cost of a split, and :math:`e_0, e_1` the least loss on S without and with one more cut, in
 the same units, is the least objective of any tree of depth at most two whose root has cut c.
+
+**Cuts that are skipped.** For misclassification without a least leaf size, two cuts c, c' of one feature with d samples
+between them have :math:`V_{c'} \ge V_c - d`: take the best tree for c' and move these samples to the other side; each
+costs at most one error. So where :math:`V_c - d` reaches the best value found so far, c' need not be tried, and
+:math:`V_c - d` stands for its value: a lower bound, no better than the best.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +53,7 @@ class RootValues:
     Attributes
     ----------
     by_cut
-        (q,) value for each cut at the root.
+        (q,) value for each cut at the root; for cuts that cannot be best, a lower bound on it.
     none
         Value of the tree without a split.
     """
@@ -118,12 +125,47 @@ class DepthTwo:
         return mask
 
     def root_values(self, depth: int) -> RootValues:
-        """Least objective of a tree of depth 1 or 2 for every cut at its root; inf where a side is too small."""
-        by_cut = np.empty(len(self.cuts))
-        for cut in range(len(self.cuts)):
+        """Least objective of a tree of depth 1 or 2 for every cut at its root; inf where a side is too small.
+
+        Cuts that cannot be best have a lower bound in its place, where the loss allows to skip them.
+        """
+        by_cut = np.full(len(self.cuts), -np.inf)
+        none = float(self._leaves(self.statistics.sum(axis=0)))
+        left_of, best = self._samples_left() if self._skips else None, none
+        # Breadth first over all features, middle cuts first: the best value falls soon.
+        stretches = deque((int(a), int(b)) for a, b in pairwise(self.cuts.first) if a < b)
+        while stretches:
+            low, high = stretches.popleft()
+            cut = (low + high) // 2
             left = self.goes_left(cut)
-            by_cut[cut] = self.split_cost + sum(self._side(side, depth) for side in (left, ~left))
-        return RootValues(by_cut, float(self._leaves(self.statistics.sum(axis=0))))
+            value = self.split_cost + sum(self._side(side, depth) for side in (left, ~left))
+            best = min(best, value)
+            if left_of is None:
+                between, skipped = np.zeros(high - low), np.zeros(high - low, dtype=bool)
+            else:
+                between = np.abs(left_of[low:high] - left_of[cut])
+                skipped = between <= value - best
+            skipped[cut - low] = True
+            by_cut[low:high] = np.where(skipped, value - between, by_cut[low:high])
+            by_cut[cut] = value
+            first, last = low + int(skipped.argmax()), high - int(skipped[::-1].argmax())
+            stretches += [(a, b) for a, b in ((low, first), (last, high)) if a < b]
+        return RootValues(by_cut, none)
+
+    @property
+    def _skips(self) -> bool:
+        """Whether moving a sample to another leaf costs at most 1."""
+        return self.leaf_cost is misclassified and self.n_min == 1
+
+    def _samples_left(self) -> FloatArray:
+        """(q,) number of samples that each cut sends left."""
+        size = self.statistics.sum(axis=1)
+        cuts = self.cuts
+        left = np.zeros(len(cuts))
+        for j, order in enumerate(self.order):
+            own = slice(cuts.first[j], cuts.first[j + 1])
+            left[own] = np.cumsum(size[order])[self.last_left[j, self.is_cut[j]]]
+        return left
 
     def best(self, values: RootValues, depth: int) -> IntArray:
         """(2^depth - 1,) cuts of a best tree, -1 where a node does not split."""

@@ -16,7 +16,7 @@ from mipforest.data.errors import did_you_mean
 from mipforest.formulation import Formulation
 from mipforest.parameters import ParameterError, parameters_of
 from mipforest.registry import get_formulation
-from mipforest.runs.metadata import ENSEMBLE
+from mipforest.runs.metadata import ENSEMBLE, NAMED_ENSEMBLE
 from mipforest.solvers.registry import get_solver
 from mipforest.trees import Topology
 
@@ -191,6 +191,11 @@ def _kind(label: str, entry: ModelEntry) -> type[Formulation]:
             )
     if entry.ensemble is not None and not any(f.name == ENSEMBLE for f in fields(kind)):
         raise CampaignError(f"{where}: {entry.model} mimics no tree ensemble; leave the ensemble out")
+    if entry.ensemble is not None and not NAMED_ENSEMBLE.fullmatch(entry.ensemble):
+        raise CampaignError(
+            f"{where}: the ensemble is {entry.ensemble!r:.80}; a suite names one to fit, such as "
+            "random-forest:trees=100, and no file, as loading one can run code"
+        )
     return kind
 
 

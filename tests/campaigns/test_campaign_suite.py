@@ -118,6 +118,14 @@ def test_a_malformed_suite_is_refused_with_the_place_and_what_to_do(old, new, to
         plan(parse_suite(PAIR.replace(old, new)))
 
 
+@pytest.mark.parametrize("file", ["forest.joblib", "/tmp/forest.joblib", "../forest.pkl"])
+def test_an_ensemble_is_named_and_never_a_file(file):
+    miret = PAIR.replace('model = "oct"', f'model = "miret"\nensemble = "{file}"')
+    miret = re.sub(r"^(grid|parameters) = .*\n", "", miret, flags=re.MULTILINE)
+    with pytest.raises(CampaignError, match="no file, as loading one can run code"):
+        plan(parse_suite(miret))
+
+
 def test_unknown_models_and_solvers_are_refused_as_everywhere():
     with pytest.raises(UnknownFormulation, match="did you mean 'oct'"):
         plan(parse_suite(PAIR.replace('model = "oct"', 'model = "octt"')))

@@ -6,7 +6,10 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
 from formulations.class_leaves import baseline_error
-from formulations.oct import Oct
+from formulations.cuts import find_cuts
+from formulations.depth_two import DepthTwo
+from formulations.depth_two import misclassified as misclassified_counts
+from formulations.oct import Oct, group_counts
 from formulations.univariate_splits import univariate_tree
 from mipforest.data import DataError, Dataset, load
 from mipforest.parameters import ParameterError
@@ -220,3 +223,28 @@ def test_one_class_is_refused(variant):
     data = load("iris").take(np.arange(20))
     with pytest.raises(DataError, match="all 20 samples of iris are of class setosa: nothing to predict"):
         Oct(variant=variant).build(data, 1)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("split_cost", [0.0, 0.7])
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=30)
+def test_skipped_roots_have_lower_bounds_and_the_best_is_exact(depth, split_cost, seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(5, 60))
+    X = np.round(rng.random((n, int(rng.integers(1, 4)))), 2)
+    y = (X[:, 0] + 0.5 * rng.random(n) > 0.7).astype(int)
+    y[:2] = [0, 1]
+    data = Dataset.from_arrays(X, y)
+    cuts = find_cuts(data.X, data.features.labels)
+    exact = DepthTwo(
+        cuts, group_counts(data, cuts), split_cost, 1, leaf_cost=lambda c: misclassified_counts(c)
+    )
+    skipping = DepthTwo(cuts, group_counts(data, cuts), split_cost, 1)
+    all_values, values = exact.root_values(depth), skipping.root_values(depth)
+    assert values.none == all_values.none
+    assert (values.by_cut <= all_values.by_cut + 1e-12).all()
+    best = min(all_values.none, all_values.by_cut.min(initial=np.inf))
+    assert min(values.none, values.by_cut.min(initial=np.inf)) == best
+    wrong = values.by_cut < best - 1e-12
+    assert not wrong.any()
