@@ -56,10 +56,13 @@ class RootValues:
         (q,) value for each cut at the root; for cuts that cannot be best, a lower bound on it.
     none
         Value of the tree without a split.
+    best
+        Cut of the best root, -1 for none: not always the least of ``by_cut``, whose lower bounds may tie with it.
     """
 
     by_cut: FloatArray
     none: float
+    best: int
 
 
 class DepthTwo:
@@ -131,7 +134,8 @@ class DepthTwo:
         """
         by_cut = np.full(len(self.cuts), -np.inf)
         none = float(self._leaves(self.statistics.sum(axis=0)))
-        left_of, best = self._samples_left() if self._skips else None, none
+        left_of = self._samples_left() if self._skips else None
+        best, best_cut = none, -1
         # Breadth first over all features, middle cuts first: the best value falls soon.
         stretches = deque((int(a), int(b)) for a, b in pairwise(self.cuts.first) if a < b)
         while stretches:
@@ -139,7 +143,8 @@ class DepthTwo:
             cut = (low + high) // 2
             left = self.goes_left(cut)
             value = self.split_cost + sum(self._side(side, depth) for side in (left, ~left))
-            best = min(best, value)
+            if value < best:
+                best, best_cut = value, cut
             if left_of is None:
                 between, skipped = np.zeros(high - low), np.zeros(high - low, dtype=bool)
             else:
@@ -150,7 +155,7 @@ class DepthTwo:
             by_cut[cut] = value
             first, last = low + int(skipped.argmax()), high - int(skipped[::-1].argmax())
             stretches += [(a, b) for a, b in ((low, first), (last, high)) if a < b]
-        return RootValues(by_cut, none)
+        return RootValues(by_cut, none, best_cut)
 
     @property
     def _skips(self) -> bool:
@@ -170,10 +175,10 @@ class DepthTwo:
     def best(self, values: RootValues, depth: int) -> IntArray:
         """(2^depth - 1,) cuts of a best tree, -1 where a node does not split."""
         cuts = np.full(2**depth - 1, -1)
-        if len(values.by_cut) and values.by_cut.min() < values.none:
-            cuts[0] = int(np.argmin(values.by_cut))
+        if values.best >= 0:
+            cuts[0] = values.best
             if depth == 2:
-                left = self.goes_left(int(cuts[0]))
+                left = self.goes_left(values.best)
                 cuts[1], cuts[2] = self.stump(left).cut, self.stump(~left).cut
         return cuts
 

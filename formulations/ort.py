@@ -37,7 +37,7 @@ and l1 nothing bounds the coefficients, and these variants limit them to ``M_r``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -227,7 +227,7 @@ class Ort(_Ort):
         roots = exact.root_values(tree.depth)
         best = tree_of_cuts(exact.best(roots, tree.depth), cuts, tree, data)
         known = with_fitted_leaves(best, data, self._leaves())
-        lowered = RootValues(roots.by_cut - SAFETY, roots.none - SAFETY)
+        lowered = replace(roots, by_cut=roots.by_cut - SAFETY, none=roots.none - SAFETY)
         return OrtPreparation(known=known, cuts=cuts, roots=lowered)
 
     def _bound(
