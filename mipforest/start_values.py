@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COMPLETION_TIME_LIMIT = 10.0
 
 #: Seconds for the search among other trees once a start breaks an added constraint: half to draw them.
-SEARCH_TIME_LIMIT = 10.0
+SEARCH_TIME_LIMIT = 4.0
 
 #: Most trees that are drawn for that search.
 CANDIDATES = 5000
