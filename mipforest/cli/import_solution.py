@@ -75,9 +75,7 @@ def import_solution(
             rich_help_panel="Output",
         ),
     ] = None,
-    force: Annotated[
-        bool, Option("--force", help="Replace an earlier run in DIR.", rich_help_panel="Output")
-    ] = False,
+    force: o.Force = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:

@@ -149,6 +149,7 @@ Seed = Annotated[
         min=0, metavar="N", help="Seed of the solver, the split, and generated data.", rich_help_panel=_SOLVE
     ),
 ]
+Force = Annotated[bool, Option("--force", help="Replace an earlier run in DIR.", rich_help_panel=_OUTPUT)]
 Json = Annotated[
     bool, Option("--json", help="Print one JSON object on standard output.", rich_help_panel=_OUTPUT)
 ]

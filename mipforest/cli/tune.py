@@ -139,9 +139,7 @@ def tune(
             rich_help_panel=_OUTPUT,
         ),
     ] = None,
-    force: Annotated[
-        bool, Option("--force", help="Replace an earlier run in DIR.", rich_help_panel=_OUTPUT)
-    ] = False,
+    force: o.Force = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
