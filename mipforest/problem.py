@@ -305,8 +305,9 @@ class Problem:
     def _refined(self, fitted: Tree) -> tuple[Tree, list[str]]:
         """Refine the solved tree, unless that breaks a constraint of the user's, or one cannot tell."""
         refined = self.formulation.refine(fitted, self.data)
+        if refined is fitted or not self._built.touched_blocks():
+            return refined, []
         values = self.encoded(refined)
-        fits = values.keys() >= self.model.variables.keys() and not self.complaint(values)
-        if refined is fitted or fits or not self._built.touched_blocks():
+        if values.keys() >= self.model.variables.keys() and not self.complaint(values):
             return refined, []
         return fitted, ["the tree is not refined: that might break the constraints that were added"]

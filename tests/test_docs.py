@@ -20,3 +20,10 @@ def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
     namespace = {"__name__": "__docs__"}
     for number, code in enumerate(blocks(page), 1):
         exec(compile(code, f"{page.name}, block {number}", "exec"), namespace)
+
+
+def test_pages_with_code_are_found():
+    """Else the test above would hold for a pattern that matches nothing."""
+    found = {page.stem for page in PAGES if blocks(page)}
+    assert {"README", "index", "custom_constraints", "estimators", "tuning"} <= found
+    assert sum(len(blocks(page)) for page in PAGES) >= 20
