@@ -5,44 +5,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
+from miqp_models import INF, miqp
 
 from mipforest.bridges import quadratic_to_tangents as bridge
-from mipforest.bridges.tangents import Components, Tangents
 from mipforest.model.check import violations
-from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
 from mipforest.solvers.base import Feature, SolveOptions, Solver
 from mipforest.solvers.clarabel import Clarabel
 from mipforest.solvers.errors import NotAllowed
 from mipforest.solvers.highs import Highs
 from mipforest.solvers.solution import Event, Solution, Status
-
-INF = float("inf")
-
-
-def miqp(c, Q, lower, upper, integer, *, A=None, row_lower=-INF, row_upper=INF, offset=0.0, maximize=False):
-    """A model from dense data."""
-    n = len(c)
-    rows = np.zeros((0, n)) if A is None else np.atleast_2d(np.asarray(A, dtype=float))
-    m = len(rows)
-    matrix, quadratic = sparse.csr_array(rows), sparse.csr_array(np.asarray(Q, dtype=float))
-    matrix.eliminate_zeros()
-    quadratic.eliminate_zeros()
-    return MatrixForm(
-        c=np.asarray(c, dtype=float),
-        A=matrix,
-        row_lower=np.broadcast_to(np.asarray(row_lower, dtype=float), m).copy(),
-        row_upper=np.broadcast_to(np.asarray(row_upper, dtype=float), m).copy(),
-        col_lower=np.broadcast_to(np.asarray(lower, dtype=float), n).copy(),
-        col_upper=np.broadcast_to(np.asarray(upper, dtype=float), n).copy(),
-        integer=np.broadcast_to(np.asarray(integer, dtype=bool), n).copy(),
-        indicators=IndicatorRows.none(n),
-        Q=quadratic,
-        offset=offset,
-        columns=(Block("x", 0, (n,)),),
-        rows=(Block("row", 0, (m,)),),
-        maximize=maximize,
-    )
 
 
 def solve(form, start=None, on_progress=None, linear=None, **options):
@@ -199,44 +170,6 @@ def test_separable_models_take_few_rounds():
     form = miqp(rng.normal(size=n), np.eye(n), -5, 5, integer, A=A, row_lower=1.0)
     assert solve(form, linear=counting, gap=1e-4).status is Status.OPTIMAL
     assert counting.calls <= 5
-
-
-# ------------------------------------------------------------------ tangents
-
-
-@given(st.integers(0, 10**6))
-@settings(max_examples=60)
-def test_tangents_lie_below_everywhere_and_meet_where_taken(seed):
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(1, 6))
-    factor = rng.normal(size=(int(rng.integers(1, n + 1)), n)) * (rng.random(n) < 0.7)
-    factor[0, 0] = 1.0
-    form = miqp(np.zeros(n), factor.T @ factor, -4.0, 4.0, True)
-    tangents = Tangents(form)
-    tangents.add_ladder([])
-    points = rng.uniform(-4, 4, (5, n)) * 10.0 ** rng.integers(-8, 1, (5, 1))
-    for point in points:
-        tangents.add(point)
-        assert not tangents.add(point)
-    for x in (*points, *rng.uniform(-4, 4, (20, n))):
-        q, theta = tangents.components.values(x), tangents.theta(x)
-        assert q.sum() == pytest.approx(form.objective(x), abs=1e-9)
-        assert (theta <= q + 1e-9).all()
-    np.testing.assert_allclose(tangents.theta(points[0]), tangents.components.values(points[0]), atol=1e-7)
-    linear = tangents.linear_form()
-    assert np.abs(linear.A.data).min() > 1e-9
-    extended = tangents.extended(points[1])
-    assert violations(replace(linear, integer=np.zeros_like(linear.integer)), extended).max <= 1e-9
-    assert linear.objective(extended) == pytest.approx(form.objective(points[1]), abs=1e-9)
-
-
-def test_components_leave_out_empty_rows():
-    Q = sparse.csr_array([[2.0, 1, 0, 0], [1, 2, 0, 0], [0, 0, 0, 0], [0, 0, 0, 3]])
-    parts = Components.of(Q)
-    assert parts.count == 2
-    assert parts.columns.tolist() == [0, 1, 3]
-    assert parts.alone().tolist() == [3]
-    np.testing.assert_allclose(sorted(parts.values(np.array([1.0, 1, 9, 2]))), [3.0, 6.0])
 
 
 def test_a_huge_bound_gives_no_huge_coefficients():
