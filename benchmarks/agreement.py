@@ -10,7 +10,7 @@ from markdown import table
 
 from mipforest import Problem, load, solve
 from mipforest.data import Dataset
-from mipforest.registry import formulation_classes
+from mipforest.problem.registry import formulation_classes
 from mipforest.solvers.errors import LicenseLimit
 from mipforest.solvers.solution import Solution, Status
 

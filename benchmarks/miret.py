@@ -18,7 +18,7 @@ from markdown import add_output, measured_with, publish, table
 
 from formulations.miret import Miret
 from mipforest.data import Dataset, load
-from mipforest.result import Result
+from mipforest.problem.result import Result
 
 DEPTH = 2
 

@@ -17,7 +17,7 @@ from markdown import add_output, measured_with, publish, table
 
 from formulations.olct import Olct
 from mipforest.data import Dataset, load
-from mipforest.result import Result
+from mipforest.problem.result import Result
 
 DEPTH = 2
 TANGENTS = ("V0", "V3")

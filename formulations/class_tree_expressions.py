@@ -12,7 +12,7 @@ from formulations.cuts import Cuts, declare_assignment, find_cuts, goes_left
 from formulations.univariate_splits import smallest_gaps
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.model import LinearExpr, VarArray
-from mipforest.tree_expressions import Expression, NotExpressed, TreeExpressions
+from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
 from mipforest.trees import Tree
 
 #: Least weight of a required feature, in splits whose weights sum to about 1.

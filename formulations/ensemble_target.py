@@ -14,8 +14,8 @@ from formulations.sample_groups import proximity_groups, summed
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.ensembles import Ensemble, ensemble_for, level_frequencies, proximity
-from mipforest.parameters import PerNode
-from mipforest.problem import Preparation
+from mipforest.problem.parameters import PerNode
+from mipforest.problem.problem import Preparation
 
 #: Targets that are kept for one data set: enough for a few formulations side by side.
 KEPT = 8

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray
-from mipforest.parameters import ParameterError, PerNode
+from mipforest.problem.parameters import ParameterError, PerNode
 
 
 def per_level(name: str, value: PerNode, depth: int) -> FloatArray:

@@ -64,7 +64,7 @@ from mipforest.heuristics.branch_losses import PiecewiseLinearLoss
 from mipforest.heuristics.greedy_logistic import greedy_logistic
 from mipforest.heuristics.margin_split import Split, margin_split
 from mipforest.heuristics.svm_path import svm_path
-from mipforest.parameters import ParameterError, per_node
+from mipforest.problem.parameters import ParameterError, per_node
 from mipforest.trees import Topology, Tree
 
 #: The thesis' M, for all rows.

@@ -28,7 +28,7 @@ from scipy.special import expit
 
 from mipforest.arrays import FloatArray
 from mipforest.heuristics.branch_losses import PiecewiseLinearLoss
-from mipforest.parameters import ParameterError
+from mipforest.problem.parameters import ParameterError
 
 #: The published sets, without :math:`\pm\infty`.
 POSITIVE_POINTS: dict[str, tuple[float, ...]] = {

@@ -40,7 +40,7 @@ from mipforest.heuristics.branch_losses import HINGE, BranchLoss, Misclassificat
 from mipforest.heuristics.margin_split import Split, keep_sides
 from mipforest.heuristics.norms import NORMS, Norm
 from mipforest.model import Values
-from mipforest.parameters import PerNode, parameter, per_node
+from mipforest.problem.parameters import PerNode, parameter, per_node
 from mipforest.trees import Topology, Tree
 from mipforest.trees.topology import Nodes
 

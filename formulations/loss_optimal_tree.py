@@ -37,16 +37,16 @@ from formulations.routed_splits import (
 from formulations.split_expressions import SplitExpressions
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.formulation import Formulation
 from mipforest.heuristics.branch_losses import HINGE, BranchLoss, PiecewiseLinearLoss
 from mipforest.heuristics.error_nodes import ErrorNodes
 from mipforest.heuristics.margin_nodes import MarginNodes, margin_tree
 from mipforest.heuristics.margin_split import Split
 from mipforest.heuristics.norms import Norm
 from mipforest.model import Model, Values
-from mipforest.parameters import PerNode, parameter, per_node
-from mipforest.problem import Preparation
-from mipforest.tree_expressions import TreeExpressions
+from mipforest.problem.expressions import TreeExpressions
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.parameters import PerNode, parameter, per_node
+from mipforest.problem.problem import Preparation
 from mipforest.trees import Topology, Tree
 from mipforest.trees.topology import Nodes
 

@@ -33,7 +33,7 @@ from scipy.spatial.distance import cdist
 from mipforest.arrays import FloatArray
 from mipforest.heuristics.branch_losses import HINGE, BigM, BranchLoss
 from mipforest.heuristics.norms import HALF_SQUARED_L2, Norm
-from mipforest.problem import Preparation
+from mipforest.problem.problem import Preparation
 from mipforest.trees import Tree
 
 #: UB and V are values in floating-point numbers: allow for their rounding.

@@ -47,7 +47,7 @@ from mipforest.heuristics.branch_losses import HINGE, PiecewiseLinearLoss
 from mipforest.heuristics.local_svm import local_svm
 from mipforest.heuristics.norms import HALF_SQUARED_L2, Norm
 from mipforest.heuristics.svm_path import svm_path
-from mipforest.parameters import PerNode, parameter, per_node
+from mipforest.problem.parameters import PerNode, parameter, per_node
 from mipforest.trees import Topology, Tree
 
 

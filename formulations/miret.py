@@ -70,11 +70,11 @@ from formulations.sample_groups import first_of, merged_where_equal, pairs_with_
 from formulations.separating_splits import fixed_labels, placed, with_fixed_labels
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.formulation import Formulation
 from mipforest.heuristics.margin_split import keep_sides
 from mipforest.model import Model, Values
-from mipforest.parameters import PerNode, parameter
-from mipforest.tree_expressions import TreeExpressions
+from mipforest.problem.expressions import TreeExpressions
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.parameters import PerNode, parameter
 from mipforest.trees import Topology, Tree
 
 

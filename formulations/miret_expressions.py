@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from formulations.class_tree_expressions import LEAST_WEIGHT, require_weight
 from mipforest.arrays import IntArray
-from mipforest.tree_expressions import Expression, TreeExpressions
+from mipforest.problem.expressions import Expression, TreeExpressions
 
 
 @dataclass(frozen=True, eq=False)

@@ -69,13 +69,13 @@ from formulations.univariate_splits import (
 )
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.formulation import Formulation
 from mipforest.heuristics.cart import cart
 from mipforest.heuristics.contree import contree
 from mipforest.model import Model, Values
-from mipforest.parameters import parameter
-from mipforest.problem import Preparation
-from mipforest.tree_expressions import TreeExpressions
+from mipforest.problem.expressions import TreeExpressions
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.parameters import parameter
+from mipforest.problem.problem import Preparation
 from mipforest.trees import Topology, Tree
 
 

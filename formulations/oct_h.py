@@ -33,11 +33,11 @@ from formulations.previous_depth import previous_depth
 from formulations.wide_gaps import cart_with_gaps
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.formulation import Formulation
 from mipforest.model import Model, Values
-from mipforest.parameters import parameter
-from mipforest.problem import Preparation
-from mipforest.tree_expressions import TreeExpressions
+from mipforest.problem.expressions import TreeExpressions
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.parameters import parameter
+from mipforest.problem.problem import Preparation
 from mipforest.trees import Topology, Tree
 
 #: Seconds for all nodes of the greedy start together; the thesis caps its node problems likewise.

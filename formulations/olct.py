@@ -32,7 +32,7 @@ from formulations.log_loss import tangent_points, underestimator
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.branch_losses import BranchLoss
 from mipforest.heuristics.norms import L1, Norm
-from mipforest.parameters import PerNode, parameter, per_node
+from mipforest.problem.parameters import PerNode, parameter, per_node
 from mipforest.trees import Topology
 
 

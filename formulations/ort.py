@@ -62,11 +62,11 @@ from formulations.value_leaves import (
 from formulations.wide_gaps import cart_with_gaps
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
-from mipforest.formulation import Formulation
 from mipforest.heuristics.cart import cart
 from mipforest.model import LinearExpr, Model, Values
-from mipforest.parameters import parameter
-from mipforest.problem import TOLERANCE, Preparation
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.parameters import parameter
+from mipforest.problem.problem import TOLERANCE, Preparation
 from mipforest.trees import Topology, Tree
 
 #: What the values in the row on the root are lowered by: far above their rounding, far below any gap asked.

@@ -8,7 +8,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
-from mipforest.formulation import Formulation
+from mipforest.problem.formulation import Formulation
 from mipforest.trees import Topology, Tree
 
 #: Seconds for the model with one level less.

@@ -10,7 +10,7 @@ from formulations.class_tree_expressions import one_sided, require_weight
 from formulations.routed_splits import passed
 from mipforest.arrays import FloatArray
 from mipforest.model import LinearExpr
-from mipforest.tree_expressions import Expression, NotExpressed, TreeExpressions
+from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
 from mipforest.trees import Tree
 
 #: Least weight of a required feature (scaled features).

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
         ORTRegressor,
     )
     from mipforest.model import Model, between, concatenate, sum_squares
-    from mipforest.problem import Problem
+    from mipforest.problem.problem import Problem
+    from mipforest.problem.registry import get_formulation
+    from mipforest.problem.result import Result
     from mipforest.pyomo import from_pyomo, to_pyomo
-    from mipforest.registry import get_formulation
-    from mipforest.result import Result
     from mipforest.solving import solve
     from mipforest.trees import Topology, Tree
 
@@ -59,10 +59,10 @@ _HOMES = {
         "ORTRegressor",
     ),
     "mipforest.model": ("Model", "between", "concatenate", "sum_squares"),
-    "mipforest.problem": ("Problem",),
+    "mipforest.problem.problem": ("Problem",),
     "mipforest.pyomo": ("from_pyomo", "to_pyomo"),
-    "mipforest.registry": ("get_formulation",),
-    "mipforest.result": ("Result",),
+    "mipforest.problem.registry": ("get_formulation",),
+    "mipforest.problem.result": ("Result",),
     "mipforest.solving": ("solve",),
     "mipforest.trees": ("Topology", "Tree"),
 }

@@ -1,9 +1,9 @@
 """Constraints that take more than one line, for the models of trees that can express them.
 
-Every function takes a built :class:`~mipforest.problem.Problem` and adds rows to ``problem.model``. What they read
-comes from the formulation (:class:`~mipforest.tree_expressions.TreeExpressions`), so one function serves every
+Every function takes a built :class:`~mipforest.problem.problem.Problem` and adds rows to ``problem.model``. What they read
+comes from the formulation (:class:`~mipforest.problem.expressions.TreeExpressions`), so one function serves every
 model that says, for example, which class a sample is predicted. A model that does not raises
-:class:`~mipforest.tree_expressions.NotExpressed`.
+:class:`~mipforest.problem.expressions.NotExpressed`.
 
 Constraints on samples hold for the **training samples**; on new ones they hold as far as these are alike.
 """
@@ -18,8 +18,8 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data.errors import DataError, did_you_mean
 from mipforest.model import LinearExpr, VarArray
-from mipforest.problem import Problem
-from mipforest.tree_expressions import TreeExpressions
+from mipforest.problem.expressions import TreeExpressions
+from mipforest.problem.problem import Problem
 
 # ---------------------------------------------------------------------- features
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mipforest.formulation import Formulation
 from mipforest.heuristics.cart import cart
+from mipforest.problem.formulation import Formulation
 from mipforest.trees import Topology
 
 

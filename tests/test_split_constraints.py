@@ -9,7 +9,7 @@ from formulations.margot import HfsMargot, Margot
 from formulations.olct import Olct
 from mipforest import constraints
 from mipforest.data import Dataset
-from mipforest.tree_expressions import NotExpressed
+from mipforest.problem.expressions import NotExpressed
 
 gurobipy = pytest.importorskip("gurobipy")
 

@@ -2,8 +2,8 @@
 
 import re
 
-from mipforest.parameters import parameters_of
-from mipforest.registry import formulation_classes, get_formulation
+from mipforest.problem.parameters import parameters_of
+from mipforest.problem.registry import formulation_classes, get_formulation
 
 ONE = re.compile(r"^<!-- model: ([\w-]+) -->$", re.MULTILINE)
 ALL = re.compile(r"^<!-- models -->$", re.MULTILINE)

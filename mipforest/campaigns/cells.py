@@ -13,9 +13,9 @@ from typing import Any
 from mipforest.campaigns.errors import CampaignError
 from mipforest.campaigns.suite import DataEntry, ModelEntry, Split, Suite
 from mipforest.data.errors import did_you_mean
-from mipforest.formulation import Formulation
-from mipforest.parameters import ParameterError, parameters_of
-from mipforest.registry import get_formulation
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.parameters import ParameterError, parameters_of
+from mipforest.problem.registry import get_formulation
 from mipforest.runs.metadata import ENSEMBLE, NAMED_ENSEMBLE
 from mipforest.solvers.registry import get_solver
 from mipforest.trees import Topology

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mipforest.data import Dataset
-from mipforest.result import Result
+from mipforest.problem.result import Result
 from mipforest.runs.metadata import sha256_of_model
 from mipforest.trees import to_dict
 

@@ -96,7 +96,7 @@ class Suite:
     seeds, solvers, time_limits
         Each makes cells of its own; a time limit is in seconds, infinite for none.
     gap, threads, solver_options
-        As for :meth:`Problem.solve <mipforest.problem.Problem.solve>`; options by solver.
+        As for :meth:`Problem.solve <mipforest.problem.problem.Problem.solve>`; options by solver.
     split
         How test samples are put apart, or ``None``.
     published

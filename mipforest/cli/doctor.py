@@ -99,7 +99,7 @@ def _self_test(name: str) -> str:
     import numpy as np
 
     from mipforest.data import load
-    from mipforest.registry import get_formulation
+    from mipforest.problem.registry import get_formulation
 
     data = load("iris").take(np.arange(0, 150, 4))
     problem = get_formulation("oct")(variant="paper").build(data, 1)

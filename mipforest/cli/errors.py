@@ -98,9 +98,9 @@ def _library_exit_code(error: BaseException) -> int | None:
     from mipforest.files.points import PointError
     from mipforest.instances import CatalogueError, SuiteError
     from mipforest.model import ModelError
-    from mipforest.parameters import ParameterError
-    from mipforest.problem import StartError
-    from mipforest.registry import UnknownFormulation
+    from mipforest.problem.parameters import ParameterError
+    from mipforest.problem.problem import StartError
+    from mipforest.problem.registry import UnknownFormulation
     from mipforest.runs import RunError
     from mipforest.solvers.errors import LicenseLimit, NotAllowed, SolverError, SolverUnavailable, Unsupported
     from mipforest.trees import TreeFileError

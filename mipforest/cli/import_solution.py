@@ -116,8 +116,8 @@ def import_solution(
 
 def _parameters(instance: Path, assignments: list[str] | None) -> dict[str, Any]:
     """Read the parameters that are given in place of the recorded ones."""
-    from mipforest.parameters import parse_parameters
-    from mipforest.registry import get_formulation
+    from mipforest.problem.parameters import parse_parameters
+    from mipforest.problem.registry import get_formulation
     from mipforest.runs.metadata import read_metadata
 
     if not assignments:

@@ -13,8 +13,8 @@ from mipforest.cli.options import Missing, Scaling, Task
 if TYPE_CHECKING:
     from mipforest.data import Dataset
     from mipforest.data.encoding import Scaling as ScalingRule
-    from mipforest.formulation import Formulation
-    from mipforest.problem import Problem
+    from mipforest.problem.formulation import Formulation
+    from mipforest.problem.problem import Problem
     from mipforest.runs import DataSource
     from mipforest.trees import Tree
 
@@ -30,8 +30,8 @@ def formulation_of(
         If a name is unknown or a value is not allowed.
     """
     from mipforest.data.errors import did_you_mean
-    from mipforest.parameters import parse_parameters
-    from mipforest.registry import get_formulation
+    from mipforest.problem.parameters import parse_parameters
+    from mipforest.problem.registry import get_formulation
     from mipforest.runs.metadata import ENSEMBLE
 
     formulation = get_formulation(model)
@@ -67,7 +67,7 @@ def scaling_of(scaling: Scaling | None, model: str) -> ScalingRule:
     UnknownFormulation
         If there is no such model.
     """
-    from mipforest.registry import get_formulation
+    from mipforest.problem.registry import get_formulation
 
     return get_formulation(model).scaling if scaling is None else scaling.value
 

@@ -12,9 +12,9 @@ from mipforest.readable import duration
 
 if TYPE_CHECKING:
     from mipforest.cli.progress import Progress
-    from mipforest.formulation import Formulation
-    from mipforest.problem import Problem
-    from mipforest.result import Result
+    from mipforest.problem.formulation import Formulation
+    from mipforest.problem.problem import Problem
+    from mipforest.problem.result import Result
     from mipforest.runs import DataSource, LoadedData
     from mipforest.solvers.base import Progress as OnProgress
     from mipforest.solvers.base import Solver

@@ -12,8 +12,8 @@ from mipforest.cli import options as o
 from mipforest.cli.output import print_json, print_table, print_text
 
 if TYPE_CHECKING:
-    from mipforest.formulation import Formulation
-    from mipforest.parameters import Parameter
+    from mipforest.problem.formulation import Formulation
+    from mipforest.problem.parameters import Parameter
 
 
 def models(
@@ -23,7 +23,7 @@ def models(
     as_json: o.Json = False,
 ) -> None:
     """List the models, or describe one: variants, starts, scaling, parameters."""
-    from mipforest.registry import formulation_classes, get_formulation
+    from mipforest.problem.registry import formulation_classes, get_formulation
 
     if name is not None:
         described = _model(get_formulation(name))
@@ -43,7 +43,7 @@ def models(
 
 
 def _model(cls: type[Formulation]) -> dict[str, Any]:
-    from mipforest.parameters import parameters_of
+    from mipforest.problem.parameters import parameters_of
 
     return {
         "name": cls.name,

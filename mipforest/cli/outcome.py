@@ -14,7 +14,7 @@ from mipforest.cli.output import print_text, terminal_width
 from mipforest.cli.summary import summary
 
 if TYPE_CHECKING:
-    from mipforest.result import Result
+    from mipforest.problem.result import Result
     from mipforest.runs import DataSource, LoadedData, RunFolder, SavedTree
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mipforest.cli.interrupts import Interruption
     from mipforest.cli.progress import Progress
     from mipforest.data import Dataset
-    from mipforest.result import Result
+    from mipforest.problem.result import Result
     from mipforest.runs import DataSource, LoadedData, RunFolder
     from mipforest.solvers.solution import Event
     from mipforest.tuning import Fit, Rule

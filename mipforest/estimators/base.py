@@ -19,11 +19,11 @@ from mipforest.estimators.features import learn_features, read_features
 from mipforest.estimators.pictures import TreePictures
 from mipforest.estimators.progress import PrintedProgress
 from mipforest.estimators.settings import check_settings, seed_of
-from mipforest.formulation import Formulation
-from mipforest.parameters import parameters_of
-from mipforest.problem import TIME_LIMIT, Problem
-from mipforest.registry import get_formulation
-from mipforest.result import Result
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.parameters import parameters_of
+from mipforest.problem.problem import TIME_LIMIT, Problem
+from mipforest.problem.registry import get_formulation
+from mipforest.problem.result import Result
 from mipforest.solvers.base import Progress, Solver
 from mipforest.solvers.solution import Status
 from mipforest.trees import Tree
@@ -42,7 +42,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     variant
         Variant of the formulation; its default one when ``None``.
     constraints
-        Called with the built :class:`~mipforest.problem.Problem` before the solve, to add constraints: see
+        Called with the built :class:`~mipforest.problem.problem.Problem` before the solve, to add constraints: see
         :mod:`mipforest.constraints`. A function of a module, or a ``functools.partial`` of one, goes into
         pickles and other processes; a lambda does not. In cross-validation it sees a part of the samples.
     solver
@@ -75,7 +75,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     tree_
         The fitted :class:`~mipforest.trees.Tree`, for (encoded) features in original units.
     result_, solution_
-        The checked :class:`~mipforest.result.Result` (``result_.problem.model`` is the model) and the
+        The checked :class:`~mipforest.problem.result.Result` (``result_.problem.model`` is the model) and the
         solver's answer. They are left out of pickles and copies.
     objective_, bound_, gap_, status_
         Objective of the solved tree, proven bound on the optimal value, relative gap between both, and why
@@ -166,7 +166,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         Raises
         ------
         ValueError
-            If a parameter or the data are not allowed (:class:`~mipforest.parameters.ParameterError`,
+            If a parameter or the data are not allowed (:class:`~mipforest.problem.parameters.ParameterError`,
             :class:`~mipforest.data.DataError` and others).
         NoTreeFound
             If the solver ended without a tree.

@@ -18,7 +18,7 @@ from mipforest.data.encoding import Scaling
 from mipforest.data.errors import some_of
 from mipforest.estimators.base import TreeEstimator
 from mipforest.estimators.leaf_frequencies import leaf_frequencies
-from mipforest.result import Result
+from mipforest.problem.result import Result
 
 
 class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # scikit-learn has no types

@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mipforest.data import Dataset
 from mipforest.estimators.classifier import BinaryTreeClassifier
-from mipforest.formulation import Formulation
-from mipforest.parameters import PerNode
-from mipforest.problem import TIME_LIMIT, Problem
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.parameters import PerNode
+from mipforest.problem.problem import TIME_LIMIT, Problem
 from mipforest.solvers.base import Progress, Solver
 from mipforest.trees import Tree
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mipforest.estimators.classifier import TreeClassifier
-from mipforest.problem import TIME_LIMIT, Problem
+from mipforest.problem.problem import TIME_LIMIT, Problem
 from mipforest.solvers.base import Progress, Solver
 from mipforest.trees import Tree
 

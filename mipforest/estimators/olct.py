@@ -7,8 +7,8 @@ from typing import Any
 
 from mipforest.data.encoding import Scaling
 from mipforest.estimators.classifier import BinaryTreeClassifier
-from mipforest.parameters import PerNode
-from mipforest.problem import TIME_LIMIT, Problem
+from mipforest.problem.parameters import PerNode
+from mipforest.problem.problem import TIME_LIMIT, Problem
 from mipforest.solvers.base import Progress, Solver
 from mipforest.trees import Tree
 

@@ -13,8 +13,8 @@ from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.estimators.base import TreeEstimator
-from mipforest.parameters import ParameterError
-from mipforest.problem import TIME_LIMIT, Problem
+from mipforest.problem.parameters import ParameterError
+from mipforest.problem.problem import TIME_LIMIT, Problem
 from mipforest.solvers.base import Progress, Solver
 from mipforest.trees import Tree
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from mipforest.problem import Problem
-from mipforest.result import Result
+from mipforest.problem.problem import Problem
+from mipforest.problem.result import Result
 from mipforest.solvers.base import Progress
 from mipforest.solvers.solution import Event, relative_gap
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils import check_random_state
 
-from mipforest.parameters import ParameterError, parameter, parameters_of
+from mipforest.problem.parameters import ParameterError, parameter, parameters_of
 
 #: scikit-learn's random states draw seeds below this; every solver takes them.
 SEEDS = 2**31 - 1

@@ -7,13 +7,13 @@ from typing import Any
 
 from mipforest.data import DataError
 from mipforest.data.errors import did_you_mean
-from mipforest.formulation import Formulation
 from mipforest.instances.catalogue import Entry
 from mipforest.instances.library import Library
 from mipforest.instances.suite import InstanceSpec, SuiteError
-from mipforest.parameters import ParameterError, parameters_of
-from mipforest.problem import Problem
-from mipforest.registry import UnknownFormulation, get_formulation
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.parameters import ParameterError, parameters_of
+from mipforest.problem.problem import Problem
+from mipforest.problem.registry import UnknownFormulation, get_formulation
 from mipforest.runs.data_source import DataSource
 from mipforest.runs.instance import write_instance
 from mipforest.runs.metadata import ENSEMBLE, sha256_of_model

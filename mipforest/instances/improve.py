@@ -12,7 +12,7 @@ from mipforest.instances.build import build_problem
 from mipforest.instances.catalogue import Entry
 from mipforest.instances.library import Library
 from mipforest.instances.suite import InstanceSpec
-from mipforest.problem import Problem
+from mipforest.problem.problem import Problem
 from mipforest.solvers.base import Solver
 from mipforest.trees import Tree
 
@@ -35,7 +35,7 @@ def improve(
     library, spec
         The library, and which of its instances.
     solver, time_limit, threads, seed
-        As for :meth:`Problem.solve <mipforest.problem.Problem.solve>`.
+        As for :meth:`Problem.solve <mipforest.problem.problem.Problem.solve>`.
 
     Returns
     -------

@@ -10,8 +10,8 @@ from typing import Any
 from mipforest.files.points import point_in
 from mipforest.files.solution_files import SolutionFile, read_solution
 from mipforest.model.matrix import MatrixForm
-from mipforest.problem import TOLERANCE, Problem
-from mipforest.result import Result
+from mipforest.problem.problem import TOLERANCE, Problem
+from mipforest.problem.result import Result
 from mipforest.runs.data_source import DataSource, LoadedData
 from mipforest.runs.errors import RunError
 from mipforest.runs.metadata import Metadata, read_metadata, sha256_of_model

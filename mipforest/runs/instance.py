@@ -11,7 +11,7 @@ from mipforest.files import atomic_write
 from mipforest.files.points import write_point
 from mipforest.files.suffixes import stem
 from mipforest.model.statistics import statistics
-from mipforest.problem import Problem
+from mipforest.problem.problem import Problem
 from mipforest.runs.data_source import DataSource
 from mipforest.runs.metadata import (
     ENSEMBLE,
@@ -51,7 +51,7 @@ def write_instance(
     source
         Where the data came from.
     start
-        As for :meth:`Problem.start_tree <mipforest.problem.Problem.start_tree>`.
+        As for :meth:`Problem.start_tree <mipforest.problem.problem.Problem.start_tree>`.
     seed
         Seed of starts that draw.
     version

@@ -11,10 +11,10 @@ from typing import Any
 
 from mipforest.files.mps import mps_text
 from mipforest.files.suffixes import stem
-from mipforest.formulation import Formulation
 from mipforest.model.matrix import MatrixForm
-from mipforest.parameters import Parameter, parameters_of
-from mipforest.registry import get_formulation
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.parameters import Parameter, parameters_of
+from mipforest.problem.registry import get_formulation
 from mipforest.runs.data_source import DataSource
 from mipforest.runs.errors import RunError
 from mipforest.runs.json_files import JsonFileError, read_json_object

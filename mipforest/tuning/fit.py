@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from mipforest.formulation import Formulation
-from mipforest.problem import TIME_LIMIT
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.problem import TIME_LIMIT
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Status
 from mipforest.trees import Tree
@@ -18,7 +18,7 @@ from mipforest.tuning.start import better_start
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
-    """How every fit is solved; as for :meth:`mipforest.problem.Problem.solve`.
+    """How every fit is solved; as for :meth:`mipforest.problem.problem.Problem.solve`.
 
     One thread unless asked otherwise: then results do not depend on how many fits run side by side.
     """
@@ -69,7 +69,7 @@ class Fit:
     features
         Number of features used; ``None`` without a tree.
     objective, gap, status, verified
-        As in :class:`~mipforest.result.Result`.
+        As in :class:`~mipforest.problem.result.Result`.
     seconds
         Wall time of building, starting and solving.
     start, start_objective

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from mipforest.data.errors import did_you_mean
-from mipforest.parameters import Parameter, parameters_of, per_node
+from mipforest.problem.parameters import Parameter, parameters_of, per_node
 from mipforest.tuning.errors import TuningError
 
 _PER_NODE = "number per node"

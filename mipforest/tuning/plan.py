@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mipforest.data import Dataset
-from mipforest.formulation import Formulation
-from mipforest.parameters import ParameterError
-from mipforest.registry import get_formulation
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.parameters import ParameterError
+from mipforest.problem.registry import get_formulation
 from mipforest.solvers.base import SolveOptions
 from mipforest.solvers.registry import get_solver
 from mipforest.solving import features_rewritten_by

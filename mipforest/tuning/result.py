@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from mipforest.result import Result
+from mipforest.problem.result import Result
 from mipforest.tuning.selection import Rule
 
 

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from mipforest.data import Dataset
-from mipforest.formulation import Formulation
-from mipforest.problem import TIME_LIMIT
-from mipforest.result import Result
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.problem import TIME_LIMIT
+from mipforest.problem.result import Result
 from mipforest.solvers.base import Solver
 from mipforest.tuning.cross_validation import OnFit, cross_validate
 from mipforest.tuning.errors import FitError, TuningError, TuningInterrupted
@@ -72,7 +72,7 @@ def tune(
         ``"best"`` takes the best mean validation score; ``"sparse"`` the fewest features among the settings
         within 2.5% of it (see :func:`mipforest.tuning.selection.choose`).
     solver, gap, solver_options, bridges
-        As for :meth:`mipforest.problem.Problem.solve`.
+        As for :meth:`mipforest.problem.problem.Problem.solve`.
     time_limit
         Seconds for every fit; ``None`` for no limit.
     threads

@@ -11,7 +11,7 @@ from mipforest.tuning.errors import TuningError
 
 @dataclass(frozen=True)
 class Score:
-    """A measure of predictions, in original units; see :meth:`mipforest.result.Result.measures`.
+    """A measure of predictions, in original units; see :meth:`mipforest.problem.result.Result.measures`.
 
     Attributes
     ----------

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipforest.problem import Problem
-from mipforest.start_values import feasible_values
+from mipforest.problem.problem import Problem
+from mipforest.problem.start_repair import feasible_values
 from mipforest.trees import Tree
 
 

@@ -13,7 +13,7 @@ from mipforest.campaigns import CampaignError, read_suite
 from mipforest.campaigns.cells import plan
 from mipforest.campaigns.reading import parse_suite
 from mipforest.campaigns.solve import load_cell
-from mipforest.registry import UnknownFormulation
+from mipforest.problem.registry import UnknownFormulation
 from mipforest.solvers.errors import SolverUnavailable
 
 

@@ -146,14 +146,14 @@ def test_a_licence_that_does_not_suffice_is_exit_code_4(mipforest, monkeypatch):
     def refuse(*_: object, **__: object) -> None:
         raise LicenseLimit("2 412 variables, the licence takes 2 000")
 
-    monkeypatch.setattr("mipforest.problem.Problem.solve", refuse)
+    monkeypatch.setattr("mipforest.problem.problem.Problem.solve", refuse)
     done = mipforest(*SMALL, "--json")
     assert done.code == 4
     assert done.json["kind"] == "LicenseLimit"
 
 
 def test_infeasible_is_exit_code_3(mipforest, monkeypatch):
-    from mipforest.formulation import Formulation
+    from mipforest.problem.formulation import Formulation
 
     original = Formulation.build
 

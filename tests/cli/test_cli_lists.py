@@ -5,8 +5,8 @@ import pytest
 
 import mipforest as package
 from mipforest.data import catalogue
-from mipforest.parameters import parameters_of
-from mipforest.registry import formulation_classes
+from mipforest.problem.parameters import parameters_of
+from mipforest.problem.registry import formulation_classes
 from mipforest.solvers.registry import solver_classes
 
 

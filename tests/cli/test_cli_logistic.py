@@ -11,7 +11,7 @@ import pytest
 from sklearn.metrics import brier_score_loss, log_loss
 
 from formulations.margot import Margot
-from mipforest.registry import formulation_classes
+from mipforest.problem.registry import formulation_classes
 from mipforest.runs import load_saved_tree
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mipforest import load
-from mipforest.problem import Problem
+from mipforest.problem.problem import Problem
 from mipforest.runs.folder import RunFolder
 from mipforest.trees import load as load_tree
 

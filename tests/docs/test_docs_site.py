@@ -32,8 +32,8 @@ def text_of(site, page):
 def test_every_registered_model_has_its_table_on_its_page(site):
     from model_tables import PAGES
 
-    from mipforest.parameters import parameters_of
-    from mipforest.registry import formulation_classes
+    from mipforest.problem.parameters import parameters_of
+    from mipforest.problem.registry import formulation_classes
 
     ours = {name for name, cls in formulation_classes().items() if cls.__module__.startswith("formulations")}
     assert ours == PAGES.keys()

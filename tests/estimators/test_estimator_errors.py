@@ -18,8 +18,8 @@ from mipforest.estimators import (
     UnverifiedTreeWarning,
 )
 from mipforest.estimators.settings import seed_of
-from mipforest.parameters import ParameterError
-from mipforest.problem import Problem
+from mipforest.problem.parameters import ParameterError
+from mipforest.problem.problem import Problem
 from mipforest.solvers.errors import SolverError, SolverUnavailable
 
 X = np.random.default_rng(0).normal(size=(20, 2))

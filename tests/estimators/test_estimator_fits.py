@@ -13,8 +13,8 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 from mipforest import Dataset, get_formulation
 from mipforest.estimators import OCTClassifier, ORTRegressor
-from mipforest.parameters import parameters_of
-from mipforest.problem import Problem
+from mipforest.problem.parameters import parameters_of
+from mipforest.problem.problem import Problem
 
 #: Two classes, few samples and columns: trees of depth one are solved to optimality at once.
 CANCER = load_breast_cancer(as_frame=True)

@@ -15,7 +15,7 @@ from formulations.log_loss import (
     tangent_points,
     underestimator,
 )
-from mipforest.parameters import ParameterError
+from mipforest.problem.parameters import ParameterError
 
 SETS = tuple(POSITIVE_POINTS)
 GRID = np.linspace(-60, 60, 24001)

@@ -11,7 +11,7 @@ from formulations.loss_optimal import LossOptimal
 from formulations.margot import HfsMargot, Margot, SfsMargot
 from mipforest.data import Dataset
 from mipforest.model import Model
-from mipforest.parameters import ParameterError, per_node
+from mipforest.problem.parameters import ParameterError, per_node
 
 PROVEN = {"time_limit": None, "gap": 1e-7}
 

@@ -11,7 +11,7 @@ from formulations.margin_limits import moved_into_limits, proven_limits
 from mipforest.heuristics.branch_losses import HINGE as HINGE_LOSS
 from mipforest.heuristics.branch_losses import Misclassification
 from mipforest.model import Model
-from mipforest.parameters import ParameterError
+from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology
 
 PROVEN = {"time_limit": None, "gap": 1e-7}

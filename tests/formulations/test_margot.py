@@ -10,7 +10,7 @@ from formulations.margin_limits import proven_limits
 from formulations.margot import HfsMargot, Margot, SfsMargot
 from mipforest.data import DataError, Dataset
 from mipforest.model import Model
-from mipforest.parameters import ParameterError, per_node
+from mipforest.problem.parameters import ParameterError, per_node
 from mipforest.trees import Topology
 
 PROVEN = {"time_limit": None, "gap": 1e-7}

@@ -11,7 +11,7 @@ from formulations.miret import Miret
 from mipforest.data import DataError, Dataset, load
 from mipforest.ensembles import Ensemble, EnsembleError
 from mipforest.model import Model
-from mipforest.parameters import ParameterError
+from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology, Tree
 
 FEW = "random-forest:trees=5"

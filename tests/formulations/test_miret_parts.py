@@ -13,7 +13,7 @@ from formulations.miret import Miret
 from formulations.sample_groups import first_of, merged_where_equal, proximity_groups, summed
 from formulations.separating_splits import in_box, swapped_subtrees, with_fixed_labels
 from mipforest.ensembles import proximity
-from mipforest.parameters import ParameterError
+from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology, Tree
 
 FEW = "random-forest:trees=5"

@@ -12,7 +12,7 @@ from formulations.depth_two import misclassified as misclassified_counts
 from formulations.oct import Oct, group_counts
 from formulations.univariate_splits import univariate_tree
 from mipforest.data import DataError, Dataset, load
-from mipforest.parameters import ParameterError
+from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology
 
 PROVEN = {"time_limit": None, "gap": 1e-9}

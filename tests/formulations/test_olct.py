@@ -10,7 +10,7 @@ from margin_data import random_data, random_tree
 from formulations.log_loss import log_loss, tangent_points, underestimator
 from formulations.olct import BudgetedOlct, Olct, UnivariateOlct
 from mipforest.data import Dataset, load
-from mipforest.parameters import ParameterError
+from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology, Tree
 
 PROVEN = {"time_limit": None, "gap": 1e-7}

@@ -15,7 +15,7 @@ from formulations.previous_depth import deepened
 from formulations.tight_values import range_of_means, range_of_medians
 from formulations.univariate_splits import univariate_tree
 from mipforest.data import DataError, Dataset, load
-from mipforest.parameters import ParameterError
+from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology, Tree
 
 PROVEN = {"time_limit": None, "gap": 1e-9}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mipforest import load, solve
-from mipforest.registry import formulation_classes
+from mipforest.problem.registry import formulation_classes
 from mipforest.solvers.base import Feature
 from mipforest.solvers.errors import LicenseLimit
 from mipforest.solvers.registry import solver_classes

@@ -32,8 +32,8 @@ from mipforest.files.solution_files import read_solution
 from mipforest.instances import SuiteError, read_suite
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
-from mipforest.parameters import ParameterError
-from mipforest.registry import UnknownFormulation
+from mipforest.problem.parameters import ParameterError
+from mipforest.problem.registry import UnknownFormulation
 from mipforest.runs import RunError, load_saved_tree
 from mipforest.runs.metadata import read_metadata
 from mipforest.trees import TreeFileError, load, to_text

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mipforest.instances import SuiteError, read_suite
-from mipforest.registry import get_formulation
+from mipforest.problem.registry import get_formulation
 
 SHIPPED = Path(__file__).parents[2] / "instances" / "suite.toml"
 

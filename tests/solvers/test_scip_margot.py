@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer
 from formulations.margot import Margot
 from mipforest import solve
 from mipforest.data import Dataset
-from mipforest.problem import Problem
+from mipforest.problem.problem import Problem
 
 pytest.importorskip("pyscipopt")
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mipforest import get_formulation
-from mipforest.parameters import ParameterError
+from mipforest.problem.parameters import ParameterError
 from mipforest.tuning import Grid, TuningError, parse_grid
 
 MARGOT, HFS, OCT = map(get_formulation, ("margot", "hfs-margot", "oct"))

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.built_model import BuiltModel
 from mipforest.data import Dataset
 from mipforest.files import write_model
 from mipforest.model import Model
 from mipforest.model.matrix import Values
-from mipforest.result import Result
+from mipforest.problem.model_changes import BuiltModel
+from mipforest.problem.result import Result
+from mipforest.problem.start_repair import start_values
 from mipforest.solvers.base import Progress, Solver
 from mipforest.solvers.solution import Solution, Status
 from mipforest.solving import solve
-from mipforest.start_values import start_values
 from mipforest.trees import Topology, Tree
 
 if TYPE_CHECKING:
-    from mipforest.formulation import Formulation
+    from mipforest.problem.formulation import Formulation
 
 #: Default time limit in seconds: a first run ends soon and says how far it got.
 TIME_LIMIT = 60.0
@@ -132,7 +132,7 @@ class Problem:
         return tree.rescaled(offset, scale).unscaled()
 
     def start_values(self, tree: Tree) -> tuple[Values | None, list[str]]:
-        """Encode a start tree as feasible values; see :func:`mipforest.start_values.start_values`."""
+        """Encode a start tree as feasible values; see :func:`mipforest.problem.start_repair.start_values`."""
         return start_values(self, tree)
 
     def encoded(self, tree: Tree) -> dict[str, FloatArray]:

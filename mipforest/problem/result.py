@@ -21,12 +21,12 @@ from mipforest.trees import (
 )
 
 if TYPE_CHECKING:
-    from mipforest.problem import Problem
+    from mipforest.problem.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Outcome of :meth:`Problem.solve <mipforest.problem.Problem.solve>`.
+    """Outcome of :meth:`Problem.solve <mipforest.problem.problem.Problem.solve>`.
 
     Attributes
     ----------

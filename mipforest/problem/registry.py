@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import entry_points
 
-from mipforest.formulation import Formulation
+from mipforest.problem.formulation import Formulation
 
 GROUP = "mipforest.formulations"
 

@@ -14,7 +14,7 @@ from mipforest.solving import solve
 from mipforest.trees import Tree
 
 if TYPE_CHECKING:
-    from mipforest.problem import Problem
+    from mipforest.problem.problem import Problem
 
 #: Seconds for completing a start whose integer variables are fixed.
 COMPLETION_TIME_LIMIT = 10.0

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from margin_data import random_data
 
-from mipforest.formulation import Formulation
 from mipforest.model import Model
-from mipforest.parameters import ParameterError, parameter
-from mipforest.problem import Preparation
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.parameters import ParameterError, parameter
+from mipforest.problem.problem import Preparation
 from mipforest.trees import Topology
 
 

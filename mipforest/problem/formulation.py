@@ -13,9 +13,9 @@ from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.cart import cart
 from mipforest.model import Model, Values
-from mipforest.parameters import ParameterError, parameters_of
-from mipforest.problem import Preparation, Problem
-from mipforest.tree_expressions import TreeExpressions
+from mipforest.problem.expressions import TreeExpressions
+from mipforest.problem.parameters import ParameterError, parameters_of
+from mipforest.problem.problem import Preparation, Problem
 from mipforest.trees import Topology, Tree
 
 
@@ -23,7 +23,7 @@ from mipforest.trees import Topology, Tree
 class Formulation(ABC):
     """A mixed-integer model of an optimal decision tree.
 
-    A subclass is a frozen dataclass whose fields are made with :func:`~mipforest.parameters.parameter`; it
+    A subclass is a frozen dataclass whose fields are made with :func:`~mipforest.problem.parameters.parameter`; it
     states the paper's model in :meth:`declare` and ties it to trees by :meth:`encode`, :meth:`decode` and
     :meth:`evaluate`. For every tree within the formulation's limits, ``encode`` gives a feasible point of the
     model whose objective is ``evaluate``, and ``decode(encode(tree))`` routes every sample as the tree does.

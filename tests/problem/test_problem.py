@@ -5,8 +5,8 @@ import pytest
 from margin_data import random_data, random_tree
 
 from formulations.margot import Margot
-from mipforest.parameters import ParameterError
-from mipforest.problem import StartError
+from mipforest.problem.parameters import ParameterError
+from mipforest.problem.problem import StartError
 
 PROVEN = {"time_limit": None, "gap": 1e-6}
 DATA = random_data(3, n=9, p=2)

@@ -1,7 +1,7 @@
 import pytest
 
-from mipforest.formulation import Formulation
-from mipforest.registry import UnknownFormulation, formulation_classes, get_formulation
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.registry import UnknownFormulation, formulation_classes, get_formulation
 
 
 def test_built_in_models_are_known_by_their_names():

@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mipforest.parameters import ParameterError, PerNode, parameter, parameters_of, parse_parameters, per_node
+from mipforest.problem.parameters import (
+    ParameterError,
+    PerNode,
+    parameter,
+    parameters_of,
+    parse_parameters,
+    per_node,
+)
 
 
 @dataclass(frozen=True)
