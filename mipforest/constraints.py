@@ -1,8 +1,8 @@
 """Constraints that take more than one line, for the models of trees that can express them.
 
 Every function takes a built :class:`~mipforest.problem.problem.Problem` and adds rows to ``problem.model``.
-What they read comes from the formulation (:class:`~mipforest.problem.expressions.TreeExpressions`), so one function serves every
-model that says, for example, which class a sample is predicted. A model that does not raises
+What they read comes from the formulation (:class:`~mipforest.problem.expressions.TreeExpressions`), so one
+function serves every model that says, for example, which class a sample is predicted. A model that does not raises
 :class:`~mipforest.problem.expressions.NotExpressed`.
 
 Constraints on samples hold for the **training samples**; on new ones they hold as far as these are alike.
