@@ -16,7 +16,7 @@ from mipforest.data.errors import did_you_mean
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, parameters_of
 from mipforest.problem.registry import get_formulation
-from mipforest.runs.metadata import ENSEMBLE, NAMED_ENSEMBLE
+from mipforest.runs.instance import ENSEMBLE, NAMED_ENSEMBLE
 from mipforest.solvers.registry import get_solver
 from mipforest.trees import Topology
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from mipforest.data import Dataset
 from mipforest.problem.result import Result
-from mipforest.runs.metadata import sha256_of_model
+from mipforest.runs.instance import sha256_of_model
 from mipforest.trees import to_dict
 
 #: Longest message of an error that is kept, in characters.

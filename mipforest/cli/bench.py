@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Exit, Option, Typer
 
 from mipforest.cli import options as o
-from mipforest.cli.exit_codes import INTERRUPTED, NO_ANSWER
-from mipforest.cli.group import ReportingGroup
+from mipforest.cli.errors import INTERRUPTED, NO_ANSWER, ReportingGroup
 from mipforest.cli.output import harmless, print_json, print_text
-from mipforest.readable import duration, number, percent
+from mipforest.formatting import duration, number, percent
 
 if TYPE_CHECKING:
     from mipforest.campaigns import Counts

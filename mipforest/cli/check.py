@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Exit, Option
 
 from mipforest.cli import options as o
-from mipforest.cli.errors import CommandError
-from mipforest.cli.exit_codes import NO_ANSWER, SUCCESS
+from mipforest.cli.errors import NO_ANSWER, SUCCESS, CommandError
 from mipforest.cli.output import print_json, print_note, print_text
 
 if TYPE_CHECKING:

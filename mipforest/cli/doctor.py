@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import platform
+import re
 from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
 from time import monotonic
 from typing import Any
 
 from typer import Exit
 
 from mipforest.cli import options as o
-from mipforest.cli.exit_codes import SOLVER
+from mipforest.cli.errors import SOLVER
 from mipforest.cli.output import print_json, print_table, print_text
-from mipforest.cli.versions import versions
 
 #: Seconds that the self-test of one solver may take.
 SELF_TEST_SECONDS = 10.0
 
 #: The solver that everything works with unless another is named.
 DEFAULT = "highs"
+
+
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+
+#: Extras whose packages the program uses; those for its development are left out.
+_USED_EXTRAS = ("gurobi", "scip", "pyomo", "parquet", "dp", "xgboost", "dask")
 
 
 @dataclass(frozen=True)
@@ -123,3 +130,22 @@ def _quadratic_test(name: str) -> str:
     solution = solve(m, name, time_limit=SELF_TEST_SECONDS)
     right = solution.found and np.allclose(solution["x"], 1.0, atol=1e-5)
     return "" if right else f"the self-test ended with {solution.status}: {solution.message}"
+
+
+def versions() -> dict[str, str | None]:
+    """Version of mipforest and of every package it can use, by name; ``None`` where it is not installed."""
+    names = ["mipforest"]
+    for requirement in requires("mipforest") or ():
+        name, _, marker = requirement.partition(";")
+        if not marker or any(f'extra == "{extra}"' in marker.replace("'", '"') for extra in _USED_EXTRAS):
+            match = _NAME.match(name)
+            if match and match.group() not in names:
+                names.append(match.group())
+    return {name: _version(name) for name in names}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

@@ -11,7 +11,7 @@ from mipforest.cli import options as o
 from mipforest.cli.errors import CommandError
 from mipforest.cli.inputs import build, check_depth, formulation_of, scaling_of, source_of, start_of
 from mipforest.cli.output import print_json, print_note, print_text
-from mipforest.readable import number
+from mipforest.formatting import number
 
 
 def export(

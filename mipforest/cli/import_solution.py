@@ -10,8 +10,8 @@ from typer import Argument, Exit, Option
 
 from mipforest.cli import options as o
 from mipforest.cli.errors import CommandError, complaint
+from mipforest.cli.outcome import Outcome, run_folder, write_outcome
 from mipforest.cli.output import print_json
-from mipforest.cli.solve import run_folder, write_outcome
 
 if TYPE_CHECKING:
     from mipforest.runs import DataSource
@@ -89,7 +89,6 @@ def import_solution(
 
     Example: mipforest import scip.sol --instance margot-d2.mps.gz --out run
     """
-    from mipforest.cli.outcome import Outcome
     from mipforest.runs import import_solution as imported_of
     from mipforest.runs import instance_files
 
@@ -118,7 +117,7 @@ def _parameters(instance: Path, assignments: list[str] | None) -> dict[str, Any]
     """Read the parameters that are given in place of the recorded ones."""
     from mipforest.problem.parameters import parse_parameters
     from mipforest.problem.registry import get_formulation
-    from mipforest.runs.metadata import read_metadata
+    from mipforest.runs.instance import read_metadata
 
     if not assignments:
         return {}

@@ -32,7 +32,7 @@ def formulation_of(
     from mipforest.data.errors import did_you_mean
     from mipforest.problem.parameters import parse_parameters
     from mipforest.problem.registry import get_formulation
-    from mipforest.runs.metadata import ENSEMBLE
+    from mipforest.runs.instance import ENSEMBLE
 
     formulation = get_formulation(model)
     values = parse_parameters(formulation, parameters or ())

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Exit, Option, Typer
 
 from mipforest.cli import options as o
-from mipforest.cli.exit_codes import NO_ANSWER
-from mipforest.cli.group import ReportingGroup
+from mipforest.cli.errors import NO_ANSWER, ReportingGroup
 from mipforest.cli.output import print_json, print_table, print_text
-from mipforest.readable import number, percent
+from mipforest.formatting import number, percent
 
 if TYPE_CHECKING:
     from mipforest.instances import Entry, Library

@@ -9,8 +9,8 @@ from typer import Exit, Option, Typer
 from mipforest.cli.bench import app as bench
 from mipforest.cli.check import check
 from mipforest.cli.doctor import doctor
+from mipforest.cli.errors import ReportingGroup
 from mipforest.cli.export import export
-from mipforest.cli.group import ReportingGroup
 from mipforest.cli.import_solution import import_solution
 from mipforest.cli.instances import app as instances
 from mipforest.cli.lists import data, models, solvers
@@ -53,7 +53,7 @@ app.add_typer(instances, name="instances", rich_help_panel="Instances")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from mipforest.cli.versions import versions
+        from mipforest.cli.doctor import versions
 
         found = versions()
         print(f"mipforest {found.pop('mipforest')}")

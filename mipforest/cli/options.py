@@ -1,14 +1,13 @@
-"""Options that several commands share."""
+"""Options that several commands share, and what the shell offers when it completes their values."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
-
-from mipforest.cli.completion import data_names, model_names, solver_names
 
 
 class Scaling(StrEnum):
@@ -31,6 +30,28 @@ class Task(StrEnum):
 
     classification = "classification"
     regression = "regression"
+
+
+def model_names(incomplete: str) -> list[str]:
+    """Complete the name of a model."""
+    return _named("mipforest.formulations", incomplete)
+
+
+def solver_names(incomplete: str) -> list[str]:
+    """Complete the name of a solver."""
+    return _named("mipforest.solvers", incomplete)
+
+
+def data_names(incomplete: str) -> list[str]:
+    """Complete the name of a data set; files are left to the shell."""
+    from mipforest.data import catalogue
+
+    return [entry.name for entry in catalogue() if entry.name.startswith(incomplete)]
+
+
+def _named(group: str, incomplete: str) -> list[str]:
+    names = {entry.name for entry in entry_points(group=group)}
+    return sorted(name for name in names if name.startswith(incomplete))
 
 
 _MODEL, _DATA, _SOLVE, _OUTPUT = "Model", "Data", "Solve", "Output"

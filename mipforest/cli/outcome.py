@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import shlex
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import mipforest
-from mipforest.cli.exit_codes import NO_ANSWER, SUCCESS
+from mipforest.cli.errors import NO_ANSWER, SUCCESS
 from mipforest.cli.output import print_text, terminal_width
-from mipforest.cli.summary import summary
+from mipforest.cli.show import summary
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from mipforest.problem.result import Result
-    from mipforest.runs import DataSource, LoadedData, RunFolder, SavedTree
+    from mipforest.runs import DataSource, LoadedData, RunError, RunFolder, SavedTree
 
 
 class Request(Protocol):
@@ -127,6 +130,28 @@ class Outcome:
             print_text(
                 f"To go on from this tree: the same command with --start {run}, more time and another --out."
             )
+
+
+def run_folder(out: Path | None, *, replace: bool) -> AbstractContextManager[RunFolder | None]:
+    """Refuse a folder that cannot be written before any work is done."""
+    from mipforest.runs import RunFolder
+
+    return nullcontext() if out is None else RunFolder(out.expanduser(), replace=replace)
+
+
+def write_outcome(outcome: Outcome, folder: RunFolder | None) -> OSError | RunError | None:
+    """Write the run folder; a failure must not keep the user from seeing what was found."""
+    from mipforest.runs import RunError
+
+    try:
+        if folder is not None:
+            outcome.write(folder)
+    except RunError as error:
+        return error
+    except OSError as error:
+        error.filename = folder and str(folder.path)
+        return error
+    return None
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

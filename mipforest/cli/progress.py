@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from mipforest.readable import duration, number, percent
+from mipforest.formatting import duration, number, percent
 
 if TYPE_CHECKING:
     from mipforest.solvers.solution import Event

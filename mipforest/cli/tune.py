@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 from typer import Exit, Option
 
 from mipforest.cli import options as o
-from mipforest.cli.errors import complaint
-from mipforest.cli.exit_codes import INTERRUPTED
+from mipforest.cli.errors import INTERRUPTED, complaint
 from mipforest.cli.inputs import scaling_of, solver_options_of, source_of
 from mipforest.cli.interrupts import interruptible
-from mipforest.cli.job import Job, Limits
+from mipforest.cli.outcome import run_folder, write_outcome
 from mipforest.cli.output import print_json, print_text
 from mipforest.cli.progress import Progress
-from mipforest.cli.solve import run_folder, write_outcome
+from mipforest.cli.solve import Job, Limits
 
 if TYPE_CHECKING:
-    from mipforest.cli.tuning_scores import Scores
+    from mipforest.cli.tuning_job import Scores
     from mipforest.runs import RunFolder
 
 

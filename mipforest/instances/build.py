@@ -15,8 +15,7 @@ from mipforest.problem.parameters import ParameterError, parameters_of
 from mipforest.problem.problem import Problem
 from mipforest.problem.registry import UnknownFormulation, get_formulation
 from mipforest.runs.data_source import DataSource
-from mipforest.runs.instance import write_instance
-from mipforest.runs.metadata import ENSEMBLE, sha256_of_model
+from mipforest.runs.instance import ENSEMBLE, sha256_of_model, write_instance
 
 
 @dataclass(frozen=True, eq=False)

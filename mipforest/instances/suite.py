@@ -11,7 +11,7 @@ from typing import Any
 
 from mipforest.data.bundled import BUNDLED
 from mipforest.runs.data_source import DataSource
-from mipforest.runs.metadata import NAMED_ENSEMBLE
+from mipforest.runs.instance import NAMED_ENSEMBLE
 from mipforest.trees import MAX_DEPTH
 
 FAMILIES = ("small", "medium", "hard")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from mipforest.readable import percent
+from mipforest.formatting import percent
 from mipforest.report.chart import Chart, legend
 from mipforest.report.markup import Part, element, more, table
 from mipforest.report.values import PARTS

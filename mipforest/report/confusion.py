@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.readable import percent
+from mipforest.formatting import percent
 from mipforest.report.content import FittedTree
 from mipforest.report.features import shaded
 from mipforest.report.markup import Part, element, short, table

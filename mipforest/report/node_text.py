@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.readable import number, percent
+from mipforest.formatting import number, percent
 from mipforest.report.content import FittedTree
 from mipforest.report.markup import Part, element, facts, short, table
 from mipforest.trees.leaf_text import leaf_text

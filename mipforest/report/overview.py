@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from mipforest.readable import duration, number, percent
+from mipforest.formatting import duration, number, percent
 from mipforest.report.content import Content
 from mipforest.report.markup import element, short
 from mipforest.report.values import plain

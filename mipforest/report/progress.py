@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from mipforest.readable import number, percent
+from mipforest.formatting import number, percent
 from mipforest.report.chart import Chart, Point, legend, span, thinned
 from mipforest.report.markup import Part, element, more, section, table
 from mipforest.report.values import plain

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from mipforest.readable import duration, number
+from mipforest.formatting import duration, number
 from mipforest.report.command import command_of
 from mipforest.report.markup import LONGEST, Part, element, facts, section, short
 from mipforest.report.values import PARTS, measure, plain, shown, title

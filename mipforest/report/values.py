@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mipforest.readable import number, percent
+from mipforest.formatting import number, percent
 from mipforest.report.markup import Part, element, facts, short, table
 
 #: Most entries and columns of a list or table that a formulation reports, and how deep they may be nested.

@@ -1,14 +1,11 @@
 """Runs on disk: what was asked, what came out, and the tree, ready to predict."""
 
 from mipforest.runs.data_source import DataSource, LoadedData
-from mipforest.runs.errors import RunError
-from mipforest.runs.folder import RunFolder
+from mipforest.runs.folder import RunError, RunFolder
 from mipforest.runs.imported import Imported, import_solution
 from mipforest.runs.instance import instance_files, write_instance
-from mipforest.runs.run import Run, read_run
-from mipforest.runs.samples import samples_of
+from mipforest.runs.run import Run, read_run, samples_of, status_in_words
 from mipforest.runs.saved_tree import SavedTree, load_saved_tree
-from mipforest.runs.status import status_in_words
 
 __all__ = [
     "DataSource",

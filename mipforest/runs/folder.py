@@ -11,8 +11,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
-from mipforest.runs.errors import RunError
-
 RESULT = "result.json"
 TREE = "tree.json"
 PICTURE = "tree.svg"
@@ -24,6 +22,10 @@ _DRAWN = {f"{stem}.{suffix}" for stem in ("tree", "partition") for suffix in ("s
 
 #: What a run folder may hold: what a solve or a tuning writes, and what the commands plot and report add.
 FILES = frozenset({RESULT, TREE, LOG, TUNING, REPORT} | _DRAWN)
+
+
+class RunError(Exception):
+    """A run folder that is none, is in the way, or cannot be written; the message says what to do."""
 
 
 class RunFolder:

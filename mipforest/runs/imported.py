@@ -13,8 +13,8 @@ from mipforest.model.matrix import MatrixForm
 from mipforest.problem.problem import TOLERANCE, Problem
 from mipforest.problem.result import Result
 from mipforest.runs.data_source import DataSource, LoadedData
-from mipforest.runs.errors import RunError
-from mipforest.runs.metadata import Metadata, read_metadata, sha256_of_model
+from mipforest.runs.folder import RunError
+from mipforest.runs.instance import Metadata, read_metadata, sha256_of_model
 from mipforest.solvers.solution import Solution, Status
 
 #: Names and violations that a warning lists.

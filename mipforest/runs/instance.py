@@ -1,27 +1,53 @@
-"""An instance on disk: the model, a start, and a file that says what they are."""
+"""An instance on disk: the model, a start, and metadata, which are all it takes to build the model again."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import asdict
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from mipforest.files import atomic_write
+from mipforest.files.mps import mps_text
 from mipforest.files.points import write_point
 from mipforest.files.suffixes import stem
+from mipforest.model.matrix import MatrixForm
 from mipforest.model.statistics import statistics
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.parameters import Parameter, parameters_of
 from mipforest.problem.problem import Problem
+from mipforest.problem.registry import get_formulation
 from mipforest.runs.data_source import DataSource
-from mipforest.runs.metadata import (
-    ENSEMBLE,
-    FORMAT,
-    VERSION,
-    metadata_path,
-    sha256_of_file,
-    sha256_of_model,
-)
-from mipforest.trees import Tree
+from mipforest.runs.folder import RunError
+from mipforest.runs.json_files import JsonFileError, read_json_object
+from mipforest.trees import Topology, Tree
+
+FORMAT = "mipforest-instance"
+VERSION = 1
+
+#: Field of formulations that mimic a tree ensemble; what it names may be a file that runs code when loaded.
+ENSEMBLE = "ensemble"
+
+#: An ensemble by name and options, which names no file.
+NAMED_ENSEMBLE = re.compile(r"[a-z0-9-]+(:[a-z0-9=,]+)?")
+
+#: What every metadata file holds, besides a data source.
+_TYPES: dict[str, type] = {
+    "instance": str,
+    "sha256": str,
+    "model": str,
+    "variant": str,
+    "depth": int,
+    "parameters": dict,
+    "data": dict,
+    "data_source": dict,
+}
+
+
+_OPTIONAL = (ENSEMBLE, "model_sha256", "mipforest_version")
 
 
 def instance_files(path: Path) -> tuple[Path, Path]:
@@ -33,6 +59,17 @@ def instance_files(path: Path) -> tuple[Path, Path]:
         If the instance's name does not end in ``.mps`` or ``.lp``, with or without ``.gz``.
     """
     return path.with_name(f"{stem(path)}.mst"), metadata_path(path)
+
+
+def metadata_path(instance: Path) -> Path:
+    """Give the name of the metadata that stand next to an instance.
+
+    Raises
+    ------
+    ValueError
+        If the instance's name has no suffix of a model.
+    """
+    return instance.with_name(f"{stem(instance)}.json")
 
 
 def write_instance(
@@ -71,7 +108,7 @@ def write_instance(
     OSError
         If a file cannot be written.
     """
-    start_path, metadata_path = instance_files(path)
+    start_path, description = instance_files(path)
     form = problem.model.matrix()
     tree = problem.start_tree(start, seed=seed)
     values, warnings = (None, []) if tree is None else problem.start_values(tree)
@@ -103,6 +140,177 @@ def write_instance(
         "start_objective": objective,
         "warnings": [*problem.prepared.notes, *warnings],
     }
-    with atomic_write(metadata_path, "w") as file:
+    with atomic_write(description, "w") as file:
         file.write(json.dumps(metadata, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
     return metadata
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metadata:
+    """What is needed of an instance's metadata to build its model again; read from a file, trusted by nobody.
+
+    Attributes
+    ----------
+    path
+        The file.
+    instance, sha256
+        Name and checksum of the instance.
+    model_sha256
+        Checksum of the model's text as MPS; empty in files of older versions.
+    model, variant, depth, parameters
+        The formulation.
+    ensemble
+        Text that names the ensemble to mimic, if the formulation has one and it was given as a text.
+    source, data_sha256
+        Where the data come from, and their checksum.
+    version
+        Version of mipforest that wrote the instance.
+    """
+
+    path: Path
+    instance: str
+    sha256: str
+    model_sha256: str
+    model: str
+    variant: str
+    depth: int
+    parameters: Mapping[str, Any]
+    ensemble: str | None
+    source: DataSource
+    data_sha256: str
+    version: str
+
+    def formulation(self, given: Mapping[str, Any], ensemble: str | None) -> Formulation:
+        """Make the formulation; nothing that could name a file is taken from the metadata.
+
+        Parameters
+        ----------
+        given
+            Parameters that count instead of the recorded ones.
+        ensemble
+            Ensemble that counts instead of the recorded one.
+
+        Raises
+        ------
+        UnknownFormulation, ParameterError
+            If a name is unknown, or a value is not allowed.
+        RunError
+            If the ensemble, or a parameter that is free text, has to be given by the user.
+        """
+        kind = get_formulation(self.model)
+        known = parameters_of(kind)
+        # The ensemble among the parameters is a description; it has an entry of its own.
+        recorded = {name: value for name, value in self.parameters.items() if name != ENSEMBLE}
+        unknown = sorted(recorded.keys() - known.keys())
+        if unknown:
+            raise RunError(
+                f"{self.path}: {self.model} has no parameter {unknown[0]!r}; export the instance again"
+            )
+        for name in recorded.keys() - given.keys():
+            if _is_free_text(known[name]) and recorded[name] != known[name].default:
+                raise RunError(
+                    f"{self.path}: parameter {name} is a text that may name a file, which is not taken from "
+                    f"metadata; if you trust it, give --param {name}={recorded[name]}"
+                )
+        values = {**recorded, **given}
+        if any(field.name == ENSEMBLE for field in fields(kind)):
+            values[ENSEMBLE] = ensemble or self._named_ensemble()
+        elif ensemble is not None:
+            raise RunError(f"{self.model} mimics no ensemble; leave --ensemble out")
+        formulation: Formulation = kind(variant=self.variant, **values)
+        return formulation
+
+    def _named_ensemble(self) -> str:
+        """Give the recorded ensemble if it is a name, which fits the ensemble to the data anew."""
+        if self.ensemble is not None and NAMED_ENSEMBLE.fullmatch(self.ensemble):
+            return self.ensemble
+        recorded = "was given as an object" if self.ensemble is None else f"is {self.ensemble!r}"
+        raise RunError(
+            f"{self.path}: the ensemble {recorded}, and loading a file can run code, so that no file is loaded "
+            "because metadata say so; give the ensemble that you trust with --ensemble"
+        )
+
+
+def _is_free_text(parameter: Parameter) -> bool:
+    return parameter.kind == "text" and not parameter.choices
+
+
+def read_metadata(instance: Path) -> Metadata:
+    """Read the metadata beside an instance, and check that they are of this file.
+
+    Raises
+    ------
+    RunError
+        If there are none, they are malformed, or the instance is another than the one they describe.
+    ValueError
+        If the instance's name has no suffix of a model.
+    OSError
+        If a file cannot be read.
+    """
+    path = metadata_path(instance)
+    if not path.is_file():
+        raise RunError(
+            f"{instance} has no metadata: there is no file {path}; 'mipforest export' writes both, keep them together"
+        )
+    try:
+        content = read_json_object(path)
+    except JsonFileError as error:
+        raise RunError(f"{error}; export the instance again") from error
+    metadata = _metadata_of(path, content)
+    if metadata.instance != instance.name:
+        raise RunError(
+            f"{path} describes {metadata.instance}, not {instance.name}; export the instance again"
+        )
+    if sha256_of_file(instance) != metadata.sha256:
+        raise RunError(
+            f"{instance} is not the file that {path} describes (other checksum): it was changed; "
+            "export the instance again"
+        )
+    return metadata
+
+
+def _metadata_of(path: Path, content: Mapping[str, Any]) -> Metadata:
+    if content.get("format") != FORMAT or content.get("version") != VERSION:
+        found = f"format {content.get('format')!r}, version {content.get('version')!r}"
+        raise RunError(f"{path} holds no metadata of an instance in a version known here ({found[:200]})")
+    for key, kind in _TYPES.items():
+        value = content.get(key)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise RunError(
+                f"{path}: the entry {key!r} is absent or no {kind.__name__}; export the instance again"
+            )
+    try:
+        Topology(content["depth"])
+    except ValueError as error:
+        raise RunError(f"{path}: {error}") from None
+    checksum = content["data"].get("sha256")
+    if not isinstance(checksum, str):
+        raise RunError(f"{path}: the checksum of the data is absent; export the instance again")
+    try:
+        source = DataSource.from_dict(content["data_source"])
+    except TypeError as error:
+        raise RunError(f"{path}: the entry 'data_source' is malformed ({error})") from error
+    texts = {key: value if isinstance(value := content.get(key), str) else "" for key in _OPTIONAL}
+    return Metadata(
+        path=path,
+        source=source,
+        data_sha256=checksum,
+        ensemble=texts[ENSEMBLE] or None,
+        model_sha256=texts["model_sha256"],
+        version=texts["mipforest_version"],
+        **{key: content[key] for key in ("instance", "sha256", "model", "variant", "depth", "parameters")},
+    )
+
+
+def sha256_of_file(path: Path) -> str:
+    """Checksum of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sha256_of_model(form: MatrixForm) -> str:
+    """Checksum of a model: of its text as MPS, whatever format it was written in."""
+    digest = hashlib.sha256()
+    for text in mps_text(form):
+        digest.update(text)
+    return digest.hexdigest()

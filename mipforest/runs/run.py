@@ -1,16 +1,32 @@
-"""A finished run, read back."""
+"""A finished run, read back: its result, its tree, its samples, and its status in words."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mipforest.data import DataError
 from mipforest.data.errors import did_you_mean
-from mipforest.runs.errors import RunError
-from mipforest.runs.folder import RESULT, TREE
+from mipforest.formatting import percent
+from mipforest.runs.data_source import DataSource, LoadedData
+from mipforest.runs.folder import RESULT, TREE, RunError
 from mipforest.runs.json_files import JsonFileError, read_json_object
 from mipforest.runs.saved_tree import SavedTree, load_saved_tree
+
+_WITHOUT_GAP = {
+    "infeasible": "infeasible: no tree satisfies all constraints, proven",
+    "unbounded": "unbounded: the objective improves without end, proven",
+    "infeasible_or_unbounded": "infeasible or unbounded",
+}
+_STOPPED = {
+    "time_limit": "stopped at the time limit",
+    "interrupted": "stopped by the user",
+    "limit": "stopped at a limit of the solver",
+    "error": "the solver gave up",
+    "imported": "read from a file",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,3 +101,43 @@ def _nearest(folder: Path) -> str:
         if parent.is_dir()
         else ""
     )
+
+
+def samples_of(run: Run) -> tuple[LoadedData | None, str]:
+    """Load the samples of a run again, or say why that is not possible.
+
+    Returns
+    -------
+    data
+        The samples; ``None`` if they cannot be loaded or the training samples are not those of the run.
+    reason
+        Why there are none; empty if there are.
+    """
+    try:
+        data = DataSource.from_dict(run.result["data_source"]).load()
+        if data.train.sha256 == run.result["data"]["sha256"]:
+            return data, ""
+        return None, f"{data.train.name} has changed since the run"
+    except (KeyError, TypeError) as error:
+        return None, f"result.json does not tell where they are ({error})"
+    except (DataError, OSError) as error:
+        return None, f"they cannot be loaded ({error})"
+
+
+def status_in_words(result: Mapping[str, Any]) -> str:
+    """Say why the solver stopped and what that means.
+
+    Parameters
+    ----------
+    result
+        The content of ``result.json``: ``status``, ``gap`` and ``objective`` are read.
+    """
+    status, gap = result["status"], result["gap"]
+    if status == "optimal":
+        return "optimal, proven" + (f" up to a gap of {percent(gap)}" if gap else "")
+    if status in _WITHOUT_GAP:
+        return _WITHOUT_GAP[status]
+    stopped = _STOPPED.get(status, status)
+    if result["objective"] is None:
+        return f"{stopped}, without a solution"
+    return f"{stopped} with a gap of {percent(gap)}" if gap is not None else f"{stopped}, without a bound"

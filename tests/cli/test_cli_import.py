@@ -229,7 +229,7 @@ class Trap:
 
 
 def test_no_file_is_loaded_because_metadata_name_it(folder, monkeypatch):
-    monkeypatch.setattr("mipforest.runs.metadata.get_formulation", lambda name: OctOfEnsemble)
+    monkeypatch.setattr("mipforest.runs.instance.get_formulation", lambda name: OctOfEnsemble)
     solution, instance = folder / "oct.mps.sol", folder / "oct.mps"
     trap, trace = folder / "trap.joblib", folder / "trace"
     trap.write_bytes(pickle.dumps(Trap(trace)))

@@ -35,7 +35,7 @@ from mipforest.model.matrix import MatrixForm
 from mipforest.problem.parameters import ParameterError
 from mipforest.problem.registry import UnknownFormulation
 from mipforest.runs import RunError, load_saved_tree
-from mipforest.runs.metadata import read_metadata
+from mipforest.runs.instance import read_metadata
 from mipforest.trees import TreeFileError, load, to_text
 
 #: Seconds after which reading one small file counts as a hang.

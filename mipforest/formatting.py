@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers, shares and durations as people read them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 def number(value: float | None) -> str:
-    """Six significant digits; ``-`` where there is no value."""
+    """Write six significant digits; ``-`` where there is no value."""
     return "-" if value is None or not math.isfinite(value) else f"{value:.6g}"
 
 
@@ -20,7 +20,7 @@ def percent(share: float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds, or minutes and hours where they are many."""
+    """Write seconds, or minutes and hours where they are many."""
     if seconds < 100:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
