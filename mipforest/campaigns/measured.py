@@ -1,12 +1,15 @@
-"""What is kept of a cell that was run."""
+"""What is kept of a cell that was run: its result, and the machine and versions that it was run with."""
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,8 @@ LONGEST_ERROR = 2000
 
 #: Entries of a result that say more than numbers do.
 _DETAILS = ("parameters", "bridges", "warnings", "doubts", "features_used", "max_violation")
+
+_CPU_INFO = Path("/proc/cpuinfo")
 
 #: time, incumbent, bound and nodes of a moment of a solve
 Moment = tuple[float, float | None, float | None, int]
@@ -113,3 +118,44 @@ def _circumstances(state: str) -> dict[str, Any]:
 
 def _is_number(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+# ---------------------------------------------------------------------- machine and versions
+
+
+def environment() -> dict[str, str | int]:
+    """Describe this machine and the versions of what results depend on, without names of hosts or users.
+
+    The version of the solver stands with each result.
+
+    Returns
+    -------
+    dict
+        ``cpu``, ``cores`` (logical, those this process may use), ``memory_mib``, ``system``, ``python``,
+        ``mipforest``, ``numpy``, ``scipy``, ``scikit_learn``.
+    """
+    return {
+        "cpu": _cpu(),
+        "cores": _cores(),
+        "memory_mib": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20,
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "mipforest": version("mipforest"),
+        "numpy": version("numpy"),
+        "scipy": version("scipy"),
+        "scikit_learn": version("scikit-learn"),
+    }
+
+
+def _cpu() -> str:
+    """Name of the processor's model; Python itself knows it on few systems."""
+    if _CPU_INFO.exists():
+        for line in _CPU_INFO.read_text(encoding="utf-8", errors="replace").splitlines():
+            key, colon, value = line.partition(":")
+            if colon and key.strip() == "model name":
+                return value.strip()
+    return platform.processor() or platform.machine()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

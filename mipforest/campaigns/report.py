@@ -12,8 +12,6 @@ from matplotlib.figure import Figure
 
 from mipforest.campaigns.errors import CampaignError
 from mipforest.campaigns.figures import bounds_figure, distribution_figure
-from mipforest.campaigns.frames import by_data, cells_frame, events_frame, overall, prediction_columns
-from mipforest.campaigns.markdown import markdown_table
 from mipforest.campaigns.profiles import (
     LEAST_TIME,
     distances_from_best,
@@ -21,9 +19,16 @@ from mipforest.campaigns.profiles import (
     performance_profiles,
     table_of,
 )
-from mipforest.campaigns.reading import parse_suite
 from mipforest.campaigns.store import Store
-from mipforest.campaigns.suite import Suite
+from mipforest.campaigns.suite import Suite, parse_suite
+from mipforest.campaigns.tables import (
+    by_data,
+    cells_frame,
+    events_frame,
+    markdown_table,
+    overall,
+    prediction_columns,
+)
 from mipforest.files import atomic_write
 from mipforest.trees.figure import save_figure
 

@@ -15,14 +15,11 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from mipforest.campaigns.cells import Planned, plan
-from mipforest.campaigns.claims import Claims
-from mipforest.campaigns.environment import environment
 from mipforest.campaigns.errors import CampaignError
-from mipforest.campaigns.measured import Measured
-from mipforest.campaigns.reading import read_suite
+from mipforest.campaigns.measured import Measured, environment
 from mipforest.campaigns.solve import data_path, solve_cell
 from mipforest.campaigns.store import Counts, Store
-from mipforest.campaigns.suite import Suite
+from mipforest.campaigns.suite import Suite, read_suite
 from mipforest.data.errors import did_you_mean
 
 #: Called with a cell and what came out of it, after it was recorded.
@@ -256,3 +253,65 @@ def _work_as_child(campaign: Campaign, parent: int, stop: Event, finished: Finis
     except CampaignError as error:
         # The parent sees the exit code only.
         raise SystemExit(f"error: {error}") from error
+
+
+# ---------------------------------------------------------------------- claims
+
+
+class Claims:
+    """Claims of this process on the cells of a results file.
+
+    The system drops a lock when its process ends, however it ends: a killed process leaves nothing to wait for,
+    and one that hangs, sleeps or holds up all its threads keeps its claim. Leases with a clock give neither.
+
+    Parameters
+    ----------
+    path
+        The lock file; made where it is missing, left where it is.
+
+    Raises
+    ------
+    CampaignError
+        If the system has no such locks.
+    OSError
+        If the file cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            import fcntl
+        except ImportError as error:
+            raise CampaignError(
+                "campaigns need file locks of POSIX systems, which this system lacks; "
+                "run them on Linux, macOS or in WSL"
+            ) from error
+        self._fcntl = fcntl
+        # Closing any descriptor of this file would drop all locks of the process: it is opened once.
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+    def close(self) -> None:
+        """Drop all claims."""
+        os.close(self._file)
+
+    @contextmanager
+    def held(self, number: int) -> Iterator[bool]:
+        """Claim a cell for the ``with`` block; gives ``False`` where another process has claimed it.
+
+        Parameters
+        ----------
+        number
+            The cell's number in the results file, at least 0.
+        """
+        claimed = self._claim(number)
+        try:
+            yield claimed
+        finally:
+            if claimed:
+                self._fcntl.lockf(self._file, self._fcntl.LOCK_UN, 1, number)
+
+    def _claim(self, number: int) -> bool:
+        try:
+            self._fcntl.lockf(self._file, self._fcntl.LOCK_EX | self._fcntl.LOCK_NB, 1, number)
+        except (BlockingIOError, PermissionError):  # POSIX allows either to say that another has it
+            return False
+        return True

@@ -1,16 +1,59 @@
-"""What a campaign is to run: which models meet which data, under which solvers, seeds and limits."""
+"""Suites: which models meet which data, under which solvers, seeds and limits, read from ``SUITE.toml``."""
 
 from __future__ import annotations
 
+import hashlib
+import math
+import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
+from mipforest.campaigns.checks import check_keys, check_type, parameter_value, several
+from mipforest.campaigns.errors import CampaignError
 from mipforest.data.encoding import Scaling
+from mipforest.data.errors import did_you_mean
 from mipforest.data.target import Task
 
 #: What the shares of the classes are kept for, when data are split.
 STRATIFY = ("labels", "classes", "none")
+
+#: A suite is written by people: a longer file is none.
+LONGEST_SUITE = 1 << 20
+
+#: Labels stand in tables and in names of files.
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
+
+_SUITE: dict[str, type] = {
+    "name": str,
+    "summary": str,
+    "source": str,
+    "seeds": object,
+    "solvers": object,
+    "time_limits": object,
+    "gap": float,
+    "threads": int,
+    "solver_options": dict,
+    "split": dict,
+    "data": dict,
+    "models": dict,
+    "published": dict,
+}
+_SPLIT: dict[str, type] = {"test_size": float, "stratify": str, "seed": int}
+_DATA: dict[str, type] = {"load": str, "target": str, "task": str, "positive": list, "scaling": str}
+_MODEL: dict[str, type] = {
+    "model": str,
+    "variant": object,
+    "depth": object,
+    "start": object,
+    "scaling": str,
+    "ensemble": str,
+    "parameters": dict,
+    "grid": dict,
+    "by_data": dict,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,3 +163,169 @@ class Suite:
     published: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     text: str
     sha256: str
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def read_suite(path: Path) -> Suite:
+    """Read a suite.
+
+    Raises
+    ------
+    CampaignError
+        If the file is no suite. Names of models and parameters are checked with the cells.
+    OSError
+        If the file cannot be read.
+    """
+    if path.stat().st_size > LONGEST_SUITE:
+        raise CampaignError(f"{path} has more than {LONGEST_SUITE} bytes: that is no suite")
+    try:
+        return parse_suite(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise CampaignError(f"{path} is no TOML file: {error}") from error
+    except CampaignError as error:
+        raise CampaignError(f"{path}: {error}") from error
+
+
+def parse_suite(text: str) -> Suite:
+    """Read the text of a suite.
+
+    Raises
+    ------
+    CampaignError
+        If it is no suite.
+    """
+    try:
+        content = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise CampaignError(f"it is no TOML: {error}") from error
+    check_keys("the suite", content, _SUITE, required=("name", "data", "models"))
+    _check_label("the suite's name", content["name"])
+    data = {label: _data(label, entry) for label, entry in content["data"].items()}
+    models = {label: _model(label, entry, data) for label, entry in content["models"].items()}
+    if not data or not models:
+        raise CampaignError("there must be one [data.LABEL] and one [models.LABEL] at least")
+    lists: dict[str, Any] = {
+        key: several(key, content[key], kind)
+        for key, kind in (("seeds", int), ("solvers", str), ("time_limits", float))
+        if key in content
+    }
+    _check_ranges(lists, content)
+    plain: dict[str, Any] = {
+        key: content[key] for key in ("name", "summary", "source", "threads") if key in content
+    }
+    options = content.get("solver_options", {})
+    for solver, own in options.items():
+        check_type(f"solver_options.{solver}", own, dict)
+    return Suite(
+        **plain,
+        **lists,
+        gap=float(content.get("gap", 1e-4)),
+        solver_options=options,
+        split=_split(content["split"]) if "split" in content else None,
+        data=data,
+        models=models,
+        published=_published(content.get("published", {}), models, data),
+        text=text,
+        sha256=hashlib.sha256(text.encode()).hexdigest(),
+    )
+
+
+def _check_ranges(lists: Mapping[str, tuple[Any, ...]], content: Mapping[str, Any]) -> None:
+    for key, values in lists.items():
+        if key != "solvers" and not all(value >= 0 for value in values):
+            raise CampaignError(f"{key} is {list(values)}; every value must be 0 or more")
+    if not 0 <= content.get("gap", 0) < math.inf:
+        raise CampaignError(f"gap is {content['gap']}; it must be 0 or more")
+    if content.get("threads", 1) < 1:
+        raise CampaignError(f"threads is {content['threads']}; it must be 1 or more")
+
+
+def _check_label(what: str, label: str) -> None:
+    if not _LABEL.fullmatch(label):
+        raise CampaignError(
+            f"{what} is {label!r:.80}; take letters, digits and _ . + -, at most 64, a letter or digit first"
+        )
+
+
+def _choice(where: str, table: Mapping[str, Any], key: str, known: tuple[str, ...]) -> None:
+    if key in table and table[key] not in known:
+        hint = did_you_mean(table[key], known)
+        raise CampaignError(f"{where}: {key} is {table[key]!r:.60}{hint}; it is one of {', '.join(known)}")
+
+
+def _split(table: Mapping[str, Any]) -> Split:
+    check_keys("[split]", table, _SPLIT, required=("test_size",))
+    _choice("[split]", table, "stratify", STRATIFY)
+    if not 0 < table["test_size"] < 1:
+        raise CampaignError(f"[split]: test_size is {table['test_size']}; give a share between 0 and 1")
+    if table.get("seed", 0) < 0:
+        raise CampaignError(f"[split]: seed is {table['seed']}; it must be 0 or more")
+    return Split(**dict(table))
+
+
+def _data(label: str, table: Any) -> DataEntry:
+    where = f"[data.{label}]"
+    _check_label("a label of data", label)
+    check_keys(where, table, _DATA, required=("load",))
+    _choice(where, table, "task", get_args(Task))
+    _choice(where, table, "scaling", get_args(Scaling))
+    for name in table.get("positive", ()):
+        check_type(f"{where}: a class in positive", name, str)
+    return DataEntry(**table | {"positive": tuple(table.get("positive", ()))})
+
+
+def _model(label: str, table: Any, data: Mapping[str, DataEntry]) -> ModelEntry:
+    where = f"[models.{label}]"
+    _check_label("a label of models", label)
+    check_keys(where, table, _MODEL, required=("model", "depth"))
+    _choice(where, table, "scaling", get_args(Scaling))
+    grid = table.get("grid", {})
+    for name, values in grid.items():
+        check_type(f"{where}: grid.{name}", values, list)
+        if not values:
+            raise CampaignError(f"{where}: grid.{name} is an empty list; give one value at least")
+    return ModelEntry(
+        model=table["model"],
+        ensemble=table.get("ensemble"),
+        scaling=table.get("scaling"),
+        variants=several(f"{where}: variant", table.get("variant", ""), str),
+        depths=several(f"{where}: depth", table["depth"], int),
+        starts=several(f"{where}: start", table.get("start", "default"), str),
+        parameters=_parameters(where, table.get("parameters", {})),
+        grid={
+            name: tuple(parameter_value(f"{where}: grid.{name}", value) for value in values)
+            for name, values in grid.items()
+        },
+        by_data=_by_data(where, table.get("by_data", {}), data),
+    )
+
+
+def _by_data(where: str, table: Mapping[str, Any], data: Mapping[str, DataEntry]) -> dict[str, Any]:
+    for label, own in table.items():
+        if label not in data:
+            raise CampaignError(f"{where}: by_data names {label!r:.60}, no data{did_you_mean(label, data)}")
+        check_type(f"{where}: by_data.{label}", own, dict)
+    return {label: _parameters(f"{where}: by_data.{label}", own) for label, own in table.items()}
+
+
+def _parameters(where: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: parameter_value(f"{where}: {name}", value) for name, value in table.items()}
+
+
+def _published(
+    tables: Mapping[str, Any], models: Mapping[str, Any], data: Mapping[str, Any]
+) -> dict[str, dict[str, dict[str, float]]]:
+    for model, by_data in tables.items():
+        if model not in models:
+            raise CampaignError(f"[published.{model}] names no model{did_you_mean(model, models)}")
+        check_type(f"[published.{model}]", by_data, dict)
+        for label, figures in by_data.items():
+            where = f"[published.{model}.{label}]"
+            if label not in data:
+                raise CampaignError(f"{where} names no data{did_you_mean(label, data)}")
+            check_type(where, figures, dict)
+            for name, value in figures.items():
+                check_type(f"{where}: {name}", value, float)
+    return dict(tables)

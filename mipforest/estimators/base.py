@@ -1,32 +1,48 @@
-"""What all estimators share: settings, the fit, what is kept of it, and pictures."""
+"""What all estimators share: the settings and their checks, the fit, and what is kept of it."""
 
 from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
-from mipforest.estimators.errors import FitWarning, NoTreeFound, UnverifiedTreeWarning
+from mipforest.estimators.display import PrintedProgress, TreePictures
 from mipforest.estimators.features import learn_features, read_features
-from mipforest.estimators.pictures import TreePictures
-from mipforest.estimators.progress import PrintedProgress
-from mipforest.estimators.settings import check_settings, seed_of
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.parameters import parameters_of
+from mipforest.problem.parameters import ParameterError, parameter, parameters_of
 from mipforest.problem.problem import TIME_LIMIT, Problem
 from mipforest.problem.registry import get_formulation
 from mipforest.problem.result import Result
 from mipforest.solvers.base import Progress, Solver
 from mipforest.solvers.solution import Status
 from mipforest.trees import Tree
+
+
+class NoTreeFound(RuntimeError):
+    """The solver ended without a tree: the message says why, and what to do."""
+
+
+class FitWarning(UserWarning):
+    """Something that the user should know about a fit: a start that was repaired, a bound that is limited."""
+
+
+class UnverifiedTreeWarning(FitWarning):
+    """The tree's objective by the definition is not what the solver states, or a constraint is violated."""
+
+
+#: scikit-learn's random states draw seeds below this; every solver takes them.
+SEEDS = 2**31 - 1
 
 #: What is left out of pickles: the model and the solver's answer, many times the size of the tree.
 NOT_PICKLED = ("result_", "solution_")
@@ -259,3 +275,59 @@ def _why_no_tree(result: Result) -> str:
         )
     told = f": {solution.message}" if solution.message else ""
     return f"{why}{told}; raise time_limit, or give a start (start='default')"
+
+
+# ---------------------------------------------------------------------- checks of the settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Numbers:
+    """The numbers among the settings, and their ranges."""
+
+    depth: int = parameter(2, "levels of branch nodes", at_least=1)
+    time_limit: float = parameter(60.0, "seconds for the solver", at_least=0)
+    gap: float = parameter(1e-4, "relative gap that counts as optimal", at_least=0)
+    threads: int = parameter(1, "threads of the solver", at_least=1)
+    verbose: int = parameter(0, "whether to print progress", at_least=0)
+
+
+#: Settings that may be left to the solver.
+_OPTIONAL = ("time_limit", "threads")
+
+
+def check_settings(estimator: Any) -> None:
+    """Refuse settings that no solver takes, before any work is done.
+
+    Raises
+    ------
+    ParameterError
+        Naming the setting, its value and what it may be.
+    """
+    for name, spec in parameters_of(_Numbers).items():
+        value = getattr(estimator, name)
+        # Python's True and False are usual for verbose.
+        if name == "verbose" and isinstance(value, bool):
+            continue
+        if value is not None or name not in _OPTIONAL:
+            spec.check(value)
+    for name, given in (("constraints", "a built Problem"), ("on_progress", "an Event")):
+        value = getattr(estimator, name)
+        if value is not None and not callable(value):
+            raise ParameterError(
+                f"parameter {name} is {value!r}; give a function that takes {given}, or None"
+            )
+
+
+def seed_of(random_state: Any) -> int:
+    """Give a seed: a whole number as it is, so that it means the same on the command line; else one drawn.
+
+    Raises
+    ------
+    ValueError
+        If it is no whole number of 0 or more, no ``RandomState`` and not ``None``.
+    """
+    if isinstance(random_state, Integral) and random_state < 0:
+        raise ParameterError(f"parameter random_state is {random_state}; give a whole number, 0 or more")
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(SEEDS))

@@ -1,4 +1,4 @@
-"""From the X that a user gives to features in original units, by the rules that data sets follow."""
+"""Turn the X that a user gives into features in original units, by the rules that data sets follow."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.utils import validation
 
 from mipforest.arrays import FloatArray
 from mipforest.data.encoding import Column, Encoding
 from mipforest.data.table import with_text_names
-from mipforest.estimators.scikit_versions import validate
 
 #: With one sample there is nothing to tell apart.
 LEAST_SAMPLES = 2
@@ -76,3 +76,35 @@ def read_features(estimator: Any, encoding: Encoding, X: Any) -> FloatArray:
     # Names are checked above where there are any; without them columns are told by position.
     frame = X.set_axis([column.name for column in encoding.columns], axis="columns")
     return np.ascontiguousarray(encoding.encode(frame))
+
+
+def validate(estimator: Any, X: Any, *, reset: bool, skip_check_array: bool = False, **checks: Any) -> Any:
+    """Check samples, and set or compare ``n_features_in_`` and ``feature_names_in_``.
+
+    scikit-learn 1.6 moved this from a method of estimators to a function; 1.5 is supported too.
+
+    Parameters
+    ----------
+    estimator
+        Who asks.
+    X
+        (n, p) samples.
+    reset
+        Whether this is a fit, which sets the attributes.
+    skip_check_array
+        Check only names and number of columns, and give X as it is.
+    checks
+        As for :func:`sklearn.utils.check_array`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As scikit-learn states.
+    """
+    if hasattr(validation, "validate_data"):
+        return validation.validate_data(
+            estimator, X, reset=reset, skip_check_array=skip_check_array, **checks
+        )
+    if skip_check_array:
+        return estimator._validate_data(X, reset=reset, cast_to_ndarray=False)
+    return estimator._validate_data(X, reset=reset, **checks)

@@ -1,13 +1,11 @@
 """Tuning of hyperparameters by cross-validation."""
 
-from mipforest.tuning.cross_validation import cross_validate
+from mipforest.tuning.cross_validation import Records, cross_validate
 from mipforest.tuning.errors import ClusterError, FitError, NoTreeFound, TuningError, TuningInterrupted
 from mipforest.tuning.fit import Fit, FitOptions
 from mipforest.tuning.grid import Grid, parse_grid
 from mipforest.tuning.plan import MAX_FITS, Plan
-from mipforest.tuning.records import Records
-from mipforest.tuning.result import Tuning
-from mipforest.tuning.run import executor_for, tune
+from mipforest.tuning.run import Tuning, executor_for, tune
 from mipforest.tuning.selection import Rule, choose
 
 __all__ = [

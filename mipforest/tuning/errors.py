@@ -26,7 +26,7 @@ class FitError(TuningError):
     Attributes
     ----------
     table
-        What was finished before, as :attr:`Tuning.table <mipforest.tuning.result.Tuning.table>`.
+        What was finished before, as :attr:`Tuning.table <mipforest.tuning.run.Tuning.table>`.
     """
 
     def __init__(self, message: str, table: pd.DataFrame) -> None:
@@ -40,7 +40,7 @@ class TuningInterrupted(KeyboardInterrupt):
     Attributes
     ----------
     table
-        What was finished before, as :attr:`Tuning.table <mipforest.tuning.result.Tuning.table>`.
+        What was finished before, as :attr:`Tuning.table <mipforest.tuning.run.Tuning.table>`.
     """
 
     def __init__(self, message: str, table: pd.DataFrame) -> None:

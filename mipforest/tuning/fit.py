@@ -1,4 +1,4 @@
-"""One fit of a tuning: a setting, trained on one fold and scored on its validation samples."""
+"""One fit of a tuning: a setting, started, trained on one fold, and scored on its validation samples."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
+import numpy as np
+
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.problem import TIME_LIMIT
+from mipforest.problem.problem import TIME_LIMIT, Problem
+from mipforest.problem.start_repair import feasible_values
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Status
 from mipforest.trees import Tree
 from mipforest.tuning.folds import Fold
-from mipforest.tuning.start import better_start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +75,7 @@ class Fit:
     seconds
         Wall time of building, starting and solving.
     start, start_objective
-        Which start was taken (see :class:`~mipforest.tuning.start.Start`), and its value.
+        Which start was taken (see :class:`~mipforest.tuning.fit.Start`), and its value.
     tree
         The solved tree, a start for the next setting; ``None`` if none was found.
     """
@@ -144,3 +146,63 @@ def fit(work: Work, fold: Fold, neighbour: Tree | None, stopping: Callable[[], b
         start_objective=start.objective,
         tree=result.solved_tree,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A tree to start from.
+
+    Attributes
+    ----------
+    name
+        ``"default"`` or ``"neighbour"``.
+    tree
+        For scaled features.
+    objective
+        Its value for the problem; of a default start that breaks a row, that of its repair (infinite if there
+        is none).
+    """
+
+    name: str
+    tree: Tree
+    objective: float
+
+
+def better_start(problem: Problem, neighbour: Tree | None, *, seed: int) -> Start:
+    """Give the better of the default start and a neighbour's tree.
+
+    Parameters
+    ----------
+    problem
+        What is to be solved.
+    neighbour
+        Tree of the same samples under other hyperparameters, or ``None``. It is taken as it is, or with its
+        nodes solved anew for the same routing, if that is feasible and strictly better than the default.
+    seed
+        Seed of starts that draw.
+    """
+    tree = problem.start_tree("default", seed=seed)
+    if tree is None:
+        raise AssertionError(f"{problem.formulation.name} has no default start")
+    best = Start("default", tree, _value(problem, tree))
+    if neighbour is None:
+        return best
+    known = problem.start_tree(neighbour)
+    if known is None:
+        raise AssertionError("a tree is a start")
+    for candidate in (known, problem.formulation.polish(known, problem.data)):
+        value = problem.formulation.evaluate(candidate, problem.data)
+        if value < best.objective and feasible_values(problem, candidate) is not None:
+            best = Start("neighbour", candidate, value)
+    return best
+
+
+def _value(problem: Problem, tree: Tree) -> float:
+    """Objective of a start tree as the solver will get it."""
+    if feasible_values(problem, tree) is not None:
+        return problem.formulation.evaluate(tree, problem.data)
+    repaired, _ = problem.start_values(tree)
+    if repaired is None:
+        return np.inf
+    form = problem.model.matrix()
+    return form.objective(form.to_point(repaired))

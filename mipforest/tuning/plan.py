@@ -18,8 +18,7 @@ from mipforest.tuning.errors import TuningError
 from mipforest.tuning.fit import FitOptions, Work
 from mipforest.tuning.folds import Fold, check_folds, make_folds
 from mipforest.tuning.grid import Grid
-from mipforest.tuning.scores import Score, get_score
-from mipforest.tuning.selection import Rule, check_rule
+from mipforest.tuning.selection import Rule, Score, check_rule, get_score
 
 #: Most fits that are done without being asked for. The MARGOT paper's grid at depth 2 (11 values per level,
 #: 4 folds) takes 484.

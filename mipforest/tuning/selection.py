@@ -1,8 +1,9 @@
-"""Which setting to take, once all are scored."""
+"""Scores of settings, and the rules that choose one by them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 
 from mipforest.arrays import FloatArray
 from mipforest.data.errors import did_you_mean
+from mipforest.data.target import Task
 from mipforest.tuning.errors import NoTreeFound, TuningError
 
 Rule = Literal["best", "sparse"]
@@ -19,6 +21,61 @@ ACCEPTED_LOSS = 0.025
 
 #: Digits behind the point that count in a mean score: the same scores added in another order differ further behind.
 SCORE_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Score:
+    """A measure of predictions, in original units; see :meth:`mipforest.problem.result.Result.measures`.
+
+    Attributes
+    ----------
+    name
+        Its name among the measures.
+    task
+        What kind of target it is for.
+    sign
+        1 if larger is better, else -1.
+    """
+
+    name: str
+    task: Task
+    sign: int
+
+
+_ALL = (
+    Score("accuracy", "classification", 1),
+    Score("balanced_accuracy", "classification", 1),
+    Score("r2", "regression", 1),
+    Score("mse", "regression", -1),
+    Score("mae", "regression", -1),
+)
+
+#: All scores by name; the first of a task is its default.
+SCORES = {score.name: score for score in _ALL}
+
+
+def get_score(name: str | None, task: Task) -> Score:
+    """Give a score by name, or the default one of a task.
+
+    Raises
+    ------
+    TuningError
+        If there is none of that name, or it is for the other task.
+    """
+    fitting = [score for score in _ALL if score.task == task]
+    if name is None:
+        return fitting[0]
+    names = ", ".join(score.name for score in fitting)
+    if name not in SCORES:
+        raise TuningError(
+            f"no score is called {name!r}{did_you_mean(name, SCORES)}; for a {task} there are {names}"
+        )
+    score = SCORES[name]
+    if score.task != task:
+        raise TuningError(
+            f"the score {name} is for a {score.task}, the data are a {task}; choose from: {names}"
+        )
+    return score
 
 
 def check_rule(rule: str) -> None:

@@ -15,8 +15,8 @@ import pytest
 from campaign_suites import PAIR, TINY, campaign_of
 
 from mipforest.campaigns import Campaign, Store
-from mipforest.campaigns.claims import Claims
-from mipforest.campaigns.frames import TIMINGS, cells_frame
+from mipforest.campaigns.run import Claims
+from mipforest.campaigns.tables import TIMINGS, cells_frame
 
 
 def start(campaign: Campaign, *options: object) -> subprocess.Popen[str]:
@@ -112,7 +112,7 @@ def test_ctrl_c_stops_and_says_how_to_go_on(tmp_path, jobs):
 HOLD = """
 import sys
 from pathlib import Path
-from mipforest.campaigns.claims import Claims
+from mipforest.campaigns.run import Claims
 claims = Claims(Path(sys.argv[1]))
 with claims.held(3) as claimed:
     print(claimed, flush=True)

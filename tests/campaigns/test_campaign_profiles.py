@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from mipforest.campaigns.frames import shifted_geometric_mean
 from mipforest.campaigns.profiles import (
     Distribution,
     distances_from_best,
     performance_profiles,
     table_of,
 )
+from mipforest.campaigns.tables import shifted_geometric_mean
 
 COSTS = hnp.arrays(
     float,

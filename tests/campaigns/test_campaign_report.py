@@ -5,8 +5,8 @@ import pytest
 from campaign_suites import PAIR, campaign_of
 
 from mipforest.campaigns import Campaign, CampaignError, Store, run
-from mipforest.campaigns.markdown import markdown_table
 from mipforest.campaigns.report import write_report
+from mipforest.campaigns.tables import markdown_table
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from campaign_suites import PAIR, campaign_of
 
 from mipforest.campaigns import Campaign, CampaignError, Counts, Store, run
 from mipforest.campaigns.cells import plan
-from mipforest.campaigns.frames import cells_frame
-from mipforest.campaigns.reading import read_suite
 from mipforest.campaigns.solve import load_cell
+from mipforest.campaigns.suite import read_suite
+from mipforest.campaigns.tables import cells_frame
 from mipforest.data import load
 from mipforest.trees import from_dict
 

@@ -4,8 +4,7 @@ import pytest
 from campaign_suites import PAIR, TINY, campaign_of
 
 from mipforest.campaigns import CampaignError, Store, run
-from mipforest.campaigns.environment import environment
-from mipforest.campaigns.measured import Measured
+from mipforest.campaigns.measured import Measured, environment
 
 
 def test_files_that_hold_no_results_are_refused_and_left_as_they_are(tmp_path):

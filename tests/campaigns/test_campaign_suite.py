@@ -11,8 +11,8 @@ from campaign_suites import PAIR
 
 from mipforest.campaigns import CampaignError, read_suite
 from mipforest.campaigns.cells import plan
-from mipforest.campaigns.reading import parse_suite
 from mipforest.campaigns.solve import load_cell
+from mipforest.campaigns.suite import parse_suite
 from mipforest.problem.registry import UnknownFormulation
 from mipforest.solvers.errors import SolverUnavailable
 

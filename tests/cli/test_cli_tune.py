@@ -36,7 +36,9 @@ def test_a_tuning_gives_a_run_folder_and_a_table(mipforest, options, people_csv,
     assert result["parameters"] == expected.parameters
     assert result["objective"] == pytest.approx(expected.result.objective)
     assert result["verified"] is True
-    assert result["tuning"]["validation_mean"] == pytest.approx(expected.chosen_row["validation_mean"])
+    assert result["tuning"]["validation_mean"] == pytest.approx(
+        expected.table.iloc[expected.chosen]["validation_mean"]
+    )
     assert result["options"]["grid"] == {"C": [0.1, 100.0]}
     assert load_tree(tmp_path / "run" / "tree.json").depth == 1
     assert "2 settings x 2 folds = 4 fits of at most 5.0 s each" in done.err

@@ -17,7 +17,7 @@ from mipforest.estimators import (
     ORTRegressor,
     UnverifiedTreeWarning,
 )
-from mipforest.estimators.settings import seed_of
+from mipforest.estimators.base import seed_of
 from mipforest.problem.parameters import ParameterError
 from mipforest.problem.problem import Problem
 from mipforest.solvers.errors import SolverError, SolverUnavailable

@@ -3,8 +3,8 @@
 import pytest
 
 from mipforest import get_formulation, load
+from mipforest.tuning.fit import better_start
 from mipforest.tuning.folds import make_folds
-from mipforest.tuning.start import better_start
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,7 @@ def test_scores_are_those_of_scikit_learn(versicolor, tuned):
 
 
 def test_the_chosen_setting_is_fitted_on_all_samples(versicolor, tuned):
-    assert tuned.chosen_row["C"] == tuned.parameters["C"]
+    assert tuned.table.iloc[tuned.chosen]["C"] == tuned.parameters["C"]
     assert tuned.result.verified
     assert tuned.result.problem.data is versicolor
     alone = get_formulation("margot")(C=tuned.parameters["C"]).build(versicolor, 1).solve()
@@ -145,7 +145,10 @@ def test_per_level_values_reach_the_model(versicolor):
         (10, 1),
         (10, 10),
     ]
-    assert found.parameters["C"] == (found.chosen_row["C[0]"], found.chosen_row["C[1]"])
+    assert found.parameters["C"] == (
+        found.table.iloc[found.chosen]["C[0]"],
+        found.table.iloc[found.chosen]["C[1]"],
+    )
 
 
 @pytest.mark.parametrize(
