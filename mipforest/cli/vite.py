@@ -104,9 +104,9 @@ def vite(
         seed=seed,
         test_size=test_size,
     )
-    from mipforest.vite import vite as unbox
+    from mipforest.vite import vite as inspect
 
-    seen = unbox(ensemble, source.load().train, depth)
+    seen = inspect(ensemble, source.load().train, depth)
     written = []
     if output is not None:
         seen.save(output, max_features=max_features)

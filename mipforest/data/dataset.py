@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 from numbers import Real
 from typing import Any
 
@@ -13,15 +14,20 @@ from numpy.typing import ArrayLike
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data.axis import Axis
-from mipforest.data.classes import Merger, binarised, relabelled
 from mipforest.data.columns import Label, numbers, text
 from mipforest.data.encoding import Column, Encoding, Scaling
 from mipforest.data.errors import DataError, some_of
-from mipforest.data.fingerprint import fingerprint
-from mipforest.data.inputs import feature_matrix, target_column
-from mipforest.data.splitting import split_rows
-from mipforest.data.table import Missing, read_table, with_text_names
-from mipforest.data.target import Target, Task, match_classes, read_target
+from mipforest.data.table import Missing, feature_matrix, read_table, target_column, with_text_names
+from mipforest.data.target import (
+    Merger,
+    Target,
+    Task,
+    binarised,
+    match_classes,
+    read_target,
+    relabelled,
+    split_rows,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +79,6 @@ class Dataset:
         for array in (self.X, self.X_raw, self.y):
             array.setflags(write=False)
 
-    # -- making one ------------------------------------------------------------------------------------------
-
     @classmethod
     def from_arrays(
         cls,
@@ -122,8 +126,7 @@ class Dataset:
             raise DataError(f"{len(names)} feature names for the {p} columns of X; give one name per column")
         encoding = Encoding.unscaled([Column(feature) for feature in names]).fit_scaling(scaling, X_raw)
         read = read_target(target_column(y, n, target), task)
-        samples = tuple(map(str, range(n)))
-        return cls._of(X_raw, read, encoding, samples, name, target, tuple(notes), classes)
+        return cls._of(X_raw, read, encoding, tuple(map(str, range(n))), name, target, tuple(notes), classes)
 
     @classmethod
     def from_frame(
@@ -189,18 +192,15 @@ class Dataset:
         """
         frame = with_text_names(frame)
         known = {*(column.name for column in train.encoding.columns), train.target}
-        table = read_table(
-            frame[[column for column in frame.columns if column in known]], train.target, missing
-        )
+        columns = [column for column in frame.columns if column in known]
+        table = read_table(frame[columns], train.target, missing)
         X_raw = train.encoding.encode(table.features)
         if train.task == "regression":
             read = Target(train.task, numbers(table.target))
         else:
             read = Target(train.task, match_classes(table.target, train.class_values), train.class_values)
-        name = name or train.name
-        return cls._of(
-            X_raw, read, train.encoding, table.samples, name, train.target, table.notes, train.classes
-        )
+        parts = (X_raw, read, train.encoding, table.samples, name or train.name, train.target, table.notes)
+        return cls._of(*parts, train.classes)
 
     @classmethod
     def _of(
@@ -235,8 +235,6 @@ class Dataset:
             target=target,
             notes=(*notes, *read.notes),
         )
-
-    # -- what it is ------------------------------------------------------------------------------------------
 
     @property
     def n(self) -> int:
@@ -278,9 +276,14 @@ class Dataset:
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of the features in original units, the target and all names but the data set's."""
+        """SHA-256 of the features in original units, the target and all names but the data set's."""
         names = [self.task, self.target, *self.features.labels, *self.samples.labels, *self.classes]
-        return fingerprint(names, self.X_raw, self.y)
+        digest = sha256("".join(f"{len(name)}:{name}" for name in names).encode())
+        for array in (self.X_raw, self.y):
+            kind = "<f8" if array.dtype.kind == "f" else "<i8"  # the same bytes on every machine
+            digest.update(f"{kind}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+        return digest.hexdigest()
 
     def require_classes(self, maximum: int, model: str = "this model") -> None:
         """Refuse data with more classes than a model takes.
@@ -304,8 +307,6 @@ class Dataset:
                 f"{self.name} is a regression ({self.target!r} is a number); use a regression model, or load "
                 "it with task='classification'"
             )
-
-    # -- changing it -----------------------------------------------------------------------------------------
 
     def with_scaling(self, scaling: Scaling) -> Dataset:
         """Scale the features anew, fitted on these samples."""
@@ -332,8 +333,8 @@ class Dataset:
             If a class is unknown or one class only would be left.
         """
         self._require_classification()
-        merger = relabelled(self.classes, self.class_values, mapping)
-        return self._merged(merger, f"classes relabelled: {dict(mapping)}")
+        note = f"classes relabelled: {dict(mapping)}"
+        return self._merged(relabelled(self.classes, self.class_values, mapping), note)
 
     def binarise(self, positive: Label | Sequence[Label]) -> Dataset:
         """Merge the classes into two: the positive one(s) become class 1 (+1), all others class 0 (-1).
@@ -380,8 +381,7 @@ class Dataset:
         """
         stratified = stratify and self.task == "classification"
         strata = self.y.astype(np.int64) if stratified else None
-        train_rows, test_rows = split_rows(self.n, test_size, seed, strata, self.classes)
-        train, test = self.take(train_rows), self.take(test_rows)
+        train, test = map(self.take, split_rows(self.n, test_size, seed, strata, self.classes))
         encoding = self.encoding.fit_scaling(self.encoding.scaling, train.X_raw)
         how = f"{'stratified ' if stratified else ''}split, test_size={test_size}, seed={seed}"
         return (

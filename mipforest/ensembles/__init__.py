@@ -4,10 +4,8 @@ Whatever library grew an ensemble, :func:`ensemble_for` gives it as an :class:`E
 units, the leaf of every sample, the predicted class and its probability.
 """
 
-from mipforest.ensembles.ensemble import Ensemble
-from mipforest.ensembles.errors import EnsembleError
+from mipforest.ensembles.ensemble import Ensemble, EnsembleError, MemberTree
 from mipforest.ensembles.measures import level_frequencies, node_uses, proximity
-from mipforest.ensembles.member import MemberTree
 from mipforest.ensembles.target import ensemble_for
 
 __all__ = [

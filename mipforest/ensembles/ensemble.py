@@ -1,29 +1,134 @@
-"""A fitted tree ensemble for two classes, whichever library grew it."""
+"""A fitted tree ensemble for two classes, its trees, and what adapts a library's classifier to it."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.ensembles.member import MemberTree
 
 
-class Voters(Protocol):
-    """What an ensemble answers for samples: (n, p) features in original units."""
+class EnsembleError(ValueError):
+    """An ensemble that cannot be used: the message says what it is, why, and what to do."""
 
+
+@dataclass(frozen=True, eq=False)
+class MemberTree:
+    """A binary tree of univariate splits, as arrays over its nodes; node 0 is the root.
+
+    Attributes
+    ----------
+    left, right
+        (N,) children of each node; -1 at leaves.
+    feature
+        (N,) feature of each split; -1 at leaves.
+    threshold
+        (N,) split value in original units: smaller values go left. Whether a value that equals it does too is
+        up to the library that grew the tree. Without meaning at leaves.
+    weight
+        What the tree counts for in frequencies and proximities, at least 0.
+    """
+
+    left: IntArray
+    right: IntArray
+    feature: IntArray
+    threshold: FloatArray
+    weight: float = 1.0
+
+    @property
+    def depth(self) -> int:
+        """Most splits on the way to a leaf."""
+        depth, level = 0, self._splits_of(np.zeros(1, dtype=np.int64))
+        while len(level):
+            depth, level = depth + 1, self._splits_of(self._children(level))
+        return depth
+
+    def heap_positions(self, depth: int) -> IntArray:
+        """(N,) position of each node in the complete tree of a depth, in heap order; -1 for nodes below it."""
+        position = np.full(len(self.left), -1, dtype=np.int64)
+        position[0] = 0
+        level = np.zeros(1, dtype=np.int64)
+        for _ in range(depth):
+            level = self._splits_of(level)
+            position[self.left[level]] = 2 * position[level] + 1
+            position[self.right[level]] = 2 * position[level] + 2
+            level = self._children(level)
+        return position
+
+    def _splits_of(self, nodes: IntArray) -> IntArray:
+        return nodes[self.left[nodes] >= 0]
+
+    def _children(self, splits: IntArray) -> IntArray:
+        return np.concatenate([self.left[splits], self.right[splits]])
+
+
+def output_variance(values: FloatArray, mass: FloatArray) -> float:
+    """Variance of a boosted tree's output over the samples it was grown from: its weight.
+
+    Later trees of a boosted ensemble correct earlier ones ever less. The variance says how much a tree moves
+    the sum of all, whatever its learning rate; a tree that gives all samples the same value counts nothing.
+
+    Parameters
+    ----------
+    values
+        (leaves,) output of each leaf.
+    mass
+        (leaves,) weight of the samples in each leaf, at least 0.
+    """
+    if mass.sum() <= 0:
+        return 0.0
+    mean = np.average(values, weights=mass)
+    return float(np.average((values - mean) ** 2, weights=mass))
+
+
+@dataclass(frozen=True, eq=False)
+class Adapter(ABC):
+    """What every family of ensembles shares.
+
+    Attributes
+    ----------
+    estimator
+        The fitted classifier of two classes.
+    class_numbers
+        (2,) number in the data set of each of the estimator's classes.
+    """
+
+    kind: ClassVar[str]
+
+    estimator: Any
+    class_numbers: IntArray
+
+    @abstractmethod
+    def members(self) -> tuple[MemberTree, ...]:
+        """Give the trees that take part in predictions."""
+
+    @abstractmethod
     def leaves(self, X: FloatArray) -> IntArray:
         """(n, T) number of the leaf that each sample reaches in each member."""
-        ...
 
     def predict(self, X: FloatArray) -> IntArray:
         """(n,) predicted class, 0 or 1."""
-        ...
+        return self.class_numbers[self._predicted(X)]
 
     def probability(self, X: FloatArray) -> FloatArray:
-        """(n,) probability of the predicted class, by the ensemble's own reckoning."""
-        ...
+        """(n,) probability of the predicted class."""
+        every = np.asarray(self.estimator.predict_proba(self._named(X)), dtype=np.float64)
+        return every[np.arange(len(every)), self._predicted(X)]
+
+    def _predicted(self, X: FloatArray) -> IntArray:
+        """(n,) position of the predicted class among the estimator's; ties are broken as it breaks them."""
+        labels = self.estimator.predict(self._named(X))
+        return np.asarray(labels == self.estimator.classes_[1], dtype=np.int64)
+
+    def _named(self, X: FloatArray) -> Any:
+        """Give the features under the names that the estimator was fitted with, if it was."""
+        names = getattr(self.estimator, "feature_names_in_", None)
+        return X if names is None else pd.DataFrame(X, columns=names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +147,7 @@ class Ensemble:
         Its T trees.
     n_features
         Number of features, p.
-    voters
+    adapter
         The fitted estimator behind it: leaves, classes and probabilities are the library's own.
     """
 
@@ -50,7 +155,7 @@ class Ensemble:
     description: str
     members: tuple[MemberTree, ...]
     n_features: int
-    voters: Voters = field(repr=False)
+    adapter: Adapter = field(repr=False)
 
     @cached_property
     def depth(self) -> int:
@@ -64,12 +169,12 @@ class Ensemble:
 
     def leaves(self, X: FloatArray) -> IntArray:
         """(n, T) node number of the leaf that each sample reaches in each member; X in original units."""
-        return self.voters.leaves(X)
+        return self.adapter.leaves(X)
 
     def predict(self, X: FloatArray) -> IntArray:
         """(n,) class that the ensemble predicts, 0 or 1 in the data set's order; X in original units."""
-        return self.voters.predict(X)
+        return self.adapter.predict(X)
 
     def probability(self, X: FloatArray) -> FloatArray:
         """(n,) ensemble's probability of the class it predicts; X in original units."""
-        return self.voters.probability(X)
+        return self.adapter.probability(X)

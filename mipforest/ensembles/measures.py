@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.ensembles.ensemble import Ensemble
-from mipforest.ensembles.errors import EnsembleError
+from mipforest.ensembles.ensemble import Ensemble, EnsembleError
 from mipforest.trees import Topology
 
 #: Most bytes of a proximity matrix: enough for 16 000 samples, and still less than small machines have.

@@ -10,9 +10,7 @@ import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.ensembles.adapter import Adapter
-from mipforest.ensembles.errors import EnsembleError
-from mipforest.ensembles.member import MemberTree, output_variance
+from mipforest.ensembles.ensemble import Adapter, EnsembleError, MemberTree, output_variance
 
 
 class XGBoost(Adapter):
@@ -21,7 +19,7 @@ class XGBoost(Adapter):
     kind = "xgboost"
 
     def members(self) -> tuple[MemberTree, ...]:
-        """Give the trees, weighted by :func:`~mipforest.ensembles.member.output_variance`.
+        """Give the trees, weighted by :func:`~mipforest.ensembles.ensemble.output_variance`.
 
         Raises
         ------

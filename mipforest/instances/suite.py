@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from mipforest.data.bundled import BUNDLED
+from mipforest.data.load import BUNDLED
 from mipforest.runs.data_source import DataSource
 from mipforest.runs.instance import NAMED_ENSEMBLE
 from mipforest.trees import MAX_DEPTH

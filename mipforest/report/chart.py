@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from mipforest.arrays import FloatArray
 from mipforest.report.markup import element
-from mipforest.trees.split_text import format_number
+from mipforest.trees.text import format_number
 
 #: Size of a chart in pixels, and room for the labels of its axes.
 WIDTH, HEIGHT = 560, 320

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from mipforest.report.markup import short
 from mipforest.runs import LoadedData, Run, RunError, samples_of
 from mipforest.trees import NodeStatistics, Tree
-from mipforest.trees.live import LiveNode, live_view
+from mipforest.trees.reachable import ReachableNode, reachable_tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,10 +18,10 @@ class FittedTree:
 
     tree: Tree
     statistics: NodeStatistics
-    root: LiveNode
+    root: ReachableNode
 
     @property
-    def nodes(self) -> list[LiveNode]:
+    def nodes(self) -> list[ReachableNode]:
         """All nodes, every node before those below it, left before right."""
         found, waiting = [], [self.root]
         while waiting:
@@ -72,7 +70,7 @@ def content_of(run: Run) -> Content:
         features=_names(run.saved.tree.features),
         classes=_names(run.saved.tree.classes),
     )
-    fitted = FittedTree(tree, statistics, live_view(tree))
+    fitted = FittedTree(tree, statistics, reachable_tree(tree))
     samples, reason = samples_of(run)
     gaps = []
     if samples is None:
@@ -109,11 +107,8 @@ def _test_sha256(result: Mapping[str, Any]) -> object:
 def _check_counts(run: Run, statistics: NodeStatistics) -> None:
     """Refuse numbers of samples that no samples have; later divisions rely on them."""
     samples, counts = statistics.samples, statistics.class_counts
-    inner = len(samples) // 2
-    children = np.arange(inner)
-    wrong = (samples < 0).any() or (
-        samples[:inner] != samples[2 * children + 1] + samples[2 * children + 2]
-    ).any()
+    left, right = samples[1::2], samples[2::2]  # of all branch nodes, in heap order
+    wrong = (samples < 0).any() or (samples[: len(left)] != left + right).any()
     if counts is not None:
         wrong |= (counts < 0).any() or (counts.sum(axis=1) != samples).any()
     if wrong:

@@ -11,9 +11,8 @@ from mipforest.arrays import FloatArray
 from mipforest.formatting import number, percent
 from mipforest.report.content import FittedTree
 from mipforest.report.markup import Part, element, facts, short, table
-from mipforest.trees.leaf_text import leaf_text
-from mipforest.trees.live import LiveNode
-from mipforest.trees.split_text import SplitText, describe_split, format_number
+from mipforest.trees.reachable import ReachableNode
+from mipforest.trees.text import SplitText, describe_split, format_number, leaf_text
 
 #: Most rows of weights on a page, all nodes together, and on the page of a deep tree, of one node.
 MOST_WEIGHTS = 20_000
@@ -41,14 +40,14 @@ class NodeTexts:
     fitted: FittedTree
     confidence: FloatArray | None
 
-    def headline(self, node: LiveNode) -> str:
+    def headline(self, node: ReachableNode) -> str:
         """Give a node in a line: its split, or what it predicts."""
         tree = self.fitted.tree
         if node.children:
             return _condition(describe_split(tree, node.number, max_terms=3))
         return f"predicts {leaf_text(tree, node.number, max_terms=3)}"
 
-    def samples(self, node: LiveNode) -> str:
+    def samples(self, node: ReachableNode) -> str:
         """Tell the number of samples, their classes or their mean."""
         statistics, t = self.fitted.statistics, node.number
         n = int(statistics.samples[t])
@@ -60,7 +59,7 @@ class NodeTexts:
             return f"{told}, mean {number(float(statistics.mean[t]))}"
         return told
 
-    def everything(self, node: LiveNode) -> Element:
+    def everything(self, node: ReachableNode) -> Element:
         """Give all that is known of a node."""
         parts: list[Part] = [facts(self._facts(node))]
         if self.fitted.statistics.class_counts is not None and self.fitted.statistics.samples[node.number]:
@@ -68,7 +67,7 @@ class NodeTexts:
         parts += self._weights(node)
         return element("div", *parts, id=f"all-{node.number}", class_="all")
 
-    def _facts(self, node: LiveNode) -> list[tuple[str, Part]]:
+    def _facts(self, node: ReachableNode) -> list[tuple[str, Part]]:
         t = node.number
         found: list[tuple[str, Part]] = [("Node", f"n{t}, {'split' if node.children else 'leaf'}")]
         found += [("Before it", f"n{above} has no split: all pass") for above in node.passed]
@@ -83,7 +82,7 @@ class NodeTexts:
     def _full_split(self, t: int) -> str:
         return _condition(describe_split(self.fitted.tree, t, digits=DIGITS, max_terms=self._most_weights))
 
-    def _prediction(self, node: LiveNode) -> Part:
+    def _prediction(self, node: ReachableNode) -> Part:
         text = leaf_text(self.fitted.tree, node.number, max_terms=self._most_weights)
         return element("code" if self.fitted.tree.has_linear_leaves else "strong", text)
 
@@ -98,7 +97,7 @@ class NodeTexts:
         )
         return [(name, number(float(values[t]))) for name, values in named if values is not None]
 
-    def _confidence_facts(self, node: LiveNode) -> list[tuple[str, Part]]:
+    def _confidence_facts(self, node: ReachableNode) -> list[tuple[str, Part]]:
         if self.confidence is None:
             return []
         name = "Mean confidence" if node.children else "Mean probability of that class"
@@ -113,7 +112,7 @@ class NodeTexts:
         ]
         return table(["Class", "Samples", "Share"], rows, f"Classes of the training samples at n{t}")
 
-    def _weights(self, node: LiveNode) -> list[Part]:
+    def _weights(self, node: ReachableNode) -> list[Part]:
         """Give the table of weights or coefficients; none where the line above says it all."""
         tree, statistics = self.fitted.tree, self.fitted.statistics
         if node.children:

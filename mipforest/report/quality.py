@@ -1,24 +1,30 @@
-"""How well the tree predicts."""
+"""How well the tree predicts: measures, calibration, confusion matrices, predicted over true values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.report.calibration import calibration
+from mipforest.formatting import percent
 from mipforest.report.chart import Chart, Point, legend, span, thinned
-from mipforest.report.confusion import confusion_table, counts_of, training_counts
 from mipforest.report.content import Content, FittedTree
-from mipforest.report.markup import Part, element, section, table
+from mipforest.report.markup import Part, element, more, section, short, table
+from mipforest.report.tree_section import shaded
 from mipforest.report.values import PARTS, measure, title
 from mipforest.trees import Tree
+from mipforest.trees.measures import N_BINS
 
 #: Most measures that are listed.
 MOST_MEASURES = 50
+
+
+#: Most classes that a matrix shows, those of most samples.
+MOST_CLASSES = 30
 
 
 def quality_section(content: Content, fitted: FittedTree) -> Element:
@@ -99,3 +105,95 @@ def _of(drawn: int, n: int) -> str:
 
 def _spread(result: Any) -> str:
     return f"Mean absolute error in training: {measure('mae', result.get('train_mae'))}."
+
+
+def training_counts(fitted: FittedTree) -> IntArray | None:
+    """(K, K) training samples by true class (rows) and predicted class; ``None`` where no counts are known."""
+    counts = fitted.statistics.class_counts
+    if counts is None:
+        return None
+    matrix = np.zeros((counts.shape[1],) * 2, dtype=np.int64)
+    leaf_counts = counts[fitted.tree.topology.n_branches :]
+    np.add.at(matrix.T, fitted.tree.leaf_value.astype(np.int64), leaf_counts)
+    return matrix
+
+
+def counts_of(y: IntArray | FloatArray, predicted: IntArray | FloatArray, n_classes: int) -> IntArray:
+    """(K, K) samples by true class (rows) and predicted class; IndexError for a class beyond K."""
+    matrix = np.zeros((n_classes, n_classes), dtype=np.int64)
+    np.add.at(matrix, (np.asarray(y, dtype=np.int64), np.asarray(predicted, dtype=np.int64)), 1)
+    return matrix
+
+
+def confusion_table(classes: tuple[str, ...], counts: IntArray, caption: str) -> Element:
+    """Give a matrix with the share of each true class that is predicted right."""
+    sizes = counts.sum(axis=1)
+    shown = sorted(int(k) for k in np.argsort(-sizes, kind="stable")[:MOST_CLASSES])
+    rows: list[list[Part]] = [
+        [
+            short(classes[k]),
+            *(shaded(str(counts[k, other]), counts[k, other] / max(sizes[k], 1)) for other in shown),
+            percent(counts[k, k] / sizes[k]) if sizes[k] else "–",
+        ]
+        for k in shown
+    ]
+    head: list[Part] = ["true ↓  predicted →", *(short(classes[k]) for k in shown), "right"]
+    made = table(head, rows, caption, "shaded")
+    hidden = len(classes) - len(shown)
+    if hidden:
+        made.append(element("p", f"{hidden} classes of fewer samples are left out.", class_="faint"))
+    return made
+
+
+def calibration(result: Mapping[str, Any]) -> list[Element]:
+    """Draw the reliability tables of ``result.json``; nothing where it has none."""
+    bins = {words: result.get(f"{part}_reliability") for part, words in PARTS}
+    known = {words: _checked(rows) for words, rows in bins.items() if rows}
+    if not known:
+        return []
+    chart = Chart((0.0, 1.0), (0.0, 1.0), "mean predicted probability", "share of the second class")
+    marks = [chart.line([(0.0, 0.0), (1.0, 1.0)], "ideal")]
+    entries = [("ideal", "line", "perfectly calibrated")]
+    tables = []
+    for words, rows in known.items():
+        points = [(row["predicted"], row["observed"]) for row in rows]
+        triangles = words == "Test"
+        marks += [
+            chart.line(points, words.lower()),
+            chart.dots(points, words.lower(), triangles=triangles),
+        ]
+        entries.append((words.lower(), "triangle" if triangles else "dot", f"{words} samples"))
+        tables.append(_table(words, rows))
+    text = (
+        "Samples are put into ten bins by their probability of the second class; in each, the mean probability "
+        "is compared with the share of samples of that class. Near the diagonal, probabilities can be trusted."
+    )
+    summary = "Reliability diagram; its numbers stand in the table below."
+    return [
+        element("h3", "Calibration of the probabilities"),
+        element("p", text),
+        chart.drawn(summary, *marks),
+        legend(*entries),
+        more("The numbers of the diagram", *tables),
+    ]
+
+
+def _checked(rows: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Refuse what is no reliability table (ValueError)."""
+    shares = [row[name] for row in rows for name in ("lower", "upper", "predicted", "observed")]
+    if len(rows) > N_BINS or not all(0 <= share <= 1 for share in shares):
+        raise ValueError("a reliability table has at most ten bins, and shares between 0 and 1")
+    return rows
+
+
+def _table(words: str, rows: list[Mapping[str, Any]]) -> Element:
+    cells: list[list[Part]] = [
+        [
+            f"{row['lower']:g} to {row['upper']:g}",
+            str(row["count"]),
+            percent(row["predicted"]),
+            percent(row["observed"]),
+        ]
+        for row in rows
+    ]
+    return table(["Probability", "Samples", "Mean predicted", "Observed"], cells, f"{words} samples")

@@ -8,12 +8,12 @@ from xml.etree.ElementTree import Element
 from mipforest.report.content import FittedTree
 from mipforest.report.markup import element
 from mipforest.report.node_text import NodeTexts
-from mipforest.trees.cards import BAR_GAP, BAR_HEIGHT, PADDING, Card, Line, node_card
 from mipforest.trees.figure import FAINT, class_colours, text_size
-from mipforest.trees.live import LiveNode
-from mipforest.trees.tree_layout import Sizes, place
+from mipforest.trees.layout import Sizes, place
+from mipforest.trees.node_box import BAR_GAP, BAR_HEIGHT, PADDING, Line, NodeBox, node_box
+from mipforest.trees.reachable import ReachableNode
 
-#: Pixels per inch, the unit of cards and layout, and per point, the unit of letters.
+#: Pixels per inch, the unit of boxes and layout, and per point, the unit of letters.
 INCH = 96
 POINT = 96 / 72
 
@@ -29,18 +29,18 @@ def tree_picture(fitted: FittedTree, texts: NodeTexts) -> Element:
     with warnings.catch_warnings():
         # Letters that the font for measuring lacks get a usual width; the browser has fonts of its own.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-        cards = {
-            node.number: node_card(fitted.tree, node, fitted.statistics, SHOWN_TERMS) for node in fitted.nodes
+        boxes = {
+            node.number: node_box(fitted.tree, node, fitted.statistics, SHOWN_TERMS) for node in fitted.nodes
         }
-        sizes = {number: (card.width, card.height) for number, card in cards.items()}
-    return _Picture(fitted, texts, cards, sizes).drawn()
+        sizes = {number: (box.width, box.height) for number, box in boxes.items()}
+    return _Picture(fitted, texts, boxes, sizes).drawn()
 
 
 class _Picture:
-    """Draws cards and the edges between them."""
+    """Draws boxes and the edges between them."""
 
-    def __init__(self, fitted: FittedTree, texts: NodeTexts, cards: dict[int, Card], sizes: Sizes) -> None:
-        self.fitted, self.texts, self.cards, self.sizes = fitted, texts, cards, sizes
+    def __init__(self, fitted: FittedTree, texts: NodeTexts, boxes: dict[int, NodeBox], sizes: Sizes) -> None:
+        self.fitted, self.texts, self.boxes, self.sizes = fitted, texts, boxes, sizes
         self.layout = place(fitted.root, sizes)
         self.colours = class_colours(len(fitted.tree.classes))
 
@@ -70,7 +70,7 @@ class _Picture:
     def _y(self, node: int) -> float:
         return MARGIN + INCH * (self.layout.height - self.layout.top[node])
 
-    def _edge(self, parent: LiveNode, child: LiveNode, answer: str) -> list[Element]:
+    def _edge(self, parent: ReachableNode, child: ReachableNode, answer: str) -> list[Element]:
         x, y = self._x(parent.number), self._y(parent.number) + INCH * self.sizes[parent.number][1]
         to_x, to_y = self._x(child.number), self._y(child.number)
         # The answer stands just above the child's level, where edges to different children are well apart.
@@ -82,21 +82,21 @@ class _Picture:
             element("text", answer, x=f"{at_x:.1f}", y=f"{at_y:.1f}"),
         ]
 
-    def _box(self, node: LiveNode) -> Element:
-        card = self.cards[node.number]
+    def _box(self, node: ReachableNode) -> Element:
+        box = self.boxes[node.number]
         width, height = (INCH * length for length in self.sizes[node.number])
         left, top = self._x(node.number) - width / 2, self._y(node.number)
         outline = {"x": f"{left:.1f}", "y": f"{top:.1f}", "width": f"{width:.1f}", "height": f"{height:.1f}"}
         shapes = [element("rect", **outline, rx="6", class_="ground")]
         if not node.children:
-            shapes.append(element("rect", **outline, rx="6", class_="leaf", fill=card.edge, stroke=card.edge))
+            shapes.append(element("rect", **outline, rx="6", class_="leaf", fill=box.edge, stroke=box.edge))
         y = top + INCH * PADDING
-        shapes += self._lines(card.lines, y, node.number)
-        y += INCH * sum(_height(line) for line in card.lines)
-        if card.bar:
-            shapes += self._bar(card, left + INCH * PADDING, y + INCH * BAR_GAP, width - 2 * INCH * PADDING)
+        shapes += self._lines(box.lines, y, node.number)
+        y += INCH * sum(_height(line) for line in box.lines)
+        if box.bar:
+            shapes += self._bar(box, left + INCH * PADDING, y + INCH * BAR_GAP, width - 2 * INCH * PADDING)
             y += INCH * (BAR_HEIGHT + 2 * BAR_GAP)
-        shapes += self._lines(card.footer, y, node.number)
+        shapes += self._lines(box.footer, y, node.number)
         kind = "split" if node.children else "leaf"
         label = f"n{node.number}, {kind}: {self.texts.headline(node)}; {self.texts.samples(node)}"
         return element(
@@ -126,9 +126,9 @@ class _Picture:
             y += height
         return parts
 
-    def _bar(self, card: Card, left: float, top: float, width: float) -> list[Element]:
+    def _bar(self, box: NodeBox, left: float, top: float, width: float) -> list[Element]:
         parts = []
-        for share, colour in zip(card.bar, self.colours, strict=True):
+        for share, colour in zip(box.bar, self.colours, strict=True):
             if share > 0:
                 size = {"width": f"{share * width:.2f}", "height": f"{INCH * BAR_HEIGHT:.2f}"}
                 parts.append(

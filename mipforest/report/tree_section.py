@@ -1,16 +1,20 @@
-"""The tree: as a picture, and in words."""
+"""The tree as a picture and in words, and the features that each of its levels uses."""
 
 from __future__ import annotations
 
 from xml.etree.ElementTree import Element
 
-from mipforest.report.confidence import node_confidence
+import numpy as np
+from scipy.special import expit
+
+from mipforest.arrays import FloatArray, IntArray
 from mipforest.report.content import Content, FittedTree
-from mipforest.report.markup import Part, element, more, section, short
+from mipforest.report.markup import Part, element, more, section, short, table
 from mipforest.report.node_text import NodeTexts
 from mipforest.report.tree_picture import tree_picture
+from mipforest.trees import Tree
 from mipforest.trees.figure import class_colours
-from mipforest.trees.live import LiveNode
+from mipforest.trees.reachable import ReachableNode
 
 _HELP = (
     "Drag or use the arrow keys to move, + and − to zoom, 0 to see all; the wheel zooms with Ctrl, or once the "
@@ -21,6 +25,13 @@ _HELP = (
 MOST_CLASSES = 40
 
 _BUTTONS = (("in", "+", "Zoom in"), ("out", "−", "Zoom out"), ("fit", "Fit", "Show the whole tree"))
+
+
+#: Most features that the table lists.
+MOST_FEATURES = 60
+
+#: Shades of a cell, the first one none.
+SHADES = 10
 
 
 def tree_section(content: Content, fitted: FittedTree) -> Element:
@@ -103,7 +114,7 @@ def _viewer(fitted: FittedTree, texts: NodeTexts) -> Element:
     )
 
 
-def _entry(node: LiveNode, texts: NodeTexts, answer: str) -> Element:
+def _entry(node: ReachableNode, texts: NodeTexts, answer: str) -> Element:
     """Write a node and all below it."""
     line: list[Part] = [element("span", f"{answer} ", class_="answer")] if answer else []
     line += [
@@ -119,3 +130,83 @@ def _entry(node: LiveNode, texts: NodeTexts, answer: str) -> Element:
         ]
         parts.append(element("ul", *below))
     return element("li", *parts, id=f"node-{node.number}", tabindex="-1")
+
+
+def node_confidence(tree: Tree, X: FloatArray) -> FloatArray:
+    """(n_nodes,) mean confidence at each node of a logistic tree; NaN where no sample passes.
+
+    At a branch node, the sigmoid of the score's size, as in :meth:`Tree.path_confidences
+    <mipforest.trees.tree.Tree.path_confidences>`; at a leaf, the probability of the class that it predicts.
+
+    Parameters
+    ----------
+    tree
+        A logistic tree.
+    X
+        (n, p) samples in original units.
+    """
+    passed, inner = tree.decision_path(X), tree.topology.n_branches
+    of_split, of_class = expit(np.abs(tree.scores(X))), tree.predict_proba(X).max(axis=1)
+    found = np.full(passed.shape[1], np.nan)
+    for node in np.flatnonzero(passed.any(axis=0)):
+        here = passed[:, node]
+        found[node] = (of_split[here, node] if node < inner else of_class[here]).mean()
+    return found
+
+
+def features_section(fitted: FittedTree) -> Element:
+    """Count the splits of each level, and the linear leaves, that use each feature."""
+    counts, nodes, names = uses_by_level(fitted)
+    used = np.flatnonzero(counts.sum(axis=0))
+    order = used[np.argsort(-counts[:, used].sum(axis=0), kind="stable")]
+    if len(order) == 0:
+        return section("Features by level", element("p", "The tree uses no feature."), id_="features")
+    rows: list[list[Part]] = [
+        [
+            short(fitted.tree.feature_names[j]),
+            *(
+                shaded(str(count) if count else "·", count / n)
+                for count, n in zip(counts[:, j], nodes, strict=True)
+            ),
+        ]
+        for j in order[:MOST_FEATURES]
+    ]
+    heads: list[Part] = ["Feature", *(f"{name} ({n})" for name, n in zip(names, nodes, strict=True))]
+    hidden = len(order) - len(rows)
+    rest = [element("p", f"{hidden} more features are used less.", class_="faint")] if hidden else []
+    text = (
+        f"{len(order)} of {fitted.tree.n_features} features are used. A number says how many splits of the level "
+        "use the feature; in brackets, how many splits there are."
+    )
+    caption = "Splits that use each feature, by level"
+    return section(
+        "Features by level", element("p", text), table(heads, rows, caption, "shaded"), *rest, id_="features"
+    )
+
+
+def shaded(text: str, share: float) -> Element:
+    """Give a cell whose shade grows with a share between 0 and 1."""
+    shade = int(np.ceil((SHADES - 1) * share)) if np.isfinite(share) else 0
+    return element("td", text, class_=f"shade-{shade}")
+
+
+def uses_by_level(fitted: FittedTree) -> tuple[IntArray, list[int], list[str]]:
+    """(levels, p) uses; number of nodes and name of each level. Only nodes that a sample can reach count."""
+    tree = fitted.tree
+    counts, nodes, names = [], [], []
+    for level in range(tree.depth):
+        splits = [
+            node.number
+            for node in fitted.nodes
+            if node.children and 2**level - 1 <= node.number < 2 ** (level + 1) - 1
+        ]
+        if splits:
+            counts.append(np.count_nonzero(tree.w[splits], axis=0))
+            nodes.append(len(splits))
+            names.append(f"Level {level}")
+    if tree.leaf_w is not None:
+        leaves = [node.number - tree.topology.n_branches for node in fitted.nodes if not node.children]
+        counts.append(np.count_nonzero(tree.leaf_w[leaves], axis=0))
+        nodes.append(len(leaves))
+        names.append("Linear leaves")
+    return np.array(counts, dtype=np.int64).reshape(-1, tree.n_features), nodes, names

@@ -6,12 +6,19 @@ The figures are loaded on first use, so that everything else does not wait for m
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mipforest.trees.calibration import CalibrationMeasures, Reliability, ReliabilityBin, calibration_measures
-from mipforest.trees.cells import leaf_regions
 from mipforest.trees.export import TreeFileError, from_dict, load, save, to_dict
-from mipforest.trees.influence import feature_influence
-from mipforest.trees.measures import ClassMeasures, RegressionMeasures, class_measures, regression_measures
-from mipforest.trees.statistics import NodeStatistics, node_statistics
+from mipforest.trees.measures import (
+    CalibrationMeasures,
+    ClassMeasures,
+    RegressionMeasures,
+    Reliability,
+    ReliabilityBin,
+    calibration_measures,
+    class_measures,
+    regression_measures,
+)
+from mipforest.trees.regions import leaf_regions
+from mipforest.trees.statistics import NodeStatistics, feature_influence, node_statistics
 from mipforest.trees.text import to_text
 from mipforest.trees.topology import MAX_DEPTH, Nodes, Topology
 from mipforest.trees.tree import FeaturesUsed, Tree

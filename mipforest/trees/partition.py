@@ -1,4 +1,4 @@
-"""The partition of the plane by a tree of two features: regions, splits and margins."""
+"""The partition of the plane by a tree of two features: coloured regions, samples, splits and margins."""
 
 from __future__ import annotations
 
@@ -9,19 +9,42 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Polygon
 
-from mipforest.arrays import FloatArray
-from mipforest.trees.cells import Cell, cells_below, split_line
-from mipforest.trees.figure import INK, add_legend, figure_of, new_figure
-from mipforest.trees.live import live_view
-from mipforest.trees.partition_colours import LegendEntry, paint
-from mipforest.trees.polygon import chord, rectangle
-from mipforest.trees.samples import as_samples
-from mipforest.trees.statistics import class_numbers, target_values
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.trees.figure import (
+    INK,
+    add_legend,
+    class_colours,
+    figure_of,
+    new_figure,
+    tint,
+    tint_rgb,
+    value_colours,
+    value_rgb,
+)
+from mipforest.trees.reachable import reachable_tree
+from mipforest.trees.regions import Cell, cells_below, chord, rectangle, split_line
+from mipforest.trees.text import format_number
 from mipforest.trees.tree import Tree
+from mipforest.trees.validation import as_samples, class_numbers, target_values
 
 #: Least distance between the names of two splits, as a share of the plot's side.
 CLEARANCE = 0.06
+
+
+#: Name and handle.
+LegendEntry = tuple[str, Any]
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+#: How much colour, the rest being white, the regions of classes and of real values have.
+CLASS_STRENGTH = 0.22
+
+VALUE_STRENGTH = 0.5
+
+#: Side of the image of a linear leaf's values.
+PIXELS = 64
 
 
 def plot_partition(
@@ -69,13 +92,15 @@ def plot_partition(
     samples = as_samples(X, tree.features, 2)
     if len(samples) == 0:
         raise ValueError("X has no sample; the range of the plot is taken from the samples")
-    targets = class_numbers(tree, y, len(samples)) if tree.is_classifier else target_values(y, len(samples))
+    targets = (
+        class_numbers(tree.classes, y, len(samples)) if tree.is_classifier else target_values(y, len(samples))
+    )
     axes = new_figure(7.2, 5.4, layout="constrained").add_subplot() if ax is None else ax
     lower, upper = _range(samples)
     axes.set(xlim=(lower[0], upper[0]), ylim=(lower[1], upper[1]))
     axes.set_xlabel(tree.feature_names[0], parse_math=False)
     axes.set_ylabel(tree.feature_names[1], parse_math=False)
-    cells = list(cells_below(tree, live_view(tree), rectangle(lower, upper)))
+    cells = list(cells_below(tree, reachable_tree(tree), rectangle(lower, upper)))
     legend = paint(axes, tree, cells, samples, targets)
     legend += _draw_splits(axes, tree, cells)
     if tree.is_classifier if margins is None else margins:
@@ -145,3 +170,111 @@ def _name_splits(axes: Axes, tree: Tree, cells: list[Cell], extent: FloatArray) 
 
 def _distance(difference: FloatArray, extent: FloatArray) -> float:
     return float(np.linalg.norm(difference / extent))
+
+
+def paint(
+    axes: Axes, tree: Tree, cells: list[Cell], samples: FloatArray, targets: IntArray | FloatArray
+) -> list[LegendEntry]:
+    """Draw regions and samples; give the legend entries of their colours.
+
+    Parameters
+    ----------
+    axes
+        Axes to draw into, in original units.
+    tree, cells
+        The tree and its cells.
+    samples, targets
+        (n, 2) samples and (n,) class numbers or values.
+    """
+    if tree.is_classifier:
+        _draw_class_regions(axes, tree, cells)
+        return _draw_class_points(axes, tree, samples, targets)
+    span = _value_range(tree, samples, targets)
+    _draw_value_regions(axes, tree, cells, span)
+    return _draw_value_points(axes, samples, targets, span)
+
+
+def _draw_class_regions(axes: Axes, tree: Tree, cells: list[Cell]) -> None:
+    colours = class_colours(len(tree.classes))
+    for cell in cells:
+        if not cell.node.children:
+            k = tree.leaf_value[cell.node.number - tree.topology.n_branches]
+            _fill(axes, cell, tint(colours[k], CLASS_STRENGTH))
+
+
+def _value_range(tree: Tree, samples: FloatArray, targets: IntArray | FloatArray) -> tuple[float, float]:
+    """Give the values of the palest and the darkest colour."""
+    shown = tree.predict(samples) if tree.has_linear_leaves else tree.leaf_value
+    every = np.append(shown, targets)
+    return float(every.min()), float(every.max())
+
+
+def _draw_value_regions(axes: Axes, tree: Tree, cells: list[Cell], span: tuple[float, float]) -> None:
+    """Shade each region by what its leaf predicts there."""
+    coefficients, constants = tree.leaves_in_original_units()
+    for cell in cells:
+        if cell.node.children:
+            continue
+        leaf = cell.node.number - tree.topology.n_branches
+        centre = cell.polygon.mean(axis=0)
+        value = coefficients[leaf] @ centre + constants[leaf]
+        region = _fill(axes, cell, tint(value_colours(np.array([value]), *span)[0], VALUE_STRENGTH))
+        if coefficients[leaf].any():
+            shades = _linear_shades(cell.polygon, coefficients[leaf], constants[leaf], span)
+            shades_of_region = axes.imshow(**shades, aspect=axes.get_aspect(), zorder=1)
+            shades_of_region.set_clip_path(region)
+
+
+def _linear_shades(
+    polygon: FloatArray, coefficients: FloatArray, constant: float, span: tuple[float, float]
+) -> dict[str, Any]:
+    """Give the image of a linear function over the bounding box of a region, as arguments of ``imshow``."""
+    lower, upper = polygon.min(axis=0), polygon.max(axis=0)
+    x, y = (
+        low + (np.arange(PIXELS) + 0.5) / PIXELS * (high - low)
+        for low, high in zip(lower, upper, strict=True)
+    )
+    values = coefficients[0] * x + (coefficients[1] * y + constant)[:, None]
+    return {
+        "X": tint_rgb(value_rgb(values, *span), VALUE_STRENGTH),
+        "origin": "lower",
+        "extent": (lower[0], upper[0], lower[1], upper[1]),
+        "interpolation": "bilinear",
+    }
+
+
+def _fill(axes: Axes, cell: Cell, colour: str) -> Polygon:
+    region = Polygon(cell.polygon, closed=True, facecolor=colour, edgecolor=colour, linewidth=0.5, zorder=1)
+    axes.add_patch(region)
+    return region
+
+
+def _draw_class_points(
+    axes: Axes, tree: Tree, samples: FloatArray, targets: IntArray | FloatArray
+) -> list[LegendEntry]:
+    """Draw the samples; give the legend entries of their classes."""
+    entries: list[LegendEntry] = []
+    for k, (name, colour) in enumerate(zip(tree.classes, class_colours(len(tree.classes)), strict=True)):
+        points = samples[targets == k]
+        marker = MARKERS[k % len(MARKERS)]
+        style = _point_style(len(samples), "white")
+        entries.append((name, axes.scatter(points[:, 0], points[:, 1], color=colour, marker=marker, **style)))
+    return entries
+
+
+def _draw_value_points(
+    axes: Axes, samples: FloatArray, targets: IntArray | FloatArray, span: tuple[float, float]
+) -> list[LegendEntry]:
+    """Draw the samples; give the legend entries of values over the range."""
+    axes.scatter(
+        samples[:, 0], samples[:, 1], c=value_colours(targets, *span), **_point_style(len(samples), INK)
+    )
+    low, high = span
+    steps = np.linspace(low, high, 5 if high > low else 1)
+    colours = value_colours(steps, low, high)
+    return [(format_number(x, 3), Patch(facecolor=c)) for x, c in zip(steps, colours, strict=True)]
+
+
+def _point_style(n_samples: int, edge: str) -> dict[str, Any]:
+    size = float(np.clip(6000 / n_samples, 10, 28))
+    return {"s": size, "linewidths": 0.4, "edgecolors": edge, "zorder": 3}

@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Patch, Rectangle
 
-from mipforest.trees.cards import BAR_GAP, BAR_HEIGHT, PADDING, Card, Line, node_card
 from mipforest.trees.figure import (
     FAINT,
     add_legend,
@@ -22,10 +21,11 @@ from mipforest.trees.figure import (
     shorten,
     text_size,
 )
-from mipforest.trees.live import LiveNode, live_view
+from mipforest.trees.layout import Layout, place
+from mipforest.trees.node_box import BAR_GAP, BAR_HEIGHT, PADDING, Line, NodeBox, node_box
+from mipforest.trees.reachable import ReachableNode, reachable_tree
 from mipforest.trees.statistics import node_statistics
 from mipforest.trees.tree import Tree
-from mipforest.trees.tree_layout import Layout, place
 
 MARGIN = 0.15
 LEGEND_HEIGHT = 0.2
@@ -41,7 +41,7 @@ def plot_tree(
     shows its prediction in the colour of its class or value; a linear leaf its function in original units,
     the most influential terms only, in the colour of its mean target (grey where none is known). With
     samples, boxes show their number, and oblique splits the features that move their score most (see
-    :func:`~mipforest.trees.influence.feature_influence`); with targets too, the class counts, in the order
+    :func:`~mipforest.trees.statistics.feature_influence`); with targets too, the class counts, in the order
     of the legend, or the mean, and at the leaves of a regression tree the errors: MSE, MAE, and R2 of linear
     leaves. Trivial nodes (no weight) and what lies dead below them are left out.
 
@@ -72,9 +72,9 @@ def plot_tree(
     if y is not None and X is None:
         raise ValueError("y without X: targets are counted where their samples go; give X too")
     statistics = None if X is None else node_statistics(tree, X, y)
-    root = live_view(tree)
-    cards = {node.number: node_card(tree, node, statistics, max_terms) for node in _walk(root)}
-    layout = place(root, {number: (card.width, card.height) for number, card in cards.items()})
+    root = reachable_tree(tree)
+    boxes = {node.number: node_box(tree, node, statistics, max_terms) for node in _walk(root)}
+    layout = place(root, {number: (box.width, box.height) for number, box in boxes.items()})
     legend = _legend_width(tree) if tree.is_classifier else 0.0
     width = max(layout.width, legend) + 2 * MARGIN
     height = layout.height + 2 * MARGIN + (LEGEND_HEIGHT if legend else 0.0)
@@ -82,7 +82,7 @@ def plot_tree(
     figure = figure_of(axes)
     extent = axes.get_window_extent()
     zoom = min(1.0, extent.width / figure.dpi / width, extent.height / figure.dpi / height)
-    _Drawing(axes, tree, cards, layout, zoom).draw(root, width, height)
+    _Drawing(axes, tree, boxes, layout, zoom).draw(root, width, height)
     return figure
 
 
@@ -108,7 +108,7 @@ def save_plot(
     save_figure(plot_tree(tree, X, y, max_terms=max_terms), path)
 
 
-def _walk(node: LiveNode) -> Iterator[LiveNode]:
+def _walk(node: ReachableNode) -> Iterator[ReachableNode]:
     yield node
     for child in node.children:
         yield from _walk(child)
@@ -119,17 +119,19 @@ def _legend_width(tree: Tree) -> float:
 
 
 class _Drawing:
-    """Draws cards and edges into axes whose data units are inches of the unshrunk figure."""
+    """Draws boxes and edges into axes whose data units are inches of the unshrunk figure."""
 
-    def __init__(self, axes: Axes, tree: Tree, cards: dict[int, Card], layout: Layout, zoom: float) -> None:
+    def __init__(
+        self, axes: Axes, tree: Tree, boxes: dict[int, NodeBox], layout: Layout, zoom: float
+    ) -> None:
         self.axes = axes
         self.tree = tree
-        self.cards = cards
+        self.boxes = boxes
         self.layout = layout
         self.zoom = zoom
         self.colours = class_colours(len(tree.classes))
 
-    def draw(self, root: LiveNode, width: float, height: float) -> None:
+    def draw(self, root: ReachableNode, width: float, height: float) -> None:
         spare = (width - self.layout.width) / 2
         self.axes.set_xlim(-spare, width - spare)
         self.axes.set_ylim(-MARGIN, height - MARGIN)
@@ -138,38 +140,40 @@ class _Drawing:
         for node in _walk(root):
             for child, answer in zip(node.children, ("no", "yes"), strict=False):
                 self._edge(node, child, answer)
-        for number, card in self.cards.items():
-            self._card(card, self.layout.centre[number], self.layout.top[number])
+        for number, box in self.boxes.items():
+            self._box(box, self.layout.centre[number], self.layout.top[number])
         if self.tree.is_classifier:
             self._legend()
 
-    def _edge(self, parent: LiveNode, child: LiveNode, answer: str) -> None:
+    def _edge(self, parent: ReachableNode, child: ReachableNode, answer: str) -> None:
         x = (self.layout.centre[parent.number], self.layout.centre[child.number])
-        y = (self.layout.top[parent.number] - self.cards[parent.number].height, self.layout.top[child.number])
+        y = (self.layout.top[parent.number] - self.boxes[parent.number].height, self.layout.top[child.number])
         self.axes.plot(x, y, color="#888888", linewidth=1.2 * self.zoom, zorder=1)
         # The answer stands just above the child's level, where edges to different children are well apart.
         share = 1 - 0.22 / (y[0] - y[1])
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5 * self.zoom}
-        self._text(Line(answer, 8.0, colour=FAINT), x[0] + share * (x[1] - x[0]), y[1] + 0.22, bbox=box)
+        background = {"facecolor": "white", "edgecolor": "none", "pad": 1.5 * self.zoom}
+        self._text(
+            Line(answer, 8.0, colour=FAINT), x[0] + share * (x[1] - x[0]), y[1] + 0.22, bbox=background
+        )
 
-    def _card(self, card: Card, centre: float, top: float) -> None:
-        width, height = card.width, card.height
+    def _box(self, box: NodeBox, centre: float, top: float) -> None:
+        width, height = box.width, box.height
         outline = FancyBboxPatch(
             (centre - width / 2, top - height),
             width,
             height,
             boxstyle="round,pad=0,rounding_size=0.06",
-            facecolor=card.face,
-            edgecolor=card.edge,
+            facecolor=box.face,
+            edgecolor=box.edge,
             linewidth=1.2 * self.zoom,
             zorder=2,
         )
         self.axes.add_patch(outline)
-        y = self._lines(card.lines, centre, top - PADDING)
-        if card.bar:
-            self._bar(card, centre - width / 2 + PADDING, y - BAR_GAP - BAR_HEIGHT, width - 2 * PADDING)
+        y = self._lines(box.lines, centre, top - PADDING)
+        if box.bar:
+            self._bar(box, centre - width / 2 + PADDING, y - BAR_GAP - BAR_HEIGHT, width - 2 * PADDING)
             y -= BAR_HEIGHT + 2 * BAR_GAP
-        self._lines(card.footer, centre, y)
+        self._lines(box.footer, centre, y)
 
     def _lines(self, lines: tuple[Line, ...], x: float, y: float) -> float:
         for line in lines:
@@ -178,8 +182,8 @@ class _Drawing:
             y -= height
         return y
 
-    def _bar(self, card: Card, left: float, bottom: float, width: float) -> None:
-        for share, colour in zip(card.bar, self.colours, strict=True):
+    def _bar(self, box: NodeBox, left: float, bottom: float, width: float) -> None:
+        for share, colour in zip(box.bar, self.colours, strict=True):
             if share > 0:
                 self.axes.add_patch(
                     Rectangle(

@@ -1,13 +1,14 @@
-"""A tree as indented text."""
+"""Trees in words: splits such as ``0.31 age - 1.2 chol >= 3.4``, predictions, and whole trees, indented."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import floor, log10
+
 import numpy as np
 
-from mipforest.trees.influence import strongest
-from mipforest.trees.leaf_text import leaf_text
-from mipforest.trees.live import LiveNode, live_view
-from mipforest.trees.split_text import describe_split, format_number
+from mipforest.arrays import FloatArray
+from mipforest.trees.reachable import ReachableNode, reachable_tree
 from mipforest.trees.statistics import NodeStatistics
 from mipforest.trees.tree import Tree
 
@@ -19,7 +20,7 @@ def to_text(tree: Tree, counts: NodeStatistics | None = None, *, max_terms: int 
     passing all samples to one side; the branch that no sample can enter is left out. Numbers have four
     significant digits, so read routes off :meth:`Tree.apply`, not off the text. Below a split of several
     features stands how much each of them moves its score over the samples that pass it, if known (see
-    :func:`~mipforest.trees.influence.feature_influence`).
+    :func:`~mipforest.trees.statistics.feature_influence`).
 
     Parameters
     ----------
@@ -40,13 +41,13 @@ def to_text(tree: Tree, counts: NodeStatistics | None = None, *, max_terms: int 
       yes: n2: high
     """
     lines: list[str] = []
-    _write(tree, live_view(tree), "", "", counts, max_terms, lines)
+    _write(tree, reachable_tree(tree), "", "", counts, max_terms, lines)
     return "\n".join(lines)
 
 
 def _write(
     tree: Tree,
-    node: LiveNode,
+    node: ReachableNode,
     indent: str,
     answer: str,
     counts: NodeStatistics | None,
@@ -91,3 +92,182 @@ def _counted(tree: Tree, node: int, counts: NodeStatistics | None) -> str:
     if counts.mean is not None:
         return f"  [{samples}, mean {format_number(float(counts.mean[node]))}]"
     return f"  [{samples}]"
+
+
+@dataclass(frozen=True)
+class SplitText:
+    """The condition under which a sample goes right.
+
+    Attributes
+    ----------
+    terms
+        Signed terms, the most influential first: ``("0.31 age", "- 1.2 chol")``; a single feature name for a
+        univariate split.
+    n_hidden
+        Number of further terms that are left out.
+    relation
+        ``">="`` or ``"<="``.
+    threshold
+        Right-hand side.
+    """
+
+    terms: tuple[str, ...]
+    n_hidden: int
+    relation: str
+    threshold: str
+
+    def __str__(self) -> str:
+        more = [f"+ {self.n_hidden} more"] if self.n_hidden else []
+        return " ".join([*self.terms, *more, self.relation, self.threshold])
+
+
+def describe_split(tree: Tree, t: int, *, digits: int = 4, max_terms: int = 6) -> SplitText:
+    """Describe the split of branch node t in original units.
+
+    A univariate split is divided by its weight (``age >= 52.5``, or ``<=`` where the weight is negative). An
+    oblique one keeps its scale: left minus right side is the score. Its terms are ordered by the size of
+    their weight over scaled features, so the feature that moves the score most over its range comes first.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    t
+        A branch node that is not trivial.
+    digits
+        Significant digits; integer parts are written out in full.
+    max_terms
+        Most terms to show; at least 1.
+    """
+    weights, intercepts = tree.original_units()
+    order = np.argsort(-np.abs(tree.w[t]), kind="stable")
+    order = order[tree.w[t][order] != 0]
+    names = tree.feature_names
+    if len(order) == 1:
+        j = int(order[0])
+        relation = ">=" if tree.w[t, j] > 0 else "<="
+        return SplitText((names[j],), 0, relation, format_number(-intercepts[t] / weights[t, j], digits))
+    shown = order[:max_terms]
+    terms = tuple(
+        signed_term(weights[t, j], names[j], digits, first=position == 0) for position, j in enumerate(shown)
+    )
+    return SplitText(terms, len(order) - len(shown), ">=", format_number(-intercepts[t], digits))
+
+
+def format_number(value: float, digits: int = 4) -> str:
+    """Write a number with ``digits`` significant digits, no trailing zeros, and its integer part in full.
+
+    Beyond ten million and below 0.0001 it is written as ``1.234e-5``.
+
+    >>> format_number(52.5), format_number(12345.6), format_number(-0.000012345)
+    ('52.5', '12346', '-1.234e-5')
+    """
+    if value == 0 or not np.isfinite(value):
+        return f"{abs(value):g}" if value == 0 else f"{value:g}"
+    magnitude = floor(log10(abs(value)))
+    if not -4 <= magnitude < 7:
+        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+        return f"{_strip(mantissa)}e{int(exponent)}"
+    return _strip(f"{value:.{max(digits - 1 - magnitude, 0)}f}")
+
+
+def _strip(number: str) -> str:
+    return number.rstrip("0").rstrip(".") if "." in number else number
+
+
+def signed_term(weight: float, name: str, digits: int, *, first: bool = False) -> str:
+    """Write a term of a sum: ``+ 0.31 age``, ``- age``; the first one as ``0.31 age``, ``-age``."""
+    sign = "-" if weight < 0 else "" if first else "+"
+    size = format_number(abs(weight), digits)
+    product = name if size == "1" else f"{size} {name}"
+    return f"{sign}{product}" if first else f"{sign} {product}"
+
+
+@dataclass(frozen=True)
+class LinearText:
+    """A linear prediction, in original units.
+
+    Attributes
+    ----------
+    constant
+        ``"y = 3.2"``.
+    terms
+        Signed terms, the most influential first: ``("+ 0.41 rooms", "- 1.2 age")``.
+    n_hidden
+        Number of further terms that are left out.
+    """
+
+    constant: str
+    terms: tuple[str, ...]
+    n_hidden: int
+
+    def __str__(self) -> str:
+        more = [f"+ {self.n_hidden} more"] if self.n_hidden else []
+        return " ".join([self.constant, *self.terms, *more])
+
+
+def describe_linear_leaf(tree: Tree, leaf: int, *, digits: int = 4, max_terms: int = 6) -> LinearText:
+    """Describe the function that a leaf of a regression tree predicts, in original units.
+
+    Terms are ordered by the size of their coefficient over scaled features, so the feature that moves the
+    prediction most over its range comes first; zero coefficients are left out.
+
+    Parameters
+    ----------
+    tree
+        A regression tree.
+    leaf
+        Number of the leaf.
+    digits
+        Significant digits; integer parts are written out in full.
+    max_terms
+        Most terms to show; at least 1.
+    """
+    position = leaf - tree.topology.n_branches
+    coefficients, constants = (part[position] for part in tree.leaves_in_original_units())
+    influence = np.zeros(tree.n_features) if tree.leaf_w is None else np.abs(tree.leaf_w[position])
+    order = np.argsort(-influence, kind="stable")
+    order = order[influence[order] != 0]
+    terms = tuple(signed_term(coefficients[j], tree.feature_names[j], digits) for j in order[:max_terms])
+    constant = f"y = {format_number(float(constants), digits)}"
+    return LinearText(constant, terms, len(order) - len(terms))
+
+
+def leaf_text(tree: Tree, leaf: int, max_terms: int = 6) -> str:
+    """Prediction of a leaf: the name of its class, its value or its linear function, with four digits."""
+    if tree.has_linear_leaves:
+        return str(describe_linear_leaf(tree, leaf, max_terms=max_terms))
+    value = tree.leaf_value[leaf - tree.topology.n_branches]
+    return tree.classes[value] if tree.is_classifier else format_number(float(value))
+
+
+def strongest(
+    tree: Tree, influence: FloatArray, most: int, digits: int = 2
+) -> tuple[list[tuple[str, str]], int]:
+    """Write the strongest influences at one node: ``[("age", "+0.81"), ("chol", "-0.5")]``.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    influence
+        (p,) influences at the node.
+    most
+        Most features to name.
+    digits
+        Significant digits.
+
+    Returns
+    -------
+    terms
+        Name and signed influence; features of influence 0 are left out.
+    n_hidden
+        Number of further features.
+    """
+    order = np.argsort(-np.abs(influence), kind="stable")[: np.count_nonzero(influence)]
+    terms = [(tree.feature_names[j], _signed(float(influence[j]), digits)) for j in order[:most]]
+    return terms, len(order) - len(terms)
+
+
+def _signed(value: float, digits: int) -> str:
+    return ("+" if value > 0 else "") + format_number(value, digits)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import overload
 
 import numpy as np
@@ -78,11 +77,11 @@ class Topology:
 
     Examples
     --------
-    >>> tree = Topology(2)
-    >>> tree.branches, tree.last_branches, tree.leaves
+    >>> topology = Topology(2)
+    >>> topology.branches, topology.last_branches, topology.leaves
     (Nodes(n0, n1, n2), Nodes(n1, n2), Nodes(n3, n4, n5, n6))
-    >>> tree.right_ancestors(5)
-    Nodes(n0)
+    >>> topology.left(0), topology.right(0), topology.parent(5)
+    (1, 2, 2)
     """
 
     depth: int
@@ -147,7 +146,7 @@ class Topology:
         return Nodes(tuple(range(2**level - 1, 2 ** (level + 1) - 1)))
 
     def level(self, t: int) -> int:
-        """Give the number of edges from the root to node t."""
+        """Return the number of edges from the root to node t."""
         return (self._node(t) + 1).bit_length() - 1
 
     @cached_property
@@ -169,13 +168,10 @@ class Topology:
         """Right child of branch node t; a leaf has none (ValueError)."""
         return 2 * self._branch(t) + 2
 
-    def left_ancestors(self, node: int) -> Nodes:
-        """Ancestors whose left branch the path from the root to ``node`` follows, top-down."""
-        return self._ancestors(node, left=True)
-
-    def right_ancestors(self, node: int) -> Nodes:
-        """Ancestors whose right branch the path from the root to ``node`` follows, top-down."""
-        return self._ancestors(node, left=False)
+    @cached_property
+    def parents(self) -> IntArray:
+        """(n_nodes,) parent of each node; -1 for the root."""
+        return (np.arange(self.n_nodes) - 1) // 2
 
     @cached_property
     def reach(self) -> SparseMatrix:
@@ -211,17 +207,11 @@ class Topology:
         below = np.zeros((len(rows), len(columns)))
         node = np.asarray(rows)
         while node[0] > 0:
-            parent = (node - 1) // 2
+            parent = self.parents[node]
             here = (node % 2 == 1) == left  # left children have odd numbers
             below[here, parent[here]] = 1.0
             node = parent
         return sparse.csr_array(below)
-
-    def _ancestors(self, node: int, *, left: bool) -> Nodes:
-        path = [self._node(node)]
-        while path[-1] > 0:
-            path.append((path[-1] - 1) // 2)
-        return Nodes(tuple(parent for child, parent in pairwise(path) if (child % 2 == 1) == left)[::-1])
 
     def _node(self, t: int) -> int:
         if not 0 <= t < self.n_nodes:

@@ -11,9 +11,12 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.trees.logistic import check_logistic, class_probabilities
-from mipforest.trees.samples import as_samples
 from mipforest.trees.topology import Topology
+from mipforest.trees.validation import as_samples, check_logistic, check_names
+
+#: A score of 0 or more predicts the second class; where rounding would make its probability 1/2, it gets
+#: the next double, so that the larger probability is always that of the predicted class.
+_ABOVE_HALF = float(np.nextafter(0.5, 1.0))
 
 
 class FeaturesUsed(NamedTuple):
@@ -97,7 +100,7 @@ class Tree:
         object.__setattr__(self, "depth", topology.depth)
         object.__setattr__(self, "classes", tuple(map(str, self.classes)))
         object.__setattr__(self, "features", tuple(map(str, self.features)))
-        self._check_names()
+        check_names(self.features, self.classes, self.w)
         self._check_scaling()
         if self.leaf_w is not None:
             self._store("leaf_w", self.leaf_w, (topology.n_leaves, self.n_features))
@@ -119,17 +122,6 @@ class Tree:
             raise ValueError(f"{name} must be finite, but its entry {position} is {array[position]}")
         array.setflags(write=False)
         object.__setattr__(self, name, array)
-
-    def _check_names(self) -> None:
-        if self.features and len(self.features) != self.n_features:
-            raise ValueError(
-                f"{len(self.features)} feature names for w of shape {self.w.shape}; "
-                f"give {self.n_features} names or none"
-            )
-        for kind, names in (("feature", self.features), ("class", self.classes)):
-            repeated = [name for position, name in enumerate(names) if name in names[:position]]
-            if repeated:
-                raise ValueError(f"{kind} names must differ, but {repeated[0]!r} comes more than once")
 
     def _check_scaling(self) -> None:
         if self.offset is None and self.scale is None:
@@ -320,18 +312,14 @@ class Tree:
             node = 2 * node + 1 + goes_right[samples, node]
         return node
 
-    def branch_of(self, X: Any) -> IntArray:
-        """(n,) number of the last branch node that each sample passes: the parent of its leaf."""
-        return (self.apply(X) - 1) // 2
-
     def decision_path(self, X: Any) -> BoolArray:
         """(n, n_nodes) whether each sample passes each node, the root and its leaf included."""
-        node = self.apply(X)
+        node, parents = self.apply(X), self.topology.parents
         samples = np.arange(len(node))
         passed = np.zeros((len(node), self.topology.n_nodes), dtype=np.bool_)
         for _ in range(self.depth):
             passed[samples, node] = True
-            node = (node - 1) // 2
+            node = parents[node]
         passed[:, 0] = True
         return passed
 
@@ -364,7 +352,7 @@ class Tree:
         """
         self._check_probabilities()
         scores = self.scores(X)
-        last = (self._leaves(scores) - 1) // 2
+        last = self.topology.parents[self._leaves(scores)]
         return class_probabilities(scores[np.arange(len(scores)), last])
 
     def path_confidences(self, X: Any) -> FloatArray:
@@ -385,7 +373,7 @@ class Tree:
         samples, node = np.arange(len(scores)), self._leaves(scores)
         confidences = np.empty((len(scores), self.depth))
         for level in reversed(range(self.depth)):
-            node = (node - 1) // 2
+            node = self.topology.parents[node]
             confidences[:, level] = expit(np.abs(scores[samples, node]))
         return confidences
 
@@ -395,3 +383,14 @@ class Tree:
                 f"only the scores of a logistic tree are log-odds; {self!r} has no probabilities: use predict "
                 f"for its {'classes' if self.is_classifier else 'values'}, scores for how clearly splits decide"
             )
+
+
+def class_probabilities(log_odds: FloatArray) -> FloatArray:
+    """(n, 2) probabilities of both classes, from (n,) log-odds of the second one.
+
+    Each is computed by itself, so that a tiny probability is as exact as a large one; the two sum to 1 up to
+    rounding. The larger one is that of the class that the sign predicts.
+    """
+    second = expit(log_odds)
+    second = np.where(log_odds >= 0, np.maximum(second, _ABOVE_HALF), second)
+    return np.column_stack([expit(-log_odds), second])

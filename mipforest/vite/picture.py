@@ -8,11 +8,9 @@ from matplotlib.figure import Figure
 from mipforest.ensembles import EnsembleError
 from mipforest.trees.figure import FAINT, new_figure, shorten, text_size
 from mipforest.vite.drawing import HEADING, SMALL, Panel, inch_axes, write
-from mipforest.vite.level_map import LevelMap
 from mipforest.vite.node_tree import NodeTree
-from mipforest.vite.probability_plot import ProbabilityPlot
-from mipforest.vite.proximity_map import ProximityMap
-from mipforest.vite.unboxed import Vite
+from mipforest.vite.panels import LevelMap, ProbabilityPlot, ProximityMap
+from mipforest.vite.tables import EnsembleTables
 
 #: Room at the edges, between panels, and for the title; height of a line of a caption; all in inches.
 MARGIN = 0.3
@@ -33,7 +31,7 @@ HEAD = 0.85
 Place = tuple[Panel, float, float]
 
 
-def plot_vite(vite: Vite, *, max_features: int = 6) -> Figure:
+def plot_vite(tables: EnsembleTables, *, max_features: int = 6) -> Figure:
     """Draw VITE's page.
 
     - *Features by level*: a heat map of the level frequencies.
@@ -44,7 +42,7 @@ def plot_vite(vite: Vite, *, max_features: int = 6) -> Figure:
 
     Parameters
     ----------
-    vite
+    tables
         What to draw.
     max_features
         Most features to list in a node; the rest is counted.
@@ -59,15 +57,17 @@ def plot_vite(vite: Vite, *, max_features: int = 6) -> Figure:
     EnsembleError
         If there are more than :data:`MOST_LEVELS` levels.
     """
-    if vite.depth > MOST_LEVELS:
+    if tables.depth > MOST_LEVELS:
         raise EnsembleError(
-            f"a picture of {vite.depth} levels would have up to {2**vite.depth - 1} boxes; show at most "
+            f"a picture of {tables.depth} levels would have up to {2**tables.depth - 1} boxes; show at most "
             f"{MOST_LEVELS} levels, or write the tables instead"
         )
-    darkest = float(max(vite.levels.to_numpy().max(), vite.nodes.to_numpy().max()))
-    tree = NodeTree(vite, max_features, darkest)
-    places, width, height = _arrange(LevelMap(vite, darkest), tree, ProximityMap(vite), ProbabilityPlot(vite))
-    title, subtitle = _titles(vite)
+    darkest = float(max(tables.levels.to_numpy().max(), tables.nodes.to_numpy().max()))
+    tree = NodeTree(tables, max_features, darkest)
+    places, width, height = _arrange(
+        LevelMap(tables, darkest), tree, ProximityMap(tables), ProbabilityPlot(tables)
+    )
+    title, subtitle = _titles(tables)
     width = 2 * MARGIN + max(width, text_size(title, 14, "bold")[0], text_size(subtitle, SMALL)[0])
     height += 2 * MARGIN + TITLE
     figure = new_figure(width, height)
@@ -105,13 +105,13 @@ def _with_extent(places: list[Place]) -> tuple[list[Place], float, float]:
     return places, width, max(top + _height(panel) for panel, _, top in places) - GAP
 
 
-def _titles(vite: Vite) -> tuple[str, str]:
-    ensemble = vite.ensemble
-    title = f"VITE: {ensemble.kind} on {shorten(vite.data.name, LONGEST_NAME)}"
-    deeper = f" Splits below level {vite.depth - 1} are not shown." if ensemble.depth > vite.depth else ""
+def _titles(tables: EnsembleTables) -> tuple[str, str]:
+    ensemble = tables.ensemble
+    title = f"VITE: {ensemble.kind} on {shorten(tables.data.name, LONGEST_NAME)}"
+    deeper = f" Splits below level {tables.depth - 1} are not shown." if ensemble.depth > tables.depth else ""
     subtitle = (
-        f"{ensemble.description}. {vite.data.n} samples, {vite.data.p} features; "
-        f"accuracy {vite.accuracy:.1%}.{deeper}"
+        f"{ensemble.description}. {tables.data.n} samples, {tables.data.p} features; "
+        f"accuracy {tables.accuracy:.1%}.{deeper}"
     )
     return title, subtitle
 

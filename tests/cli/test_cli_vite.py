@@ -63,7 +63,7 @@ def test_of_the_training_part(mipforest):
     told = mipforest(*SMALL, "--json", "--test-size", "0.2", "--seed", "10").json
     train = load("breast_cancer").split(0.2, seed=10)[0]
     assert told["samples"] == train.n
-    estimator = ensemble_for("random-forest:trees=10", train, 2).voters.estimator
+    estimator = ensemble_for("random-forest:trees=10", train, 2).adapter.estimator
     assert told["accuracy"] == estimator.score(train.X_raw, train.y)
 
 

@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 from sklearn.svm import SVC
 
 from mipforest.data import DataError, load, tree_truth
-from mipforest.data.partitions import MARGIN
+from mipforest.data.synthetic import MARGIN
 
 seeds = st.integers(0, 10**6)
 sometimes = settings(deadline=None, max_examples=25)

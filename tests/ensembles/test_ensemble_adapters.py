@@ -133,7 +133,7 @@ def test_fits_on_the_spot(cancer, kind):
 
 def test_forests_have_the_papers_settings(cancer):
     ensemble = ensemble_for("random-forest", cancer, 3)
-    settings = ensemble.voters.estimator.get_params()
+    settings = ensemble.adapter.estimator.get_params()
     expected = {"n_estimators": 100, "max_depth": 3, "class_weight": "balanced", "max_features": None}
     assert expected.items() <= settings.items()
     assert settings["random_state"] == 100

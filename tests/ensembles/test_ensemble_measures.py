@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import mipforest.ensembles.measures as measures_module
 from mipforest.ensembles import EnsembleError, level_frequencies, node_uses, proximity
-from mipforest.ensembles.member import output_variance
+from mipforest.ensembles.ensemble import output_variance
 
 
 def test_frequencies_of_a_forest_written_by_hand():

@@ -158,7 +158,8 @@ def test_refinement_never_raises_the_exact_objective(seed, depth, C, kind):
     assert formulation.exact_objective(refined, data) <= formulation.exact_objective(tree, data) + 1e-9
     upper = list(tree.topology.upper_branches)
     np.testing.assert_array_equal(refined.w[upper], tree.w[upper])
-    np.testing.assert_array_equal(refined.branch_of(data.X), tree.branch_of(data.X))
+    last = tree.topology.parents
+    np.testing.assert_array_equal(last[refined.apply(data.X)], last[tree.apply(data.X)])
     if budget is not None:
         assert ((refined.w != 0) <= (tree.w != 0)).all()
     again = formulation.exact_objective(formulation.refine(refined, data), data)

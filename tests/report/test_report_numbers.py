@@ -4,10 +4,9 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from mipforest.report.chart import Chart, span, thinned, ticks
-from mipforest.report.confidence import node_confidence
-from mipforest.report.confusion import counts_of, training_counts
 from mipforest.report.content import content_of
-from mipforest.report.features import uses_by_level
+from mipforest.report.quality import counts_of, training_counts
+from mipforest.report.tree_section import node_confidence, uses_by_level
 from mipforest.runs import read_run
 
 

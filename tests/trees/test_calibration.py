@@ -10,7 +10,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, log_loss
 
 from mipforest.trees import calibration_measures
-from mipforest.trees.calibration import reliability
+from mipforest.trees.measures import reliability
 
 #: Probabilities, the ends and the borders of bins among them.
 probabilities = st.floats(0, 1) | st.integers(0, 10).map(lambda k: k / 10)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tree_strategies import random_tree, samples, trees
 
 from mipforest.trees import Tree, feature_influence, node_statistics, plot_tree, to_text
-from mipforest.trees.influence import strongest
+from mipforest.trees.text import strongest
 
 integers = st.integers(-3, 3).map(float)
 YES_NO = ("no", "yes")

@@ -28,36 +28,40 @@ def paths(length):
 
 @depths
 def test_sets_are_what_the_paths_from_the_root_reach(depth):
-    tree = Topology(depth)
+    topology = Topology(depth)
     levels = [[follow(path)[0] for path in paths(h)] for h in range(depth + 1)]
-    assert [list(tree.at_level(h)) for h in range(depth + 1)] == levels
-    assert list(tree.branches) == list(chain(*levels[:-1]))
-    assert list(tree.last_branches) == levels[-2]
-    assert list(tree.upper_branches) == list(chain(*levels[:-2]))
-    assert list(tree.leaves) == levels[-1]
-    assert tree.levels.tolist() == [h for h in range(depth) for _ in levels[h]]
-    assert (tree.n_branches, tree.n_leaves, tree.n_nodes) == (2**depth - 1, 2**depth, 2 ** (depth + 1) - 1)
+    assert [list(topology.at_level(h)) for h in range(depth + 1)] == levels
+    assert list(topology.branches) == list(chain(*levels[:-1]))
+    assert list(topology.last_branches) == levels[-2]
+    assert list(topology.upper_branches) == list(chain(*levels[:-2]))
+    assert list(topology.leaves) == levels[-1]
+    assert topology.levels.tolist() == [h for h in range(depth) for _ in levels[h]]
+    assert (topology.n_branches, topology.n_leaves, topology.n_nodes) == (
+        2**depth - 1,
+        2**depth,
+        2 ** (depth + 1) - 1,
+    )
 
 
 @settings(deadline=None)
 @given(st.data(), st.integers(1, MAX_DEPTH))
 def test_ancestors_parents_children_and_levels_follow_the_path(data, depth):
-    tree = Topology(depth)
+    topology = Topology(depth)
     path = data.draw(st.text("LR", max_size=depth))
     node, turns = follow(path)
-    assert list(tree.left_ancestors(node)) == [t for t, turn in turns if turn == "L"]
-    assert list(tree.right_ancestors(node)) == [t for t, turn in turns if turn == "R"]
-    assert tree.level(node) == len(path)
+    assert topology.level(node) == len(path)
     if path:
         parent, turn = turns[-1]
-        assert tree.parent(node) == parent
-        assert (tree.left(parent) if turn == "L" else tree.right(parent)) == node
+        assert topology.parent(node) == topology.parents[node] == parent
+        assert (topology.left(parent) if turn == "L" else topology.right(parent)) == node
 
 
 @depths
 def test_reach_matrices_agree_with_the_paths(depth):
-    tree = Topology(depth)
-    expected = {name: np.zeros(getattr(tree, name).shape) for name in ("reach", "reach_left", "reach_right")}
+    topology = Topology(depth)
+    expected = {
+        name: np.zeros(getattr(topology, name).shape) for name in ("reach", "reach_left", "reach_right")
+    }
     for row, path in enumerate(paths(depth - 1)):
         last, turns = follow(path)
         expected["reach"][row, last] = 1
@@ -65,23 +69,22 @@ def test_reach_matrices_agree_with_the_paths(depth):
             expected["reach"][row, t] = 1
             expected["reach_left" if turn == "L" else "reach_right"][row, t] = 1
     for name, matrix in expected.items():
-        np.testing.assert_array_equal(getattr(tree, name).toarray(), matrix)
-    assert tree.reach.shape == (len(tree.last_branches), len(tree.branches))
+        np.testing.assert_array_equal(getattr(topology, name).toarray(), matrix)
+    assert topology.reach.shape == (len(topology.last_branches), len(topology.branches))
     assert (
-        tree.reach_left.shape == tree.reach_right.shape == (len(tree.last_branches), len(tree.upper_branches))
+        topology.reach_left.shape
+        == topology.reach_right.shape
+        == (len(topology.last_branches), len(topology.upper_branches))
     )
 
 
 @depths
 def test_leaf_reach_matrices_agree_with_the_ancestors(depth):
-    tree = Topology(depth)
-    for matrix, ancestors in (
-        (tree.leaf_reach_left, tree.left_ancestors),
-        (tree.leaf_reach_right, tree.right_ancestors),
-    ):
-        assert matrix.shape == (len(tree.leaves), len(tree.branches))
+    topology = Topology(depth)
+    for matrix, side in ((topology.leaf_reach_left, "L"), (topology.leaf_reach_right, "R")):
+        assert matrix.shape == (len(topology.leaves), len(topology.branches))
         assert [np.flatnonzero(row).tolist() for row in matrix.toarray()] == [
-            list(ancestors(leaf)) for leaf in tree.leaves
+            [t for t, turn in follow(path)[1] if turn == side] for path in paths(depth)
         ]
         assert matrix.format == "csr"
         assert matrix.dtype == np.float64
@@ -89,9 +92,9 @@ def test_leaf_reach_matrices_agree_with_the_ancestors(depth):
 
 
 def test_the_largest_tree_is_quick_and_sparse():
-    tree = Topology(MAX_DEPTH)
-    assert tree.reach.nnz == MAX_DEPTH * 2 ** (MAX_DEPTH - 1)
-    assert tree.leaf_reach_left.nnz + tree.leaf_reach_right.nnz == MAX_DEPTH * 2**MAX_DEPTH
+    topology = Topology(MAX_DEPTH)
+    assert topology.reach.nnz == MAX_DEPTH * 2 ** (MAX_DEPTH - 1)
+    assert topology.leaf_reach_left.nnz + topology.leaf_reach_right.nnz == MAX_DEPTH * 2**MAX_DEPTH
 
 
 @pytest.mark.parametrize("depth", [0, -1, MAX_DEPTH + 1])
@@ -107,16 +110,16 @@ def test_depths_that_are_no_integers_are_refused(depth):
 
 
 def test_nodes_that_do_not_exist_are_refused():
-    tree = Topology(2)
-    for wrong in (lambda: tree.level(7), lambda: tree.level(-1), lambda: tree.left_ancestors(7)):
+    topology = Topology(2)
+    for wrong in (lambda: topology.level(7), lambda: topology.level(-1), lambda: topology.parent(7)):
         with pytest.raises(ValueError, match="nodes are 0 to 6"):
             wrong()
     with pytest.raises(ValueError, match="no parent"):
-        tree.parent(0)
+        topology.parent(0)
     with pytest.raises(ValueError, match="leaf"):
-        tree.left(3)
+        topology.left(3)
     with pytest.raises(ValueError, match="levels 0 to 2"):
-        tree.at_level(3)
+        topology.at_level(3)
 
 
 def test_nodes_are_a_labelled_sequence_and_a_numpy_index():

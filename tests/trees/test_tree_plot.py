@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from tree_strategies import random_tree, trees
 
 from mipforest.trees import Tree, node_statistics, plot_tree, save_plot
-from mipforest.trees.cards import UNKNOWN, leaf_colours, node_card
 from mipforest.trees.figure import shorten, value_colours
-from mipforest.trees.live import live_view
-from mipforest.trees.tree_layout import place
+from mipforest.trees.layout import place
+from mipforest.trees.node_box import UNKNOWN, leaf_colours, node_box
+from mipforest.trees.reachable import reachable_tree
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -37,7 +37,7 @@ def boxes(root, sizes, layout):
 @settings(deadline=None, max_examples=100)
 @given(st.data(), trees(max_depth=4, n_features=2, elements=st.integers(-1, 1).map(float)))
 def test_boxes_never_overlap_and_fill_the_figure(data, tree):
-    root = live_view(tree)
+    root = reachable_tree(tree)
     rng = np.random.default_rng(data.draw(st.integers(0, 100)))
     sizes = {t: tuple(rng.uniform(0.5, 3.0, size=2)) for t in range(tree.topology.n_nodes)}
     layout = place(root, sizes)
@@ -171,11 +171,11 @@ def test_a_tree_that_splits_nothing_is_one_leaf():
 
 def test_many_classes_have_distinct_colours():
     tree = random_tree(4, 2, classes=[f"class {k}" for k in range(16)], leaf_value=range(16))
-    root = live_view(tree)
+    root = reachable_tree(tree)
     leaves = [root]
     while any(node.children for node in leaves):
         leaves = [child for node in leaves for child in node.children]
-    assert len({node_card(tree, leaf, None, 3).edge for leaf in leaves}) == 16
+    assert len({node_box(tree, leaf, None, 3).edge for leaf in leaves}) == 16
 
 
 def test_svg_is_the_same_every_time_and_holds_the_labels(tmp_path):

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from tree_strategies import random_tree, trees
 
 from mipforest.trees import Tree, node_statistics, to_text
-from mipforest.trees.leaf_text import leaf_text
-from mipforest.trees.live import live_view
-from mipforest.trees.split_text import describe_split, format_number
+from mipforest.trees.reachable import reachable_tree
+from mipforest.trees.text import describe_split, format_number, leaf_text
 
 YES_NO = ("no", "yes")
 
@@ -89,7 +88,7 @@ def test_the_view_holds_every_node_that_a_sample_passes(tree):
 
     X = np.random.default_rng(0).integers(-3, 4, size=(200, tree.n_features)).astype(float)
     passed = set(np.flatnonzero(tree.decision_path(X).any(axis=0)).tolist())
-    assert passed <= walk(live_view(tree))
+    assert passed <= walk(reachable_tree(tree))
 
 
 def test_counts_are_written_behind_the_nodes():

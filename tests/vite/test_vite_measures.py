@@ -15,7 +15,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from mipforest.data import Dataset, load
 from mipforest.ensembles import EnsembleError
-from mipforest.ensembles.forests import fit_forest
+from mipforest.ensembles.scikit_learn import fit_forest
 from mipforest.vite import vite
 
 
@@ -122,7 +122,7 @@ def test_columns_sum_to_one_hundred(target):
 def test_what_the_ensemble_says_of_samples():
     data = load("breast_cancer")
     seen = vite("random-forest:trees=20", data, 2)
-    estimator = seen.ensemble.voters.estimator
+    estimator = seen.ensemble.adapter.estimator
     names = np.array(data.classes)
     assert (seen.probabilities.predicted == names[estimator.predict(data.X_raw)]).all()
     assert (seen.probabilities.target == names[data.y]).all()

@@ -10,8 +10,7 @@ from mipforest.ensembles import EnsembleError
 from mipforest.trees.figure import class_colours
 from mipforest.vite import vite
 from mipforest.vite.drawing import percent, shade
-from mipforest.vite.order import sample_order
-from mipforest.vite.proximity_map import MOST_SAMPLES, ProximityMap
+from mipforest.vite.panels import MOST_SAMPLES, ProximityMap, sample_order
 
 
 def odd_data():

@@ -10,11 +10,9 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.trees.figure import FAINT, INK, class_colours, shorten, text_size, tint, value_colours
-from mipforest.trees.influence import strongest
-from mipforest.trees.leaf_text import describe_linear_leaf, leaf_text
-from mipforest.trees.live import LiveNode
-from mipforest.trees.split_text import describe_split, format_number
+from mipforest.trees.reachable import ReachableNode
 from mipforest.trees.statistics import NodeStatistics
+from mipforest.trees.text import describe_linear_leaf, describe_split, format_number, leaf_text, strongest
 from mipforest.trees.tree import Tree
 
 PADDING = 0.08
@@ -39,7 +37,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Card:
+class NodeBox:
     """The box of a node, from top to bottom: lines, bar of class counts, counts. Sizes in inches.
 
     Attributes
@@ -73,8 +71,8 @@ class Card:
         return texts + (BAR_HEIGHT + 2 * BAR_GAP if self.bar else 0.0) + 2 * PADDING
 
 
-def node_card(tree: Tree, node: LiveNode, statistics: NodeStatistics | None, max_terms: int) -> Card:
-    """Make the card of a split or a leaf."""
+def node_box(tree: Tree, node: ReachableNode, statistics: NodeStatistics | None, max_terms: int) -> NodeBox:
+    """Make the box of a split or a leaf."""
     header = Line(f"n{node.number}{_samples(statistics, node.number)}", 7.5, colour=FAINT)
     bar, counts = _class_counts(statistics, node.number)
     mean = _mean(statistics, node.number)
@@ -82,12 +80,12 @@ def node_card(tree: Tree, node: LiveNode, statistics: NodeStatistics | None, max
         footer = (*counts, *([Line(mean, 8.0, colour=FAINT)] if mean else []))
         influence = _influence_lines(tree, node.number, statistics, max_terms)
         lines = (header, *_split_lines(tree, node.number, max_terms), *influence)
-        return Card(lines, bar, footer, "white", "#888888")
+        return NodeBox(lines, bar, footer, "white", "#888888")
     colour = leaf_colours(tree, statistics)[node.number - tree.topology.n_branches]
     prediction = _prediction_lines(tree, node.number, mean, max_terms)
     footer = (*counts, *_error_lines(tree, node.number, statistics))
     face = tint(colour, 0.25 if tree.is_classifier else 0.35)
-    return Card((header, *prediction), bar, footer, face, colour)
+    return NodeBox((header, *prediction), bar, footer, face, colour)
 
 
 def leaf_colours(tree: Tree, statistics: NodeStatistics | None) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from mipforest.trees.tree import Tree
 
 
 @dataclass(frozen=True)
-class LiveNode:
+class ReachableNode:
     """A split or a leaf that a sample may reach.
 
     Attributes
@@ -23,11 +23,11 @@ class LiveNode:
 
     number: int
     passed: tuple[int, ...] = ()
-    left: LiveNode | None = None
-    right: LiveNode | None = None
+    left: ReachableNode | None = None
+    right: ReachableNode | None = None
 
     @property
-    def children(self) -> tuple[LiveNode, ...]:
+    def children(self) -> tuple[ReachableNode, ...]:
         """Left and right child, or none."""
         return tuple(child for child in (self.left, self.right) if child is not None)
 
@@ -37,12 +37,14 @@ class LiveNode:
         return bool(self.children) and not any(child.children for child in self.children)
 
 
-def live_view(tree: Tree, node: int = 0) -> LiveNode:
-    """Give the subtree of ``node`` without its trivial nodes and the dead branches below them."""
+def reachable_tree(tree: Tree, node: int = 0) -> ReachableNode:
+    """Return the subtree of ``node`` without its trivial nodes and the dead branches below them."""
+    topology = tree.topology
     passed: list[int] = []
-    while node < tree.topology.n_branches and tree.is_trivial(node):
+    while node < topology.n_branches and tree.is_trivial(node):
         passed.append(node)
-        node = 2 * node + (2 if tree.b[node] >= 0 else 1)
-    if node >= tree.topology.n_branches:
-        return LiveNode(node, tuple(passed))
-    return LiveNode(node, tuple(passed), live_view(tree, 2 * node + 1), live_view(tree, 2 * node + 2))
+        node = topology.right(node) if tree.b[node] >= 0 else topology.left(node)
+    if node >= topology.n_branches:
+        return ReachableNode(node, tuple(passed))
+    left, right = (reachable_tree(tree, child) for child in (topology.left(node), topology.right(node)))
+    return ReachableNode(node, tuple(passed), left, right)

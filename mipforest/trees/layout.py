@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mipforest.trees.live import LiveNode
+from mipforest.trees.reachable import ReachableNode
 
 HORIZONTAL_GAP = 0.18
 VERTICAL_GAP = 0.5
@@ -34,7 +34,7 @@ class Layout:
     height: float
 
 
-def place(root: LiveNode, sizes: Sizes) -> Layout:
+def place(root: ReachableNode, sizes: Sizes) -> Layout:
     """Lay out a tree so that no two boxes overlap.
 
     Every subtree keeps a vertical strip of its own, so edges never cross a box; all nodes of a level hang
@@ -42,7 +42,7 @@ def place(root: LiveNode, sizes: Sizes) -> Layout:
     """
     centre: dict[int, float] = {}
     width = _place_across(root, sizes, 0.0, centre)
-    levels: list[list[LiveNode]] = [[root]]
+    levels: list[list[ReachableNode]] = [[root]]
     while any(node.children for node in levels[-1]):
         levels.append([child for node in levels[-1] for child in node.children])
     heights = [max(sizes[node.number][1] for node in level) for level in levels]
@@ -55,7 +55,7 @@ def place(root: LiveNode, sizes: Sizes) -> Layout:
     return Layout(centre, top, width, total)
 
 
-def _place_across(node: LiveNode, sizes: Sizes, left: float, centre: dict[int, float]) -> float:
+def _place_across(node: ReachableNode, sizes: Sizes, left: float, centre: dict[int, float]) -> float:
     """Place a subtree from x = ``left`` on; give the width of its strip."""
     own = sizes[node.number][0]
     if not node.children:
@@ -73,7 +73,7 @@ def _place_across(node: LiveNode, sizes: Sizes, left: float, centre: dict[int, f
     return max(width + overhang, middle + own / 2 - left)
 
 
-def _shift(node: LiveNode, distance: float, centre: dict[int, float]) -> None:
+def _shift(node: ReachableNode, distance: float, centre: dict[int, float]) -> None:
     for child in node.children:
         centre[child.number] += distance
         _shift(child, distance, centre)

@@ -1,0 +1,248 @@
+"""Panels of VITE's page beside the tree: features by level, proximities of samples, class probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import ListedColormap, Normalize, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.ensembles import proximity
+from mipforest.trees.figure import FAINT, INK, add_legend, class_colours, shorten, text_size
+from mipforest.vite.drawing import (
+    CELL,
+    NORMAL,
+    ROW,
+    SMALL,
+    TINY,
+    Panel,
+    inch_axes,
+    percent_cell,
+    plain_axes,
+    shade,
+    write,
+)
+from mipforest.vite.tables import EnsembleTables
+
+#: Features by level. Most rows; the features beyond them share the last one.
+MOST_ROWS = 25
+
+#: Room between names and cells, in inches.
+NAME_GAP = 0.12
+
+#: Proximities. Most samples in the picture: more are finer than the eye can see.
+MOST_SAMPLES = 1000
+
+#: Up to this many samples the two sides of every cluster are arranged too; the time grows with the square.
+ARRANGED = 500
+
+#: Side of the matrix, thickness of a strip, and room for the legend and at the right, in inches.
+SIDE = 3.6
+STRIP = 0.12
+LEGEND = 0.35
+RIGHT = 0.75
+
+#: Probabilities. Size of a histogram in inches, and its number of bins.
+PLOT_WIDTH = 3.7
+PLOT_HEIGHT = 1.35
+BINS = 25
+
+#: Room for the axis at the left of a histogram, between the two, below the lower and above the upper one.
+LEFT = 0.5
+BETWEEN = 0.75
+BELOW = 0.5
+ABOVE = 0.3
+
+
+class LevelMap(Panel):
+    """How often each level splits on each feature, the most used features first."""
+
+    title = "Features by level"
+
+    def __init__(self, tables: EnsembleTables, darkest: float) -> None:
+        self.darkest = darkest
+        used = tables.levels[tables.levels.sum(axis=1) > 0]
+        ordered = used.loc[used.mean(axis=1).sort_values(ascending=False, kind="stable").index]
+        self.rows = [
+            (shorten(name), row) for name, row in zip(ordered.index, ordered.to_numpy(), strict=True)
+        ]
+        if len(self.rows) > MOST_ROWS:
+            rest = self.rows[MOST_ROWS - 1 :]
+            total = sum(row for _, row in rest)
+            self.rows = [*self.rows[: MOST_ROWS - 1], (f"{len(rest)} other features", total)]
+        self.depth = tables.depth
+        unused = tables.data.p - len(used)
+        self.caption = (
+            "Share of the splits at a level",
+            "that are on the feature.",
+            f"{unused} other feature{'s' * (unused > 1)}: no splits." if unused else "",
+        )
+        self.names = max(text_size(name, NORMAL)[0] for name, _ in self.rows) + NAME_GAP
+        self.width = self.names + self.depth * CELL
+        self.height = (len(self.rows) + 1.4) * ROW
+
+    def draw(self, figure: Figure, left: float, bottom: float) -> None:
+        """Draw names, and a cell per level."""
+        axes = inch_axes(figure, left, bottom, self.width, self.height)
+        y = self.height - ROW / 2
+        write(axes, self.names - NAME_GAP, y, "level", SMALL, FAINT, horizontalalignment="right")
+        for level in range(self.depth):
+            x = self.names + (level + 0.5) * CELL
+            write(axes, x, y, str(level), SMALL, FAINT, horizontalalignment="center")
+        for number, (name, shares) in enumerate(self.rows):
+            y = self.height - (number + 2.2) * ROW
+            write(axes, self.names - NAME_GAP, y + ROW / 2, name, horizontalalignment="right")
+            for level, value in enumerate(shares):
+                percent_cell(axes, self.names + level * CELL, y, value, self.darkest)
+
+
+class ProximityMap(Panel):
+    """Which samples share leaves, ordered by prediction and then by likeness."""
+
+    title = "Which samples go together"
+
+    def __init__(self, tables: EnsembleTables) -> None:
+        self.tables = tables
+        n = tables.data.n
+        self.samples = np.unique(np.linspace(0, n - 1, min(n, MOST_SAMPLES)).round().astype(np.int64))
+        some = f"{len(self.samples)} of {n}" if len(self.samples) < n else f"{n}"
+        self.caption = (
+            f"Proximity of {some} samples: the share of trees",
+            "in which two of them reach the same leaf.",
+            "Like samples stand side by side.",
+        )
+        self.width = SIDE + RIGHT
+        self.height = SIDE + 3.1 * STRIP + LEGEND
+
+    def draw(self, figure: Figure, left: float, bottom: float) -> None:
+        """Draw the matrix, its scale, and two strips of class colours above."""
+        predicted, target = (self._class_numbers(column) for column in ("predicted", "target"))
+        alike = proximity(self.tables.ensemble, self.tables.data.X_raw[self.samples])
+        order = sample_order(alike, predicted)
+        bottom += LEGEND
+        axes = plain_axes(figure, left, bottom, SIDE, SIDE)
+        axes.imshow(shade(alike[np.ix_(order, order)]), aspect="auto", interpolation="nearest")
+        axes.set(xticks=[], yticks=[])
+        border = int((predicted == predicted[order[0]]).sum()) - 0.5
+        if border < len(order) - 1:
+            axes.axhline(border, color=INK, linewidth=0.8)
+            axes.axvline(border, color=INK, linewidth=0.8)
+        self._draw_scale(figure, left + SIDE + 0.15, bottom)
+        for number, (name, classes) in enumerate((("predicted", predicted), ("true class", target))):
+            y = bottom + SIDE + (1 + 1.1 * number) * STRIP
+            self._draw_strip(figure, left, y, name, classes[order])
+        self._draw_legend(axes)
+
+    def _class_numbers(self, column: str) -> IntArray:
+        names = self.tables.probabilities[column].to_numpy()[self.samples]
+        return np.asarray(names == self.tables.data.classes[1], dtype=np.int64)
+
+    def _draw_strip(self, figure: Figure, left: float, bottom: float, name: str, classes: IntArray) -> None:
+        axes = plain_axes(figure, left, bottom, SIDE, STRIP)
+        colours = np.array([to_rgb(colour) for colour in class_colours(2)])
+        axes.imshow(colours[classes][None, :, :], aspect="auto", interpolation="nearest")
+        axes.set_axis_off()
+        write(axes, 1.03, 0.5, name, TINY, FAINT, transform=axes.transAxes)
+
+    def _draw_scale(self, figure: Figure, left: float, bottom: float) -> None:
+        axes = plain_axes(figure, left, bottom, 0.13, SIDE)
+        colours = ListedColormap(shade(np.linspace(0, 1, 256)))
+        scale = figure.colorbar(ScalarMappable(Normalize(0, 1), colours), cax=axes, ticks=[0, 0.5, 1])
+        scale.ax.tick_params(labelsize=SMALL, colors=FAINT, length=2)
+        scale.outline.set_visible(False)
+
+    def _draw_legend(self, axes: Axes) -> None:
+        handles = [Patch(facecolor=colour) for colour in class_colours(2)]
+        names = list(self.tables.data.classes)
+        place = {"loc": "upper left", "bbox_to_anchor": (0, -0.02), "borderaxespad": 0.0}
+        add_legend(axes, handles, names, ncols=2, frameon=False, fontsize=SMALL, handlelength=1.0, **place)
+
+
+def sample_order(proximity: FloatArray, predicted: IntArray) -> IntArray:
+    """(n,) samples by predicted class; within a class, those that go together stand together.
+
+    The order within a class is that of the leaves of an average-linkage clustering by 1 - proximity.
+
+    Parameters
+    ----------
+    proximity
+        (n, n) proximities, 0 to 1.
+    predicted
+        (n,) predicted class numbers.
+    """
+    parts = [_clustered(proximity, np.flatnonzero(predicted == k)) for k in np.unique(predicted)]
+    return np.concatenate(parts)
+
+
+def _clustered(proximity: FloatArray, rows: IntArray) -> IntArray:
+    if len(rows) < 3:
+        return rows
+    distance = squareform(1 - proximity[np.ix_(rows, rows)], checks=False)
+    clusters = linkage(distance, method="average", optimal_ordering=len(rows) <= ARRANGED)
+    order: IntArray = rows[leaves_list(clusters)]
+    return order
+
+
+class ProbabilityPlot(Panel):
+    """Probability of the predicted class, one histogram per class, errors on top."""
+
+    title = "How sure the ensemble is"
+
+    def __init__(self, tables: EnsembleTables) -> None:
+        table = tables.probabilities
+        self.groups = [table[table.predicted == name] for name in tables.data.classes]
+        self.headings = [
+            _heading(name, own) for name, own in zip(tables.data.classes, self.groups, strict=True)
+        ]
+        self.low = min(0.5, float(table.probability.min()))
+        self.caption = (
+            "Number of samples by the probability that the",
+            "ensemble gives to the class it predicts.",
+            "Black: samples that it predicts wrongly.",
+        )
+        self.width = LEFT + max(PLOT_WIDTH, *(text_size(heading, NORMAL)[0] for heading in self.headings))
+        self.height = 2 * PLOT_HEIGHT + BETWEEN + BELOW + ABOVE
+
+    def draw(self, figure: Figure, left: float, bottom: float) -> None:
+        """Draw one histogram above the other, on the same scale."""
+        upper, lower = (
+            plain_axes(figure, left + LEFT, bottom + y, PLOT_WIDTH, PLOT_HEIGHT)
+            for y in (BELOW + PLOT_HEIGHT + BETWEEN, BELOW)
+        )
+        lower.sharey(upper)
+        for k, axes in enumerate((upper, lower)):
+            self._draw_class(axes, k)
+        lower.set_xlabel("probability of the predicted class", fontsize=SMALL, color=FAINT)
+
+    def _draw_class(self, axes: Axes, k: int) -> None:
+        own = self.groups[k]
+        right = own.target == own.predicted
+        axes.hist(
+            [own.probability[right], own.probability[~right]],
+            bins=np.linspace(self.low, 1.0, BINS + 1).tolist(),
+            stacked=True,
+            color=[class_colours(2)[k], INK],
+            edgecolor="white",
+            linewidth=0.4,
+        )
+        axes.set_xlim(self.low, 1.0)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(labelsize=SMALL, colors=FAINT)
+        axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+        write(axes, 0, 1.12, self.headings[k], transform=axes.transAxes)
+
+
+def _heading(name: str, own: Any) -> str:
+    heading = f"predicted {shorten(name)}: {len(own)} samples"
+    if not len(own):
+        return heading
+    wrong = int((own.target != own.predicted).sum())
+    return f"{heading}, {wrong} wrongly, mean {own.probability.mean():.2f}"
