@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
 from formulations.class_leaves import leaves_of
-from formulations.cuts import Cuts, declare_assignment, find_cuts, goes_left
+from formulations.cuts import Cuts, declare_assignment, goes_left
 from formulations.univariate_splits import smallest_gaps
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.model import LinearExpr, VarArray
@@ -107,13 +107,17 @@ class HyperplaneExpressions(ClassLeafExpressions):
         require_weight(self, self.m["a"][:, j], 1.0, LEAST_WEIGHT, j)
 
 
+@dataclass(frozen=True, eq=False)
 class CutExpressions(ClassLeafExpressions):
-    """OCT, variant ``tight``: cuts on groups of equal samples."""
+    """OCT, variant ``tight``: cuts on groups of equal samples.
 
-    @cached_property
-    def cuts(self) -> Cuts:
-        """The cuts that the model was built with."""
-        return find_cuts(self.data.X, self.data.features.labels)
+    Attributes
+    ----------
+    cuts
+        The cuts that the model was built with.
+    """
+
+    cuts: Cuts
 
     def features(self) -> Expression:
         lowest = self.cuts.lowest

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,14 +14,10 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.ensembles import Ensemble, ensemble_for, level_frequencies, proximity
 from mipforest.problem.parameters import PerNode
-from mipforest.problem.problem import Preparation
-
-#: Targets that are kept for one data set: enough for a few formulations side by side.
-KEPT = 8
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class EnsembleTarget(Preparation):
+class EnsembleTarget:
     """An ensemble's answers for the training samples.
 
     Attributes
@@ -69,78 +64,45 @@ class EnsembleTarget(Preparation):
         return float(self.weight[predicted != (self.sign > 0)].sum())
 
 
-_kept: WeakKeyDictionary[Dataset, dict[Any, EnsembleTarget]] = WeakKeyDictionary()
+def ensemble_target(
+    ensemble: Any, gamma: PerNode, percentile: PerNode, threshold: float, data: Dataset, depth: int
+) -> EnsembleTarget:
+    """Return the target for training data.
 
-
-@dataclass(frozen=True, eq=False)
-class TargetRequest:
-    """What to compute a target from.
-
-    Attributes
+    Parameters
     ----------
     ensemble
         As for :func:`mipforest.ensembles.ensemble_for`.
     gamma, percentile
         As for :func:`~formulations.frequent_features.frequency_thresholds`.
-    proximity
+    threshold
         Samples at least this close share a leaf; above 1 none do.
+    data
+        Training samples of two classes.
+    depth
+        Levels of the tree.
+
+    Raises
+    ------
+    EnsembleError, DataError, ParameterError
+        If the ensemble does not fit the data or the depth, or a level is left without a feature.
     """
-
-    ensemble: Any
-    gamma: PerNode
-    percentile: PerNode
-    proximity: float
-
-    def target(self, data: Dataset, depth: int, *, fresh: bool = False) -> EnsembleTarget:
-        """Give the target for training data, computed once per data set.
-
-        Parameters
-        ----------
-        data
-            Training samples of two classes.
-        depth
-            Levels of the tree.
-        fresh
-            Compute it anew: the file or the estimator may have changed.
-
-        Raises
-        ------
-        EnsembleError, DataError, ParameterError
-            If the ensemble does not fit the data or the depth, or a level is left without a feature.
-        """
-        named = isinstance(self.ensemble, str | Path)
-        key = (
-            str(self.ensemble) if named else id(self.ensemble),
-            depth,
-            self.gamma,
-            self.percentile,
-            self.proximity,
-        )
-        kept = _kept.setdefault(data, {})
-        if fresh or key not in kept:
-            kept.pop(key, None)
-            kept[key] = self._computed(data, depth)
-            if len(kept) > KEPT:
-                kept.pop(next(iter(kept)))
-        return kept[key]
-
-    def _computed(self, data: Dataset, depth: int) -> EnsembleTarget:
-        ensemble = ensemble_for(self.ensemble, data, depth)
-        frequency = level_frequencies(ensemble, depth)
-        thresholds = frequency_thresholds(frequency, self.gamma, self.percentile)
-        group = np.arange(data.n)
-        if self.proximity <= 1:
-            group = proximity_groups(proximity(ensemble, data.X_raw), self.proximity)
-        return EnsembleTarget(
-            ensemble=ensemble,
-            sign=np.where(ensemble.predict(data.X_raw) == 1, 1.0, -1.0),
-            weight=ensemble.probability(data.X_raw),
-            frequency=frequency,
-            thresholds=thresholds,
-            allowed=frequent_features(frequency, thresholds, data.features.labels),
-            proximity=self.proximity,
-            group=group,
-        )
+    fitted = ensemble_for(ensemble, data, depth)
+    frequency = level_frequencies(fitted, depth)
+    thresholds = frequency_thresholds(frequency, gamma, percentile)
+    group = np.arange(data.n)
+    if threshold <= 1:
+        group = proximity_groups(proximity(fitted, data.X_raw), threshold)
+    return EnsembleTarget(
+        ensemble=fitted,
+        sign=np.where(fitted.predict(data.X_raw) == 1, 1.0, -1.0),
+        weight=fitted.probability(data.X_raw),
+        frequency=frequency,
+        thresholds=thresholds,
+        allowed=frequent_features(frequency, thresholds, data.features.labels),
+        proximity=threshold,
+        group=group,
+    )
 
 
 def described(ensemble: Any) -> str:

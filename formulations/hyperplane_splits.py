@@ -91,9 +91,8 @@ def encode_hyperplane_splits(fitted: Tree, data: Dataset, mu: float) -> dict[str
     }
 
 
-def decode_hyperplane_splits(values: Values, data: Dataset) -> Tree:
+def decode_hyperplane_splits(values: Values, data: Dataset, tree: Topology) -> Tree:
     """Read a tree (for scaled features, leaves still 0) off a solution; splits stand midway between their sides."""
-    tree = Topology(int(np.log2(len(values["d"]) + 1)))
     keeps = (values["s"] > 0.5) & (np.abs(values["a"]) > NEGLIGIBLE) & (values["d"] > 0.5)[:, None]
     w = np.where(keeps, values["a"], 0.0)
     goes_left, goes_right = sides(values["z"], tree)

@@ -64,6 +64,7 @@ from mipforest.heuristics.branch_losses import PiecewiseLinearLoss
 from mipforest.heuristics.greedy_logistic import greedy_logistic
 from mipforest.heuristics.margin_split import Split, margin_split
 from mipforest.heuristics.svm_path import svm_path
+from mipforest.problem.instance import Instance
 from mipforest.problem.parameters import ParameterError, per_node
 from mipforest.trees import Topology, Tree
 
@@ -130,22 +131,24 @@ class LevelLossTree(LossOptimalTree):
 
     # ------------------------------------------------------------------ starts
 
-    def start(self, name: str, data: Dataset, tree: Topology, *, seed: int = 0) -> Tree:
+    def start(self, name: str, instance: Instance, *, seed: int = 0) -> Tree:
+        data, tree = instance.data, instance.topology
         if name == "greedy-logistic":
-            return self.polish(greedy_logistic(data, tree, self._nodes(tree)), data)
+            return self.polish(greedy_logistic(data, tree, self._nodes(tree)), instance)
         if name == "penalty-path":
-            return self._best_start(data, tree, seed)
-        return super().start(name, data, tree, seed=seed)
+            return self._best_start(instance, seed)
+        return super().start(name, instance, seed=seed)
 
-    def _best_start(self, data: Dataset, tree: Topology, seed: int) -> Tree:
+    def _best_start(self, instance: Instance, seed: int) -> Tree:
         """Search routings from node problems at many penalties; take the greedy tree or CART's where one is better."""
+        data, tree = instance.data, instance.topology
         path = self._finished(self._in_limits(svm_path(data, tree, self._nodes(tree)), data))
-        others = (self.start(name, data, tree, seed=seed) for name in ("greedy-logistic", "cart"))
-        return min((path, *others), key=lambda fitted: self.evaluate(fitted, data))
+        others = (self.start(name, instance, seed=seed) for name in ("greedy-logistic", "cart"))
+        return min((path, *others), key=lambda fitted: self.evaluate(fitted, instance))
 
-    def polish(self, fitted: Tree, data: Dataset) -> Tree:
+    def polish(self, fitted: Tree, instance: Instance) -> Tree:
         """Solve every node's problem exactly for the tree's routing of the samples, within the proven limits."""
-        return self._in_limits(super().polish(fitted, data), data)
+        return self._in_limits(super().polish(fitted, instance), instance.data)
 
     def _in_limits(self, fitted: Tree, data: Dataset) -> Tree:
         return moved_into_limits(fitted, data.X, self._loss().flat_from)
@@ -159,14 +162,14 @@ class LevelLossTree(LossOptimalTree):
 
     # ------------------------------------------------------------------ after the solve
 
-    def refine(self, fitted: Tree, data: Dataset) -> Tree:
+    def refine(self, fitted: Tree, instance: Instance) -> Tree:
         if not self._tangents() or not self._refines():
             return fitted
         C = per_node("C", self.C, fitted.depth)
         own_features = self._selection(fitted.topology) is not None
-        return refined(fitted, data, C, self._norm(), own_features=own_features)
+        return refined(fitted, instance.data, C, self._norm(), own_features=own_features)
 
-    def report(self, solved: Tree, refined: Tree, data: Dataset, prepared: Any) -> dict[str, Any]:
+    def report(self, solved: Tree, refined: Tree, instance: Instance) -> dict[str, Any]:
         """State how far the surrogate is from the log-loss.
 
         Returns
@@ -180,25 +183,27 @@ class LevelLossTree(LossOptimalTree):
         """
         if not self._tangents():
             return {}
+        data = instance.data
         points = tangent_points(self._tangents())
         margins = charged_margins(solved, data, np.asarray(self._charged(solved.topology)))
         errors = log_loss(margins) - underestimator(points).of_margin(margins)
         C = per_node("C", self.C, solved.depth)
         return {
-            "exact_log_loss_objective": self.exact_objective(solved, data),
-            "refined_log_loss_objective": self.exact_objective(refined, data),
+            "exact_log_loss_objective": self.exact_objective(solved, instance),
+            "refined_log_loss_objective": self.exact_objective(refined, instance),
             "refinement_gain_at_pure_nodes": gain_at_pure_nodes(solved, refined, data, C, self._norm()),
             "largest_tangent_error": float(errors.max()),
             "largest_tangent_error_anywhere": largest_error(points),
         }
 
-    def exact_objective(self, fitted: Tree, data: Dataset) -> float:
+    def exact_objective(self, fitted: Tree, instance: Instance) -> float:
         """Objective of a tree (for scaled features) with the log-loss itself in place of its tangents."""
         charged = np.asarray(self._charged(fitted.topology))
         C = per_node("C", self.C, fitted.depth)
+        data = instance.data
         surrogate = underestimator(tangent_points(self._tangents()))
         gap = 0.0
         for t in charged:
             margins = charged_margins(fitted, data, np.array([t]))
             gap += float(C[t]) * float((log_loss(margins) - surrogate.of_margin(margins)).sum())
-        return self.evaluate(fitted, data) + gap
+        return self.evaluate(fitted, instance) + gap

@@ -35,6 +35,7 @@ import numpy as np
 from formulations.feature_selection import FeatureSelection
 from formulations.level_loss_tree import LevelLossTree
 from formulations.log_loss import tangent_points, underestimator
+from formulations.loss_optimal_tree import LinearInstance
 from mipforest.data import Dataset
 from mipforest.heuristics.branch_losses import HINGE, BranchLoss, Misclassification
 from mipforest.heuristics.margin_split import Split, keep_sides
@@ -113,9 +114,11 @@ class LossOptimal(LevelLossTree):
     def _charged(self, tree: Topology) -> Nodes:
         return tree.branches if self.levels == "all" else tree.last_branches
 
-    def decode(self, values: Values, data: Dataset) -> Tree:
-        fitted = super().decode(values, data)
-        return fitted if self.loss != "misclassification" else self._with_exact_errors(fitted, values, data)
+    def decode(self, values: Values, instance: LinearInstance) -> Tree:
+        fitted = super().decode(values, instance)
+        if self.loss != "misclassification":
+            return fitted
+        return self._with_exact_errors(fitted, values, instance.data)
 
     def _with_exact_errors(self, fitted: Tree, values: Values, data: Dataset) -> Tree:
         """Move biases of the last level by the solver's tolerance: what counts as right is predicted right."""

@@ -45,8 +45,8 @@ from mipforest.heuristics.norms import Norm
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
+from mipforest.problem.instance import Instance
 from mipforest.problem.parameters import PerNode, parameter, per_node
-from mipforest.problem.problem import Preparation
 from mipforest.trees import Topology, Tree
 from mipforest.trees.topology import Nodes
 
@@ -68,6 +68,19 @@ class Slacks:
     over: object
     of_node: IntArray
     C: FloatArray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearInstance(Instance):
+    """A data set for a tree of linear classifiers, with the big-Ms of its rows.
+
+    Attributes
+    ----------
+    limits
+        Constants of the paper, or proven ones.
+    """
+
+    limits: MarginLimits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,10 +134,11 @@ class LossOptimalTree(Formulation):
 
     # ------------------------------------------------------------------ the model
 
-    def declare(self, m: Model, data: Dataset, tree: Topology, prepared: MarginLimits) -> None:
+    def declare(self, m: Model, instance: LinearInstance) -> None:
+        data, tree, limits = instance.data, instance.topology, instance.limits
         charged, slacks = self._charged(tree), self._slacks(tree)
         loss, norm, selection = self._loss(), self._norm(), self._selection(tree)
-        w, b = declare_splits(m, data, tree, prepared)
+        w, b = declare_splits(m, data, tree, limits)
         xi = loss.slack(m, (data.samples, slacks.over))
         z = m.binary("z", (data.samples, tree.last_branches))
 
@@ -139,17 +153,17 @@ class LossOptimalTree(Formulation):
             score[:, charged],
             data.sign[:, None],
             away[:, charged],
-            tuple(at_nodes(M, charged) for M in prepared.M_xi),
+            tuple(at_nodes(M, charged) for M in limits.M_xi),
             (data.samples, charged),
         )
-        declare_routing(m, score, z, data, tree, prepared, self.epsilon)
+        declare_routing(m, score, z, data, tree, limits, self.epsilon)
         if selection is not None:
-            selection.declare(m, w, data, tree, prepared.M_w)
+            selection.declare(m, w, data, tree, limits.M_w)
 
     # ------------------------------------------------------------------ trees
 
-    def encode(self, fitted: Tree, data: Dataset) -> dict[str, FloatArray]:
-        tree = fitted.topology
+    def encode(self, fitted: Tree, instance: LinearInstance) -> dict[str, FloatArray]:
+        data, tree = instance.data, instance.topology
         charged, slacks, selection = (
             np.asarray(self._charged(tree)),
             self._slacks(tree),
@@ -165,15 +179,16 @@ class LossOptimalTree(Formulation):
             **({} if selection is None else selection.encode(fitted.w)),
         }
 
-    def decode(self, values: Values, data: Dataset) -> Tree:
-        tree = Topology(int(np.log2(len(values["b"]) + 1)))
+    def decode(self, values: Values, instance: LinearInstance) -> Tree:
+        data, tree = instance.data, instance.topology
         w, selection = clear_residue(np.array(values["w"])), self._selection(tree)
         if selection is not None:
             selection.clear_unselected(w, values)
         b = biases_that_keep_sides(w, values, data, tree)
         return self._tree({t: Split(w[t], float(b[t]), np.nan) for t in tree.branches}, data, tree)
 
-    def evaluate(self, fitted: Tree, data: Dataset) -> float:
+    def evaluate(self, fitted: Tree, instance: Instance) -> float:
+        data = instance.data
         here, nodes = passed(fitted, data), self._nodes(fitted.topology)
         return sum(
             nodes.value(t, fitted.w[t], float(fitted.b[t]), data.X[here[:, t]], data.sign[here[:, t]])
@@ -185,8 +200,8 @@ class LossOptimalTree(Formulation):
 
     # ------------------------------------------------------------------ what constraints of users read
 
-    def expressions(self, m: Model, data: Dataset, tree: Topology) -> TreeExpressions:
-        return SplitExpressions(self.name, m, data, tree, self.epsilon)
+    def expressions(self, m: Model, instance: Instance) -> TreeExpressions:
+        return SplitExpressions(self.name, m, instance.data, instance.topology, self.epsilon)
 
     # ------------------------------------------------------------------ limits and starts
 
@@ -195,28 +210,30 @@ class LossOptimalTree(Formulation):
         self._slacks(tree)  # refuses parameters that do not fit the depth
         self._selection(tree)
 
-    def prepare(self, data: Dataset, tree: Topology) -> Preparation:
+    def bind(self, data: Dataset, topology: Topology) -> LinearInstance:
+        instance = LinearInstance(data=data, topology=topology, limits=self._paper_limits())
         if self.variant == "paper":
-            return self._paper_limits()
-        known = self.start(self.starts[0], data, tree)
+            return instance
+        known = self.start(self.starts[0], instance)
         limits = proven_limits(
             data.X,
             self.epsilon,
-            self.evaluate(known, data),
-            n_branches=tree.n_branches,
-            root_share=self._root_share(data, tree),
+            self.evaluate(known, instance),
+            n_branches=topology.n_branches,
+            root_share=self._root_share(data, topology),
             loss=self._loss(),
             norm=self._norm(),
         )
-        return replace(limits, known=known)
+        return replace(instance, limits=limits, known=known)
 
-    def covered_bound(self, prepared: Preparation, custom: frozenset[str]) -> float:
-        assert isinstance(prepared, MarginLimits)
+    def proven_up_to(self, instance: LinearInstance, touched: frozenset[str]) -> float:
+        upper_bound = instance.limits.upper_bound
         # Steps 2 and 1 of the proof: moving b must be free, and the parts of w must be those of w.
-        broken = bool(custom & {"b", "xi", "w_plus", "w_minus"})
-        return -np.inf if broken and np.isfinite(prepared.upper_bound) else prepared.upper_bound
+        broken = bool(touched & {"b", "xi", "w_plus", "w_minus"})
+        return -np.inf if broken and np.isfinite(upper_bound) else upper_bound
 
-    def polish(self, fitted: Tree, data: Dataset) -> Tree:
+    def polish(self, fitted: Tree, instance: Instance) -> Tree:
+        data = instance.data
         """Solve every node's problem for the tree's routing of the samples, exactly where the loss is convex."""
         tree, nodes = fitted.topology, self._nodes(fitted.topology)
         here = passed(fitted, data)

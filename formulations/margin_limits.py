@@ -33,7 +33,6 @@ from scipy.spatial.distance import cdist
 from mipforest.arrays import FloatArray
 from mipforest.heuristics.branch_losses import HINGE, BigM, BranchLoss
 from mipforest.heuristics.norms import HALF_SQUARED_L2, Norm
-from mipforest.problem.problem import Preparation
 from mipforest.trees import Tree
 
 #: UB and V are values in floating-point numbers: allow for their rounding.
@@ -44,7 +43,7 @@ CHUNK = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class MarginLimits(Preparation):
+class MarginLimits:
     """Big-Ms and bounds of a tree of linear classifiers.
 
     Attributes

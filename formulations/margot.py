@@ -42,11 +42,11 @@ from formulations.feature_selection import FeatureSelection
 from formulations.loss_optimal_tree import LossOptimalTree
 from formulations.margin_limits import MarginLimits
 from formulations.routed_splits import passed
-from mipforest.data import Dataset
 from mipforest.heuristics.branch_losses import HINGE, PiecewiseLinearLoss
 from mipforest.heuristics.local_svm import local_svm
 from mipforest.heuristics.norms import HALF_SQUARED_L2, Norm
 from mipforest.heuristics.svm_path import svm_path
+from mipforest.problem.instance import Instance
 from mipforest.problem.parameters import PerNode, parameter, per_node
 from mipforest.trees import Topology, Tree
 
@@ -79,15 +79,16 @@ class Margot(LossOptimalTree):
     def _paper_limits(self) -> MarginLimits:
         return MarginLimits(M_xi=(50.0,), M_right=100.0, M_left=100.0, M_w=50.0)
 
-    def start(self, name: str, data: Dataset, tree: Topology, *, seed: int = 0) -> Tree:
+    def start(self, name: str, instance: Instance, *, seed: int = 0) -> Tree:
+        data, tree = instance.data, instance.topology
         if name == "svm-path":
-            return self._svm_path(data, tree, seed)
+            return self._svm_path(instance, seed)
         if name == "local-svm":
             return local_svm(data, tree, self._nodes(tree))
-        return super().start(name, data, tree, seed=seed)
+        return super().start(name, instance, seed=seed)
 
-    def _svm_path(self, data: Dataset, tree: Topology, seed: int) -> Tree:
-        return svm_path(data, tree, self._nodes(tree))
+    def _svm_path(self, instance: Instance, seed: int) -> Tree:
+        return svm_path(instance.data, instance.topology, self._nodes(instance.topology))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,10 +112,10 @@ class HfsMargot(Margot):
     def _selection(self, tree: Topology) -> FeatureSelection:
         return FeatureSelection(per_node("B", self.B, tree.depth).astype(np.int64))
 
-    def _svm_path(self, data: Dataset, tree: Topology, seed: int) -> Tree:
+    def _svm_path(self, instance: Instance, seed: int) -> Tree:
         """Take CART's routing where it is better: with few features per node it often is."""
-        candidates = (super()._svm_path(data, tree, seed), self.start("cart", data, tree, seed=seed))
-        return min(candidates, key=lambda fitted: self.evaluate(fitted, data))
+        candidates = (super()._svm_path(instance, seed), self.start("cart", instance, seed=seed))
+        return min(candidates, key=lambda fitted: self.evaluate(fitted, instance))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,7 +60,7 @@ from typing import Any
 import numpy as np
 
 from formulations.class_leaves import check_unit_box
-from formulations.ensemble_target import EnsembleTarget, TargetRequest, described
+from formulations.ensemble_target import EnsembleTarget, described, ensemble_target
 from formulations.hyperplane_splits import NEGLIGIBLE
 from formulations.miret_expressions import MiretExpressions
 from formulations.miret_report import mirror_measures, mirror_notes, mirror_report
@@ -74,8 +74,25 @@ from mipforest.heuristics.margin_split import keep_sides
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
+from mipforest.problem.instance import Instance
 from mipforest.problem.parameters import PerNode, parameter
 from mipforest.trees import Topology, Tree
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MiretInstance(Instance):
+    """A data set with the ensemble's answers for it.
+
+    Attributes
+    ----------
+    target
+        The ensemble's answers, and what follows from them.
+    group
+        (n,) group of samples that share the variables z.
+    """
+
+    target: EnsembleTarget
+    group: IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,19 +134,19 @@ class Miret(Formulation):
 
     # ------------------------------------------------------------------ the model
 
-    def declare(self, m: Model, data: Dataset, tree: Topology, prepared: EnsembleTarget) -> None:
-        nodes, allowed = (tree.branches, data.features), prepared.allowed[tree.levels]
+    def declare(self, m: Model, instance: MiretInstance) -> None:
+        data, tree, target, group = instance.data, instance.topology, instance.target, instance.group
+        nodes, allowed = (tree.branches, data.features), target.allowed[tree.levels]
         a = m.continuous("a", nodes, lower=-1.0 * allowed, upper=1.0 * allowed)
         b = m.continuous("b", tree.branches, lower=self._least_intercept(tree), upper=1)
         s = m.binary("s", nodes)
         s.set_bounds(upper=allowed)
 
-        group = self._groups(prepared, data)
         members = [data.samples[i] for i in first_of(group)]
         z = m.binary("z", (members, tree.leaves))
 
-        unfaithfulness = (prepared.wrong_weights(group)[:, fixed_labels(tree)] * z).sum()
-        m.minimize(unfaithfulness + (prepared.feature_costs(self.alpha)[tree.levels] * s).sum())
+        unfaithfulness = (target.wrong_weights(group)[:, fixed_labels(tree)] * z).sum()
+        m.minimize(unfaithfulness + (target.feature_costs(self.alpha)[tree.levels] * s).sum())
         m.add("assign", z.sum(axis=1) == 1, over=members)
         m.add("selected_above", a <= s, over=nodes)
         m.add("selected_below", a >= -s, over=nodes)
@@ -143,12 +160,12 @@ class Miret(Formulation):
         m.add("left", score + self.epsilon <= M_left * (1 - goes_left[group]), over=routed)
 
         if self.variant == "paper":
-            twin, first = pairs_with_first(prepared.group)
+            twin, first = pairs_with_first(target.group)
             m.add("proximity", z[twin] == z[first])
         elif self.variant == "improved":
             m.add("some_split", s.sum() >= 1)
         else:
-            constant = prepared.wrong_weights(group).sum(axis=0).min()
+            constant = target.wrong_weights(group).sum(axis=0).min()
             m.add("split_or_constant", unfaithfulness + constant * s.sum() >= constant)
 
     def _least_intercept(self, tree: Topology) -> FloatArray:
@@ -176,21 +193,21 @@ class Miret(Formulation):
 
     # ------------------------------------------------------------------ trees
 
-    def encode(self, fitted: Tree, data: Dataset) -> dict[str, FloatArray]:
+    def encode(self, fitted: Tree, instance: MiretInstance) -> dict[str, FloatArray]:
         """Give the values of every block; where the variant asks for it, subtrees change places first."""
-        tree = fitted.topology
+        data, tree = instance.data, instance.topology
         a, b, leaf = placed(with_fixed_labels(fitted), data.X, self.epsilon, self._least_intercept(tree))
-        z = np.eye(tree.n_leaves)[leaf[first_of(self._groups(self.target(data, tree.depth), data))]]
+        z = np.eye(tree.n_leaves)[leaf[first_of(instance.group)]]
         values = {"a": a, "b": b, "s": (a != 0).astype(float), "z": z}
         if self.variant == "paper":
             return values
         return values | {"goes_left": z @ tree.leaf_reach_left, "goes_right": z @ tree.leaf_reach_right}
 
-    def decode(self, values: Values, data: Dataset) -> Tree:
+    def decode(self, values: Values, instance: MiretInstance) -> Tree:
+        data, tree = instance.data, instance.topology
         keeps = (values["s"] > 0.5) & (np.abs(values["a"]) > NEGLIGIBLE)
         w, b = np.where(keeps, values["a"], 0.0), np.array(values["b"])
-        tree = Topology(int(np.log2(len(b) + 1)))
-        z = values["z"][self._groups(self.target(data, tree.depth), data)]
+        z = values["z"][instance.group]
         goes_right, goes_left = z @ tree.leaf_reach_right > 0.5, z @ tree.leaf_reach_left > 0.5
         for t in tree.branches:
             # The solver keeps sides up to its tolerance; the tree keeps them exactly.
@@ -199,9 +216,9 @@ class Miret(Formulation):
         labels = fixed_labels(tree)
         return Tree(tree.depth, w, b, labels, tuple(data.classes), tuple(data.features.labels))
 
-    def evaluate(self, fitted: Tree, data: Dataset) -> float:
+    def evaluate(self, fitted: Tree, instance: MiretInstance) -> float:
         """Objective; infinite where a split uses a feature outside J_d, or a leaf border parts close samples."""
-        target = self.target(data, fitted.depth)
+        data, target = instance.data, instance.target
         own = with_fixed_labels(fitted)
         used = own.w != 0
         leaf = own.apply(data.X)
@@ -213,8 +230,8 @@ class Miret(Formulation):
 
     # ------------------------------------------------------------------ what constraints of users read
 
-    def expressions(self, m: Model, data: Dataset, tree: Topology) -> TreeExpressions:
-        return MiretExpressions(self.name, m, data, tree, self._groups(self.target(data, tree.depth), data))
+    def expressions(self, m: Model, instance: MiretInstance) -> TreeExpressions:
+        return MiretExpressions(self.name, m, instance.data, instance.topology, instance.group)
 
     # ------------------------------------------------------------------ limits and starts
 
@@ -222,42 +239,38 @@ class Miret(Formulation):
         data.require_classes(2, self.name)
         check_unit_box(self.name, data, 1)
 
-    def prepare(self, data: Dataset, tree: Topology) -> EnsembleTarget:
-        target = self._request().target(data, tree.depth, fresh=True)
-        return replace(target, known=self.start("node-by-node", data, tree), notes=mirror_notes(target))
+    def bind(self, data: Dataset, topology: Topology) -> MiretInstance:
+        target = ensemble_target(
+            self.ensemble, self.gamma, self.gamma_percentile, self.proximity, data, topology.depth
+        )
+        instance = MiretInstance(
+            data=data,
+            topology=topology,
+            notes=mirror_notes(target),
+            target=target,
+            group=self._groups(target, data),
+        )
+        return replace(instance, known=self.start("node-by-node", instance))
 
-    def _request(self) -> TargetRequest:
-        return TargetRequest(self.ensemble, self.gamma, self.gamma_percentile, self.proximity)
-
-    def target(self, data: Dataset, depth: int) -> EnsembleTarget:
-        """Give the ensemble's answers for training data, and what follows from them; computed once.
-
-        Raises
-        ------
-        EnsembleError, DataError, ParameterError
-            If the ensemble does not fit the data or the depth, or a level is left without a feature.
-        """
-        return self._request().target(data, depth)
-
-    def start(self, name: str, data: Dataset, tree: Topology, *, seed: int = 0) -> Tree:
-        target = self.target(data, tree.depth)
+    def start(self, name: str, instance: MiretInstance, *, seed: int = 0) -> Tree:
+        data, tree, target = instance.data, instance.topology, instance.target
         if name == "constant":
             return constant_tree(data, tree, target)
         if name == "node-by-node":
             return node_by_node(data, tree, target, self.alpha, self.epsilon)
-        return super().start(name, data, tree, seed=seed)
+        return super().start(name, instance, seed=seed)
 
-    def covered_bound(self, prepared: EnsembleTarget, custom: frozenset[str]) -> float:
-        symmetric = self.variant == "paper" or len(prepared.allowed) == 1
+    def proven_up_to(self, instance: MiretInstance, touched: frozenset[str]) -> float:
+        symmetric = self.variant == "paper" or instance.topology.depth == 1
         return float("inf") if symmetric else -float("inf")
 
     # ------------------------------------------------------------------ after the solve
 
-    def measures(self, fitted: Tree, data: Dataset, prepared: EnsembleTarget) -> dict[str, Any]:
-        return mirror_measures(fitted, data, prepared)
+    def measures(self, fitted: Tree, data: Dataset, instance: MiretInstance) -> dict[str, Any]:
+        return mirror_measures(fitted, data, instance.target)
 
-    def report(self, solved: Tree, refined: Tree, data: Dataset, prepared: EnsembleTarget) -> dict[str, Any]:
-        return mirror_report(solved, data, prepared, self.alpha, self._groups(prepared, data))
+    def report(self, solved: Tree, refined: Tree, instance: MiretInstance) -> dict[str, Any]:
+        return mirror_report(solved, instance.data, instance.target, self.alpha, instance.group)
 
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "ensemble": described(self.ensemble)}

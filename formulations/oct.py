@@ -74,14 +74,14 @@ from mipforest.heuristics.contree import contree
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
+from mipforest.problem.instance import Instance
 from mipforest.problem.parameters import parameter
-from mipforest.problem.problem import Preparation
 from mipforest.trees import Topology, Tree
 
 
-@dataclass(frozen=True, eq=False)
-class OctPreparation(Preparation):
-    """Cuts of the data, and values of the root's cuts where the depth allows them.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OctInstance(Instance):
+    """A data set with its cuts, and values of the root's cuts where the depth allows them.
 
     Attributes
     ----------
@@ -121,11 +121,12 @@ class Oct(Formulation):
 
     # ------------------------------------------------------------------ the model
 
-    def declare(self, m: Model, data: Dataset, tree: Topology, prepared: OctPreparation) -> None:
-        if prepared.cuts is None:
+    def declare(self, m: Model, instance: OctInstance) -> None:
+        data, tree = instance.data, instance.topology
+        if instance.cuts is None:
             self._declare_paper(m, data, tree)
         else:
-            self._declare_tight(m, data, tree, prepared.cuts, prepared.roots)
+            self._declare_tight(m, data, tree, instance.cuts, instance.roots)
 
     def _declare_paper(self, m: Model, data: Dataset, tree: Topology) -> None:
         leaf = declare_univariate_splits(m, data, tree, self.N_min)
@@ -160,12 +161,11 @@ class Oct(Formulation):
 
     # ------------------------------------------------------------------ trees
 
-    def encode(self, fitted: Tree, data: Dataset) -> dict[str, FloatArray]:
-        tree = fitted.topology
-        if self.variant == "paper":
+    def encode(self, fitted: Tree, instance: OctInstance) -> dict[str, FloatArray]:
+        data, tree, cuts = instance.data, instance.topology, instance.cuts
+        if cuts is None:
             values = encode_univariate_splits(fitted, data)
             return {**values, **encode_class_leaves(fitted, data, values["z"])}
-        cuts = find_cuts(data.X, data.features.labels)
         feature = chosen_features(fitted)
         predicts = np.eye(len(data.classes))[fitted.leaf_value].T
         group, label = np.nonzero(group_counts(data, cuts))
@@ -180,73 +180,77 @@ class Oct(Formulation):
             values |= {"z": z, "l": z.any(axis=0).astype(float)}
         return values
 
-    def decode(self, values: Values, data: Dataset) -> Tree:
-        tree = Topology(int(np.log2(len(values["d"]) + 1)))
-        routing = UnivariateRouting(self.N_min) if self.variant == "paper" else CutRouting(self.N_min)
+    def decode(self, values: Values, instance: OctInstance) -> Tree:
+        data, tree, cuts = instance.data, instance.topology, instance.cuts
+        routing = UnivariateRouting(self.N_min) if cuts is None else CutRouting(self.N_min, cuts)
         return with_labels(routing.decode(values, data, tree), data, values["c"])
 
-    def relabelled(self, fitted: Tree, data: Dataset) -> Tree:
-        return with_majority_labels(fitted, data)
+    def relabel(self, fitted: Tree, instance: Instance) -> Tree:
+        return with_majority_labels(fitted, instance.data)
 
     def _with_labels(self, feature: IntArray, threshold: FloatArray, tree: Topology, data: Dataset) -> Tree:
         unlabelled = univariate_tree(feature, threshold, np.zeros(tree.n_leaves), tree, data)
         return with_majority_labels(unlabelled, data)
 
-    def evaluate(self, fitted: Tree, data: Dataset) -> float:
-        return class_loss(fitted, data, self.N_min) + self.alpha * fitted.n_splits
+    def evaluate(self, fitted: Tree, instance: Instance) -> float:
+        return class_loss(fitted, instance.data, self.N_min) + self.alpha * fitted.n_splits
 
     # ------------------------------------------------------------------ what constraints of users read
 
-    def expressions(self, m: Model, data: Dataset, tree: Topology) -> TreeExpressions:
-        kind = DunnExpressions if self.variant == "paper" else CutExpressions
-        return kind(self.name, m, data, tree)
+    def expressions(self, m: Model, instance: OctInstance) -> TreeExpressions:
+        data, tree, cuts = instance.data, instance.topology, instance.cuts
+        if cuts is None:
+            return DunnExpressions(self.name, m, data, tree)
+        return CutExpressions(self.name, m, data, tree, cuts)
 
     # ------------------------------------------------------------------ limits and starts
 
     def check_data(self, data: Dataset, tree: Topology) -> None:
         check_class_data(self.name, data, self.N_min)
 
-    def prepare(self, data: Dataset, tree: Topology) -> Preparation:
+    def bind(self, data: Dataset, topology: Topology) -> OctInstance:
         if self.variant == "paper":
-            return OctPreparation()
+            return OctInstance(data=data, topology=topology)
         cuts = find_cuts(data.X, data.features.labels)
-        if tree.depth > 2:
-            return OctPreparation(cuts=cuts)
+        if topology.depth > 2:
+            return OctInstance(data=data, topology=topology, cuts=cuts)
         exact = self._depth_two(data, cuts)
-        roots = exact.root_values(tree.depth)
-        known = with_majority_labels(tree_of_cuts(exact.best(roots, tree.depth), cuts, tree, data), data)
-        return OctPreparation(known=known, cuts=cuts, roots=roots)
+        roots = exact.root_values(topology.depth)
+        best = exact.best(roots, topology.depth)
+        known = with_majority_labels(tree_of_cuts(best, cuts, topology, data), data)
+        return OctInstance(data=data, topology=topology, known=known, cuts=cuts, roots=roots)
 
-    def start(self, name: str, data: Dataset, tree: Topology, *, seed: int = 0) -> Tree:
+    def start(self, name: str, instance: OctInstance, *, seed: int = 0) -> Tree:
+        data, tree = instance.data, instance.topology
         if name == "cart":
-            return self.polish(cart(data, tree, min_leaf=self.N_min, seed=seed), data)
+            return self.polish(cart(data, tree, min_leaf=self.N_min, seed=seed), instance)
         if name == "previous-depth":
-            return self.polish(previous_depth(self, data, tree), data)
+            return self.polish(previous_depth(self, instance), instance)
         if name == "dp":
             share = min(1.0, self.alpha * baseline_error(data) / data.n)
-            return self.polish(contree(data, tree, split_cost=share), data)
+            return self.polish(contree(data, tree, split_cost=share), instance)
         if name != "depth-two":
-            return super().start(name, data, tree, seed=seed)
-        cuts, top = find_cuts(data.X, data.features.labels), min(tree.depth, 2)
+            return super().start(name, instance, seed=seed)
+        cuts, top = instance.cuts or find_cuts(data.X, data.features.labels), min(tree.depth, 2)
         exact = self._depth_two(data, cuts)
         best = exact.extended(exact.best(exact.root_values(top), top), tree.depth)
         return with_majority_labels(tree_of_cuts(best, cuts, tree, data), data)
 
-    def candidates(self, data: Dataset, tree: Topology) -> Iterator[Tree]:
-        return candidate_trees(data, tree, self.N_min)
+    def candidates(self, instance: Instance) -> Iterator[Tree]:
+        return candidate_trees(instance.data, instance.topology, self.N_min)
 
-    def polish(self, fitted: Tree, data: Dataset) -> Tree:
+    def polish(self, fitted: Tree, instance: Instance) -> Tree:
         """Prune to the best subtree under the objective, from the leaves up, and relabel the leaves."""
-        tree = fitted.topology
+        data, tree = instance.data, instance.topology
         feature, threshold = chosen_features(fitted), -fitted.b
         best = self._with_labels(feature, threshold, tree, data)
-        value = self.evaluate(best, data)
+        value = self.evaluate(best, instance)
         for t in reversed(range(tree.n_branches)):
             if feature[t] < 0:
                 continue
             fewer = np.where(_at_or_below(t, tree), -1, feature)
             candidate = self._with_labels(fewer, threshold, tree, data)
-            if (candidate_value := self.evaluate(candidate, data)) <= value:
+            if (candidate_value := self.evaluate(candidate, instance)) <= value:
                 feature, best, value = fewer, candidate, candidate_value
         return best
 

@@ -36,8 +36,8 @@ from mipforest.data import Dataset
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
+from mipforest.problem.instance import Instance
 from mipforest.problem.parameters import parameter
-from mipforest.problem.problem import Preparation
 from mipforest.trees import Topology, Tree
 
 #: Seconds for all nodes of the greedy start together; the thesis caps its node problems likewise.
@@ -69,37 +69,41 @@ class OctH(Formulation):
 
     # ------------------------------------------------------------------ the model
 
-    def declare(self, m: Model, data: Dataset, tree: Topology, prepared: Preparation) -> None:
+    def declare(self, m: Model, instance: Instance) -> None:
+        data, tree = instance.data, instance.topology
         leaf = declare_hyperplane_splits(m, data, tree, self.N_min, self.mu)
         loss = declare_class_leaves(m, data, tree, leaf.z, leaf.used)
         m.minimize(loss + self.alpha * m["s"].sum())
 
     # ------------------------------------------------------------------ trees
 
-    def encode(self, fitted: Tree, data: Dataset) -> dict[str, FloatArray]:
+    def encode(self, fitted: Tree, instance: Instance) -> dict[str, FloatArray]:
+        data = instance.data
         values = encode_hyperplane_splits(fitted, data, self.mu)
         return {**values, **encode_class_leaves(fitted, data, values["z"])}
 
-    def decode(self, values: Values, data: Dataset) -> Tree:
-        return with_labels(decode_hyperplane_splits(values, data), data, values["c"])
+    def decode(self, values: Values, instance: Instance) -> Tree:
+        routing = decode_hyperplane_splits(values, instance.data, instance.topology)
+        return with_labels(routing, instance.data, values["c"])
 
-    def relabelled(self, fitted: Tree, data: Dataset) -> Tree:
-        return with_majority_labels(fitted, data)
+    def relabel(self, fitted: Tree, instance: Instance) -> Tree:
+        return with_majority_labels(fitted, instance.data)
 
-    def evaluate(self, fitted: Tree, data: Dataset) -> float:
-        return class_loss(fitted, data, self.N_min) + self.alpha * int((fitted.w != 0).sum())
+    def evaluate(self, fitted: Tree, instance: Instance) -> float:
+        return class_loss(fitted, instance.data, self.N_min) + self.alpha * int((fitted.w != 0).sum())
 
     # ------------------------------------------------------------------ what constraints of users read
 
-    def expressions(self, m: Model, data: Dataset, tree: Topology) -> TreeExpressions:
-        return HyperplaneExpressions(self.name, m, data, tree)
+    def expressions(self, m: Model, instance: Instance) -> TreeExpressions:
+        return HyperplaneExpressions(self.name, m, instance.data, instance.topology)
 
     # ------------------------------------------------------------------ limits and starts
 
     def check_data(self, data: Dataset, tree: Topology) -> None:
         check_class_data(self.name, data, self.N_min)
 
-    def start(self, name: str, data: Dataset, tree: Topology, *, seed: int = 0) -> Tree:
+    def start(self, name: str, instance: Instance, *, seed: int = 0) -> Tree:
+        data, tree = instance.data, instance.topology
         if name == "cart":
             return with_majority_labels(
                 cart_with_gaps(data, tree, self.mu, min_leaf=self.N_min, seed=seed), data
@@ -107,11 +111,11 @@ class OctH(Formulation):
         if name == "greedy":
             return self._greedy(data, tree)
         if name == "previous-depth":
-            return previous_depth(self, data, tree)
-        return super().start(name, data, tree, seed=seed)
+            return previous_depth(self, instance)
+        return super().start(name, instance, seed=seed)
 
-    def polish(self, fitted: Tree, data: Dataset) -> Tree:
-        return with_majority_labels(fitted, data)
+    def polish(self, fitted: Tree, instance: Instance) -> Tree:
+        return with_majority_labels(fitted, instance.data)
 
     def _greedy(self, data: Dataset, tree: Topology) -> Tree:
         """Solve the model of depth one at every node, from the root down, on the samples that reach it."""

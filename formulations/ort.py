@@ -64,18 +64,19 @@ from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart
 from mipforest.model import LinearExpr, Model, Values
+from mipforest.problem.built import TOLERANCE
 from mipforest.problem.formulation import Formulation
+from mipforest.problem.instance import Instance
 from mipforest.problem.parameters import parameter
-from mipforest.problem.problem import TOLERANCE, Preparation
 from mipforest.trees import Topology, Tree
 
 #: What the values in the row on the root are lowered by: far above their rounding, far below any gap asked.
 SAFETY = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class OrtPreparation(Preparation):
-    """What is known of a problem before its model is written.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OrtInstance(Instance):
+    """A data set with what is known of it before the model is written.
 
     Attributes
     ----------
@@ -118,8 +119,9 @@ class _Ort(Formulation):
 
     # ------------------------------------------------------------------ what differs
 
-    def _routing(self) -> Routing:
-        return CutRouting(self.N_min) if self.variant == "tight" else UnivariateRouting(self.N_min)
+    def _routing(self, instance: OrtInstance) -> Routing:
+        cuts = instance.cuts
+        return UnivariateRouting(self.N_min) if cuts is None else CutRouting(self.N_min, cuts)
 
     def _leaves(self) -> ValueLeaves:
         return ConstantLeaves(LOSSES[self.loss])
@@ -129,13 +131,14 @@ class _Ort(Formulation):
 
     # ------------------------------------------------------------------ the model
 
-    def declare(self, m: Model, data: Dataset, tree: Topology, prepared: OrtPreparation) -> None:
-        routed = self._routing().declare(m, data, tree)
-        total, penalty = self._leaves().declare(m, data, tree, routed, prepared.upper_bound)
+    def declare(self, m: Model, instance: OrtInstance) -> None:
+        data, tree = instance.data, instance.topology
+        routed = self._routing(instance).declare(m, data, tree)
+        total, penalty = self._leaves().declare(m, data, tree, routed, instance.upper_bound)
         objective = (1 / self._baseline(data)) * total + self.alpha * routed.complexity + penalty
         m.minimize(objective)
-        if prepared.cuts is not None and isinstance(objective, LinearExpr):
-            self._bound(m, data, objective, prepared.cuts, prepared.roots)
+        if instance.cuts is not None and isinstance(objective, LinearExpr):
+            self._bound(m, data, objective, instance.cuts, instance.roots)
 
     def _bound(
         self, m: Model, data: Dataset, objective: LinearExpr, cuts: Cuts, roots: RootValues | None
@@ -144,24 +147,25 @@ class _Ort(Formulation):
 
     # ------------------------------------------------------------------ trees
 
-    def encode(self, fitted: Tree, data: Dataset) -> dict[str, FloatArray]:
-        routing = self._routing()
+    def encode(self, fitted: Tree, instance: OrtInstance) -> dict[str, FloatArray]:
+        data, routing = instance.data, self._routing(instance)
         splits = routing.encode(fitted, data)
         return {**splits, **self._leaves().encode(fitted, data, *routing.rows(data))}
 
-    def decode(self, values: Values, data: Dataset) -> Tree:
-        tree = Topology(int(np.log2(len(values["d"]) + 1)))
-        routing = self._routing().decode(values, data, tree)
+    def decode(self, values: Values, instance: OrtInstance) -> Tree:
+        data, tree = instance.data, instance.topology
+        routing = self._routing(instance).decode(values, data, tree)
         return self._leaves().decode(values, routing, data)
 
-    def evaluate(self, fitted: Tree, data: Dataset) -> float:
+    def evaluate(self, fitted: Tree, instance: OrtInstance) -> float:
+        data = instance.data
         leaves, scale = self._leaves(), TargetScale.of(data)
         beta = coefficients(fitted) / scale.spread
         size = leaves_of(fitted, data.X).sum(axis=0)
         if ((size > 0) & (size < self.N_min)).any() or np.abs(beta).max() > leaves.limit * (1 + TOLERANCE):
             return float("inf")
         loss = leaves.loss.total((fitted.predict(data.X) - data.y) / scale.spread) / self._baseline(data)
-        complexity = float(self._routing().complexity(fitted).sum())
+        complexity = float(self._routing(instance).complexity(fitted).sum())
         return loss + self.alpha * complexity + leaves.penalty(beta)
 
     def _baseline(self, data: Dataset) -> float:
@@ -169,8 +173,13 @@ class _Ort(Formulation):
 
     # ------------------------------------------------------------------ limits and starts
 
-    def prepare(self, data: Dataset, tree: Topology) -> Preparation:
-        return OrtPreparation()
+    def bind(self, data: Dataset, topology: Topology) -> OrtInstance:
+        tight = self.variant == "tight"
+        return OrtInstance(
+            data=data,
+            topology=topology,
+            cuts=find_cuts(data.X, data.features.labels) if tight else None,
+        )
 
     def check_data(self, data: Dataset, tree: Topology) -> None:
         if data.task != "regression":
@@ -184,16 +193,17 @@ class _Ort(Formulation):
                 f"the target of {data.name} is {data.y[0]:g} in all {data.n} rows: nothing to predict"
             )
 
-    def start(self, name: str, data: Dataset, tree: Topology, *, seed: int = 0) -> Tree:
+    def start(self, name: str, instance: OrtInstance, *, seed: int = 0) -> Tree:
         if name == "cart":
-            return self.polish(self._cart(data, tree, seed), data)
+            return self.polish(self._cart(instance.data, instance.topology, seed), instance)
         if name == "previous-depth" and name in self.starts:
-            return self.polish(previous_depth(self, data, tree), data)
-        return super().start(name, data, tree, seed=seed)
+            return self.polish(previous_depth(self, instance), instance)
+        return super().start(name, instance, seed=seed)
 
-    def polish(self, fitted: Tree, data: Dataset) -> Tree:
+    def polish(self, fitted: Tree, instance: OrtInstance) -> Tree:
         """Take back splits that do not pay for themselves, and fit the leaves exactly."""
-        cost = self.alpha * self._routing().complexity(fitted)
+        data = instance.data
+        cost = self.alpha * self._routing(instance).complexity(fitted)
         kept = without_needless_splits(fitted, data, self._leaves(), cost, self.N_min)
         return with_fitted_leaves(kept, data, self._leaves())
 
@@ -217,18 +227,19 @@ class Ort(_Ort):
             return super()._leaves()
         return TightMeans(self.N_min) if self.loss == "squared" else TightMedians(self.N_min)
 
-    def prepare(self, data: Dataset, tree: Topology) -> Preparation:
-        if self.variant == "paper":
-            return OrtPreparation()
-        cuts = find_cuts(data.X, data.features.labels)
+    def bind(self, data: Dataset, topology: Topology) -> OrtInstance:
+        instance = super().bind(data, topology)
+        cuts = instance.cuts
+        if cuts is None:
+            return instance
         exact = depth_two(data, cuts, self.loss, self.alpha, self.N_min)
-        if exact is None or tree.depth > 2:
-            return OrtPreparation(cuts=cuts)
-        roots = exact.root_values(tree.depth)
-        best = tree_of_cuts(exact.best(roots, tree.depth), cuts, tree, data)
+        if exact is None or topology.depth > 2:
+            return instance
+        roots = exact.root_values(topology.depth)
+        best = tree_of_cuts(exact.best(roots, topology.depth), cuts, topology, data)
         known = with_fitted_leaves(best, data, self._leaves())
         lowered = replace(roots, by_cut=roots.by_cut - SAFETY, none=roots.none - SAFETY)
-        return OrtPreparation(known=known, cuts=cuts, roots=lowered)
+        return replace(instance, known=known, roots=lowered)
 
     def _bound(
         self, m: Model, data: Dataset, objective: LinearExpr, cuts: Cuts, roots: RootValues | None
@@ -239,18 +250,19 @@ class Ort(_Ort):
             # The row on the root says more, and the two together make a slow linear relaxation.
             m.add("leaf_loss", leaf_losses(m, data, cuts.group) >= 0)
 
-    def covered_bound(self, prepared: Preparation, custom: frozenset[str]) -> float:
+    def proven_up_to(self, instance: OrtInstance, touched: frozenset[str]) -> float:
         # Values outside the range of means or medians are left out; constraints may ask for them.
-        asks_for_values = self.variant == "tight" and custom & {"beta0", "f", "L"}
+        asks_for_values = self.variant == "tight" and touched & {"beta0", "f", "L"}
         return -np.inf if asks_for_values else np.inf
 
-    def start(self, name: str, data: Dataset, tree: Topology, *, seed: int = 0) -> Tree:
+    def start(self, name: str, instance: OrtInstance, *, seed: int = 0) -> Tree:
         if name != "depth-two":
-            return super().start(name, data, tree, seed=seed)
-        cuts = find_cuts(data.X, data.features.labels)
+            return super().start(name, instance, seed=seed)
+        data, tree = instance.data, instance.topology
+        cuts = instance.cuts or find_cuts(data.X, data.features.labels)
         exact = depth_two(data, cuts, self.loss, self.alpha, self.N_min)
         if exact is None:
-            return self.start("cart", data, tree, seed=seed)
+            return self.start("cart", instance, seed=seed)
         top = min(tree.depth, 2)
         best = exact.extended(exact.best(exact.root_values(top), top), tree.depth)
         return with_fitted_leaves(tree_of_cuts(best, cuts, tree, data), data, self._leaves())
@@ -270,7 +282,7 @@ class _HyperplaneOrt(_Ort):
 
     mu: float = parameter(0.005, "margin that stands for a strict inequality", above=0, below=1)
 
-    def _routing(self) -> Routing:
+    def _routing(self, instance: OrtInstance) -> Routing:
         return HyperplaneRouting(self.N_min, self.mu)
 
     def _cart(self, data: Dataset, tree: Topology, seed: int) -> Tree:
@@ -318,18 +330,18 @@ class OrtL(_Ort):
         literal = self.variant == "paper"
         return LinearLeaves(LOSSES[self.loss], self.lam, self.regulariser, self.M_r, literal=literal)
 
-    def prepare(self, data: Dataset, tree: Topology) -> Preparation:
-        known = self.start("cart", data, tree)
-        value = self.evaluate(known, data)
-        return OrtPreparation(known=known, upper_bound=value + TOLERANCE * (1 + value))
+    def bind(self, data: Dataset, topology: Topology) -> OrtInstance:
+        instance = super().bind(data, topology)
+        known = self.start("cart", instance)
+        value = self.evaluate(known, instance)
+        return replace(instance, known=known, upper_bound=value + TOLERANCE * (1 + value))
 
-    def covered_bound(self, prepared: Preparation, custom: frozenset[str]) -> float:
+    def proven_up_to(self, instance: OrtInstance, touched: frozenset[str]) -> float:
         if self.variant == "paper":
             return np.inf
         # Coefficients of empty leaves are taken to be 0; constraints may ask for others.
-        assert isinstance(prepared, OrtPreparation)
-        asks_for_values = custom & {"beta", "beta0", "beta_abs", "r", "f", "L"}
-        return -np.inf if asks_for_values else prepared.upper_bound
+        asks_for_values = touched & {"beta", "beta0", "beta_abs", "r", "f", "L"}
+        return -np.inf if asks_for_values else instance.upper_bound
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,24 +7,25 @@ from dataclasses import replace
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.data import Dataset
 from mipforest.problem.formulation import Formulation
-from mipforest.trees import Topology, Tree
+from mipforest.problem.instance import Instance
+from mipforest.trees import Tree
 
 #: Seconds for the model with one level less.
 TIME_LIMIT = 20.0
 
 
-def previous_depth(formulation: Formulation, data: Dataset, tree: Topology) -> Tree:
+def previous_depth(formulation: Formulation, instance: Instance) -> Tree:
     """Solve the model of depth D - 1 and give its tree (for scaled features) one more level without splits.
 
     At depth 1 there is no such model: the formulation's CART start is given.
     """
-    if tree.depth == 1:
-        return formulation.start("cart", data, tree)
-    result = formulation.build(data, tree.depth - 1).solve(time_limit=TIME_LIMIT)
+    depth = instance.topology.depth
+    if depth == 1:
+        return formulation.start("cart", instance)
+    result = formulation.build(instance.data, depth - 1).solve(time_limit=TIME_LIMIT)
     if result.tree is None:
-        return formulation.start("cart", data, tree)
+        return formulation.start("cart", instance)
     return deepened(result.tree.unscaled())
 
 

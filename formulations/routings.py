@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from formulations.class_leaves import leaves_of
-from formulations.cuts import declare_cuts, declare_group_leaves, decode_cuts, encode_cuts, find_cuts
+from formulations.cuts import Cuts, declare_cuts, declare_group_leaves, decode_cuts, encode_cuts
 from formulations.hyperplane_splits import (
     declare_hyperplane_splits,
     decode_hyperplane_splits,
@@ -98,10 +98,22 @@ class UnivariateRouting(Routing):
 
 
 class CutRouting(Routing):
-    """Univariate splits by discrete cuts on groups of equal samples (:mod:`formulations.cuts`)."""
+    """Univariate splits by discrete cuts on groups of equal samples (:mod:`formulations.cuts`).
+
+    Parameters
+    ----------
+    n_min
+        Least number of samples in a leaf that holds any.
+    cuts
+        The cuts of the data.
+    """
+
+    def __init__(self, n_min: int, cuts: Cuts) -> None:
+        super().__init__(n_min)
+        self.cuts = cuts
 
     def declare(self, m: Model, data: Dataset, tree: Topology) -> Routed:
-        cuts = find_cuts(data.X, data.features.labels)
+        cuts = self.cuts
         d = m.binary("d", tree.branches)
         left = declare_cuts(m, cuts, tree, d)
         weight = np.bincount(cuts.group).astype(float)
@@ -109,7 +121,7 @@ class CutRouting(Routing):
         return Routed(z, cuts.X, cuts.group, d.sum())
 
     def encode(self, fitted: Tree, data: Dataset) -> dict[str, FloatArray]:
-        cuts = find_cuts(data.X, data.features.labels)
+        cuts = self.cuts
         feature = chosen_features(fitted)
         z = leaves_of(fitted, cuts.X)
         values = {
@@ -120,12 +132,11 @@ class CutRouting(Routing):
         return values | {"l": z.any(axis=0).astype(float)} if self.n_min > 1 else values
 
     def decode(self, values: Values, data: Dataset, tree: Topology) -> Tree:
-        feature, threshold = decode_cuts(values["u"], find_cuts(data.X, data.features.labels))
+        feature, threshold = decode_cuts(values["u"], self.cuts)
         return univariate_tree(feature, threshold, np.zeros(tree.n_leaves), tree, data)
 
     def rows(self, data: Dataset) -> tuple[FloatArray, IntArray]:
-        cuts = find_cuts(data.X, data.features.labels)
-        return cuts.X, cuts.group
+        return self.cuts.X, self.cuts.group
 
 
 class HyperplaneRouting(Routing):
@@ -151,7 +162,7 @@ class HyperplaneRouting(Routing):
         return encode_hyperplane_splits(fitted, data, self.mu)
 
     def decode(self, values: Values, data: Dataset, tree: Topology) -> Tree:
-        return decode_hyperplane_splits(values, data)
+        return decode_hyperplane_splits(values, data, tree)
 
     def complexity(self, fitted: Tree) -> FloatArray:
         features: FloatArray = (fitted.w != 0).sum(axis=1).astype(float)

@@ -262,7 +262,7 @@ def _equal_shares(
 
 
 def _expressions(problem: Problem) -> TreeExpressions:
-    return problem.formulation.expressions(problem.model, problem.data, problem.topology)
+    return problem.formulation.expressions(problem.model, problem.instance)
 
 
 def _columns(problem: Problem, features: str | Sequence[str]) -> IntArray:

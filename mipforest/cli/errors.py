@@ -177,8 +177,8 @@ def _library_exit_code(error: BaseException) -> int | None:
     from mipforest.files.points import PointError
     from mipforest.instances import CatalogueError, SuiteError
     from mipforest.model import ModelError
+    from mipforest.problem.built import StartError
     from mipforest.problem.parameters import ParameterError
-    from mipforest.problem.problem import StartError
     from mipforest.problem.registry import UnknownFormulation
     from mipforest.runs import RunError
     from mipforest.solvers.errors import LicenseLimit, NotAllowed, SolverError, SolverUnavailable, Unsupported

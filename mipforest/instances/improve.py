@@ -86,4 +86,4 @@ def _best_known(library: Library, spec: InstanceSpec, problem: Problem) -> Tree 
         return None
     form = problem.model.matrix()
     x = point_of(form, read_point(path), path).x
-    return problem.formulation.decode(form.to_values(x), problem.data)
+    return problem.formulation.decode(form.to_values(x), problem.instance)

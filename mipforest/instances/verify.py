@@ -16,7 +16,7 @@ from mipforest.instances.library import Library
 from mipforest.instances.suite import InstanceSpec
 from mipforest.model import MatrixForm
 from mipforest.model.check import violations
-from mipforest.problem.problem import TOLERANCE
+from mipforest.problem.built import TOLERANCE
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,8 @@ class BuiltModel:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._form = model.matrix()
+        #: Names of its variable blocks.
+        self.blocks = tuple(model.variables)
         self._rows = tuple(_BuiltRows.of(block) for block in model.constraints.values())
 
     def objective_replaced(self) -> bool:

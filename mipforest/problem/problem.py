@@ -1,158 +1,33 @@
-"""A formulation built for a data set: the model, and how to solve it and check the answer."""
+"""Solve a built problem, decode its solution, and check the tree against the definition."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from mipforest.arrays import FloatArray
-from mipforest.data import Dataset
-from mipforest.files import write_model
-from mipforest.model import Model
-from mipforest.model.matrix import Values
-from mipforest.problem.model_changes import BuiltModel
+from mipforest.model import Values
+from mipforest.problem.built import TOLERANCE, BuiltProblem
 from mipforest.problem.result import Result
-from mipforest.problem.start_repair import start_values
+from mipforest.problem.start_repair import feasible_start
 from mipforest.solvers.base import Progress, Solver
 from mipforest.solvers.solution import Solution, Status
 from mipforest.solving import solve
-from mipforest.trees import Topology, Tree
-
-if TYPE_CHECKING:
-    from mipforest.problem.formulation import Formulation
+from mipforest.trees import Tree
 
 #: Default time limit in seconds: a first run ends soon and says how far it got.
 TIME_LIMIT = 60.0
 
-#: A point counts as feasible, and two objective values as equal, up to this (the latter relative):
-#: the default feasibility tolerance of the solvers.
-TOLERANCE = 1e-6
-
-
-class StartError(ValueError):
-    """A start tree that does not fit the problem."""
-
 
 @dataclass(frozen=True, eq=False)
-class Preparation:
-    """What a formulation computed from the data before it declared its model.
-
-    Attributes
-    ----------
-    known
-        A feasible tree (for scaled features) found on the way, or ``None``.
-    notes
-        What the user should know before all else, in sentences: warnings of every result.
-    """
-
-    known: Tree | None = None
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """A formulation built for a data set.
+class Problem(BuiltProblem):
+    """A formulation built for a data set, ready to solve.
 
     ``problem.model`` is an ordinary model: add constraints or fix variables, then :meth:`solve`.
-
-    Attributes
-    ----------
-    formulation, data, topology
-        What was built, for which training samples and which tree.
-    model
-        The model.
-    prepared
-        What the variant computed from the data first.
-    prepare_seconds, build_seconds
-        Wall time of that, and of building the model.
     """
-
-    formulation: Formulation
-    data: Dataset
-    topology: Topology
-    model: Model
-    prepared: Preparation
-    prepare_seconds: float
-    build_seconds: float
-    _built: BuiltModel = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_built", BuiltModel(self.model))
-
-    def write(self, path: str | Path) -> None:
-        """Write the model as ``.mps`` or ``.lp``, or either with ``.gz``; see :func:`mipforest.files.write_model`."""
-        write_model(self.model.matrix(), Path(path))
-
-    # ------------------------------------------------------------------ start
-
-    def start_tree(self, start: str | Tree | None = "default", *, seed: int = 0) -> Tree | None:
-        """Give the tree to start from, for scaled features.
-
-        Parameters
-        ----------
-        start
-            ``"default"``, the name of one of the formulation's starts, a tree (its own scaling, if it has
-            one, is taken into account), or ``None`` / ``"none"``.
-        seed
-            Seed of starts that draw.
-
-        Raises
-        ------
-        ParameterError
-            If the formulation has no start of that name.
-        StartError
-            If the tree has another depth or number of features.
-        """
-        if start is None or start == "none":
-            return None
-        if isinstance(start, Tree):
-            return self._fitting(start)
-        default = self.formulation.starts[0]
-        name = default if start == "default" else start
-        if name == default and self.prepared.known is not None:
-            return self.prepared.known
-        return self.formulation.start(name, self.data, self.topology, seed=seed)
-
-    def _fitting(self, tree: Tree) -> Tree:
-        """Turn a tree from elsewhere into one for this problem's scaled features."""
-        if tree.depth != self.topology.depth or tree.n_features != self.data.p:
-            raise StartError(
-                f"the start tree has depth {tree.depth} and {tree.n_features} features; the problem has "
-                f"depth {self.topology.depth} and {self.data.p}: give a tree of the same depth and data"
-            )
-        # A start is splits and leaves: another model may label the leaves of a logistic tree anew.
-        tree = replace(tree, logistic=False)
-        if tree.offset is None or tree.scale is None:
-            return tree
-        offset, scale = self.data.encoding.offset, self.data.encoding.scale
-        return tree.rescaled(offset, scale).unscaled()
-
-    def start_values(self, tree: Tree) -> tuple[Values | None, list[str]]:
-        """Encode a start tree as feasible values; see :func:`mipforest.problem.start_repair.start_values`."""
-        return start_values(self, tree)
-
-    def encoded(self, tree: Tree) -> dict[str, FloatArray]:
-        """Values of the formulation's blocks for a tree (for scaled features), those for constraints included.
-
-        Blocks that a user added by hand are not among them.
-        """
-        formulation = self.formulation
-        added = formulation.expressions(self.model, self.data, self.topology).encode(tree)
-        return {**formulation.encode(tree, self.data), **added}
-
-    def complaint(self, values: Values) -> str:
-        """Name the worst violation of the model by values of all its blocks; empty if they are feasible."""
-        worst = self.model.violations(values)
-        if worst.max <= TOLERANCE:
-            return ""
-        name, amount = worst.worst(1)[0]
-        return f"{name} by {amount:.3g}"
-
-    # ------------------------------------------------------------------ solve and check
 
     def solve(
         self,
@@ -204,8 +79,12 @@ class Problem:
             bridges=bridges,
         )
         solution, doubts = self._with_covered_bound(self._tidied(solution), gap)
-        told = (*self.prepared.notes, *warnings, *solution.warnings, *doubts)
+        told = (*self.instance.notes, *warnings, *solution.warnings, *doubts)
         return self._checked(replace(solution, warnings=told))
+
+    def start_values(self, tree: Tree) -> tuple[Values | None, list[str]]:
+        """Encode a start tree as feasible values; see :func:`~mipforest.problem.start_repair.feasible_start`."""
+        return feasible_start(self, tree)
 
     def checked(self, solution: Solution) -> Result:
         """Decode and check a solution from elsewhere, as :meth:`solve` does with its solver's."""
@@ -220,18 +99,18 @@ class Problem:
         """
         if solution.x is None:
             return solution
-        fitted = self.formulation.decode(solution.values, self.data)
+        tree = self.formulation.decode(solution.values, self.instance)
         # Labels that suit the objective may break a constraint that a user added.
-        for candidate in (self.formulation.relabelled(fitted, self.data), fitted):
+        for candidate in (self.formulation.relabel(tree, self.instance), tree):
             tidied = self._with_values_of(candidate, solution)
             if tidied is not None:
                 return tidied
         return solution
 
-    def _with_values_of(self, fitted: Tree, solution: Solution) -> Solution | None:
+    def _with_values_of(self, tree: Tree, solution: Solution) -> Solution | None:
         """Put the values of a tree into a solution; ``None`` where they are infeasible or worse."""
         form = self.model.matrix()
-        values = {**solution.values, **self.encoded(fitted)}
+        values = {**solution.values, **self.encoded(tree)}
         x = form.to_point(values)
         objective = form.objective(x)
         worse = objective < solution.objective if form.maximize else objective > solution.objective
@@ -242,10 +121,10 @@ class Problem:
 
     def _with_covered_bound(self, solution: Solution, gap: float) -> tuple[Solution, list[str]]:
         """Limit bound and status to what the built model covers, once a user has changed it."""
-        blocks, replaced = self._built.touched_blocks(), self._built.objective_replaced()
+        blocks, replaced = self.as_built.touched_blocks(), self.as_built.objective_replaced()
         if not blocks and not replaced:
             return solution, []
-        covered = self.formulation.covered_bound(self.prepared, blocks)
+        covered = self.formulation.proven_up_to(self.instance, blocks)
         if np.isinf(covered) and covered > 0:
             return solution, []
         maximize = self.model.matrix().maximize
@@ -276,8 +155,8 @@ class Problem:
                 max_violation=np.nan,
                 doubts=(),
             )
-        fitted = self.formulation.decode(solution.values, self.data)
-        evaluated = self.formulation.evaluate(fitted, self.data)
+        tree = self.formulation.decode(solution.values, self.instance)
+        evaluated = self.formulation.evaluate(tree, self.instance)
         violation = self.model.violations(solution.x).max
         doubts = []
         if violation > TOLERANCE:
@@ -286,28 +165,28 @@ class Problem:
             f"the tree's objective by the definition is {evaluated:.9g}, "
             f"the solver's is {solution.objective:.9g}"
         )
-        if self._built.objective_replaced():
+        if self.as_built.objective_replaced():
             doubts.append(f"the model's objective was replaced: {different}")
         elif not abs(evaluated - solution.objective) <= TOLERANCE * max(1.0, abs(solution.objective)):
             doubts.append(different)
         offset, scale = self.data.encoding.offset, self.data.encoding.scale
-        refined, warnings = self._refined(fitted)
+        refined, warnings = self._refined(tree)
         return Result(
             problem=self,
             solution=replace(solution, warnings=(*solution.warnings, *warnings)),
             tree=refined.with_scaling(offset, scale),
-            solved_tree=fitted.with_scaling(offset, scale),
+            solved_tree=tree.with_scaling(offset, scale),
             evaluated_objective=evaluated,
             max_violation=violation,
             doubts=tuple(doubts),
         )
 
-    def _refined(self, fitted: Tree) -> tuple[Tree, list[str]]:
+    def _refined(self, tree: Tree) -> tuple[Tree, list[str]]:
         """Refine the solved tree, unless that breaks a constraint of the user's, or one cannot tell."""
-        refined = self.formulation.refine(fitted, self.data)
-        if refined is fitted or not self._built.touched_blocks():
+        refined = self.formulation.refine(tree, self.instance)
+        if refined is tree or not self.as_built.touched_blocks():
             return refined, []
         values = self.encoded(refined)
-        if values.keys() >= self.model.variables.keys() and not self.complaint(values):
+        if values.keys() >= self.model.variables.keys() and not self.worst_violation(values):
             return refined, []
-        return fitted, ["the tree is not refined: that might break the constraints that were added"]
+        return tree, ["the tree is not refined: that might break the constraints that were added"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mipforest.data import Dataset
+from mipforest.problem.built import BuiltProblem
 from mipforest.solvers.solution import Solution
 from mipforest.trees import (
     ClassMeasures,
@@ -19,9 +20,6 @@ from mipforest.trees import (
     class_measures,
     regression_measures,
 )
-
-if TYPE_CHECKING:
-    from mipforest.problem.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +45,7 @@ class Result:
         Why the answer is not verified; empty when it is.
     """
 
-    problem: Problem
+    problem: BuiltProblem
     solution: Solution
     tree: Tree | None
     solved_tree: Tree | None
@@ -182,17 +180,17 @@ class Result:
 
     def _all_measures(self, train: Dataset, test: Dataset | None) -> dict[str, Any]:
         """Measures of any model, then what this formulation measures and reports, and the names of that."""
-        formulation, prepared = self.problem.formulation, self.problem.prepared
+        formulation, instance = self.problem.formulation, self.problem.instance
         found: dict[str, Any] = {}
         reported: dict[str, None] = {}
         for part, data in (("train", train), ("test", test)):
             if data is None:
                 continue
-            own = {} if self.tree is None else formulation.measures(self.tree, data, prepared)
+            own = {} if self.tree is None else formulation.measures(self.tree, data, instance)
             found |= {f"{part}_{name}": value for name, value in (self.measures(data) | own).items()}
             reported |= dict.fromkeys(own)
         if self.solved_tree is not None and self.tree is not None:
-            report = formulation.report(self.solved_tree.unscaled(), self.tree.unscaled(), train, prepared)
+            report = formulation.report(self.solved_tree.unscaled(), self.tree.unscaled(), instance)
             found |= report
             reported |= dict.fromkeys(report)
         return found | {"reported": list(reported)}

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mipforest.model import Values
+from mipforest.problem.built import BuiltProblem
 from mipforest.solving import solve
 from mipforest.trees import Tree
-
-if TYPE_CHECKING:
-    from mipforest.problem.problem import Problem
 
 #: Seconds for completing a start whose integer variables are fixed.
 COMPLETION_TIME_LIMIT = 10.0
@@ -26,7 +23,7 @@ SEARCH_TIME_LIMIT = 4.0
 CANDIDATES = 5000
 
 
-def start_values(problem: Problem, tree: Tree) -> tuple[Values | None, list[str]]:
+def feasible_start(problem: BuiltProblem, tree: Tree) -> tuple[Values | None, list[str]]:
     """Encode a start tree as values of the model, repaired where it breaks a row.
 
     The repairs, in turn: the nodes solved anew for the tree's routing; the tree known from building the model;
@@ -49,7 +46,7 @@ def start_values(problem: Problem, tree: Tree) -> tuple[Values | None, list[str]
     values = feasible_values(problem, tree)
     if values is not None:
         return values, []
-    warnings = [f"the start tree violates the model: {_complaint(problem, tree)}"]
+    warnings = [f"the start tree violates the model: {_why_infeasible(problem, tree)}"]
     for what, repair in _repairs(problem, tree):
         values = repair()
         if values is not None:
@@ -57,13 +54,13 @@ def start_values(problem: Problem, tree: Tree) -> tuple[Values | None, list[str]
     return None, [*warnings, "it is dropped: the solver starts from nothing"]
 
 
-def _repairs(problem: Problem, tree: Tree) -> Iterator[tuple[str, Callable[[], Values | None]]]:
-    polished = problem.formulation.polish(tree, problem.data)
+def _repairs(problem: BuiltProblem, tree: Tree) -> Iterator[tuple[str, Callable[[], Values | None]]]:
+    polished = problem.formulation.polish(tree, problem.instance)
     yield (
         "its nodes were solved anew for its routing of the samples",
         lambda: feasible_values(problem, polished),
     )
-    known = problem.prepared.known
+    known = problem.instance.known
     if known is not None and known is not tree:
         yield (
             "it is replaced by the tree known from building the model",
@@ -76,23 +73,23 @@ def _repairs(problem: Problem, tree: Tree) -> Iterator[tuple[str, Callable[[], V
     yield "it is replaced by the best feasible one of many other trees", lambda: _searched(problem)
 
 
-def feasible_values(problem: Problem, tree: Tree) -> Values | None:
+def feasible_values(problem: BuiltProblem, tree: Tree) -> Values | None:
     """Values of all blocks for a tree; ``None`` if they break a row, or none are found for added blocks."""
     values = problem.encoded(tree)
     if values.keys() < problem.model.variables.keys():
         return _completed(problem, values)
-    return None if problem.complaint(values) else values
+    return None if problem.worst_violation(values) else values
 
 
-def _complaint(problem: Problem, tree: Tree) -> str:
+def _why_infeasible(problem: BuiltProblem, tree: Tree) -> str:
     values = problem.encoded(tree)
     absent = [name for name in problem.model.variables if name not in values]
     if absent:
         return f"no values of the added {', '.join(absent)} go with it"
-    return problem.complaint(values)
+    return problem.worst_violation(values)
 
 
-def _completed(problem: Problem, values: Values) -> Values | None:
+def _completed(problem: BuiltProblem, values: Values) -> Values | None:
     """Fix the integer variables at the values given and solve for the rest; ``None`` where that fails."""
     rest = problem.model.copy()
     for name, value in values.items():
@@ -101,18 +98,18 @@ def _completed(problem: Problem, values: Values) -> Values | None:
             block.fix(value)
             block.relax()
     solution = solve(rest, time_limit=COMPLETION_TIME_LIMIT)
-    if solution.x is None or problem.complaint(solution.values):
+    if solution.x is None or problem.worst_violation(solution.values):
         return None
     return solution.values
 
 
-def _searched(problem: Problem) -> Values | None:
+def _searched(problem: BuiltProblem) -> Values | None:
     """Draw candidates of the formulation, and try them from the best on until one is feasible or time is over."""
     began = monotonic()
     candidates, values = [], []
-    for tree in islice(problem.formulation.candidates(problem.data, problem.topology), CANDIDATES):
+    for tree in islice(problem.formulation.candidates(problem.instance), CANDIDATES):
         candidates.append(tree)
-        values.append(problem.formulation.evaluate(tree, problem.data))
+        values.append(problem.formulation.evaluate(tree, problem.instance))
         if monotonic() - began > SEARCH_TIME_LIMIT / 2:
             break
     for position in np.argsort(values, kind="stable"):

@@ -138,7 +138,7 @@ def write_instance(
         "statistics": asdict(statistics(form)),
         "start": None if objective is None else start_path.name,
         "start_objective": objective,
-        "warnings": [*problem.prepared.notes, *warnings],
+        "warnings": [*problem.instance.notes, *warnings],
     }
     with atomic_write(description, "w") as file:
         file.write(json.dumps(metadata, indent=2, allow_nan=False, ensure_ascii=False) + "\n")

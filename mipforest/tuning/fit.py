@@ -190,8 +190,8 @@ def better_start(problem: Problem, neighbour: Tree | None, *, seed: int) -> Star
     known = problem.start_tree(neighbour)
     if known is None:
         raise AssertionError("a tree is a start")
-    for candidate in (known, problem.formulation.polish(known, problem.data)):
-        value = problem.formulation.evaluate(candidate, problem.data)
+    for candidate in (known, problem.formulation.polish(known, problem.instance)):
+        value = problem.formulation.evaluate(candidate, problem.instance)
         if value < best.objective and feasible_values(problem, candidate) is not None:
             best = Start("neighbour", candidate, value)
     return best
@@ -200,7 +200,7 @@ def better_start(problem: Problem, neighbour: Tree | None, *, seed: int) -> Star
 def _value(problem: Problem, tree: Tree) -> float:
     """Objective of a start tree as the solver will get it."""
     if feasible_values(problem, tree) is not None:
-        return problem.formulation.evaluate(tree, problem.data)
+        return problem.formulation.evaluate(tree, problem.instance)
     repaired, _ = problem.start_values(tree)
     if repaired is None:
         return np.inf

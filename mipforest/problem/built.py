@@ -1,0 +1,133 @@
+"""A formulation built for a data set: the model, and the points of it that trees stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from mipforest.arrays import FloatArray
+from mipforest.data import Dataset
+from mipforest.files import write_model
+from mipforest.model import Model
+from mipforest.model.matrix import Values
+from mipforest.problem.instance import Instance
+from mipforest.problem.model_changes import BuiltModel
+from mipforest.problem.operations import Operations
+from mipforest.trees import Topology, Tree
+
+#: A point counts as feasible, and two objective values as equal, up to this (the latter relative):
+#: the default feasibility tolerance of the solvers.
+TOLERANCE = 1e-6
+
+
+class StartError(ValueError):
+    """A start tree that does not fit the problem."""
+
+
+@dataclass(frozen=True, eq=False)
+class BuiltProblem:
+    """A formulation bound to a data set, and its model.
+
+    Attributes
+    ----------
+    formulation
+        What was built.
+    instance
+        What it knows of the data set.
+    model
+        The model, an ordinary one: add constraints or fix variables.
+    prepare_seconds, build_seconds
+        Wall time of binding the formulation to the data, and of building the model.
+    as_built
+        The model before a user changed it.
+    """
+
+    formulation: Operations
+    instance: Instance
+    model: Model
+    prepare_seconds: float
+    build_seconds: float
+    as_built: BuiltModel = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "as_built", BuiltModel(self.model))
+
+    @property
+    def data(self) -> Dataset:
+        """Training samples."""
+        return self.instance.data
+
+    @property
+    def topology(self) -> Topology:
+        """Index sets of the tree."""
+        return self.instance.topology
+
+    def write(self, path: str | Path) -> None:
+        """Write the model as ``.mps`` or ``.lp``, or either with ``.gz``; see :func:`mipforest.files.write_model`."""
+        write_model(self.model.matrix(), Path(path))
+
+    def start_tree(self, start: str | Tree | None = "default", *, seed: int = 0) -> Tree | None:
+        """Return the tree to start from, for scaled features.
+
+        Parameters
+        ----------
+        start
+            ``"default"``, the name of one of the formulation's starts, a tree (its own scaling, if it has
+            one, is taken into account), or ``None`` / ``"none"``.
+        seed
+            Seed of starts that draw.
+
+        Raises
+        ------
+        ParameterError
+            If the formulation has no start of that name.
+        StartError
+            If the tree has another depth or number of features.
+        """
+        if start is None or start == "none":
+            return None
+        if isinstance(start, Tree):
+            return self._fitting(start)
+        default = self.formulation.starts[0]
+        name = default if start == "default" else start
+        if name == default and self.instance.known is not None:
+            return self.instance.known
+        return self.formulation.start(name, self.instance, seed=seed)
+
+    def _fitting(self, tree: Tree) -> Tree:
+        """Turn a tree from elsewhere into one for this problem's scaled features."""
+        if tree.depth != self.topology.depth or tree.n_features != self.data.p:
+            raise StartError(
+                f"the start tree has depth {tree.depth} and {tree.n_features} features; the problem has "
+                f"depth {self.topology.depth} and {self.data.p}: give a tree of the same depth and data"
+            )
+        # A start is splits and leaves: another model may label the leaves of a logistic tree anew.
+        tree = replace(tree, logistic=False)
+        if tree.offset is None or tree.scale is None:
+            return tree
+        offset, scale = self.data.encoding.offset, self.data.encoding.scale
+        return tree.rescaled(offset, scale).unscaled()
+
+    def encoded(self, tree: Tree) -> dict[str, FloatArray]:
+        """Return the values of the formulation's blocks for a tree (scaled features), those for constraints included.
+
+        Blocks that a user added by hand are not among them.
+        """
+        formulation = self.formulation
+        added = formulation.expressions(self.model, self.instance).encode(tree)
+        values = formulation.encode(tree, self.instance)
+        forgotten = [name for name in self.as_built.blocks if name not in values]
+        if forgotten:
+            raise TypeError(
+                f"encode of {formulation.name} gives no values of {', '.join(forgotten)}, which its declare makes; "
+                "without them a start is no point of the model, and nothing vouches for them: encode every block"
+            )
+        return {**values, **added}
+
+    def worst_violation(self, values: Values) -> str:
+        """Name the worst violation of the model by values of all its blocks; empty if they are feasible."""
+        worst = self.model.violations(values)
+        if worst.max <= TOLERANCE:
+            return ""
+        name, amount = worst.worst(1)[0]
+        return f"{name} by {amount:.3g}"

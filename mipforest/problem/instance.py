@@ -1,0 +1,34 @@
+"""What a formulation knows of one data set: the object that all its operations receive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mipforest.data import Dataset
+from mipforest.trees import Topology, Tree
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Instance:
+    """A data set and a topology, with everything a formulation computes from them, once.
+
+    A formulation subclasses it for what its rows need beyond data and topology: hyperparameters spread over the
+    nodes, thresholds of the features, proven big-Ms.
+
+    Attributes
+    ----------
+    data
+        Training samples, scaled.
+    topology
+        Index sets of the tree.
+    known
+        A feasible tree (for scaled features) found on the way, or ``None``. It is the default start, and takes the
+        place of a start that cannot be made feasible.
+    notes
+        What the user should know before all else, in sentences: warnings of every result.
+    """
+
+    data: Dataset
+    topology: Topology
+    known: Tree | None = None
+    notes: tuple[str, ...] = ()

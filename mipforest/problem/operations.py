@@ -1,0 +1,189 @@
+"""The operations of a formulation, in four groups: model, codec, starts, after the solve."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from mipforest.arrays import FloatArray
+from mipforest.data import Dataset
+from mipforest.data.encoding import Scaling
+from mipforest.heuristics.cart import cart
+from mipforest.model import Model, Values
+from mipforest.problem.expressions import TreeExpressions
+from mipforest.problem.instance import Instance
+from mipforest.problem.parameters import ParameterError
+from mipforest.trees import Topology, Tree
+
+
+class ModelOperations(ABC):
+    """What the model is: bind the formulation to data, state its variables, objective and constraints."""
+
+    #: Name in the registry and on the command line.
+    name: ClassVar[str]
+    #: One line that says what it is.
+    summary: ClassVar[str]
+    #: Where it comes from.
+    source: ClassVar[str]
+    #: "classification" or "regression".
+    task: ClassVar[str] = "classification"
+    #: Variants, the default first: the strongest one proven not to cut off an optimum.
+    variants: ClassVar[tuple[str, ...]] = ("paper",)
+    #: How features are scaled unless the user says otherwise.
+    scaling: ClassVar[Scaling] = "minmax"
+    #: Options that help a solver with this model, by solver; a user's own come first.
+    solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    def check_data(self, data: Dataset, topology: Topology) -> None:  # noqa: B027 - most models take any data
+        """Refuse data, a depth, or hyperparameters that do not fit them; quick, as it is asked before every fit.
+
+        Raises
+        ------
+        DataError, ParameterError
+            Saying what the model takes.
+        """
+
+    def bind(self, data: Dataset, topology: Topology) -> Instance:
+        """Compute once what all other operations need of a data set.
+
+        Parameters
+        ----------
+        data, topology
+            Training samples (scaled) and topology; :meth:`check_data` has accepted them.
+
+        Returns
+        -------
+        Instance
+            Or a subclass that holds more: spread hyperparameters, thresholds, valid bounds, a known tree.
+        """
+        return Instance(data=data, topology=topology)
+
+    @abstractmethod
+    def declare(self, m: Model, instance: Any) -> None:
+        """Write the model's variables, objective and constraints.
+
+        Parameters
+        ----------
+        m
+            An empty model.
+        instance
+            What :meth:`bind` returned.
+        """
+
+    def proven_up_to(self, instance: Any, touched: frozenset[str]) -> float:  # noqa: ARG002
+        """Return the value up to which the built model holds every solution of the formulation.
+
+        A variant may leave out solutions that cannot be optimal. Constraints added by a user can make them
+        so; a bound on the optimum is then proven up to this value only.
+
+        Parameters
+        ----------
+        instance
+            What :meth:`bind` returned.
+        touched
+            Variable blocks that constraints added or removed by the user read, or whose bounds were changed.
+        """
+        return float("inf")
+
+
+class Codec(ABC):
+    """How trees and solutions correspond.
+
+    For every tree within the formulation's limits, ``encode`` gives a feasible point of the model whose objective is
+    ``evaluate``, and ``decode(encode(tree))`` routes every sample as the tree does. Trees take scaled features.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def encode(self, tree: Tree, instance: Any) -> dict[str, FloatArray]:
+        """Return the values of every block that stand for a tree."""
+
+    @abstractmethod
+    def decode(self, values: Values, instance: Any) -> Tree:
+        """Read the tree off the values of a solution."""
+
+    @abstractmethod
+    def evaluate(self, tree: Tree, instance: Any) -> float:
+        """Return the objective value of a tree, from the definition, without the model."""
+
+    def expressions(self, m: Model, instance: Any) -> TreeExpressions:
+        """Return what constraints of users read: features of splits, leaves of samples, predictions."""
+        return TreeExpressions(self.name, m, instance.data, instance.topology)
+
+
+class StartOperations(ABC):
+    """Trees to start from. Trees take scaled features."""
+
+    name: ClassVar[str]
+    #: Names of the starts it takes, the default first.
+    starts: ClassVar[tuple[str, ...]] = ("cart",)
+
+    def start(self, name: str, instance: Any, *, seed: int = 0) -> Tree:
+        """Return the tree of one of the :attr:`starts`.
+
+        Raises
+        ------
+        ParameterError
+            If there is no start of that name.
+        """
+        if name == "cart":
+            return self.polish(cart(instance.data, instance.topology, seed=seed), instance)
+        raise ParameterError(
+            f"{self.name} has no start {name!r}; choose from: {', '.join(self.starts)}, none, or a tree.json"
+        )
+
+    def polish(self, tree: Tree, instance: Any) -> Tree:  # noqa: ARG002
+        """Improve a tree from elsewhere without changing how it routes, so that it suits this model."""
+        return tree
+
+    def candidates(self, instance: Any) -> Iterator[Tree]:  # noqa: ARG002
+        """Draw trees of all kinds, seeded: one may satisfy a constraint that a start breaks."""
+        return iter(())
+
+
+class AfterSolve(ABC):  # noqa: B024 - its operations have defaults
+    """What happens to a solved tree, and what a result tells of it."""
+
+    def relabel(self, tree: Tree, instance: Any) -> Tree:  # noqa: ARG002
+        """Return a decoded tree with the leaf labels that its objective likes best, the splits unchanged.
+
+        Used where the model allows it: labels may be part of a constraint that a user added.
+        """
+        return tree
+
+    def refine(self, tree: Tree, instance: Any) -> Tree:  # noqa: ARG002
+        """Improve the solved tree (for scaled features) by what the model cannot express.
+
+        The solver's objective is checked against the solved tree; predictions come from the refined one.
+        """
+        return tree
+
+    def measures(self, tree: Tree, data: Dataset, instance: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Measure, beyond accuracy, how a tree does on a data set, ready for JSON.
+
+        Parameters
+        ----------
+        tree
+            The refined tree, taking samples in original units (``data.X_raw``).
+        data
+            Training or test samples.
+        instance
+            What :meth:`ModelOperations.bind` returned for the training samples.
+        """
+        return {}
+
+    def report(self, solved: Tree, refined: Tree, instance: Any) -> dict[str, Any]:  # noqa: ARG002
+        """State what else the training found, ready for JSON: both trees take scaled features."""
+        return {}
+
+
+class Operations(ModelOperations, Codec, StartOperations, AfterSolve):
+    """All operations of a formulation, and what the toolkit asks of it beside them."""
+
+    variant: str
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """Return the hyperparameters by name, ready for JSON."""
