@@ -6,7 +6,6 @@ import numpy as np
 
 from mipforest.heuristics.cart import cart
 from mipforest.problem.formulation import Formulation
-from mipforest.trees import Topology
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,31 +17,27 @@ class LinearLeaves(Formulation):
     source = "none"
     task = "regression"
 
-    def declare(self, m, data, tree, prepared):
-        c = m.continuous("c", tree.leaves)
-        beta = m.continuous("beta", (tree.leaves, data.features))
+    def declare(self, m, instance):
+        data, topology = instance.data, instance.topology
+        c = m.continuous("c", topology.leaves)
+        beta = m.continuous("beta", (topology.leaves, data.features))
         e = m.nonnegative("e", data.samples)
-        member = self._members(data, tree)
+        leaf = cart(data, topology).apply(data.X) - topology.n_branches
+        member = np.eye(topology.n_leaves)[leaf]
         products = (member[:, :, None] * data.X[:, None, :]).reshape(data.n, -1)
         predicted = member @ c + products @ beta.reshape(products.shape[1])
         m.add("above", e >= predicted - data.y)
         m.add("below", e >= data.y - predicted)
         m.minimize(e.sum())
 
-    def encode(self, fitted, data):
-        beta = np.zeros((fitted.topology.n_leaves, data.p)) if fitted.leaf_w is None else fitted.leaf_w
-        return {"c": fitted.leaf_value, "beta": beta, "e": np.abs(fitted.predict(data.X) - data.y)}
+    def encode(self, tree, instance):
+        data = instance.data
+        beta = np.zeros((tree.topology.n_leaves, data.p)) if tree.leaf_w is None else tree.leaf_w
+        return {"c": tree.leaf_value, "beta": beta, "e": np.abs(tree.predict(data.X) - data.y)}
 
-    def decode(self, values, data):
-        depth = len(values["c"]).bit_length() - 1
-        return replace(self._splits(data, depth), leaf_value=values["c"], leaf_w=values["beta"])
+    def decode(self, values, instance):
+        splits = cart(instance.data, instance.topology)
+        return replace(splits, leaf_value=values["c"], leaf_w=values["beta"])
 
-    def evaluate(self, fitted, data):
-        return float(np.abs(fitted.predict(data.X) - data.y).sum())
-
-    def _members(self, data, tree):
-        leaf = self._splits(data, tree.depth).apply(data.X) - tree.n_branches
-        return np.eye(tree.n_leaves)[leaf]
-
-    def _splits(self, data, depth):
-        return cart(data, Topology(depth))
+    def evaluate(self, tree, instance):
+        return float(np.abs(tree.predict(instance.data.X) - instance.data.y).sum())

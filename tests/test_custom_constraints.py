@@ -206,7 +206,7 @@ def test_the_search_for_a_start_ends_in_its_time_however_long_trees_take(patient
     monkeypatch.setattr(start_repair, "monotonic", lambda: start_repair.SEARCH_TIME_LIMIT / 5 * next(now))
     drawn = []
     problem = Oct().build(patients, depth=1)
-    candidates = list(islice(problem.formulation.candidates(patients, problem.topology), 50))
+    candidates = list(islice(problem.formulation.candidates(problem.instance), 50))
 
     def draw(self, data, tree):
         for candidate in candidates:

@@ -27,7 +27,7 @@ def mimic(ensemble, **settings):
 
 
 def answers(fitted):
-    return fitted.result_.problem.prepared.ensemble.predict(X)
+    return fitted.result_.problem.instance.target.ensemble.predict(X)
 
 
 def test_a_fitted_ensemble_is_taken_as_it_is():

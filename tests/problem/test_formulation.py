@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ from margin_data import random_data
 
 from mipforest.model import Model
 from mipforest.problem.formulation import Formulation
+from mipforest.problem.instance import Instance
 from mipforest.problem.parameters import ParameterError, parameter
-from mipforest.problem.problem import Preparation
 from mipforest.trees import Topology
 
 
@@ -22,18 +22,18 @@ class Cheapest(Formulation):
 
     price: float = parameter(2.0, "price", above=0)
 
-    def declare(self, m, data, tree, prepared):
-        assert isinstance(prepared, Preparation)
-        x = m.binary("x", data.samples)
+    def declare(self, m, instance):
+        assert isinstance(instance, Instance)
+        x = m.binary("x", instance.data.samples)
         m.minimize(self.price * x.sum())
 
-    def encode(self, fitted, data):
-        return {"x": np.zeros(data.n)}
+    def encode(self, tree, instance):
+        return {"x": np.zeros(instance.data.n)}
 
-    def decode(self, values, data):
-        return self.start("cart", data, Topology(1))
+    def decode(self, values, instance):
+        return self.start("cart", instance)
 
-    def evaluate(self, fitted, data):
+    def evaluate(self, tree, instance):
         return 0.0
 
 
@@ -43,7 +43,7 @@ DATA = random_data(0, n=6, p=2)
 def test_defaults_and_variants():
     assert Cheapest().variant == "tight"
     assert Cheapest(variant="paper", price=3).price == 3.0
-    assert Cheapest(price=5).with_variant("paper") == Cheapest(price=5, variant="paper")
+    assert replace(Cheapest(price=5), variant="paper") == Cheapest(price=5, variant="paper")
     with pytest.raises(ParameterError, match="no variant 'loose'; choose from: tight, paper"):
         Cheapest(variant="loose")
     with pytest.raises(ParameterError, match="price is 0"):
@@ -79,10 +79,10 @@ def test_custom_constraints_of_a_model_that_leaves_nothing_out():
 
 def test_an_unknown_start_names_the_known_ones():
     with pytest.raises(ParameterError, match=r"no start 'warm'; choose from: cart, none, or a tree\.json"):
-        Cheapest().start("warm", DATA, Topology(1))
+        Cheapest().start("warm", Instance(data=DATA, topology=Topology(1)))
 
 
 def test_depth_and_start_tree():
     with pytest.raises(ValueError, match="depth must be 1 to 10"):
         Cheapest().build(DATA, 0)
-    assert Cheapest().start("cart", DATA, Topology(2)).depth == 2
+    assert Cheapest().start("cart", Instance(data=DATA, topology=Topology(2))).depth == 2

@@ -5,8 +5,8 @@ import pytest
 from margin_data import random_data, random_tree
 
 from formulations.margot import Margot
+from mipforest.problem.built import StartError
 from mipforest.problem.parameters import ParameterError
-from mipforest.problem.problem import StartError
 
 PROVEN = {"time_limit": None, "gap": 1e-6}
 DATA = random_data(3, n=9, p=2)
@@ -32,7 +32,7 @@ def test_no_start():
 def test_named_starts_are_taken(start):
     problem = built()
     result = problem.solve(start=start, time_limit=0.0)
-    expected = problem.formulation.evaluate(problem.start_tree(start), DATA)
+    expected = problem.formulation.evaluate(problem.start_tree(start), problem.instance)
     assert result.solution.start_objective == pytest.approx(expected)
     assert result.objective <= expected + 1e-9
     assert result.verified
@@ -41,7 +41,7 @@ def test_named_starts_are_taken(start):
 
 def test_the_default_is_the_tree_known_from_building():
     problem = built("valid")
-    assert problem.start_tree() is problem.prepared.known
+    assert problem.start_tree() is problem.instance.known
 
 
 def test_an_unknown_start_is_refused():
@@ -85,7 +85,7 @@ def test_a_tree_between_the_sides_is_repaired():
 
 def test_a_start_against_an_added_constraint_on_assignments_is_dropped_with_a_word():
     problem = built(C=10.0)
-    known = problem.formulation.encode(problem.start_tree(), DATA)["z"]
+    known = problem.formulation.encode(problem.start_tree(), problem.instance)["z"]
     problem.model.add("moved", problem.model["z"][0, int(known[0].argmax())] == 0)
     result = problem.solve(**PROVEN)
     assert any("violates the model: row moved by" in text for text in result.solution.warnings)
@@ -154,7 +154,7 @@ def test_the_bound_of_a_changed_model_is_true(change):
     truth, result = literal.solve(**PROVEN), strong.solve(**PROVEN)
     assert truth.status == "optimal"
     assert result.bound <= truth.objective * (1 + 1e-6)
-    assert result.bound <= max(strong.prepared.upper_bound, -np.inf) or result.status == "optimal"
+    assert result.bound <= max(strong.instance.limits.upper_bound, -np.inf) or result.status == "optimal"
     if result.status == "optimal":
         assert result.objective == pytest.approx(truth.objective, rel=1e-5)
     else:
@@ -166,11 +166,11 @@ def test_the_bound_of_a_changed_model_is_true(change):
 
 def test_a_changed_model_without_solution_is_not_called_infeasible():
     problem = built("valid")
-    problem.model.add("far", problem.model["w"][0, 0] >= 2 * problem.prepared.weight)
+    problem.model.add("far", problem.model["w"][0, 0] >= 2 * problem.instance.limits.weight)
     result = problem.solve(**PROVEN)
     assert result.status == "limit"
     assert result.tree is None
-    assert result.bound <= problem.prepared.upper_bound
+    assert result.bound <= problem.instance.limits.upper_bound
     paper = built()
     paper.model.add("far", paper.model["w"][0, 0] >= 1)
     paper.model.add("and_not", paper.model["w"][0, 0] <= 0)
@@ -187,7 +187,7 @@ def test_removed_and_relaxed_rows_count_as_changes(how):
         block.remove()
         if how == "replace":
             problem.model.add("margin", problem.model["b"] >= -1e3)
-    assert {"b", "w", "xi", "z"} >= problem._built.touched_blocks() >= {"b"}
+    assert {"b", "w", "xi", "z"} >= problem.as_built.touched_blocks() >= {"b"}
     result = problem.solve(time_limit=5)
     assert result.bound == -np.inf
 

@@ -107,13 +107,13 @@ def test_features_used_by_name(result):
 class Logistic(Margot):
     """Margin trees whose scores are taken for log-odds, as far as results and files are concerned."""
 
-    def refine(self, fitted, data):
-        return replace(fitted, logistic=True)
+    def refine(self, tree, instance):
+        return replace(tree, logistic=True)
 
-    def measures(self, fitted, data, prepared):
-        return {"mean_probability": float(fitted.predict_proba(data.X_raw)[:, 1].mean())}
+    def measures(self, tree, data, instance):
+        return {"mean_probability": float(tree.predict_proba(data.X_raw)[:, 1].mean())}
 
-    def report(self, solved, refined, data, prepared):
+    def report(self, solved, refined, instance):
         return {"refined_by": float("nan"), "tangents": [[-1.9, 0.0], [1.9]], "was_refined": refined.logistic}
 
 

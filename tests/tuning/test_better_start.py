@@ -48,8 +48,10 @@ def test_a_better_neighbour_is_taken(fold):
     problem = oct_h(alpha=0.01).build(fold.train, 1)
     start = better_start(problem, neighbour, seed=0)
     assert start.name == "neighbour"
-    assert start.objective == pytest.approx(problem.formulation.evaluate(start.tree, fold.train))
-    assert start.objective < 0.9 * problem.formulation.evaluate(problem.start_tree("default"), fold.train)
+    assert start.objective == pytest.approx(problem.formulation.evaluate(start.tree, problem.instance))
+    assert start.objective < 0.9 * problem.formulation.evaluate(
+        problem.start_tree("default"), problem.instance
+    )
 
 
 def test_a_neighbour_beyond_the_budget_is_not_taken(fold):
