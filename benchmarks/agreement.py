@@ -10,8 +10,8 @@ from markdown import table
 
 from mipforest import Problem, load, solve
 from mipforest.data import Dataset
+from mipforest.errors import LicenseLimit
 from mipforest.problem.registry import formulation_classes
-from mipforest.solvers.errors import LicenseLimit
 from mipforest.solvers.solution import Solution, Status
 
 #: Relative difference (absolute below 1) of two optima that counts as none: the solvers' tolerance.

@@ -65,7 +65,7 @@ def in_highs(form: MatrixForm) -> Any:
     """Put the model into HiGHS, names and quadratic part included."""
     from margot_builders import load_quadratic
 
-    from mipforest.solvers.highs_session import HighsSession
+    from mipforest.solvers.highs.session import HighsSession
     from mipforest.solvers.watched_run import WatchedRun
 
     session = HighsSession(WatchedRun(maximize=False))

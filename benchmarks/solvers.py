@@ -16,11 +16,10 @@ from pathlib import Path
 from agreement import agreement_table
 from markdown import measured_with, table
 
+from mipforest.errors import SolverUnavailable
 from mipforest.solvers.base import Feature
-from mipforest.solvers.errors import SolverUnavailable
 from mipforest.solvers.registry import get_solver, solver_classes
-from mipforest.testing.conformance.opt_outs import arguments
-from mipforest.testing.solver_conformance import CASES, Outcome, Verdict, run_conformance
+from mipforest.testing.solver_conformance import CASES, Outcome, Verdict, arguments, run_conformance
 
 #: Heading of each feature's column.
 HEADINGS = {

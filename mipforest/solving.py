@@ -11,19 +11,15 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.bridges import indicator_to_big_m, quadratic_to_tangents
+from mipforest.errors import NotAllowed, closest
 from mipforest.model.check import violations
-from mipforest.model.errors import closest
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.model.model import Model
 from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver, needed
-from mipforest.solvers.errors import NotAllowed
+from mipforest.solvers.convexity import QUADRATIC_SOLVER
 from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Solution
-
-#: Solves continuous quadratic programmes: those of the outer approximation, and whole models for a solver
-#: that takes none.
-QUADRATIC_SOLVER = "clarabel"
 
 #: What of a model can be rewritten on request, with the features of the solver that this leaves unused.
 BRIDGES: Mapping[str, frozenset[Feature]] = {

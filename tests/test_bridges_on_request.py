@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from mipforest.errors import NotAllowed
 from mipforest.model import Model, sum_squares
-from mipforest.solvers.errors import NotAllowed
 from mipforest.solving import features_rewritten_by, solve
 
 pytest.importorskip("gurobipy")

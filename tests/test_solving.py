@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mipforest import solving
+from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported
 from mipforest.model import Model, sum_squares
 from mipforest.solvers.clarabel import Clarabel
-from mipforest.solvers.errors import NotAllowed, SolverUnavailable, Unsupported
 from mipforest.solvers.highs import Highs
 from mipforest.solving import solve
 

@@ -14,16 +14,36 @@ The columns stay the same, and both models have the same points with integral x_
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.bridges.base import Bridged
-from mipforest.model.bounds import row_bounds
+from mipforest.errors import Unsupported
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
-from mipforest.solvers.errors import Unsupported
+from mipforest.model.rows import row_bounds
+
+
+@dataclass(frozen=True, eq=False)
+class Bridged:
+    """A rewritten model.
+
+    Attributes
+    ----------
+    form
+        The new model.
+    undo
+        Turns a point of the new model into one of the old.
+    carry
+        Turns a start of the old model, possibly with NaN, into one of the new.
+    """
+
+    form: MatrixForm
+    undo: Callable[[FloatArray], FloatArray]
+    carry: Callable[[FloatArray], FloatArray]
+
 
 NAME = "indicator_to_big_m"
 

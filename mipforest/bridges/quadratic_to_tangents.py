@@ -22,11 +22,11 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.bridges.incumbent import Incumbent
 from mipforest.bridges.tangents import Tangents
+from mipforest.errors import LicenseLimit, NotAllowed
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver
 from mipforest.solvers.convexity import is_convex
-from mipforest.solvers.errors import LicenseLimit, NotAllowed
 from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE, with_exact_integers
 from mipforest.solvers.solution import Event, Solution, Status
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from mipforest.atomic import atomic_write
 from mipforest.campaigns.errors import CampaignError
 from mipforest.campaigns.figures import bounds_figure, distribution_figure
 from mipforest.campaigns.profiles import (
@@ -29,7 +30,6 @@ from mipforest.campaigns.tables import (
     overall,
     prediction_columns,
 )
-from mipforest.files import atomic_write
 from mipforest.trees.figure import save_figure
 
 #: Columns that are shares and read better in per cent.

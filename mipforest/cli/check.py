@@ -41,8 +41,8 @@ def check(
 
     Exit code: 0 feasible; 3 infeasible; 2 wrong usage or input.
     """
-    from mipforest.files.points import point_in
-    from mipforest.files.solution_files import read_solution
+    from mipforest.files.solutions.points import point_in
+    from mipforest.files.solutions.reader import read_solution
     from mipforest.model.check import violations
 
     form = _read_instance(instance)
@@ -89,7 +89,7 @@ def check(
 
 def _read_instance(path: Path) -> MatrixForm:
     from mipforest.files import read_mps
-    from mipforest.files.suffixes import split_suffix
+    from mipforest.files.streams import split_suffix
 
     try:
         split_suffix(path, (".mps",))

@@ -173,15 +173,15 @@ def _library_exit_code(error: BaseException) -> int | None:
     from mipforest.campaigns import CampaignError
     from mipforest.data import DataError
     from mipforest.ensembles import EnsembleError
+    from mipforest.errors import LicenseLimit, NotAllowed, SolverError, SolverUnavailable, Unsupported
     from mipforest.files import MpsError
-    from mipforest.files.points import PointError
+    from mipforest.files.solutions.points import PointError
     from mipforest.instances import CatalogueError, SuiteError
     from mipforest.model import ModelError
     from mipforest.problem.built import StartError
     from mipforest.problem.parameters import ParameterError
     from mipforest.problem.registry import UnknownFormulation
     from mipforest.runs import RunError
-    from mipforest.solvers.errors import LicenseLimit, NotAllowed, SolverError, SolverUnavailable, Unsupported
     from mipforest.trees import TreeFileError
     from mipforest.tuning.errors import NoTreeFound, TuningError
 

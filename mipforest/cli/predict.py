@@ -126,7 +126,7 @@ def _write(
     frame: Any, predicted: list[str] | list[float], probabilities: dict[str, list[float]], output: Path
 ) -> list[str]:
     """Write the table with the columns added; give their names."""
-    from mipforest.files import atomic_write
+    from mipforest.atomic import atomic_write
 
     columns = [(PREDICTION, predicted)]
     columns += [(PROBABILITY + name, values) for name, values in probabilities.items()]

@@ -41,7 +41,7 @@ def report(
     path = output or run / REPORT
     _check_target(path, chosen=output is not None, replace=force)
     found = read_run(run)
-    from mipforest.files import atomic_write
+    from mipforest.atomic import atomic_write
     from mipforest.report import content_of, report_page
 
     try:

@@ -1,4 +1,4 @@
-"""Names that every reader of MPS files takes."""
+"""Names that every reader of MPS files takes, and those that every reader of LP files takes."""
 
 from __future__ import annotations
 
@@ -121,3 +121,51 @@ def _claim(name: str, limit: int, taken: set[str], suffixes: dict[str, int]) -> 
     suffixes[name] = number
     taken.add(candidate)
     return candidate
+
+
+#: Fixed column that carries the constant of the objective; Gurobi's own convention.
+CONSTANT = "Constant"
+
+#: The reader of COIN-OR allows 100 characters.
+_LONGEST_LP_NAME = 100
+
+#: Section headers and words with a meaning, in any case, of HiGHS, Gurobi, SCIP, GLPK or COIN-OR.
+_LP_KEYWORDS = frozenset(
+    """
+    max min maximum minimum maximize minimize maximise minimise st st. s.t. such subject that to bound bounds
+    bin binary binaries gen general generals int integer integers end free semi semis sos sos1 sos2 pwlobj
+    scenario lazy user cuts constraints constant
+    """.split()  # noqa: SIM905
+)
+
+#: Operators, signs of a number or comment, and whatever is no printable ASCII character.
+_UNSAFE_IN_LP = re.compile(r"[^!-~]|[*+\-/:<=>\\^|]")
+_BRACKETS = str.maketrans("[]", "()")
+#: A number, a comment (``;``), or what HiGHS takes for an infinite value however it goes on.
+_BAD_LP_START = re.compile(r"[\d.;]|inf|nan$", re.IGNORECASE)
+
+
+def lp_names(names: Sequence[str], reserved: Iterable[str] = ()) -> list[str]:
+    """Make names that are safe in LP files, and unique.
+
+    Names that are safe, and the first of their kind, stay as they are. In the others
+
+    - square brackets, which stand for quadratic terms there, become round ones: ``z[1,n0]`` is ``z(1,n0)``;
+    - operators and every character but the printable ASCII ones become ``_``;
+    - an empty name, a keyword, and one that begins with a digit, ``.``, ``;`` or ``inf`` get a leading ``_``;
+    - what exceeds 100 characters is cut;
+    - a name that is taken gets the first free suffix of ``_2``, ``_3``, ...
+
+    Parameters
+    ----------
+    names
+        Wanted names.
+    reserved
+        Names that must not be used.
+    """
+    return unique_names(names, [_safe_in_lp(name) for name in names], _LONGEST_LP_NAME, set(reserved))
+
+
+def _safe_in_lp(name: str) -> str:
+    safe = _UNSAFE_IN_LP.sub("_", name.translate(_BRACKETS))
+    return f"_{safe}" if not safe or safe.lower() in _LP_KEYWORDS or _BAD_LP_START.match(safe) else safe

@@ -1,14 +1,54 @@
-"""Text files, compressed or not, as streams of lines: at most a block of a file is in memory."""
+"""Names of files and what they say of formats; text files, compressed or not, as streams of lines.
+
+At most a block of a file is in memory.
+"""
 
 from __future__ import annotations
 
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import IO
 
-from mipforest.files.atomic import atomic_write
+from mipforest.atomic import atomic_write
+
+#: Formats of models that can be written.
+MODEL_SUFFIXES = (".mps", ".lp")
+
+_FORMATS = {".mps": "an MPS file", ".lp": "an LP file"}
+
+
+def split_suffix(path: str | os.PathLike[str], suffixes: Sequence[str] = MODEL_SUFFIXES) -> tuple[str, bool]:
+    """Read the format of a model off the name of its file, and whether it is compressed.
+
+    Returns
+    -------
+    suffix, compressed
+        One of ``suffixes``; whether the name ends in ``.gz``.
+
+    Raises
+    ------
+    ValueError
+        If the name ends neither in a suffix nor in a suffix and ``.gz``.
+    """
+    name = Path(path).name.lower()
+    for suffix in suffixes:
+        if name.endswith((suffix, f"{suffix}.gz")):
+            return suffix, name.endswith(".gz")
+    kind = " or ".join(_FORMATS[suffix] for suffix in suffixes)
+    raise ValueError(
+        f"{os.fspath(path)} is not named as {kind}; end the name in {' or '.join(suffixes)}, or "
+        f"{' or '.join(f'{suffix}.gz' for suffix in suffixes)} to compress"
+    )
+
+
+def stem(path: Path) -> str:
+    """Name of a model's file without suffix."""
+    suffix, compressed = split_suffix(path)
+    return path.name[: -len(suffix + ".gz" * compressed)]
+
 
 #: A line longer than this holds no record of any format that is read as lines.
 LONGEST_LINE = 1 << 16

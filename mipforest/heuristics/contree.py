@@ -9,7 +9,7 @@ import numpy as np
 
 from mipforest.arrays import IntArray
 from mipforest.data import Dataset
-from mipforest.solvers.errors import SolverUnavailable
+from mipforest.errors import SolverUnavailable
 from mipforest.trees import Topology, Tree
 
 #: Seconds after which ConTree gives the best tree so far.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from mipforest.files import atomic_write
+from mipforest.atomic import atomic_write
 from mipforest.solvers.solution import relative_gap
 
 #: Gap at which an instance counts as solved: the solvers' default.

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mipforest.files.points import point_of, read_point, write_point
+from mipforest.files.solutions.points import point_of, read_point, write_point
 from mipforest.instances.build import build_problem
 from mipforest.instances.catalogue import Entry
 from mipforest.instances.library import Library

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mipforest.files import MpsError, read_mps
-from mipforest.files.points import PointError, point_of, read_point
+from mipforest.files.solutions.points import PointError, point_of, read_point
 from mipforest.files.streams import numbered_lines
 from mipforest.instances.build import build_problem
 from mipforest.instances.catalogue import Entry

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.model.errors import DataValueError, ShapeError
+from mipforest.errors import DataValueError, ShapeError
 from mipforest.model.matrix import MatrixForm
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray, SparseMatrix
-from mipforest.model.errors import (
+from mipforest.errors import (
     DataValueError,
     ExpressionError,
     ModelError,
@@ -15,11 +15,10 @@ from mipforest.model.errors import (
     UnknownNameError,
     closest,
 )
-from mipforest.model.index_sets import Labels, index_sets
-from mipforest.model.labels import numeric_key
+from mipforest.model.expression_array import Relation
+from mipforest.model.index_sets import Labels, index_sets, numeric_key
 from mipforest.model.matrix import Block
 from mipforest.model.operators import Shape, broadcast_shape, positions
-from mipforest.model.relation import Relation
 from mipforest.model.variables import VarArray
 
 if TYPE_CHECKING:

@@ -1,17 +1,18 @@
-"""What arrays of linear and of quadratic expressions have in common: a shape, and numpy's ways to use it."""
+"""What arrays of linear and of quadratic expressions have in common: numpy's operations; and their comparisons."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import prod
 from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from mipforest.arrays import IntArray, SparseMatrix
-from mipforest.model.errors import ExpressionError, ShapeError
+from mipforest.arrays import FloatArray, IntArray, SparseMatrix
+from mipforest.errors import ExpressionError, ShapeError
 from mipforest.model.operators import (
     Shape,
     broadcast_shape,
@@ -171,3 +172,28 @@ class ExpressionArray(ABC, Generic[Expression]):
             f"the absolute value of an expression of shape {self.shape} is not linear; add nonnegative "
             "variables t with t >= expr and t >= -expr, and minimise t"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """Rows ``lower <= A x <= upper``, one per entry of an array of the given shape.
+
+    Made by comparing expressions (``x.sum(axis=1) == 1``, ``X @ w >= 1 - xi``) or by
+    :func:`~mipforest.model.functions.between`; becomes part of a model through
+    :meth:`Model.add <mipforest.model.model.Model.add>`.
+    """
+
+    A: SparseMatrix
+    lower: FloatArray
+    upper: FloatArray
+    shape: Shape
+    owner: object
+
+    def __bool__(self) -> NoReturn:
+        raise ExpressionError(
+            "a comparison of expressions is a constraint, not a truth value; for 'a <= expr <= b' write "
+            "between(a, expr, b), and hand constraints to model.add(name, ...)"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Relation of shape {self.shape}, {self.A.nnz} terms>"

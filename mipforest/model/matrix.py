@@ -1,4 +1,4 @@
-"""The flat view of a model that every solver, bridge, file format and check reads."""
+"""The flat view of a model that every solver, bridge, file format and check reads, and its size in numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
-from mipforest.model.errors import ShapeError, UnknownNameError, closest
+from mipforest.errors import ShapeError, UnknownNameError, closest
 
 #: Values of a model by block name; NaN marks an entry that is left open (a partial start).
 Values = Mapping[str, FloatArray]
@@ -221,3 +221,71 @@ class MatrixForm:
     def to_values(self, x: FloatArray) -> dict[str, FloatArray]:
         """Cut an (n,) point into one array per column block."""
         return {block.name: x[block.start : block.stop].reshape(block.shape) for block in self.columns}
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Counts that describe a model.
+
+    Attributes
+    ----------
+    columns, continuous, binary, integer
+        Columns in all, and by kind (``integer`` counts those that are not binary).
+    rows, equalities, inequalities, ranges, free_rows
+        Linear rows in all, and by kind.
+    indicators
+        Indicator rows.
+    nonzeros
+        Entries of the constraint matrix, indicator rows included.
+    quadratic_terms
+        Entries in one triangle of the quadratic objective, diagonal included.
+    smallest, largest
+        Least and greatest absolute coefficient of the constraint matrix (0 when it is empty).
+    """
+
+    columns: int
+    continuous: int
+    binary: int
+    integer: int
+    rows: int
+    equalities: int
+    inequalities: int
+    ranges: int
+    free_rows: int
+    indicators: int
+    nonzeros: int
+    quadratic_terms: int
+    smallest: float
+    largest: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.columns} columns ({self.continuous} continuous, {self.binary} binary, "
+            f"{self.integer} integer), "
+            f"{self.rows} rows, {self.indicators} indicator rows, {self.nonzeros} nonzeros, "
+            f"{self.quadratic_terms} quadratic terms, coefficients {self.smallest:.3g} to {self.largest:.3g}"
+        )
+
+
+def statistics(form: MatrixForm) -> Statistics:
+    """Count what a model consists of."""
+    binary = form.integer & (form.col_lower >= 0) & (form.col_upper <= 1)
+    equal = form.row_lower == form.row_upper
+    has_lower, has_upper = np.isfinite(form.row_lower), np.isfinite(form.row_upper)
+    magnitudes = np.abs(np.concatenate([form.A.data, form.indicators.A.data]))
+    return Statistics(
+        columns=form.n_columns,
+        continuous=int((~form.integer).sum()),
+        binary=int(binary.sum()),
+        integer=int((form.integer & ~binary).sum()),
+        rows=form.n_rows,
+        equalities=int(equal.sum()),
+        inequalities=int((has_lower ^ has_upper).sum()),
+        ranges=int((has_lower & has_upper & ~equal).sum()),
+        free_rows=int((~has_lower & ~has_upper).sum()),
+        indicators=form.indicators.n_rows,
+        nonzeros=form.A.nnz + form.indicators.A.nnz,
+        quadratic_terms=0 if form.Q is None else (form.Q.nnz + int((form.Q.diagonal() != 0).sum())) // 2,
+        smallest=float(magnitudes.min()) if len(magnitudes) else 0.0,
+        largest=float(magnitudes.max(initial=0.0)),
+    )

@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.model.assembly import read_only, stack_blocks, stack_indicators
-from mipforest.model.bounds import row_bounds
-from mipforest.model.check import Violations, complete_point, violations
-from mipforest.model.constraints import ConstraintBlock, ConstraintBlocks, add_switch, constraint_block
-from mipforest.model.errors import (
+from mipforest.errors import (
     DataValueError,
     ExpressionError,
     ModelError,
@@ -22,15 +18,15 @@ from mipforest.model.errors import (
     UnknownNameError,
     closest,
 )
-from mipforest.model.expressions import LinearExpr
+from mipforest.model.assembly import objective, read_only, stack_blocks, stack_indicators
+from mipforest.model.check import Violations, complete_point, violations
+from mipforest.model.constraints import ConstraintBlock, ConstraintBlocks, add_switch, constraint_block
+from mipforest.model.expression_array import Relation
+from mipforest.model.expressions import LinearExpr, QuadraticExpr
 from mipforest.model.index_sets import IndexSets, index_sets
-from mipforest.model.matrix import Block, MatrixForm, Values
+from mipforest.model.matrix import Block, MatrixForm, Statistics, Values, statistics
 from mipforest.model.numeric import fitted, numeric
-from mipforest.model.objective import objective
-from mipforest.model.quadratic import QuadraticExpr
-from mipforest.model.relation import Relation
-from mipforest.model.rows import widen
-from mipforest.model.statistics import Statistics, statistics
+from mipforest.model.rows import row_bounds, widen
 from mipforest.model.variables import VarArray, check_bounds
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import FloatArray
-from mipforest.model.errors import DataValueError, ExpressionError, ShapeError
+from mipforest.errors import DataValueError, ExpressionError, ShapeError
 
 
 def is_sparse(value: object) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray, SparseMatrix
-from mipforest.model.errors import ShapeError
+from mipforest.errors import ShapeError
 from mipforest.model.numeric import is_sparse, numeric_matrix
 from mipforest.model.rows import index_type
 

@@ -1,4 +1,4 @@
-"""Row operations on CSR matrices of coefficients.
+"""Row operations on CSR matrices of coefficients, and interval arithmetic over rows: the source of valid big-Ms.
 
 Expressions share the arrays of their matrices, so nothing here (or elsewhere) changes a matrix in place
 that it did not make itself.
@@ -57,3 +57,39 @@ def stack_rows(matrices: Sequence[SparseMatrix], width: int) -> SparseMatrix:
     data = np.concatenate([matrix.data for matrix in matrices])
     indices = np.concatenate([matrix.indices for matrix in matrices]).astype(index, copy=False)
     return sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, width))
+
+
+def row_bounds(
+    A: SparseMatrix, col_lower: FloatArray, col_upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Give the least and the greatest value of ``A x`` over a box.
+
+    Parameters
+    ----------
+    A
+        (m, n) CSR matrix without explicit zeros (so that 0 * inf does not arise) and without duplicates.
+    col_lower, col_upper
+        (n,) sides of the box, possibly infinite: ``col_lower < inf``, ``col_upper > -inf``.
+
+    Returns
+    -------
+    lower, upper
+        (m,) interval of each row on its own, exact up to rounding; infinite where an unbounded column
+        decides.
+    """
+    coefficient, column = A.data, A.indices
+    at_lower, at_upper = coefficient * col_lower[column], coefficient * col_upper[column]
+    rises = coefficient > 0
+    # No term of 'least' is +inf and none of 'greatest' is -inf, so that no sum is inf - inf.
+    least = np.where(rises, at_lower, at_upper)
+    greatest = np.where(rises, at_upper, at_lower)
+    return _row_sums(least, A.indptr), _row_sums(greatest, A.indptr)
+
+
+def _row_sums(entries: FloatArray, indptr: np.ndarray) -> FloatArray:
+    """Sum the entries of each CSR row; 0 for an empty row."""
+    sums = np.zeros(len(indptr) - 1)
+    filled = np.flatnonzero(np.diff(indptr))
+    if len(filled):
+        sums[filled] = np.add.reduceat(entries, indptr[filled])
+    return sums

@@ -8,10 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
-from mipforest.model.errors import DataValueError
+from mipforest.errors import DataValueError
 from mipforest.model.expressions import LinearExpr
-from mipforest.model.index_sets import Labels
-from mipforest.model.labels import kept_labels, numeric_key
+from mipforest.model.index_sets import Labels, kept_labels, numeric_key
 from mipforest.model.numeric import fitted
 from mipforest.model.operators import Shape
 

@@ -49,7 +49,7 @@ def to_pyomo(model: Model | MatrixForm) -> ConcreteModel:
     '2.0*take[lamp] + 3.0*take[rope] + 4.0*take[tent]'
     """
     try:
-        from mipforest.solvers.pyomo_model import concrete_model
+        from mipforest.solvers.pyomo.model import concrete_model
     except ImportError as error:
         raise ImportError("to_pyomo needs Pyomo; run: pip install pyomo") from error
     form = model.matrix() if isinstance(model, Model) else model

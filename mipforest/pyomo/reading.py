@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby, product
 from math import inf
 from typing import Any
 
 import numpy as np
 from pyomo.common.collections import ComponentMap
 from pyomo.common.log import LoggingIntercept
+from pyomo.environ import Block as PyomoBlock
 from pyomo.environ import (
-    Block,
     Constraint,
     Expression,
     Objective,
@@ -27,12 +28,11 @@ from pyomo.repn.util import categorize_valid_components
 from scipy import sparse
 
 from mipforest.arrays import SparseMatrix
-from mipforest.model.matrix import IndicatorRows, MatrixForm
-from mipforest.pyomo.errors import PyomoModelError
-from mipforest.pyomo.names import named_blocks
+from mipforest.errors import PyomoModelError
+from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
 
 #: Components that are read, or that have no meaning of their own.
-_KNOWN = {Block, Constraint, Expression, Objective, Param, RangeSet, Set, Suffix, Var}
+_KNOWN = {PyomoBlock, Constraint, Expression, Objective, Param, RangeSet, Set, Suffix, Var}
 
 #: The name that Pyomo gives to a model without one.
 _NAMELESS = "unknown"
@@ -220,3 +220,36 @@ def _canonical(matrix: SparseMatrix) -> SparseMatrix:
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     return matrix
+
+
+def named_blocks(entries: Sequence[Any]) -> tuple[Block, ...]:
+    """Give one block per run of entries of the same component, with its indices as labels.
+
+    Parameters
+    ----------
+    entries
+        Variables or constraints, in the order of their columns or rows.
+    """
+    blocks: list[Block] = []
+    for _, run in groupby(entries, key=lambda entry: id(entry.parent_component())):
+        members = list(run)
+        blocks.append(_block(members, blocks[-1].stop if blocks else 0))
+    return tuple(blocks)
+
+
+def _block(members: Sequence[Any], start: int) -> Block:
+    component = members[0].parent_component()
+    name = component.name
+    if not component.is_indexed():
+        return Block(name, start, ())
+    indices = [_as_tuple(member.index()) for member in members]
+    axes = [tuple(dict.fromkeys(axis)) for axis in zip(*indices, strict=False)]
+    if len({len(index) for index in indices}) == 1 and list(product(*axes)) == indices:
+        labels = tuple(tuple(map(str, axis)) for axis in axes)
+        return Block(name, start, tuple(map(len, axes)), labels)
+    flat = tuple(f"{name}[{','.join(map(str, index))}]" for index in indices)
+    return Block(name, start, (len(members),), None, flat)
+
+
+def _as_tuple(index: Any) -> tuple[Any, ...]:
+    return index if isinstance(index, tuple) else (index,)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mipforest.files.points import point_in
-from mipforest.files.solution_files import SolutionFile, read_solution
+from mipforest.files.solutions.points import point_in
+from mipforest.files.solutions.reader import SolutionFile, read_solution
 from mipforest.model.matrix import MatrixForm
 from mipforest.problem.problem import TOLERANCE, Problem
 from mipforest.problem.result import Result
@@ -54,7 +54,7 @@ def import_solution(
     Parameters
     ----------
     solution
-        Solution file of any solver that :func:`~mipforest.files.solution_files.read_solution` reads.
+        Solution file of any solver that :func:`~mipforest.files.solutions.reader.read_solution` reads.
     instance
         The instance, with the metadata that ``mipforest export`` wrote beside it.
     data

@@ -10,12 +10,11 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from mipforest.files import atomic_write
+from mipforest.atomic import atomic_write
 from mipforest.files.mps import mps_text
-from mipforest.files.points import write_point
-from mipforest.files.suffixes import stem
-from mipforest.model.matrix import MatrixForm
-from mipforest.model.statistics import statistics
+from mipforest.files.solutions.points import write_point
+from mipforest.files.streams import stem
+from mipforest.model.matrix import MatrixForm, statistics
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import Parameter, parameters_of
 from mipforest.problem.problem import Problem

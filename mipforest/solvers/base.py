@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.errors import NotAllowed, SolverUnavailable, Unsupported
 from mipforest.solvers.solution import Event, Solution
 
 

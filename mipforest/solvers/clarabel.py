@@ -11,15 +11,13 @@ import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.errors import NotAllowed
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver
+from mipforest.solvers.checks import require_plain_numbers, unknown_option, writable
 from mipforest.solvers.convexity import require_convex
-from mipforest.solvers.errors import NotAllowed
 from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
-from mipforest.solvers.log_file import writable
-from mipforest.solvers.numbers import require_plain_numbers
-from mipforest.solvers.option_names import unknown_option
 from mipforest.solvers.solution import Event, Solution, Status
 
 #: Asked of feasibility and gap: a thousandth of the tolerance that the exact values are compared at, and

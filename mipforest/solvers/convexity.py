@@ -1,18 +1,32 @@
-"""Whether a quadratic objective is convex."""
+"""Convex quadratic objectives: how they are recognised, and solved to high accuracy once integers are fixed."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky
 
-from mipforest.arrays import SparseMatrix
-from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.errors import NotAllowed
+from mipforest.arrays import FloatArray, SparseMatrix
+from mipforest.errors import NotAllowed
+from mipforest.model.check import violations
+from mipforest.model.matrix import IndicatorRows, MatrixForm
+from mipforest.solvers.base import SolveOptions
+from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
+from mipforest.solvers.registry import get_solver
+from mipforest.solvers.solution import Status
 
 #: Negative curvature, relative to the largest entry of Q, that counts as round-off: well above the backward
 #: error of a Cholesky factorisation (about n * 1e-16), well below any curvature meant by a modeller.
 ROUND_OFF = 1e-9
+
+#: Solves continuous quadratic programmes: those of the outer approximation, the rest of a model whose integers
+#: are fixed, and whole models for a solver that takes none.
+QUADRATIC_SOLVER = "clarabel"
+
+#: Seconds that the continuous rest may take; it takes milliseconds unless the model is huge.
+TIME_LIMIT = 5.0
 
 
 def is_convex(form: MatrixForm) -> bool:
@@ -71,3 +85,49 @@ def _positive_definite(block: SparseMatrix, shift: float) -> bool:
     except LinAlgError:
         return False
     return True
+
+
+def continuous_rest(form: MatrixForm, x: FloatArray) -> MatrixForm:
+    """Fix the integer columns at a point; indicator rows become rows where that switches them on.
+
+    Parameters
+    ----------
+    form
+        The model.
+    x
+        (n,) point whose integer columns hold exact integers.
+    """
+    indicators = form.indicators
+    on = x[indicators.binary] == indicators.value
+    return replace(
+        form,
+        A=sparse.csr_array(sparse.vstack([form.A, indicators.A[on]])),
+        row_lower=np.concatenate([form.row_lower, indicators.lower[on]]),
+        row_upper=np.concatenate([form.row_upper, indicators.upper[on]]),
+        rows=(),
+        col_lower=np.where(form.integer, x, form.col_lower),
+        col_upper=np.where(form.integer, x, form.col_upper),
+        integer=np.zeros(form.n_columns, dtype=bool),
+        indicators=IndicatorRows.none(form.n_columns),
+    )
+
+
+def with_best_rest(form: MatrixForm, x: FloatArray) -> FloatArray:
+    """Give the best point with the integers of ``x``, or ``x`` where none better is found.
+
+    Parameters
+    ----------
+    form
+        A model with a convex objective.
+    x
+        (n,) point.
+    """
+    if not np.array_equal(x[form.integer], np.round(x[form.integer])):
+        return x
+    solved = get_solver(QUADRATIC_SOLVER).solve(continuous_rest(form, x), SolveOptions(time_limit=TIME_LIMIT))
+    if solved.status is not Status.OPTIMAL or solved.x is None:
+        return x
+    best = np.where(form.integer, x, solved.x)
+    feasible = violations(form, best).max <= max(FEASIBILITY_TOLERANCE, violations(form, x).max)
+    sign = -1.0 if form.maximize else 1.0
+    return best if feasible and sign * form.objective(best) <= sign * form.objective(x) else x

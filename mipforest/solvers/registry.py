@@ -6,8 +6,8 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import entry_points
 
+from mipforest.errors import SolverUnavailable
 from mipforest.solvers.base import Solver
-from mipforest.solvers.errors import SolverUnavailable
 
 GROUP = "mipforest.solvers"
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.trees.atomic import write_atomically
+from mipforest.atomic import atomic_write
 from mipforest.trees.tree import Tree
 
 FORMAT = "mipforest-tree"
@@ -99,7 +99,8 @@ def save(tree: Tree, path: str | PathLike[str]) -> None:
         If the file cannot be written.
     """
     text = json.dumps(to_dict(tree), indent=1, ensure_ascii=False, allow_nan=False)
-    write_atomically(Path(path), (text + "\n").encode())
+    with atomic_write(path, "w") as file:
+        file.write(text + "\n")
 
 
 def load(path: str | PathLike[str]) -> Tree:

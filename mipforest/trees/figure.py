@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.trees.atomic import write_atomically
+from mipforest.atomic import atomic_write
 
 #: Okabe and Ito's palette (Color Universal Design, 2008), without black and with its yellow last.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442")
@@ -115,4 +115,5 @@ def save_figure(figure: Figure, path: str | PathLike[str]) -> None:
     content = BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "mipforest", "svg.fonttype": "none"}):
         figure.savefig(content, format=suffix[1:], dpi=150, metadata=_FORMATS[suffix])
-    write_atomically(path, content.getvalue())
+    with atomic_write(path) as file:
+        file.write(content.getvalue())

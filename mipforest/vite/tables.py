@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 from mipforest.arrays import FloatArray
+from mipforest.atomic import atomic_write
 from mipforest.data import Dataset
 from mipforest.ensembles import Ensemble, node_uses, proximity
-from mipforest.files import atomic_write
 from mipforest.trees import Topology
 
 #: Digits of the numbers in files.

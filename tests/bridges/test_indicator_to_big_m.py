@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from mipforest.bridges import indicator_to_big_m
+from mipforest.errors import Unsupported
 from mipforest.model.check import violations
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
-from mipforest.solvers.errors import Unsupported
 
 INF = float("inf")
 

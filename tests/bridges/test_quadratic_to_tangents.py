@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from miqp_models import INF, miqp
 
 from mipforest.bridges import quadratic_to_tangents as bridge
+from mipforest.errors import NotAllowed
 from mipforest.model.check import violations
 from mipforest.solvers.base import Feature, SolveOptions, Solver
 from mipforest.solvers.clarabel import Clarabel
-from mipforest.solvers.errors import NotAllowed
 from mipforest.solvers.highs import Highs
 from mipforest.solvers.solution import Event, Solution, Status
 

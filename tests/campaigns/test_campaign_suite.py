@@ -13,8 +13,8 @@ from mipforest.campaigns import CampaignError, read_suite
 from mipforest.campaigns.cells import plan
 from mipforest.campaigns.solve import load_cell
 from mipforest.campaigns.suite import parse_suite
+from mipforest.errors import SolverUnavailable
 from mipforest.problem.registry import UnknownFormulation
-from mipforest.solvers.errors import SolverUnavailable
 
 
 def test_lists_are_multiplied_out():

@@ -141,7 +141,7 @@ def test_ctrl_c_before_the_solve_is_exit_code_130(mipforest, monkeypatch, tmp_pa
 
 
 def test_a_licence_that_does_not_suffice_is_exit_code_4(mipforest, monkeypatch):
-    from mipforest.solvers.errors import LicenseLimit
+    from mipforest.errors import LicenseLimit
 
     def refuse(*_: object, **__: object) -> None:
         raise LicenseLimit("2 412 variables, the licence takes 2 000")

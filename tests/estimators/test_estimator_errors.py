@@ -9,6 +9,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from mipforest.data import DataError
+from mipforest.errors import SolverError, SolverUnavailable
 from mipforest.estimators import (
     FitWarning,
     MargotClassifier,
@@ -20,7 +21,6 @@ from mipforest.estimators import (
 from mipforest.estimators.base import seed_of
 from mipforest.problem.parameters import ParameterError
 from mipforest.problem.problem import Problem
-from mipforest.solvers.errors import SolverError, SolverUnavailable
 
 X = np.random.default_rng(0).normal(size=(20, 2))
 Y = np.where(X[:, 0] > 0, "in", "out")

@@ -6,7 +6,6 @@ import pytest
 from mipforest import load, solve
 from mipforest.problem.registry import formulation_classes
 from mipforest.solvers.base import Feature
-from mipforest.solvers.errors import LicenseLimit
 from mipforest.solvers.registry import solver_classes
 from mipforest.solvers.solution import Status
 

@@ -4,8 +4,8 @@ from enumerate_trees import best_tree_value, misclassified
 
 import mipforest.heuristics.contree as contree_module
 from mipforest.data import Dataset, load
+from mipforest.errors import SolverUnavailable
 from mipforest.heuristics.contree import contree
-from mipforest.solvers.errors import SolverUnavailable
 from mipforest.trees import Topology
 
 

@@ -11,9 +11,9 @@ from strategies_forms import forms, small_integer_forms
 import mipforest
 from mipforest import Model, between, from_pyomo, sum_squares, to_pyomo
 from mipforest.bridges import indicator_to_big_m
+from mipforest.errors import Unsupported
 from mipforest.model.matrix import IndicatorRows
 from mipforest.solvers.base import SolveOptions
-from mipforest.solvers.errors import Unsupported
 from mipforest.solvers.highs import Highs
 from mipforest.solving import solve_form
 from mipforest.testing import assert_same_form
@@ -134,7 +134,7 @@ def test_the_functions_are_public() -> None:
 def test_without_pyomo_the_message_says_how_to_install_it(function, monkeypatch) -> None:
     import sys
 
-    for module in ("mipforest.solvers.pyomo_model", "mipforest.pyomo.reading"):
+    for module in ("mipforest.solvers.pyomo.model", "mipforest.pyomo.reading"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "pyomo.environ", None)
     with pytest.raises(ImportError, match="pip install pyomo"):

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from scipy import optimize
 from small_models import INF, model
 
+from mipforest.errors import NotAllowed, Unsupported
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.solvers.base import SolveOptions
 from mipforest.solvers.clarabel import Clarabel
-from mipforest.solvers.errors import NotAllowed, Unsupported
 from mipforest.solvers.solution import Event, Solution, Status
 
 

@@ -3,8 +3,7 @@
 import pytest
 
 from mipforest.solvers.registry import solver_classes
-from mipforest.testing.conformance.opt_outs import arguments
-from mipforest.testing.solver_conformance import CASES, check_case
+from mipforest.testing.solver_conformance import CASES, arguments, check_case
 
 #: Solvers that stand for themselves: ``pyomo`` alone names none.
 DIRECT = [name for name in solver_classes() if name != "pyomo"]

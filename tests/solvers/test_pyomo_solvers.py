@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from small_models import enumerated, market_split, model
 from strategies_forms import small_integer_forms
 
+from mipforest.errors import LicenseLimit, NotAllowed, SolverError, SolverUnavailable, Unsupported
 from mipforest.model.check import violations
 from mipforest.solvers.base import Feature, SolveOptions
-from mipforest.solvers.errors import LicenseLimit, NotAllowed, SolverError, SolverUnavailable, Unsupported
-from mipforest.solvers.pyomo_interfaces import native_options
+from mipforest.solvers.pyomo.plugin import native_options
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Event, Status
 from mipforest.solving import solve_form
@@ -105,14 +105,14 @@ def test_an_option_that_the_solver_refuses_is_named() -> None:
     ],
 )
 def test_an_interface_that_fails_says_so(monkeypatch: pytest.MonkeyPatch, reason, kind, message) -> None:
-    from mipforest.solvers import pyomo_session
+    from mipforest.solvers.pyomo import session
 
     class Broken:
         def solve(self, *_, **__):
             raise RuntimeError(reason)
 
     plugin = solver()
-    monkeypatch.setattr(pyomo_session, "SolverFactory", lambda name: Broken())
+    monkeypatch.setattr(session, "SolverFactory", lambda name: Broken())
     with pytest.raises(kind, match=message):
         plugin.solve(model([1.0]), SolveOptions())
 

@@ -2,10 +2,10 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
+from mipforest.errors import SolverUnavailable
 from mipforest.solvers import base, registry
 from mipforest.solvers.base import Feature, Solver
 from mipforest.solvers.clarabel import Clarabel
-from mipforest.solvers.errors import SolverUnavailable
 from mipforest.solvers.highs import Highs
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from mipforest.errors import SolverError
 from mipforest.model.matrix import IndicatorRows, MatrixForm
 from mipforest.solvers.base import Feature, SolveOptions
-from mipforest.solvers.errors import SolverError
 from mipforest.solvers.highs import Highs
 from mipforest.solvers.solution import Solution, Status
 from mipforest.solving import solve_form

@@ -10,10 +10,10 @@ import pytest
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from mipforest import DataError, Dataset, MargotClassifier, get_formulation, load
+from mipforest.errors import NotAllowed, SolverUnavailable
 from mipforest.problem.parameters import ParameterError
 from mipforest.problem.problem import Problem
 from mipforest.problem.registry import UnknownFormulation
-from mipforest.solvers.errors import NotAllowed, SolverUnavailable
 from mipforest.tuning import (
     FitError,
     NoTreeFound,

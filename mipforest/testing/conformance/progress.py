@@ -8,10 +8,8 @@ from mipforest.model.check import violations
 from mipforest.solvers.base import Feature
 from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
 from mipforest.solvers.solution import Event, Status
-from mipforest.testing.conformance.case import Cases, Trial
-from mipforest.testing.conformance.consistency import above, assert_progress, assert_value, expect
-from mipforest.testing.conformance.integer import mip_vertex_cover_of_a_pentagon
-from mipforest.testing.conformance.market_split import market_split
+from mipforest.testing.conformance.case import Cases, Trial, above, assert_progress, assert_value, expect
+from mipforest.testing.conformance.integer import market_split, mip_vertex_cover_of_a_pentagon
 
 cases = Cases()
 

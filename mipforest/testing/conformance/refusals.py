@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from mipforest.errors import SolverError, Unsupported
 from mipforest.model.matrix import MatrixForm
 from mipforest.model.model import Model
 from mipforest.solvers.base import Feature
-from mipforest.solvers.errors import SolverError, Unsupported
-from mipforest.testing.conformance.case import Cases, Trial
-from mipforest.testing.conformance.consistency import assert_value, expect
+from mipforest.testing.conformance.case import Cases, Trial, assert_refused, assert_value, expect
 from mipforest.testing.conformance.indicators import indicator_on_at_one
 from mipforest.testing.conformance.integer import mip_knapsack
 from mipforest.testing.conformance.linear import INFEASIBLE, lp_maximise, lp_minimise
 from mipforest.testing.conformance.quadratic import miqp_nearest_integers, qp_projection
-from mipforest.testing.conformance.refused import assert_refused
 
 cases = Cases()
 

@@ -10,15 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from mipforest.errors import NotAllowed, SolverError
 from mipforest.solvers.base import Feature
-from mipforest.solvers.errors import NotAllowed, SolverError
 from mipforest.solvers.solution import Status
-from mipforest.testing.conformance.case import Cases, Trial
-from mipforest.testing.conformance.consistency import assert_value, expect
-from mipforest.testing.conformance.integer import mip_knapsack
+from mipforest.testing.conformance.case import Cases, Trial, assert_refused, assert_value, expect
+from mipforest.testing.conformance.integer import market_split, mip_knapsack
 from mipforest.testing.conformance.linear import lp_maximise, lp_minimise
-from mipforest.testing.conformance.market_split import market_split
-from mipforest.testing.conformance.refused import assert_refused
 
 cases = Cases()
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from mipforest.errors import NotAllowed
 from mipforest.solvers.base import Feature
-from mipforest.solvers.errors import NotAllowed
-from mipforest.testing.conformance.case import Cases, Trial
-from mipforest.testing.conformance.consistency import above, assert_value, expect
-from mipforest.testing.conformance.integer import mip_assignment, mip_knapsack, mip_mixed
-from mipforest.testing.conformance.market_split import empty_split, market_split
-from mipforest.testing.conformance.refused import assert_refused
+from mipforest.testing.conformance.case import Cases, Trial, above, assert_refused, assert_value, expect
+from mipforest.testing.conformance.integer import (
+    empty_split,
+    market_split,
+    mip_assignment,
+    mip_knapsack,
+    mip_mixed,
+)
 
 cases = Cases()
 

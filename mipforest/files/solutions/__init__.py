@@ -1,0 +1,1 @@
+"""Solutions and starts of models, as files."""

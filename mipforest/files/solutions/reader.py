@@ -1,0 +1,299 @@
+"""Solution files of solvers, each in its own format, read as streams.
+
+=========================  =======================================================================
+HiGHS ``writeSolution``    styles 0 (raw), 1 (pretty), 2 (GLPK's raw) and 4 (sparse)
+Gurobi                     ``.sol``, ``.mst``, ``.json``
+SCIP                       ``write solution``: zeros are left out
+COIN-OR Cbc                ``solution FILE``: zeros are left out; eight digits
+GLPK                       ``glpsol -w FILE``: columns by number
+=========================  =======================================================================
+
+The plain format, ``name value`` on each line behind comments with ``#``, is Gurobi's, and what
+:func:`mipforest.files.solutions.points.write_point` writes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import zlib
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from mipforest.files.solutions.solution_file import (
+    NO_SOLUTION,
+    Lines,
+    PointError,
+    SolutionFile,
+    is_number,
+    number_or_none,
+    short,
+)
+from mipforest.files.streams import numbered_lines
+
+_CBC = re.compile(r"(.+?)(?: \(no integer solution.*\))? - objective value\s+(\S+)")
+
+
+def _read_scip(found: SolutionFile, lines: Lines) -> None:
+    """Head lines, then ``name value (obj:cost)``; columns that are 0 are absent."""
+    found.writer = "SCIP"
+    found.sparse = True
+    for number, text in lines:
+        if text.startswith("no solution available"):
+            raise PointError(found.path, 0, f"SCIP wrote {NO_SOLUTION}")
+        head, colon, rest = text.partition(":")
+        if colon and head == "solution status":
+            found.status = rest.strip()
+        elif colon and head == "objective value":
+            found.objective = number_or_none(rest.strip())
+        elif not text.startswith("#"):
+            fields = text.split()
+            if len(fields) != 3 or not fields[2].startswith("(obj:"):
+                raise PointError(found.path, number, f"expected 'name value (obj:cost)', found {short(text)}")
+            found.add(number, fields[0], fields[1])
+
+
+def _read_highs(found: SolutionFile, lines: Lines) -> None:
+    """Status, then a primal part with one ``name value`` per column, or ``name value index`` if sparse."""
+    found.writer = "HiGHS"
+    next(lines)
+    _, found.status = next(lines, (0, ""))
+    for _, text in lines:
+        if text.startswith("Objective "):
+            found.objective = number_or_none(text.split()[-1])
+        elif text.startswith("# Columns "):
+            break
+        elif text.startswith("# Dual solution values"):
+            raise PointError(
+                found.path, 0, f"HiGHS wrote {NO_SOLUTION}, only its status {short(found.status)}"
+            )
+    else:
+        raise PointError(found.path, 0, f"HiGHS wrote {NO_SOLUTION}, only its status {short(found.status)}")
+    count = text.split()[-1]
+    if not re.fullmatch(r"-?\d{1,12}", count):
+        raise PointError(found.path, 0, f"{short(text)} does not say how many columns follow")
+    left = int(count)
+    found.sparse = left < 0
+    width = 3 if found.sparse else 2
+    for number, text in lines:
+        if text.startswith("#") or not left:
+            break
+        fields = text.split()
+        if len(fields) != width:
+            raise PointError(found.path, number, f"expected {width} fields of a column, found {short(text)}")
+        found.add(number, fields[0], fields[1])
+        left -= 1
+    if left > 0:
+        raise PointError(found.path, 0, f"{left} columns fewer than it announces; the file is cut off")
+
+
+def _read_pretty(found: SolutionFile, lines: Lines) -> None:
+    """HiGHS' table: index, status of the basis if there is one, lower, upper, primal, dual if any, type, name."""
+    found.writer = "HiGHS"
+    next(lines)
+    header = next(lines, (0, ""))[1].split()
+    if header[:1] != ["Index"] or not {"Primal", "Name"} <= set(header):
+        raise PointError(found.path, 2, "expected the header of HiGHS' table of columns")
+    has_type, in_columns = "Type" in header, True
+    for number, text in lines:
+        if text == "Rows":
+            in_columns = False
+        elif text.startswith("Model status:"):
+            found.status = text.partition(":")[2].strip()
+        elif text.startswith("Objective value:"):
+            found.objective = number_or_none(text.partition(":")[2].strip())
+        elif in_columns:
+            fields = text.split()
+            body, name = fields[1 : -2 if has_type else -1], fields[-1]
+            if body and not is_number(body[0]):
+                body = body[1:]
+            if len(fields) < 4 or len(body) < 2:
+                raise PointError(
+                    found.path, number, f"expected a column of HiGHS' table, found {short(text)}"
+                )
+            if len(body) == 2:
+                raise PointError(found.path, 0, f"HiGHS wrote {NO_SOLUTION}")
+            found.add(number, name, body[2])
+
+
+def _read_cbc(found: SolutionFile, lines: Lines) -> None:
+    """Read a line with status and objective, then ``index name value cost``; ``**`` marks what is infeasible."""
+    found.writer = "Cbc"
+    number, text = next(lines)
+    stated = _CBC.match(text)
+    assert stated is not None
+    found.status, found.objective, found.sparse = stated[1], number_or_none(stated[2]), True
+    for number, text in lines:
+        fields = text.removeprefix("**").split()
+        if len(fields) != 4 or not fields[0].isdecimal():
+            raise PointError(found.path, number, f"expected 'index name value cost', found {short(text)}")
+        found.add(number, fields[1], fields[2])
+
+
+def _read_glpk(found: SolutionFile, lines: Lines) -> None:
+    """``c`` comments, ``s`` the solution, ``j number value`` columns; ``e o f`` at the end."""
+    found.writer = "GLPK"
+    found.numbered = True
+    kind, columns = "", -1
+    for number, text in lines:
+        what, *fields = text.split()
+        if what == "c":
+            if fields[:1] == ["Status:"]:
+                found.status = " ".join(fields[1:])
+        elif what == "s" and len(fields) >= 4 and fields[2].isdecimal() and len(fields[2]) < 13:
+            kind, columns = fields[0], int(fields[2])
+            if fields[3] in ("n", "u") or "EMPTY" in found.status or "UNDEFINED" in found.status:
+                raise PointError(
+                    found.path,
+                    0,
+                    f"GLPK wrote {NO_SOLUTION}, only the status {short(found.status)}".capitalize(),
+                )
+            found.objective = number_or_none(fields[-1])
+        elif what == "j" and len(fields) >= 2 and fields[0].isdecimal():
+            # A basic solution has a status ahead of the value.
+            at = 2 if kind == "bas" else 1
+            if len(fields) <= at:
+                raise PointError(found.path, number, f"expected the value of a column, found {short(text)}")
+            found.add(number, str(int(fields[0][:12])), fields[at])
+        elif what == "e":
+            break
+        elif what != "i":
+            raise PointError(found.path, number, f"expected a line of GLPK's solution, found {short(text)}")
+    if len(found.values) != columns:
+        raise PointError(
+            found.path, 0, f"{len(found.values)} columns, but it announces {columns}; is it cut off?"
+        )
+
+
+#: Readers by what the first line begins with.
+READERS = (
+    (re.compile(r"Model status$"), _read_highs),
+    (re.compile(r"Columns$"), _read_pretty),
+    (re.compile(r"solution status:|objective value:|no solution available"), _read_scip),
+    (re.compile(r"c (?:Problem|Rows|Status):|s (?:bas|mip|ipt) \d"), _read_glpk),
+    (_CBC, _read_cbc),
+)
+
+
+__all__ = ["PointError", "SolutionFile", "read_solution"]
+
+#: Largest solution in JSON that is read: it has to fit into memory as a whole.
+_LARGEST_JSON = 1 << 26
+
+_OBJECTIVE_COMMENT = re.compile(r"#\s*objective value\s*=\s*(\S+)", re.IGNORECASE)
+
+
+def read_solution(path: str | os.PathLike[str]) -> SolutionFile:
+    """Read a solution file of any of the formats above; the name (``.json``) or the first line tells which.
+
+    Parameters
+    ----------
+    path
+        The file; compressed if it ends in ``.gz``.
+
+    Raises
+    ------
+    PointError
+        If a line is malformed, a value is not a finite number, a column comes twice, or the solver wrote that
+        it had no solution.
+    OSError
+        As the system reports it.
+    """
+    found = SolutionFile(Path(path))
+    if found.path.name.lower().endswith((".json", ".json.gz")):
+        _read_json(found)
+        return found
+    lines = _lines(found.path)
+    first = next(lines, None)
+    if first is None:
+        return found
+    number, text = first
+    for pattern, read in READERS:
+        if pattern.match(text):
+            read(found, chain([first], lines))
+            return found
+    if text.startswith("Problem:"):
+        raise PointError(
+            path, number, "a printed report of GLPK, with six digits; write it with -w instead of -o"
+        )
+    if re.match(r'\{\s*"\w+"\s*:', text):
+        raise PointError(path, number, "it looks like JSON; give it a name that ends in .json")
+    if text.startswith("<?xml"):
+        raise PointError(path, number, "an XML file, which is not read; write lines 'name value'")
+    _read_plain(found, chain([first], lines))
+    return found
+
+
+def _lines(path: Path) -> Lines:
+    """Give the lines that are not empty."""
+    compressed = path.name.lower().endswith(".gz")
+    raw = numbered_lines(path, lambda line, reason: PointError(path, line, reason), compressed=compressed)
+    for number, content in raw:
+        try:
+            text = content.decode("utf-8").strip()
+        except UnicodeDecodeError as error:
+            reason = f"it is not a text file ({error.reason} at byte {error.start} of the line)"
+            raise PointError(path, number, reason) from error
+        if text:
+            yield number, text
+
+
+def _read_plain(found: SolutionFile, lines: Lines) -> None:
+    """Lines ``name value``."""
+    for number, text in lines:
+        if text.startswith("#"):
+            if text.startswith("# Solution for model"):
+                found.writer = "Gurobi"
+            stated = _OBJECTIVE_COMMENT.match(text)
+            if stated:
+                found.objective = number_or_none(stated[1])
+            continue
+        fields = text.split()
+        if len(fields) != 2:
+            raise PointError(found.path, number, f"expected 'name value', found {short(text)}")
+        found.add(number, *fields)
+
+
+def _read_json(found: SolutionFile) -> None:
+    """Gurobi's JSON: the columns that are not 0."""
+    content = _json_of(found.path)
+    try:
+        information, columns = content["SolutionInfo"], content["Vars"]
+        found.status = f"Gurobi's status {int(information['Status'])}"
+        found.sparse, found.writer = True, "Gurobi"
+        if "ObjVal" not in information:
+            raise PointError(found.path, 0, f"Gurobi wrote {NO_SOLUTION}, only its status")
+        found.objective = float(information["ObjVal"])
+        for column in columns:
+            found.add(0, str(column["VarName"]), repr(float(column["X"])))
+    except PointError:
+        raise
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        reason = (
+            f"it is no solution in Gurobi's JSON ({type(error).__name__}: {error}); set JSONSolDetail to 1"
+        )
+        raise PointError(found.path, 0, reason) from None
+
+
+def _json_of(path: Path) -> Any:
+    try:
+        with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as file:
+            content = file.read(_LARGEST_JSON + 1)
+        if len(content) > _LARGEST_JSON:
+            raise PointError(
+                path, 0, f"more than {_LARGEST_JSON >> 20} MB of JSON; write a .sol file instead"
+            )
+        return json.loads(content)
+    except RecursionError:
+        raise PointError(path, 0, "its lists are nested too deeply for a solution") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise PointError(path, 0, f"it is not a complete gzip file ({error})") from error
+    except UnicodeDecodeError as error:
+        raise PointError(path, 0, f"it is not a text file ({error.reason})") from error
+    except json.JSONDecodeError as error:
+        raise PointError(path, error.lineno, f"it is not JSON: {error.msg}") from error
+    except ValueError as error:  # integers of thousands of digits
+        raise PointError(path, 0, f"it is not JSON that can be read: {error}") from error

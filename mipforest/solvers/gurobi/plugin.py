@@ -1,0 +1,169 @@
+"""Gurobi: linear and quadratic programmes with and without integers, convex or not, and indicator rows."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from importlib.metadata import version
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.model.matrix import MatrixForm
+from mipforest.solvers.answers import (
+    NO_OPTIMUM,
+    better_point,
+    proven_bound,
+    solve_constant,
+    tolerance_warning,
+)
+from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver
+from mipforest.solvers.checks import require_plain_numbers
+from mipforest.solvers.integrality import with_exact_integers
+from mipforest.solvers.solution import Event, Solution
+from mipforest.solvers.watched_run import WatchedRun
+
+if TYPE_CHECKING:
+    from mipforest.solvers.gurobi.model import CheckedStart
+    from mipforest.solvers.gurobi.session import Answer
+
+
+class Gurobi(Solver):
+    """The Gurobi solver (Gurobi Optimization, LLC), a commercial one.
+
+    - The licence inside its Python package takes models up to 2000 variables and 2000 rows, and 200
+      variables with a quadratic objective (:mod:`mipforest.solvers.gurobi.license`). A larger model is
+      refused before it is built. A licence of your own (``GRB_LICENSE_FILE``) has no such limits.
+    - Nonconvex quadratic objectives are solved too, to a proven global optimum; this may take long.
+    - A feasible start is kept beside Gurobi's own points, so that no time limit is too short for it. Of an
+      infeasible one, the integer values are kept.
+    - Ctrl-C ends the solve with the incumbent; a second one raises ``KeyboardInterrupt``.
+    - Integers are integral within 1e-6 (Gurobi's own default is 1e-5), then rounded where this breaks no row.
+    - When the memory limit ``MemLimit`` is hit, the incumbent is kept; ``SoftMemLimit`` ends more softly.
+    - The log is appended to, so that several solves can share one.
+    """
+
+    name: ClassVar[str] = "gurobi"
+    package: ClassVar[str] = "gurobipy"
+    install: ClassVar[str] = "gurobipy"
+    features: ClassVar[frozenset[Feature]] = frozenset(
+        {
+            Feature.LP,
+            Feature.MIP,
+            Feature.QP,
+            Feature.MIQP,
+            Feature.INDICATORS,
+            Feature.START,
+            Feature.PARTIAL_START,
+            Feature.PRIORITIES,
+            Feature.PROGRESS,
+            Feature.INTERRUPT,
+        }
+    )
+
+    def version(self) -> str:
+        """Version of Gurobi, which its Python package shares."""
+        return version(self.package)
+
+    def license(self) -> str:
+        """Say whether the licence is the one inside the package, with its limits, or another."""
+        from mipforest.solvers.gurobi.license import license_in_use
+
+        return license_in_use()
+
+    def solve(
+        self,
+        form: MatrixForm,
+        options: SolveOptions,
+        *,
+        start: FloatArray | None = None,
+        priorities: IntArray | None = None,
+        on_progress: Progress | None = None,
+    ) -> Solution:
+        """Solve a model; see :meth:`mipforest.solvers.base.Solver.solve`.
+
+        Raises
+        ------
+        LicenseLimit
+            If the model is beyond the licence, with the counts; before anything is built.
+        SolverUnavailable
+            If Gurobi gives no licence.
+        NotAllowed
+            For numbers beyond Gurobi's range, a start of the wrong length, or an option that Gurobi refuses.
+        SolverError
+            If Gurobi fails, with what it said.
+        """
+        from mipforest.solvers.gurobi.model import check_start
+        from mipforest.solvers.gurobi.session import gurobi_session
+
+        self.require(form)
+        require_plain_numbers(form)
+        checked = check_start(form, start)
+        watch = WatchedRun(form.maximize, _keeping_ctrl_c(on_progress))
+
+        def work() -> Answer | None:
+            with gurobi_session(form, options, watch) as session:
+                if form.n_columns == 0:
+                    return None
+                session.load(checked, priorities)
+                return session.run()
+
+        # All of Gurobi lives in the worker: at a second Ctrl-C it ends there, in its own time.
+        answer = watch.call(work)
+        if answer is None:
+            return solve_constant(form, watch, self.name, self.version())
+        return self._solution(form, checked, answer, watch)
+
+    def _solution(self, form: MatrixForm, start: CheckedStart, answer: Answer, watch: WatchedRun) -> Solution:
+        status = answer.status
+        warnings = [f"Gurobi: {text}" for text in answer.seen.said]
+        taken = answer.seen.start is not None or (start.full is not None and not answer.seen.start_refused)
+        warnings += filter(None, [start.if_taken if taken else start.if_dropped])
+        x = None if answer.x is None or status in NO_OPTIMUM else with_exact_integers(form, answer.x)
+        if start.full is not None and status not in NO_OPTIMUM:
+            x = better_point(form, x, start.full)
+        if x is not None:
+            warnings += tolerance_warning(form, x)
+        objective = np.nan if x is None else form.objective(x)
+        bound = proven_bound(form, status, objective, answer.bound)
+        watch.finish(objective, bound, answer.seen.nodes)
+        return Solution(
+            status=status,
+            x=x,
+            values={} if x is None else form.to_values(x),
+            objective=objective,
+            bound=bound,
+            nodes=answer.seen.nodes,
+            seconds=watch.seconds,
+            solver=self.name,
+            solver_version=self.version(),
+            events=tuple(watch.events),
+            start_objective=_start_objective(form, start, answer),
+            warnings=tuple(warnings),
+            message=answer.message,
+        )
+
+
+def _start_objective(form: MatrixForm, start: CheckedStart, answer: Answer) -> float:
+    if start.full is not None:
+        return form.objective(start.full)
+    return (
+        np.nan if answer.seen.start is None else form.objective(with_exact_integers(form, answer.seen.start))
+    )
+
+
+def _keeping_ctrl_c(on_progress: Progress | None) -> Progress:
+    """Take Ctrl-C back at every event.
+
+    Gurobi takes it for itself while it runs: it would print a line on standard output and stop, and no
+    handler of the program would hear of it.
+    """
+
+    def listen(event: Event) -> bool | None:
+        handler = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is threading.main_thread() and handler is not None:
+            signal.signal(signal.SIGINT, handler)
+        return None if on_progress is None else on_progress(event)
+
+    return listen

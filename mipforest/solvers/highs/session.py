@@ -1,0 +1,298 @@
+"""One HiGHS object, with every return code checked and everything it says kept; and starts for it.
+
+HiGHS itself drops an infeasible start with no more than a line in its log, and while it completes a
+partial one it reports the bounds of the auxiliary model as if they were the model's. So a start is
+checked here, completed here by a HiGHS run of its own, and passed only when it is full and feasible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import highspy
+import numpy as np
+
+from mipforest.arrays import FloatArray
+from mipforest.errors import NotAllowed, SolverError
+from mipforest.model.check import violations
+from mipforest.model.matrix import MatrixForm
+from mipforest.solvers.base import SolveOptions
+from mipforest.solvers.checks import require_plain_numbers, unknown_option, writable
+from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE, usable_integers, with_exact_integers
+from mipforest.solvers.watched_run import WatchedRun
+
+#: HiGHS stops at this absolute gap whatever the relative one. Its default, 1e-6, would end a run with
+#: an optimum below 0.01 before the usual relative gap of 1e-4 is reached.
+ABSOLUTE_GAP = 1e-9
+
+#: Options that change what the answer means, with what to do instead.
+REFUSED = {"solve_relaxation": "build the relaxation as a model of its own"}
+
+#: What HiGHS says of the integrality array of a model without integers, which it nevertheless asks for.
+_NO_INTEGERS = "with non-empty integrality"
+
+_TROUBLE = (highspy.HighsLogType.kWarning, highspy.HighsLogType.kError)
+_CALLBACK = highspy.cb.HighsCallbackType
+_LOGGING, _IMPROVED = int(_CALLBACK.kCallbackLogging), int(_CALLBACK.kCallbackMipImprovingSolution)
+_MIP_EVENTS = (_IMPROVED, int(_CALLBACK.kCallbackMipInterrupt))
+_CALLBACKS = (
+    _CALLBACK.kCallbackLogging,
+    _CALLBACK.kCallbackMipImprovingSolution,
+    _CALLBACK.kCallbackMipInterrupt,
+    _CALLBACK.kCallbackSimplexInterrupt,
+    _CALLBACK.kCallbackIpmInterrupt,
+)
+
+
+class HighsSession:
+    """A silent HiGHS object that reports to a :class:`WatchedRun`.
+
+    Parameters
+    ----------
+    watch
+        Takes progress and asks for interruption.
+    report
+        Whether progress is passed on; a session for an auxiliary model keeps it to itself.
+
+    Attributes
+    ----------
+    highs
+        The ``highspy.Highs`` object.
+    said
+        Its warnings and errors so far.
+    """
+
+    def __init__(self, watch: WatchedRun, *, report: bool = True) -> None:
+        self.said: list[str] = []
+        self._watch = watch
+        self._report = report
+        self.highs = highspy.Highs()
+        # Output stays on, to nowhere: without it the logging callback, hence every error text, is silent.
+        self.highs.setOptionValue("log_to_console", False)
+        self.highs.setCallback(self._callback, None)
+        for kind in _CALLBACKS:
+            self.highs.startCallback(kind)
+
+    def set_options(self, options: SolveOptions) -> None:
+        """Set the options, except the time limit, which depends on when the run starts.
+
+        Raises
+        ------
+        NotAllowed
+            If HiGHS knows no such option (the nearest are named), refuses its value, or cannot write the log.
+        """
+        self.set_option("mip_rel_gap", float(options.gap))
+        self.set_option("mip_abs_gap", ABSOLUTE_GAP)
+        self.set_option("random_seed", options.seed)
+        if options.threads is not None:
+            self.set_option("threads", options.threads)
+        if options.log is not None:
+            self.set_option("log_file", str(writable(options.log)))
+        for name, value in options.solver_options.items():
+            self.set_option(name, value)
+
+    def set_option(self, name: str, value: Any) -> None:
+        """Set one option by its HiGHS name; numpy scalars are taken as Python's.
+
+        Raises
+        ------
+        NotAllowed
+            If HiGHS knows no such option (the nearest are named) or refuses its value.
+        """
+        if name in REFUSED:
+            raise NotAllowed(f"HiGHS option {name} = {value!r} is refused: {REFUSED[name]}")
+        if self.highs.getOptionType(name)[0] == highspy.HighsStatus.kError:
+            known = [option for option in dir(highspy.HighsOptions) if not option.startswith("_")]
+            raise unknown_option("HiGHS", name, known)
+        heard = len(self.said)
+        plain = value.item() if isinstance(value, np.generic) else value
+        try:
+            refused = self.highs.setOptionValue(name, plain) == highspy.HighsStatus.kError
+        except TypeError:
+            refused = True
+        if refused:
+            reason = "; ".join(self.said[heard:]) or f"a {type(plain).__name__} is not what it takes"
+            raise NotAllowed(f"HiGHS refuses option {name} = {value!r}: {reason}")
+
+    def load(self, form: MatrixForm) -> None:
+        """Pass a linear model that has at least one column.
+
+        Raises
+        ------
+        NotAllowed
+            If a cost, matrix entry or side is one that HiGHS would take for something else.
+        SolverError
+            If HiGHS refuses the model, with what it said.
+        """
+        require_plain_numbers(form)
+        # HiGHS would read a shorter integrality array past its end, so a model without integers has one too.
+        status = self.highs.passModel(
+            form.n_columns,
+            form.n_rows,
+            form.A.nnz,
+            int(highspy.MatrixFormat.kRowwise),
+            int(highspy.ObjSense.kMaximize if form.maximize else highspy.ObjSense.kMinimize),
+            float(form.offset),
+            _floats(form.c),
+            _floats(form.col_lower),
+            _floats(form.col_upper),
+            _floats(form.row_lower),
+            _floats(form.row_upper),
+            form.A.indptr.astype(np.int32, copy=False),
+            form.A.indices.astype(np.int32, copy=False),
+            _floats(form.A.data),
+            form.integer.astype(np.int32, copy=False),
+        )
+        self._check(status, "refuses the model")
+
+    def set_start(self, x: FloatArray) -> None:
+        """Pass a full start."""
+        solution = highspy.HighsSolution()
+        solution.col_value = x.tolist()
+        self._check(self.highs.setSolution(solution), "refuses the start")
+
+    def run(self, seconds: float | None) -> str:
+        """Run for at most ``seconds``; give the name of HiGHS' model status.
+
+        Raises
+        ------
+        SolverError
+            If HiGHS cannot solve such a model, with what it said.
+        """
+        if seconds is not None:
+            self.set_option("time_limit", max(0.0, seconds))
+        status = self._watch.call(self._run)
+        outcome = self.highs.getModelStatus()
+        if outcome == highspy.HighsModelStatus.kNotset:
+            self._check(status, "cannot solve the model")
+        return str(outcome.name)
+
+    @property
+    def point(self) -> FloatArray | None:
+        """The feasible point that HiGHS ended with, or ``None``."""
+        solution = self.highs.getSolution()
+        feasible = self.highs.getInfo().primal_solution_status == int(
+            highspy.SolutionStatus.kSolutionStatusFeasible
+        )
+        x = np.array(solution.col_value)
+        return x if solution.value_valid and feasible and np.isfinite(x).all() else None
+
+    def _run(self) -> Any:
+        try:
+            return self.highs.run()
+        finally:
+            # HiGHS keeps one pool of threads per calling thread; this thread ends here, so must its pool.
+            self.highs.resetGlobalScheduler(True)
+
+    def _check(self, status: Any, what: str) -> None:
+        if status == highspy.HighsStatus.kError:
+            raise SolverError(f"HiGHS {what}: {'; '.join(self.said) or 'it gives no reason'}")
+
+    def _callback(self, kind: int, message: str, state: Any, reply: Any, _: Any) -> None:
+        if kind == _LOGGING:
+            if state.log_type in _TROUBLE and _NO_INTEGERS not in message:
+                self.said.append(" ".join(message.split()).removeprefix("ERROR: ").removeprefix("WARNING: "))
+            return
+        if self._report and kind in _MIP_EVENTS:
+            x = np.array(state.mip_solution) if kind == _IMPROVED else None
+            self._watch.observe(state.mip_primal_bound, state.mip_dual_bound, state.mip_node_count, x)
+        if self._watch.stop.is_set():
+            reply.user_interrupt = True
+
+
+def _floats(values: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+#: Branch-and-bound nodes for the integers that a start leaves open: HiGHS' own limit (mip_max_start_nodes).
+COMPLETION_NODES = 500
+
+#: Share of the time limit that the completion of a start may take.
+COMPLETION_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class CheckedStart:
+    """A start as HiGHS will take it.
+
+    Attributes
+    ----------
+    x
+        (n,) full, feasible point, or ``None`` if nothing of the start is of use.
+    warnings
+        What the user should know.
+    """
+
+    x: FloatArray | None
+    warnings: tuple[str, ...] = ()
+
+
+def check_start(
+    form: MatrixForm, start: FloatArray, options: SolveOptions, watch: WatchedRun
+) -> CheckedStart:
+    """Check a start and, where it is partial or infeasible, complete its integer part.
+
+    Parameters
+    ----------
+    form
+        A model without indicator rows.
+    start
+        (n,) point, NaN where it is left open.
+    options
+        Options of the solve.
+    watch
+        Can interrupt the completion.
+
+    Raises
+    ------
+    NotAllowed
+        If the start has the wrong length.
+    """
+    start = np.asarray(start, dtype=float)
+    if start.shape != (form.n_columns,):
+        raise NotAllowed(f"the start has shape {start.shape}, the model has {form.n_columns} columns")
+    if not form.is_mip:
+        return CheckedStart(
+            None, ("the start was not used: HiGHS takes starts for models with integers only",)
+        )
+    complaint = ""
+    if not np.isnan(start).any():
+        found = violations(form, start)
+        if found.max <= FEASIBILITY_TOLERANCE:
+            return CheckedStart(with_exact_integers(form, start))
+        name, amount = found.worst(1)[0]
+        complaint = f"the start is infeasible ({name} by {amount:.3g})"
+    completed = _complete(form, start, options, watch)
+    if completed is None:
+        complaint = complaint or f"the start leaves {int(np.isnan(start).sum())} of {len(start)} values open"
+        warning = f"{complaint}, and no completion of its integer values was found: start dropped"
+        return CheckedStart(None, (warning,))
+    if complaint:
+        return CheckedStart(completed, (f"{complaint}: only its integer values were kept",))
+    return CheckedStart(completed)
+
+
+def _complete(
+    form: MatrixForm, start: FloatArray, options: SolveOptions, watch: WatchedRun
+) -> FloatArray | None:
+    """Best point found with the integer columns fixed at the start's values, where these are allowed."""
+    nearest = np.round(start)
+    fixed = usable_integers(form, start)
+    if not fixed.any():
+        return None
+    rest = replace(
+        form,
+        col_lower=np.where(fixed, nearest, form.col_lower),
+        col_upper=np.where(fixed, nearest, form.col_upper),
+        integer=form.integer & ~fixed,
+    )
+    session = HighsSession(watch, report=False)
+    session.set_options(replace(options, log=None))
+    session.set_option("mip_max_nodes", COMPLETION_NODES)
+    session.load(rest)
+    session.run(None if options.time_limit is None else COMPLETION_SHARE * options.time_limit)
+    if session.point is None:
+        return None
+    x = with_exact_integers(form, np.where(fixed, nearest, session.point))
+    return x if violations(form, x).max <= FEASIBILITY_TOLERANCE else None

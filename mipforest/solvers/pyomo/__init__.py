@@ -1,0 +1,5 @@
+"""The solvers behind Pyomo."""
+
+from mipforest.solvers.pyomo.plugin import Pyomo
+
+__all__ = ["Pyomo"]

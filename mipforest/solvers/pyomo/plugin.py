@@ -1,0 +1,274 @@
+"""Any solver of Pyomo: ``pyomo:NAME``; and what is known of the interfaces behind the names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.errors import SolverUnavailable
+from mipforest.model.matrix import MatrixForm
+from mipforest.solvers.answers import no_bound, proven_bound, solve_constant, tolerance_warning
+from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver
+from mipforest.solvers.checks import require_plain_numbers
+from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE, whole_bounds, with_exact_integers
+from mipforest.solvers.solution import Solution, Status
+from mipforest.solvers.watched_run import WatchedRun
+
+#: Interfaces that are suggested, in this order, where they are available.
+SUGGESTED = ("highs", "appsi_highs", "gurobi_direct", "scip_direct", "cbc", "glpk", "scip", "cplex", "xpress")
+
+
+class Pyomo(Solver):
+    """A solver reached through Pyomo (Bynum et al., Pyomo - Optimization Modeling in Python, 2021).
+
+    ``pyomo:NAME`` stands for ``pyomo.environ.SolverFactory(NAME)``. It is slower than a plug-in of this
+    package, as Pyomo keeps an object per variable and row, and knows less: no starts, no progress, no
+    interruption that keeps the incumbent.
+
+    - The features are those that the interface was seen to have; linear ones for an unknown interface.
+    - Gap, threads and seed are passed under the solver's own names, where they are known; what is not passed
+      leaves a warning.
+    - Empty rows and crossed bounds, over which interfaces stumble, are settled beforehand.
+    """
+
+    name: ClassVar[str] = "pyomo"
+    package: ClassVar[str] = "pyomo"
+    install: ClassVar[str] = "pyomo"
+    features: ClassVar[frozenset[Feature]] = frozenset({Feature.LP, Feature.MIP})
+
+    #: Pyomo's name of the interface.
+    interface: ClassVar[str] = ""
+
+    @classmethod
+    def named(cls, inner: str) -> Solver:
+        """Give the solver for one of Pyomo's interfaces.
+
+        Parameters
+        ----------
+        inner
+            What ``SolverFactory`` takes, such as ``"appsi_highs"``.
+
+        Raises
+        ------
+        SolverUnavailable
+            If Pyomo has no such interface or does not find its solver; those that it finds are named.
+        """
+        if not inner:
+            raise SolverUnavailable(
+                f"solver 'pyomo' needs the name of Pyomo's solver: pyomo:NAME; found here: {_found()}"
+            )
+        from mipforest.solvers.pyomo.session import usable
+
+        if not usable(inner):
+            raise SolverUnavailable(
+                f"Pyomo has no solver {inner!r}, or does not find its program or Python package; found "
+                f"here: {_found()}"
+            )
+        return _class_of(inner)()
+
+    def version(self) -> str:
+        """Version of Pyomo; the solvers behind it do not all tell theirs."""
+        return version(self.package)
+
+    def solve(
+        self,
+        form: MatrixForm,
+        options: SolveOptions,
+        *,
+        start: FloatArray | None = None,
+        priorities: IntArray | None = None,
+        on_progress: Progress | None = None,
+    ) -> Solution:
+        """Solve a model; see :meth:`mipforest.solvers.base.Solver.solve`.
+
+        A start and priorities are not taken: they leave a warning. There is one progress event, the last.
+
+        Raises
+        ------
+        Unsupported
+            For what the interface is not known to take.
+        NotAllowed
+            For numbers that are NaN or 1e20 and above, options that the interface refuses, or a log that
+            cannot be written.
+        LicenseLimit, SolverError
+            If the interface fails, with what it said.
+        """
+        self.require(form)
+        require_plain_numbers(form)
+        watch = WatchedRun(form.maximize, on_progress)
+        if form.n_columns == 0:
+            return solve_constant(form, watch, self.name, self.version())
+        settings, time_limit, warnings = native_options(self.interface, options)
+        warnings += [
+            f"the {what} not used: solvers behind Pyomo take none from here"
+            for what, given in (("start was", start), ("branching priorities were", priorities))
+            if given is not None
+        ]
+        if _obviously_infeasible(form):
+            status, x, dual, message = Status.INFEASIBLE, None, np.nan, "a bound or an empty row cannot hold"
+        elif options.time_limit == 0:
+            # Several interfaces read a limit of 0 as none.
+            status, x, dual, message = Status.TIME_LIMIT, None, no_bound(form), "no time was given"
+        else:
+            from mipforest.solvers.pyomo.session import run
+
+            status, x, dual, message = run(self.interface, form, options, settings, time_limit)
+        if x is not None:
+            x = with_exact_integers(form, x)
+            warnings += tolerance_warning(form, x)
+        objective = np.nan if x is None else form.objective(x)
+        if status is Status.OPTIMAL and np.isinf(dual) and family_of(self.interface).gap:
+            # The solver was given the gap, and says that it closed it.
+            dual = objective + (options.gap if form.maximize else -options.gap) * abs(objective)
+        bound = proven_bound(form, status, objective, dual)
+        watch.finish(objective, bound, 0)
+        return Solution(
+            status=status,
+            x=x,
+            values={} if x is None else form.to_values(x),
+            objective=objective,
+            bound=bound,
+            nodes=0,
+            seconds=watch.seconds,
+            solver=self.name,
+            solver_version=self.version(),
+            events=tuple(watch.events),
+            warnings=tuple(warnings),
+            message=message,
+        )
+
+
+@cache
+def _class_of(interface: str) -> type[Pyomo]:
+    """Class of one interface: what a solver is and can do belongs to its class."""
+    facts = {
+        "name": f"pyomo:{interface}",
+        "interface": interface,
+        "features": features_of(interface),
+        "__doc__": f"Pyomo's interface {interface}.",
+    }
+    return type("Pyomo", (Pyomo,), facts)
+
+
+def _found() -> str:
+    from mipforest.solvers.pyomo.session import usable
+
+    return ", ".join(name for name in SUGGESTED if usable(name)) or "none"
+
+
+def _obviously_infeasible(form: MatrixForm) -> bool:
+    """Whether a bound, an integrality or an empty row cannot hold, on its own."""
+    lower, upper = whole_bounds(form)
+    empty = np.diff(form.A.indptr) == 0
+    broken = (form.row_lower > FEASIBILITY_TOLERANCE) | (form.row_upper < -FEASIBILITY_TOLERANCE)
+    return bool((lower > upper).any() or (form.row_lower > form.row_upper).any() or (empty & broken).any())
+
+
+_LINEAR = frozenset({Feature.LP, Feature.MIP})
+
+
+@dataclass(frozen=True)
+class Family:
+    """Solvers of one maker, whatever interface reaches them.
+
+    Attributes
+    ----------
+    gap, threads, seed
+        The solver's own names of these options, empty where it has none or it is not known.
+    time_limit
+        The same; empty for Pyomo's own ``timelimit``.
+    whole_seconds
+        Whether the time limit is a whole number.
+    known
+        Whether anything is known of the solver.
+    """
+
+    gap: str = ""
+    threads: str = ""
+    seed: str = ""
+    time_limit: str = ""
+    whole_seconds: bool = False
+    known: bool = True
+
+
+#: By a part of the interface's name. Pyomo's file-based and direct Gurobi interfaces ignore ``timelimit``.
+FAMILIES: Mapping[str, Family] = {
+    "highs": Family("mip_rel_gap", "threads", "random_seed"),
+    "gurobi": Family("MIPGap", "Threads", "Seed", time_limit="TimeLimit"),
+    "scip": Family("limits/gap", seed="randomization/randomseedshift"),
+    "cbc": Family("ratio", "threads", whole_seconds=True),
+    "glpk": Family("mipgap", whole_seconds=True),
+}
+
+_UNKNOWN = Family(known=False)
+
+#: Interfaces that were seen to pass a quadratic objective on and get it right, and what they take. SCIP now
+#: and then takes minutes for a small continuous quadratic model, so these are left to another solver.
+_QUADRATIC: Mapping[str, frozenset[Feature]] = {
+    **dict.fromkeys(
+        ("appsi_gurobi", "gurobi", "gurobi_direct", "gurobi_persistent", "gurobi_persistent_v2"),
+        frozenset({Feature.QP, Feature.MIQP}),
+    ),
+    **dict.fromkeys(("scip_direct", "scip_persistent"), frozenset({Feature.MIQP})),
+}
+
+
+def family_of(interface: str) -> Family:
+    """Give the family that an interface's name tells of."""
+    return next((family for part, family in FAMILIES.items() if part in interface), _UNKNOWN)
+
+
+def features_of(interface: str) -> frozenset[Feature]:
+    """Features that an interface is known to have: linear ones, unless it was tried with more."""
+    return _LINEAR | _QUADRATIC.get(interface, frozenset())
+
+
+def native_options(interface: str, options: SolveOptions) -> tuple[dict[str, Any], float | None, list[str]]:
+    """Translate the common options.
+
+    Parameters
+    ----------
+    interface
+        Pyomo's name of the interface.
+    options
+        The options; those under the solver's own names come last and win.
+
+    Returns
+    -------
+    settings
+        Options under the solver's own names.
+    time_limit
+        Seconds to give to Pyomo's own ``timelimit``, ``None`` for none.
+    warnings
+        What has no translation.
+    """
+    family = family_of(interface)
+    settings: dict[str, Any] = {}
+    warnings: list[str] = []
+    asked = (
+        ("gap", family.gap, options.gap, True),
+        ("threads", family.threads, options.threads, options.threads is not None),
+        ("seed", family.seed, options.seed, options.seed != 0),
+    )
+    for what, name, value, given in asked:
+        if given and name:
+            settings[name] = value
+        elif given:
+            warnings.append(
+                f"{what} = {value} was not passed on: its name in {interface} is not known here; set it "
+                "through solver_options"
+            )
+    seconds = options.time_limit
+    if seconds is not None and family.whole_seconds:
+        seconds = max(1, round(seconds))
+    if seconds is not None and family.time_limit:
+        settings[family.time_limit], seconds = seconds, None
+    if seconds is not None and not family.known:
+        warnings.append(f"the time limit went to Pyomo; whether {interface} keeps to it is not known here")
+    return settings | dict(options.solver_options), seconds, warnings

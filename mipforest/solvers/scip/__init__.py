@@ -1,0 +1,5 @@
+"""SCIP, through PySCIPOpt."""
+
+from mipforest.solvers.scip.plugin import Scip
+
+__all__ = ["Scip"]
