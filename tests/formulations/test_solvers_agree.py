@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mipforest import load, solve
+from mipforest.errors import LicenseLimit
 from mipforest.problem.registry import formulation_classes
 from mipforest.solvers.base import Feature
 from mipforest.solvers.registry import solver_classes
