@@ -10,7 +10,8 @@ from typing import Any
 from mipforest.files.solutions.points import point_in
 from mipforest.files.solutions.reader import SolutionFile, read_solution
 from mipforest.model.matrix import MatrixForm
-from mipforest.problem.problem import TOLERANCE, Problem
+from mipforest.problem.built import TOLERANCE
+from mipforest.problem.problem import Problem
 from mipforest.problem.result import Result
 from mipforest.runs.data_source import DataSource, LoadedData
 from mipforest.runs.folder import RunError
