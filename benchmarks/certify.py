@@ -53,7 +53,7 @@ def table(folder: Path, limit: float) -> str:
         exact = contree(data, Topology(DEPTH))
         seconds = monotonic() - began
         errors = int((exact.predict(data.X) != data.y).sum())
-        greedy = Oct().start("cart", data, Topology(DEPTH))
+        greedy = Oct().start("cart", Oct(variant="paper").bind(data, Topology(DEPTH)))
         cart_errors = int((greedy.predict(data.X) != data.y).sum())
         tight, paper = certify(data, "tight", limit), certify(data, "paper", limit)
         cells = [

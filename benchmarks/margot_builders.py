@@ -61,10 +61,10 @@ def mipforest_form(X: np.ndarray, y: np.ndarray, depth: int) -> MatrixForm:
     from mipforest.model import Model
     from mipforest.trees import Topology
 
-    data, tree = Dataset.from_arrays(X, y, scaling="none"), Topology(depth)
+    data = Dataset.from_arrays(X, y, scaling="none")
     margot = Margot(variant="paper", C=C, epsilon=EPSILON)
     model = Model("margot")
-    margot.declare(model, data, tree, margot.prepare(data, tree))
+    margot.declare(model, margot.bind(data, Topology(depth)))
     return model.matrix()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -121,7 +121,9 @@ def page(folder: Path, limit: float, variant_limit: float) -> str:
             f"unfaithfulness {found['unfaithfulness']:.4f}, feature cost {found['feature_cost']:.4f}; share of the "
             f"nodes of a level that use a feature: {'; '.join(used)}"
         )
-        others = [solved(train, tight.with_variant(name), variant_limit) for name in ("improved", "paper")]
+        others = [
+            solved(train, replace(tight, variant=name), variant_limit) for name in ("improved", "paper")
+        ]
         variants.append(
             [
                 case.name,
@@ -161,9 +163,9 @@ def page(folder: Path, limit: float, variant_limit: float) -> str:
 
 def start_row(name: str, result: Result) -> list[str]:
     problem = result.problem
-    formulation, data = problem.formulation, problem.data
+    formulation, instance = problem.formulation, problem.instance
     values = [
-        formulation.evaluate(formulation.start(start, data, problem.topology), data)
+        formulation.evaluate(formulation.start(start, instance), instance)
         for start in ("constant", "node-by-node")
     ]
     numbers = [*values, result.objective, max(result.bound, 0.0)]

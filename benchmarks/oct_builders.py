@@ -27,10 +27,10 @@ def arrays_with_mipforest(X: np.ndarray, y: np.ndarray, depth: int) -> MatrixFor
     from mipforest.model import Model
     from mipforest.trees import Topology
 
-    data, tree = Dataset.from_arrays(X, y, scaling="none"), Topology(depth)
+    data = Dataset.from_arrays(X, y, scaling="none")
     oct_ = Oct(variant="paper", alpha=ALPHA, N_min=N_MIN)
     model = Model("oct")
-    oct_.declare(model, data, tree, oct_.prepare(data, tree))
+    oct_.declare(model, oct_.bind(data, Topology(depth)))
     return model.matrix()
 
 

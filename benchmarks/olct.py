@@ -71,8 +71,9 @@ def pure_rows(limit: float) -> list[list[str]]:
 
 def solve_row(part: Split, result: Result, found: dict[str, Any]) -> list[str]:
     """What the solver did: the surrogate's objective."""
-    formulation, train = Olct(), part.train
-    greedy = formulation.evaluate(formulation.start("greedy-logistic", train, result.problem.topology), train)
+    train, problem = part.train, result.problem
+    formulation, instance = problem.formulation, problem.instance
+    greedy = formulation.evaluate(formulation.start("greedy-logistic", instance), instance)
     return [
         part.name,
         f"{train.n} x {train.p}",

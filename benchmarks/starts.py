@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -111,15 +112,16 @@ def run_starts(
     margot: Margot, data: Dataset, depth: int, repeats: int, densities: tuple[int, ...]
 ) -> tuple[list[float], list[float]]:
     """Values and median seconds of local-svm, svm-path at each density, and cart."""
-    tree = Topology(depth)
-    results = [timed(lambda: margot.start("local-svm", data, tree), repeats)]
+    # Variant "paper" needs no start to be bound.
+    instance = replace(margot, variant="paper").bind(data, Topology(depth))
+    results = [timed(lambda: margot.start("local-svm", instance), repeats)]
     for density in densities:
         with penalties_per_decade(density):
-            results.append(timed(lambda: margot.start("svm-path", data, tree), repeats))
-    results.append(timed(lambda: margot.start("cart", data, tree), repeats))
+            results.append(timed(lambda: margot.start("svm-path", instance), repeats))
+    results.append(timed(lambda: margot.start("cart", instance), repeats))
     for fitted, _ in results:
         refuse_infeasible(margot, fitted, data)
-    return [margot.evaluate(fitted, data) for fitted, _ in results], [seconds for _, seconds in results]
+    return [margot.evaluate(fitted, instance) for fitted, _ in results], [seconds for _, seconds in results]
 
 
 @contextmanager
