@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,9 +19,9 @@ FEW = "random-forest:trees=5"
 PROVEN = {"time_limit": None, "gap": 1e-9}
 
 
-def by_hand(formulation, tree, data):
+def by_hand(formulation, tree, instance):
     """The definition, sample by sample: walk down, compare, and look up what features cost."""
-    target = formulation.target(data, tree.depth)
+    data, target = instance.data, instance.target
     answers = target.ensemble.predict(data.X_raw)
     leaves, total = [], 0.0
     for x, answer, weight in zip(data.X, answers, target.weight, strict=True):
@@ -53,18 +54,19 @@ def test_tree_to_model_and_back(variant, depth, seed):
         problem = formulation.build(data, depth)
     except ParameterError:
         return  # the small forest has no split at some level
-    tree = random_split_tree(rng, data, depth, problem.prepared.allowed)
-    values = formulation.encode(tree, data)
-    expected = by_hand(formulation, tree, data)
+    instance = problem.instance
+    tree = random_split_tree(rng, data, depth, instance.target.allowed)
+    values = formulation.encode(tree, instance)
+    expected = by_hand(formulation, tree, instance)
 
     violated = (
         dict(problem.model.violations(values).worst(1)) if tree.w.any() or variant != "improved" else {}
     )
     assert max(violated.values(), default=0.0) <= 1e-6, violated
     assert problem.model.objective(values) == pytest.approx(expected, abs=1e-9)
-    assert formulation.evaluate(tree, data) == pytest.approx(expected, abs=1e-9)
-    decoded = formulation.decode(values, data)
-    assert formulation.evaluate(decoded, data) == pytest.approx(expected, abs=1e-9)
+    assert formulation.evaluate(tree, instance) == pytest.approx(expected, abs=1e-9)
+    decoded = formulation.decode(values, instance)
+    assert formulation.evaluate(decoded, instance) == pytest.approx(expected, abs=1e-9)
     np.testing.assert_array_equal(decoded.predict(data.X), tree.predict(data.X))
     same_leaf, was_same = (t.apply(data.X)[:, None] == t.apply(data.X) for t in (decoded, tree))
     np.testing.assert_array_equal(same_leaf, was_same)
@@ -89,7 +91,7 @@ def test_variants_agree_with_an_independent_model(seed, n, p, depth, alpha, prox
     pytest.importorskip("gurobipy")
     data = blobs(seed, n, p)
     formulation = Miret(ensemble=FEW, alpha=alpha, proximity=proximity, epsilon=0.001)
-    target = formulation.target(data, depth)
+    target = formulation.bind(data, Topology(depth)).target
     leaves = target.ensemble.leaves(data.X_raw)
     close = (leaves[:, None] == leaves).mean(axis=2) >= proximity - 1e-9
     costs = np.where(
@@ -100,7 +102,7 @@ def test_variants_agree_with_an_independent_model(seed, n, p, depth, alpha, prox
         data.X, answers, target.weight, costs, np.argwhere(np.triu(close, 1)), depth, 0.001
     )
     for variant in ("tight", "paper"):
-        result = formulation.with_variant(variant).build(data, depth).solve(**PROVEN)
+        result = replace(formulation, variant=variant).build(data, depth).solve(**PROVEN)
         assert result.verified, result.doubts
         assert result.status == "optimal"
         assert result.objective == pytest.approx(expected, abs=1e-6)
@@ -110,7 +112,7 @@ def test_improved_leaves_out_trees_without_a_split():
     data = blobs(5, 14, 2)
     dear = Miret(ensemble=FEW, alpha=3.0)
     tight = dear.build(data, 2).solve(**PROVEN)
-    improved = dear.with_variant("improved").build(data, 2).solve(**PROVEN)
+    improved = replace(dear, variant="improved").build(data, 2).solve(**PROVEN)
     assert tight.verified
     assert improved.verified
     assert tight.features_used == ()
@@ -130,9 +132,9 @@ def test_a_nonnegative_intercept_cuts_off_close_samples():
     for variant in Miret.variants:
         formulation = Miret(variant=variant, ensemble=forest, alpha=1e-3, proximity=2.0)
         model = Model()
-        target = formulation.target(data, 2)
-        formulation.declare(model, data, Topology(2), target)
-        worst[variant] = model.violations(formulation.encode(split, data)).max
+        instance = formulation.bind(data, Topology(2))
+        formulation.declare(model, instance)
+        worst[variant] = model.violations(formulation.encode(split, instance)).max
     assert worst["paper"] <= 1e-6
     assert worst["tight"] <= 1e-6
     assert worst["improved"] > 1e-4
@@ -145,7 +147,7 @@ def test_merging_never_changes_the_optimum(seed):
     data = blobs(seed % 30, n=int(rng.integers(10, 18)), p=2, decimals=1)
     formulation = Miret(ensemble=FEW, alpha=0.05, proximity=float(rng.choice([0.4, 0.8, 1.0])))
     merged = formulation.build(data, 1)
-    single = formulation.with_variant("paper").build(data, 1)
+    single = replace(formulation, variant="paper").build(data, 1)
     assert merged.model["z"].shape[0] < single.model["z"].shape[0]
     values = [problem.solve(**PROVEN) for problem in (merged, single)]
     assert all(result.verified for result in values)
@@ -158,11 +160,12 @@ def test_starts_are_feasible_and_real_data_are_verified(variant, papers_data):
     formulation = Miret(variant=variant, gamma_percentile=25)
     problem = formulation.build(data, 2)
     for name in formulation.starts:
-        tree = formulation.start(name, data, Topology(2))
-        values = formulation.encode(tree, data)
+        tree = formulation.start(name, problem.instance)
+        values = formulation.encode(tree, problem.instance)
         assert problem.model.violations(values).max <= 1e-6
-        assert problem.model.objective(values) == pytest.approx(formulation.evaluate(tree, data), abs=1e-9)
-    constant, known = (formulation.evaluate(t, data) for t in (tree, problem.prepared.known))
+        expected = formulation.evaluate(tree, problem.instance)
+        assert problem.model.objective(values) == pytest.approx(expected, abs=1e-9)
+    constant, known = (formulation.evaluate(t, problem.instance) for t in (tree, problem.instance.known))
     assert known < 0.1 * constant
 
 
@@ -184,7 +187,8 @@ def test_wholesale_reaches_the_papers_fidelity(papers_data):
 def test_evaluate_is_infinite_outside_the_limits():
     data = blobs(1, 20, 2)
     formulation = Miret(ensemble=FEW, gamma=(0.0, 0.0), proximity=1.0)
-    target = formulation.target(data, 2)
+    instance = formulation.bind(data, Topology(2))
+    target = instance.target
     close = np.flatnonzero(np.bincount(target.group)[target.group] > 1)
     i, k = next(
         (i, k)
@@ -198,13 +202,15 @@ def test_evaluate_is_infinite_outside_the_limits():
     parting = Tree(
         2, np.vstack([w, np.zeros((2, 2))]), [-w @ (data.X[i] + data.X[k]) / 2, -1, 1], labels, *names
     )
-    assert formulation.evaluate(parting, data) == np.inf
-    assert np.isfinite(Miret(ensemble=FEW, proximity=1.5).evaluate(parting, data))
+    assert formulation.evaluate(parting, instance) == np.inf
+    free = Miret(ensemble=FEW, proximity=1.5)
+    assert np.isfinite(free.evaluate(parting, free.bind(data, Topology(2))))
     most = target.frequency[0].argmax()
     one_only = Miret(ensemble=FEW, gamma=(float(target.frequency[0, most]), 0.0), proximity=1.5)
     other = np.zeros((3, 2))
     other[0, 1 - most] = 1.0
-    assert one_only.evaluate(Tree(2, other, [-0.5, -1, 1], labels, *names), data) == np.inf
+    elsewhere = Tree(2, other, [-0.5, -1, 1], labels, *names)
+    assert one_only.evaluate(elsewhere, one_only.bind(data, Topology(2))) == np.inf
 
 
 def test_labels_of_a_foreign_tree_are_fixed_without_changing_predictions():
@@ -213,12 +219,13 @@ def test_labels_of_a_foreign_tree_are_fixed_without_changing_predictions():
     names = (tuple(data.classes), tuple(data.features.labels))
     w = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     foreign = Tree(2, w, [-0.505, -0.335, -0.705], [1, 0, 1, 1], *names)
-    values = formulation.encode(foreign, data)
-    decoded = formulation.decode(values, data)
+    instance = formulation.bind(data, Topology(2))
+    decoded = formulation.decode(formulation.encode(foreign, instance), instance)
     np.testing.assert_array_equal(decoded.predict(data.X), foreign.predict(data.X))
     assert list(decoded.leaf_value) == [0, 1, 0, 1]
     assert not decoded.w[2].any()
-    assert formulation.evaluate(foreign, data) == pytest.approx(formulation.evaluate(decoded, data))
+    expected = formulation.evaluate(decoded, instance)
+    assert formulation.evaluate(foreign, instance) == pytest.approx(expected)
 
 
 def test_constraints_of_users_void_the_symmetry_but_not_the_tree():
@@ -231,7 +238,7 @@ def test_constraints_of_users_void_the_symmetry_but_not_the_tree():
     assert "x0" not in result.features_used
     assert result.bound == -np.inf
     assert any("paper" in warning for warning in result.solution.warnings)
-    paper = formulation.with_variant("paper").build(data, 2)
+    paper = replace(formulation, variant="paper").build(data, 2)
     paper.model.add("no_x0", paper.model["s"][:, "x0"].sum() == 0)
     proven = paper.solve(**PROVEN)
     assert proven.status == "optimal"
@@ -244,7 +251,7 @@ def test_ensembles_in_any_form_give_the_same_model():
         5, max_depth=2, class_weight="balanced", max_features=None, random_state=100
     ).fit(data.X_raw, data.y)
     by_name, fitted = Miret(ensemble=FEW), Miret(ensemble=forest)
-    adopted = Miret(ensemble=by_name.build(data, 2).prepared.ensemble)
+    adopted = Miret(ensemble=by_name.build(data, 2).instance.target.ensemble)
     forms = [formulation.build(data, 2).model.matrix() for formulation in (by_name, fitted, adopted)]
     for form in forms[1:]:
         np.testing.assert_array_equal(form.c, forms[0].c)
@@ -260,10 +267,11 @@ def test_an_estimator_fitted_anew_is_read_anew():
     data = blobs(4, 30, 3)
     forest = RandomForestClassifier(3, max_depth=2, random_state=0).fit(data.X_raw, data.y)
     formulation = Miret(ensemble=forest)
-    first = formulation.build(data, 2).prepared
-    assert formulation.target(data, 2).sign is first.sign
+    first = formulation.build(data, 2).instance.target
+    before = first.sign.copy()
     forest.fit(data.X_raw, 1 - data.y)
-    np.testing.assert_array_equal(formulation.build(data, 2).prepared.sign, -first.sign)
+    np.testing.assert_array_equal(formulation.build(data, 2).instance.target.sign, -before)
+    np.testing.assert_array_equal(first.sign, before)
 
 
 def test_refuses_what_it_does_not_take():

@@ -1,5 +1,7 @@
 """The parts of MIRET: groups of samples, frequent features, splits in the box, starts, and what it reports."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -142,19 +144,20 @@ def test_starts_keep_groups_together_and_features_allowed(threshold):
     data = blobs(11, 30, 3)
     formulation = Miret(ensemble=FEW, proximity=threshold, alpha=0.05, gamma_percentile=40)
     problem = formulation.build(data, 2)
+    instance = problem.instance
     for name in formulation.starts:
-        tree = formulation.start(name, data, Topology(2))
-        assert np.isfinite(formulation.evaluate(tree, data))
-        assert problem.model.violations(formulation.encode(tree, data)).max <= 1e-6
-    constant = formulation.start("constant", data, Topology(2))
-    assert formulation.evaluate(problem.prepared.known, data) <= formulation.evaluate(constant, data)
+        tree = formulation.start(name, instance)
+        assert np.isfinite(formulation.evaluate(tree, instance))
+        assert problem.model.violations(formulation.encode(tree, instance)).max <= 1e-6
+    constant = formulation.start("constant", instance)
+    assert formulation.evaluate(instance.known, instance) <= formulation.evaluate(constant, instance)
 
 
 def test_opposite_predictions_forced_together_are_told_and_cost():
     data = blobs(6, 18, 2)
     result = Miret(ensemble=FEW, alpha=0.1, proximity=0.4).build(data, 2).solve(time_limit=20)
     report = result.to_dict()
-    target = result.problem.prepared
+    target = result.problem.instance.target
     shared = proximity(target.ensemble, data.X_raw) >= 0.4
     clash = shared & (target.sign[:, None] != target.sign)
     assert clash.any()
@@ -167,14 +170,14 @@ def test_opposite_predictions_forced_together_are_told_and_cost():
     assert f"costs at least {forced['least_cost']:.4g}" in told
     assert "share a leaf" in told
     quiet = Miret(ensemble=FEW, alpha=0.1, proximity=1.5).build(data, 2)
-    assert quiet.prepared.notes == ()
+    assert quiet.instance.notes == ()
 
 
 def test_report_and_measures_say_what_the_tree_does():
     data = blobs(8, 60, 3)
     train, test = data.split(0.3, seed=1)
     result = Miret(ensemble=FEW, alpha=0.05, proximity=1.0).build(train, 2).solve(time_limit=5)
-    found, target = result.to_dict(test), result.problem.prepared
+    found, target = result.to_dict(test), result.problem.instance.target
     assert found["unfaithfulness"] + found["feature_cost"] == pytest.approx(found["objective"], abs=1e-6)
     for part, samples in (("train", train), ("test", test)):
         answers, predicted = target.ensemble.predict(samples.X_raw), result.tree.predict(samples.X_raw)
@@ -198,10 +201,11 @@ def test_constraints_read_features_leaves_and_predictions():
     data = blobs(13, 20, 3)
     formulation = Miret(ensemble=FEW, alpha=0.02, variant="paper")
     for variant in ("tight", "paper"):
-        problem = formulation.with_variant(variant).build(data, 2)
-        tree = problem.formulation.expressions(problem.model, data, problem.topology)
-        point = problem.model.matrix().to_point(problem.formulation.encode(problem.prepared.known, data))
-        known = problem.formulation.decode(problem.model.matrix().to_values(point), data)
+        problem = replace(formulation, variant=variant).build(data, 2)
+        instance = problem.instance
+        tree = problem.formulation.expressions(problem.model, instance)
+        point = problem.model.matrix().to_point(problem.formulation.encode(instance.known, instance))
+        known = problem.formulation.decode(problem.model.matrix().to_values(point), instance)
         np.testing.assert_array_equal(tree.features().matrix @ point, (known.w != 0).ravel())
         leaf = np.eye(4)[known.apply(data.X) - 3]
         np.testing.assert_array_equal(tree.leaves().matrix @ point, leaf.ravel())
@@ -216,8 +220,8 @@ def test_measures_of_too_many_samples_leave_out_pairs(monkeypatch):
     data = blobs(14, 30, 2)
     problem = Miret(ensemble=FEW).build(data, 2)
     monkeypatch.setattr("mipforest.ensembles.measures.LARGEST_PROXIMITY", 100)
-    known = problem.prepared.known.with_scaling(data.encoding.offset, data.encoding.scale)
-    measured = problem.formulation.measures(known, data, problem.prepared)
+    known = problem.instance.known.with_scaling(data.encoding.offset, data.encoding.scale)
+    measured = problem.formulation.measures(known, data, problem.instance)
     assert measured["close_pairs"] is None
     assert measured["close_pairs_together"] is None
     assert measured["fidelity"] > 0.5
@@ -226,7 +230,7 @@ def test_measures_of_too_many_samples_leave_out_pairs(monkeypatch):
 def test_no_close_pair_is_no_share():
     data = blobs(9, 25, 2)
     result = Miret(ensemble=FEW, proximity=2.0).build(data, 1).solve(time_limit=5)
-    measured = result.problem.formulation.measures(result.tree, data, result.problem.prepared)
+    measured = result.problem.formulation.measures(result.tree, data, result.problem.instance)
     assert measured["close_pairs"] == 0
     assert measured["close_pairs_together"] is None
 
@@ -236,7 +240,7 @@ def test_boosted_trees_are_targets_too():
     boosted = GradientBoostingClassifier(n_estimators=10, max_depth=2, random_state=0).fit(data.X_raw, data.y)
     result = Miret(ensemble=boosted, alpha=0.02, proximity=0.9).build(data, 2).solve(time_limit=10)
     assert result.verified
-    target = result.problem.prepared
+    target = result.problem.instance.target
     assert ((target.weight > 0.49) & (target.weight <= 1)).all()
     np.testing.assert_array_equal(target.sign > 0, boosted.predict(data.X_raw) == 1)
 
@@ -245,9 +249,9 @@ def test_random_trees_keep_partitions_through_every_variant():
     data = blobs(12, 40, 3)
     for variant in Miret.variants:
         formulation = Miret(ensemble=FEW, proximity=1.5, variant=variant)
-        target = formulation.target(data, 3)
+        instance = formulation.bind(data, Topology(3))
         for seed in range(10):
-            tree = random_split_tree(np.random.default_rng(seed), data, 3, target.allowed)
-            decoded = formulation.decode(formulation.encode(tree, data), data)
+            tree = random_split_tree(np.random.default_rng(seed), data, 3, instance.target.allowed)
+            decoded = formulation.decode(formulation.encode(tree, instance), instance)
             groups = {tuple(np.flatnonzero(tree.apply(data.X) == leaf)) for leaf in range(7, 15)}
             assert groups == {tuple(np.flatnonzero(decoded.apply(data.X) == leaf)) for leaf in range(7, 15)}
