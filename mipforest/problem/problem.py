@@ -78,7 +78,7 @@ class Problem(BuiltProblem):
             solver_options={**suggested, **(solver_options or {})},
             bridges=bridges,
         )
-        solution, doubts = self._with_covered_bound(self._tidied(solution), gap)
+        solution, doubts = self._with_proven_bound(self._snapped_to_tree(solution), gap)
         told = (*self.instance.notes, *warnings, *solution.warnings, *doubts)
         return self._checked(replace(solution, warnings=told))
 
@@ -89,9 +89,9 @@ class Problem(BuiltProblem):
     def checked(self, solution: Solution) -> Result:
         """Decode and check a solution from elsewhere, as :meth:`solve` does with its solver's."""
         infeasible = solution.x is not None and self.model.violations(solution.x).max > TOLERANCE
-        return self._checked(solution if infeasible else self._tidied(solution))
+        return self._checked(solution if infeasible else self._snapped_to_tree(solution))
 
-    def _tidied(self, solution: Solution) -> Solution:
+    def _snapped_to_tree(self, solution: Solution) -> Solution:
         """Replace a solution by that of the tree it stands for, where this is feasible and no worse.
 
         A solver that stops early may leave slack that the tree does not need: a feature switched on and not
@@ -119,25 +119,27 @@ class Problem(BuiltProblem):
         bound = max(solution.bound, objective) if form.maximize else min(solution.bound, objective)
         return replace(solution, x=x, values=form.to_values(x), objective=objective, bound=bound)
 
-    def _with_covered_bound(self, solution: Solution, gap: float) -> tuple[Solution, list[str]]:
+    def _with_proven_bound(self, solution: Solution, gap: float) -> tuple[Solution, list[str]]:
         """Limit bound and status to what the built model covers, once a user has changed it."""
         blocks, replaced = self.as_built.touched_blocks(), self.as_built.objective_replaced()
         if not blocks and not replaced:
             return solution, []
-        covered = self.formulation.proven_up_to(self.instance, blocks)
-        if np.isinf(covered) and covered > 0:
+        proven_to = self.formulation.proven_up_to(self.instance, blocks)
+        if np.isinf(proven_to) and proven_to > 0:
             return solution, []
         maximize = self.model.matrix().maximize
         if replaced:
-            covered = np.inf if maximize else -np.inf
-        if (solution.bound >= covered) if maximize else (solution.bound <= covered):
+            proven_to = np.inf if maximize else -np.inf
+        if (solution.bound >= proven_to) if maximize else (solution.bound <= proven_to):
             return solution, []
-        known = f"covers solutions up to the value {covered:.6g} only" if np.isfinite(covered) else "is built"
+        known = (
+            f"covers solutions up to the value {proven_to:.6g} only" if np.isfinite(proven_to) else "is built"
+        )
         doubt = (
             f"variant {self.formulation.variant} {known} for the unchanged model, and the model was changed: "
-            f"no better bound than {covered:.6g} is proven; build variant 'paper' to search further"
+            f"no better bound than {proven_to:.6g} is proven; build variant 'paper' to search further"
         )
-        limited = replace(solution, bound=covered)
+        limited = replace(solution, bound=proven_to)
         unproven = solution.status is Status.INFEASIBLE or (
             solution.status is Status.OPTIMAL and limited.gap > gap
         )
