@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -103,12 +102,3 @@ def ensemble_target(
         proximity=threshold,
         group=group,
     )
-
-
-def described(ensemble: Any) -> str:
-    """Say in a few words what a text, a file, an estimator or an :class:`Ensemble` is."""
-    if isinstance(ensemble, str | Path):
-        return str(ensemble)
-    if isinstance(ensemble, Ensemble):
-        return ensemble.description
-    return f"{type(ensemble).__name__}, fitted before"

@@ -60,7 +60,7 @@ from typing import Any
 import numpy as np
 
 from formulations.class_leaves import check_unit_box
-from formulations.ensemble_target import EnsembleTarget, described, ensemble_target
+from formulations.ensemble_target import EnsembleTarget, ensemble_target
 from formulations.hyperplane_splits import NEGLIGIBLE
 from formulations.miret_expressions import MiretExpressions
 from formulations.miret_report import mirror_measures, mirror_notes, mirror_report
@@ -75,7 +75,7 @@ from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.instance import Instance
-from mipforest.problem.parameters import PerNode, parameter
+from mipforest.problem.parameters import PerNode, TreeEnsemble, parameter
 from mipforest.trees import Topology, Tree
 
 
@@ -130,7 +130,7 @@ class Miret(Formulation):
     )
     proximity: float = parameter(1.0, "samples at least this close share a leaf; above 1: off", above=0)
     epsilon: float = parameter(1e-3, "gap that stands for a strict inequality", above=0, below=1)
-    ensemble: Any = "random-forest:trees=100"
+    ensemble: Any = parameter("random-forest:trees=100", "the tree ensemble to mimic", kind=TreeEnsemble())
 
     # ------------------------------------------------------------------ the model
 
@@ -271,9 +271,6 @@ class Miret(Formulation):
 
     def report(self, solved: Tree, refined: Tree, instance: MiretInstance) -> dict[str, Any]:
         return mirror_report(solved, instance.data, instance.target, self.alpha, instance.group)
-
-    def parameters(self) -> dict[str, Any]:
-        return {**super().parameters(), "ensemble": described(self.ensemble)}
 
 
 __all__ = ["Miret"]

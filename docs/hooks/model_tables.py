@@ -64,6 +64,5 @@ def _choices(title, names):
 
 
 def _row(parameter):
-    kind = "whole number per node" if parameter.whole and "node" in parameter.kind else parameter.kind
     allowed = parameter.range.replace("|", "\\|")
-    return f"| `{parameter.name}` | {kind} | {allowed} | `{parameter.default}` | {parameter.help} |"
+    return f"| `{parameter.name}` | {parameter.kind.label} | {allowed} | `{parameter.default}` | {parameter.help} |"

@@ -6,17 +6,17 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
 
 from mipforest.campaigns.errors import CampaignError
 from mipforest.campaigns.suite import DataEntry, ModelEntry, Split, Suite
 from mipforest.data.errors import did_you_mean
+from mipforest.ensembles import names_no_file
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.parameters import ParameterError, parameters_of
-from mipforest.problem.registry import get_formulation
-from mipforest.runs.instance import ENSEMBLE, NAMED_ENSEMBLE
+from mipforest.problem.parameters import ParameterError, check_parameters
+from mipforest.problem.registry import get_formulation, make_formulation
 from mipforest.solvers.registry import get_solver
 from mipforest.trees import Topology
 
@@ -77,9 +77,7 @@ class Cell:
         UnknownFormulation, ParameterError
             If a name is unknown or a value is not allowed.
         """
-        ensemble = {} if self.ensemble is None else {ENSEMBLE: self.ensemble}
-        made: Formulation = get_formulation(self.model)(variant=self.variant, **self.parameters, **ensemble)
-        return made
+        return make_formulation(self.model, self.parameters, self.variant, ensemble=self.ensemble)
 
 
 @dataclass(frozen=True)
@@ -189,9 +187,7 @@ def _kind(label: str, entry: ModelEntry) -> type[Formulation]:
                 f"{where}: {entry.model} has no start {start!r:.60}{did_you_mean(start, known)}; "
                 f"it has {', '.join(known)}"
             )
-    if entry.ensemble is not None and not any(f.name == ENSEMBLE for f in fields(kind)):
-        raise CampaignError(f"{where}: {entry.model} mimics no tree ensemble; leave the ensemble out")
-    if entry.ensemble is not None and not NAMED_ENSEMBLE.fullmatch(entry.ensemble):
+    if entry.ensemble is not None and not names_no_file(entry.ensemble):
         raise CampaignError(
             f"{where}: the ensemble is {entry.ensemble!r:.80}; a suite names one to fit, such as "
             "random-forest:trees=100, and no file, as loading one can run code"
@@ -217,15 +213,8 @@ def _short(value: Any) -> str:
 
 def _checked(label: str, kind: type[Formulation], parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Give hyperparameters in the form that the formulation keeps, so that 1 and 1.0 are the same cell."""
-    known = parameters_of(kind)
-    for name in parameters:
-        if name not in known:
-            raise CampaignError(
-                f"[models.{label}]: {kind.name} has no parameter {name!r:.60}{did_you_mean(name, known)}; "
-                f"it has {', '.join(known)}"
-            )
     try:
-        return {name: known[name].check(value) for name, value in sorted(parameters.items())}
+        return check_parameters(kind, parameters)
     except ParameterError as error:
         raise CampaignError(f"[models.{label}]: {error}") from error
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,25 +27,25 @@ def formulation_of(
     ------
     UnknownFormulation, ParameterError
         If a name is unknown or a value is not allowed.
+    CommandError
+        If the variant is unknown, or the model mimics no ensemble.
     """
     from mipforest.data.errors import did_you_mean
-    from mipforest.problem.parameters import parse_parameters
-    from mipforest.problem.registry import get_formulation
-    from mipforest.runs.instance import ENSEMBLE
+    from mipforest.problem.parameters import ensemble_parameter_of, parse_parameters
+    from mipforest.problem.registry import get_formulation, make_formulation
 
-    formulation = get_formulation(model)
-    values = parse_parameters(formulation, parameters or ())
-    if variant is not None and variant not in formulation.variants:
-        known = ", ".join(formulation.variants)
-        hint = did_you_mean(variant, formulation.variants)
-        raise CommandError(f"{model} has no variant {variant!r}{hint}; it has {known}")
-    if ensemble is not None:
-        if not any(field.name == ENSEMBLE for field in fields(formulation)):
-            raise CommandError(
-                f"--ensemble: {model} mimics no tree ensemble; leave it out, or take --model miret"
-            )
-        values[ENSEMBLE] = ensemble
-    return formulation(variant=variant or "", **values)
+    cls = get_formulation(model)
+    values = parse_parameters(cls, parameters or ())
+    if variant is not None and variant not in cls.variants:
+        known = ", ".join(cls.variants)
+        raise CommandError(
+            f"{model} has no variant {variant!r}{did_you_mean(variant, cls.variants)}; it has {known}"
+        )
+    if ensemble is not None and ensemble_parameter_of(cls) is None:
+        raise CommandError(
+            f"--ensemble: {model} mimics no tree ensemble; leave it out, or take --model miret"
+        )
+    return make_formulation(model, values, variant, ensemble=ensemble)
 
 
 def check_depth(depth: int) -> None:

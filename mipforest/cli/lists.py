@@ -43,7 +43,7 @@ def models(
 
 
 def _model(cls: type[Formulation]) -> dict[str, Any]:
-    from mipforest.problem.parameters import parameters_of
+    from mipforest.problem.parameters import plain_parameters_of
 
     return {
         "name": cls.name,
@@ -53,14 +53,14 @@ def _model(cls: type[Formulation]) -> dict[str, Any]:
         "variants": list(cls.variants),
         "starts": list(cls.starts),
         "scaling": cls.scaling,
-        "parameters": [_parameter(parameter) for parameter in parameters_of(cls).values()],
+        "parameters": [_parameter(parameter) for parameter in plain_parameters_of(cls).values()],
     }
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:
     return {
         "name": parameter.name,
-        "type": ("whole " if parameter.whole and parameter.kind != "whole number" else "") + parameter.kind,
+        "type": parameter.kind.label,
         "range": parameter.range,
         "default": parameter.default,
         "help": parameter.help,

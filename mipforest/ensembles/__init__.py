@@ -6,14 +6,17 @@ units, the leaf of every sample, the predicted class and its probability.
 
 from mipforest.ensembles.ensemble import Ensemble, EnsembleError, MemberTree
 from mipforest.ensembles.measures import level_frequencies, node_uses, proximity
-from mipforest.ensembles.target import ensemble_for
+from mipforest.ensembles.target import describe_target, ensemble_for, fitted_target, names_no_file
 
 __all__ = [
     "Ensemble",
     "EnsembleError",
     "MemberTree",
+    "describe_target",
     "ensemble_for",
+    "fitted_target",
     "level_frequencies",
+    "names_no_file",
     "node_uses",
     "proximity",
 ]

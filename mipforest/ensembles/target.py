@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from mipforest.data import Dataset
 from mipforest.data.errors import did_you_mean, some_of
@@ -29,6 +33,9 @@ DEFAULT_SEED = 100
 #: Largest value that scikit-learn and xgboost can compare: they do so in single precision.
 LARGEST = float(np.finfo(np.float32).max)
 
+
+#: A text that can only be the name of an ensemble to fit, with its options.
+_NAME = re.compile(r"[a-z0-9-]+(:[a-z0-9=,]+)?")
 
 #: Number of trees if none is given, as in the MIRET paper.
 DEFAULT_TREES = 100
@@ -106,37 +113,9 @@ def ensemble_for(
     return ensemble
 
 
-def _require_two_classes(data: Dataset) -> None:
-    if data.task != "classification":
-        raise EnsembleError(
-            f"{data.name} is a regression ({data.target!r} is a number), but the ensemble must tell two classes "
-            "apart; load it with task='classification' if its values are classes"
-        )
-    if data.n_classes != 2:
-        raise EnsembleError(
-            f"{data.name} has {data.n_classes} classes ({some_of(data.classes)}), but the ensemble must tell two "
-            "apart; merge some with data.binarise(positive=...)"
-        )
-
-
-def _ensemble(target: Any, data: Dataset, depth: int, seed: int) -> Ensemble:
-    if isinstance(target, Ensemble):
-        return target
-    if isinstance(target, Path) or (isinstance(target, str) and target.endswith(SUFFIX)):
-        path = Path(target).expanduser()
-        return _described(adopt(load_estimator(path), data), data, f"from {path.name}")
-    if isinstance(target, str):
-        adapter = Specification.parse(target).fit(data, depth, seed)
-        return _described(adapter, data, f"fitted on {data.name}, seed {adapter.estimator.random_state}")
-    return _described(adopt(target, data), data, "fitted before")
-
-
-def _described(adapter: Adapter, data: Dataset, origin: str) -> Ensemble:
-    members = adapter.members()
-    depth = max((member.depth for member in members), default=0)
-    name = type(adapter.estimator).__name__
-    trees = f"{len(members)} tree{'s' * (len(members) != 1)}"
-    return Ensemble(adapter.kind, f"{name}, {trees} of depth {depth}, {origin}", members, data.p, adapter)
+def names_no_file(text: str) -> bool:
+    """Say whether a text can only mean an ensemble that is fitted anew, never a file, whose loading runs code."""
+    return _NAME.fullmatch(text) is not None
 
 
 @dataclass(frozen=True)
@@ -212,3 +191,62 @@ class Specification:
         seed = seed if self.seed is None else self.seed
         estimator = fit(data.X_raw, data.y, trees=self.trees, depth=depth, seed=seed)
         return family(estimator, np.array([0, 1]))
+
+
+def describe_target(target: Any) -> str:
+    """Say in a few words what a target is: a name or a path as it is, otherwise what was fitted."""
+    if isinstance(target, str | Path):
+        return str(target)
+    if isinstance(target, Ensemble):
+        return target.description
+    return f"{type(target).__name__}, fitted before"
+
+
+def fitted_target(target: Any, data: Dataset) -> Any:
+    """Give a target that can be mimicked for an estimator that a user may not have fitted.
+
+    An estimator is taken out of scikit-learn's ``FrozenEstimator``; of one that is not fitted, a clone is fitted on the
+    features in original units, with classes 0 and 1. Anything else is given back.
+    """
+    if type(target).__name__ == "FrozenEstimator":
+        return target.estimator
+    if isinstance(target, type) or not hasattr(target, "fit"):
+        return target
+    try:
+        check_is_fitted(target)
+    except NotFittedError:
+        return clone(target).fit(data.X_raw, data.y)
+    return target
+
+
+def _require_two_classes(data: Dataset) -> None:
+    if data.task != "classification":
+        raise EnsembleError(
+            f"{data.name} is a regression ({data.target!r} is a number), but the ensemble must tell two classes "
+            "apart; load it with task='classification' if its values are classes"
+        )
+    if data.n_classes != 2:
+        raise EnsembleError(
+            f"{data.name} has {data.n_classes} classes ({some_of(data.classes)}), but the ensemble must tell two "
+            "apart; merge some with data.binarise(positive=...)"
+        )
+
+
+def _ensemble(target: Any, data: Dataset, depth: int, seed: int) -> Ensemble:
+    if isinstance(target, Ensemble):
+        return target
+    if isinstance(target, Path) or (isinstance(target, str) and target.endswith(SUFFIX)):
+        path = Path(target).expanduser()
+        return _described(adopt(load_estimator(path), data), data, f"from {path.name}")
+    if isinstance(target, str):
+        adapter = Specification.parse(target).fit(data, depth, seed)
+        return _described(adapter, data, f"fitted on {data.name}, seed {adapter.estimator.random_state}")
+    return _described(adopt(target, data), data, "fitted before")
+
+
+def _described(adapter: Adapter, data: Dataset, origin: str) -> Ensemble:
+    members = adapter.members()
+    depth = max((member.depth for member in members), default=0)
+    name = type(adapter.estimator).__name__
+    trees = f"{len(members)} tree{'s' * (len(members) != 1)}"
+    return Ensemble(adapter.kind, f"{name}, {trees} of depth {depth}, {origin}", members, data.p, adapter)

@@ -155,12 +155,14 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     def _read(self, X_raw: FloatArray, y: Any, features: tuple[str, ...], scaling: Scaling) -> Dataset:
         """Check the targets and put them together with the features."""
 
-    def _formulation(self, data: Dataset) -> Formulation:  # noqa: ARG002
+    def _formulation(self, data: Dataset) -> Formulation:
         """Give the formulation: its hyperparameters are attributes of the same names, ``None`` for its own."""
-        kind = get_formulation(self._formulation_name())
-        values = {name: getattr(self, name) for name in parameters_of(kind)}
+        cls = get_formulation(self._formulation_name())
+        values = {
+            name: known.kind.for_data(getattr(self, name), data) for name, known in parameters_of(cls).items()
+        }
         given = {name: value for name, value in values.items() if value is not None}
-        return kind(variant=self.variant or "", **given)
+        return cls(variant=self.variant or "", **given)
 
     # ------------------------------------------------------------------ fit
 

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
-
-from mipforest.data import Dataset
 from mipforest.estimators.classifier import BinaryTreeClassifier
-from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import PerNode
 from mipforest.problem.problem import TIME_LIMIT, Problem
 from mipforest.solvers.base import Progress, Solver
@@ -102,19 +95,3 @@ class MIRETClassifier(BinaryTreeClassifier):
 
     def _formulation_name(self) -> str:
         return "miret"
-
-    def _formulation(self, data: Dataset) -> Formulation:
-        return replace(super()._formulation(data), ensemble=_fitted(self.ensemble, data))  # type: ignore[call-arg]
-
-
-def _fitted(ensemble: Any, data: Dataset) -> Any:
-    """Give what can be mimicked: an estimator is taken out of its wrapper, and fitted if it is not."""
-    if type(ensemble).__name__ == "FrozenEstimator":
-        return ensemble.estimator
-    if isinstance(ensemble, type) or not hasattr(ensemble, "fit"):
-        return ensemble
-    try:
-        check_is_fitted(ensemble)
-    except NotFittedError:
-        return clone(ensemble).fit(data.X_raw, data.y)
-    return ensemble

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from mipforest.data import DataError
-from mipforest.data.errors import did_you_mean
 from mipforest.instances.catalogue import Entry
 from mipforest.instances.library import Library
 from mipforest.instances.suite import InstanceSpec, SuiteError
-from mipforest.problem.formulation import Formulation
-from mipforest.problem.parameters import ParameterError, parameters_of
+from mipforest.problem.parameters import ParameterError
 from mipforest.problem.problem import Problem
-from mipforest.problem.registry import UnknownFormulation, get_formulation
+from mipforest.problem.registry import UnknownFormulation, make_formulation
 from mipforest.runs.data_source import DataSource
-from mipforest.runs.instance import ENSEMBLE, sha256_of_model, write_instance
+from mipforest.runs.instance import sha256_of_model, write_instance
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +40,7 @@ def build_problem(spec: InstanceSpec, known: Entry | None = None) -> Built:
         If the suite asks for what there is not.
     """
     try:
-        formulation = _formulation(spec)
+        formulation = make_formulation(spec.model, spec.parameters, spec.variant, ensemble=spec.ensemble)
         source = spec.source(formulation.scaling)
         problem = formulation.build(source.load().train, spec.depth)
     except (UnknownFormulation, ParameterError, DataError) as error:
@@ -53,22 +50,6 @@ def build_problem(spec: InstanceSpec, known: Entry | None = None) -> Built:
         best = ("objective", "bound", "solver", "seconds", "time_limit")
         entry = replace(entry, **{name: getattr(known, name) for name in best})
     return Built(problem, source, entry)
-
-
-def _formulation(spec: InstanceSpec) -> Formulation:
-    kind = get_formulation(spec.model)
-    known = parameters_of(kind)
-    for name in spec.parameters:
-        if name not in known:
-            raise ParameterError(
-                f"{spec.model} has no parameter {name!r:.60}{did_you_mean(name, known)}; it has {', '.join(known)}"
-            )
-    options: dict[str, Any] = dict(spec.parameters)
-    if spec.ensemble is not None:
-        if not any(field.name == ENSEMBLE for field in fields(kind)):
-            raise ParameterError(f"{spec.model} mimics no tree ensemble; leave the ensemble out")
-        options[ENSEMBLE] = spec.ensemble
-    return kind(variant=spec.variant, **options)
 
 
 def _entry(spec: InstanceSpec, problem: Problem) -> Entry:

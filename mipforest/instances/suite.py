@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from mipforest.data.load import BUNDLED
+from mipforest.ensembles import names_no_file
 from mipforest.runs.data_source import DataSource
-from mipforest.runs.instance import NAMED_ENSEMBLE
 from mipforest.trees import MAX_DEPTH
 
 FAMILIES = ("small", "medium", "hard")
@@ -153,7 +153,7 @@ def _spec(entry: Any) -> InstanceSpec:
         raise SuiteError(f"the depth is {entry['depth']}; it is 1 to {MAX_DEPTH}")
     if not 0 < entry.get("test_size", 0.5) < 1:
         raise SuiteError(f"test_size is {entry['test_size']}; it is a share between 0 and 1")
-    if not NAMED_ENSEMBLE.fullmatch(entry.get("ensemble", "random-forest")):
+    if not names_no_file(entry.get("ensemble", "random-forest")):
         raise SuiteError(
             f"the ensemble is {entry['ensemble']!r:.80}; give a name, as in random-forest:trees=100, and no file"
         )

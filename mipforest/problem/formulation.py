@@ -49,7 +49,9 @@ class Formulation(Operations):
 
     def parameters(self) -> dict[str, Any]:
         """Return the hyperparameters by name, ready for JSON."""
-        return {name: getattr(self, name) for name in parameters_of(type(self))}
+        return {
+            name: known.kind.to_json(getattr(self, name)) for name, known in parameters_of(type(self)).items()
+        }
 
     def build(self, data: Dataset, depth: int) -> Problem:
         """Build the model for a data set.

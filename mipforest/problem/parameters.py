@@ -1,9 +1,9 @@
-"""Hyperparameters of formulations, typed and ranged: the source of ``--param``."""
+"""Hyperparameters of formulations, declared as fields of a dataclass: the source of ``--param``."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, get_type_hints
@@ -11,27 +11,27 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from mipforest.arrays import FloatArray
+from mipforest.data.errors import did_you_mean
+from mipforest.problem.parameter_kinds import (
+    Number,
+    NumberPerNode,
+    ParameterError,
+    ParameterKind,
+    PerNode,
+    Text,
+    TreeEnsemble,
+    WholeNumber,
+    YesOrNo,
+)
 
-#: A value per branch node: one for all, one per level (root first), or one per node in heap order.
-PerNode = float | tuple[float, ...]
-
-_KINDS: dict[Any, str] = {
-    float: "number",
-    int: "whole number",
-    str: "text",
-    bool: "yes or no",
-    PerNode: "number per node",
+#: Kind of a parameter that states none, by its annotation.
+_KINDS: dict[Any, type[ParameterKind]] = {
+    float: Number,
+    int: WholeNumber,
+    str: Text,
+    bool: YesOrNo,
+    PerNode: NumberPerNode,
 }
-
-
-#: Integers beyond it are no numbers for numpy, and for no solver.
-_LARGEST_INTEGER = 2**63 - 1
-
-_YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
-
-
-class ParameterError(ValueError):
-    """A hyperparameter that is unknown, of the wrong type, or out of range."""
 
 
 def parameter(
@@ -43,6 +43,7 @@ def parameter(
     below: float | None = None,
     whole: bool = False,
     choices: Sequence[str] | None = None,
+    kind: ParameterKind | None = None,
 ) -> Any:
     """Declare a hyperparameter as a field of a formulation's dataclass.
 
@@ -58,18 +59,14 @@ def parameter(
         Whether a :data:`PerNode` value must be a whole number.
     choices
         The values a text parameter may have.
+    kind
+        Its kind, where the field's annotation does not say it: ``TreeEnsemble()``, or a kind of your own.
     """
-    return dataclasses.field(
-        default=default,
-        metadata={
-            "help": help,
-            "above": above,
-            "at_least": at_least,
-            "below": below,
-            "whole": whole,
-            "choices": choices,
-        },
-    )
+    limits = {"above": above, "at_least": at_least, "below": below, "choices": choices and tuple(choices)}
+    given = {name: value for name, value in limits.items() if value is not None}
+    if whole:
+        given["whole_numbers"] = True
+    return dataclasses.field(default=default, metadata={"help": help, "kind": kind, "limits": given})
 
 
 @dataclass(frozen=True)
@@ -79,60 +76,28 @@ class Parameter:
     Attributes
     ----------
     name, kind, default, help
-        Its name, kind of value, default value, and meaning.
-    above, at_least, below, whole, choices
-        As declared with :func:`parameter`.
+        Its name, the values it may have, its default value, and its meaning.
     """
 
     name: str
-    kind: str
+    kind: ParameterKind
     default: Any
     help: str
-    above: float | None
-    at_least: float | None
-    below: float | None
-    whole: bool
-    choices: tuple[str, ...] | None
 
     @property
     def range(self) -> str:
         """The allowed values in words."""
-        if self.choices:
-            return " | ".join(self.choices)
-        sides = [("> ", self.above), (">= ", self.at_least), ("< ", self.below)]
-        return ", ".join(f"{sign}{side:g}" for sign, side in sides if side is not None)
+        return self.kind.range
 
     def parse(self, text: str) -> Any:
-        """Read a value from the command line: ``10``, ``1e-3``, or ``1,10`` for one value per level or node.
+        """Read a value from the command line.
 
         Raises
         ------
         ParameterError
             If the text is no value of this kind or out of range.
         """
-        try:
-            value: Any
-            if self.kind == "whole number":
-                value = int(text)
-            elif self.kind == "number":
-                value = float(text)
-            elif self.kind == "yes or no":
-                value = _YES_OR_NO[text.lower()]
-            elif self.kind == "number per node":
-                parts = tuple(float(part) for part in text.split(","))
-                value = parts[0] if len(parts) == 1 else parts
-            else:
-                value = text
-        except (ValueError, KeyError):
-            several = (
-                ", or several with commas (one per level or per node)"
-                if self.kind == "number per node"
-                else ""
-            )
-            raise ParameterError(
-                f"parameter {self.name}={text!r} is no {self.kind}; give {self._a_kind}{several}"
-            ) from None
-        return self.check(value)
+        return self.kind.parse(self.name, text)
 
     def check(self, value: Any) -> Any:
         """Give the value back, normalised, if it is allowed.
@@ -142,85 +107,57 @@ class Parameter:
         ParameterError
             If it is of another kind or out of range.
         """
-        if self.kind == "text":
-            return self._check_choice(value)
-        if self.kind == "yes or no":
-            return self._check_yes_or_no(value)
-        many = (
-            self.kind == "number per node"
-            and isinstance(value, Sequence | np.ndarray)
-            and not isinstance(value, str)
-            and np.ndim(value) > 0
-        )
-        numbers = tuple(self._check_number(v) for v in (value if many else (value,)))
-        if not numbers:
-            raise ParameterError(
-                f"parameter {self.name} is empty; give one value, one per level, or one per node"
-            )
-        return numbers if many else numbers[0]
+        return self.kind.check(self.name, value)
 
-    @property
-    def _a_kind(self) -> str:
-        return self.kind if self.kind == "yes or no" else f"a {self.kind}"
-
-    def _check_number(self, value: Any) -> float | int:
-        if isinstance(value, bool | np.bool_) or not isinstance(
-            value, int | float | np.integer | np.floating
-        ):
-            raise ParameterError(f"parameter {self.name} is {value!r}; give a {self.kind}")
-        whole = self.kind == "whole number" or self.whole
-        exact: Any = value  # an integer of Python has any size
-        if (whole or isinstance(value, int)) and abs(exact) > _LARGEST_INTEGER:
-            raise ParameterError(
-                f"parameter {self.name} is beyond 2^63; give a {'whole number' if whole else 'number'} below it"
-            )
-        if whole:
-            if not float(value).is_integer():
-                raise ParameterError(f"parameter {self.name} is {value}; give a whole number")
-            number: float | int = int(value)
-        else:
-            number = float(value)
-        inside = (
-            np.isfinite(number)
-            and (self.above is None or number > self.above)
-            and (self.at_least is None or number >= self.at_least)
-            and (self.below is None or number < self.below)
-        )
-        if not inside:
-            raise ParameterError(
-                f"parameter {self.name} is {value}; it must be finite{', ' if self.range else ''}{self.range}"
-            )
-        return number
-
-    def _check_yes_or_no(self, value: Any) -> bool:
-        if not isinstance(value, bool | np.bool_):
-            raise ParameterError(f"parameter {self.name} is {value!r}; give True or False")
-        return bool(value)
-
-    def _check_choice(self, value: Any) -> str:
-        if self.choices and value not in self.choices:
-            near = get_close_matches(str(value), self.choices, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else "."
-            raise ParameterError(
-                f"parameter {self.name} is {value!r}{hint} Choose from: {', '.join(self.choices)}"
-            )
-        return str(value)
+    def may_name_file(self, value: Any) -> bool:
+        """Say whether a value could name a file; the default does not."""
+        return value != self.default and self.kind.may_name_file(value)
 
 
 def parameters_of(cls: type) -> dict[str, Parameter]:
-    """All hyperparameters that a dataclass declares with :func:`parameter`, by name."""
+    """Give all hyperparameters that a dataclass declares with :func:`parameter`, by name."""
     hints = get_type_hints(cls)
     return {
-        field.name: Parameter(field.name, _KINDS[hints[field.name]], field.default, **_described(field))
+        field.name: Parameter(field.name, _kind(field, hints), field.default, field.metadata["help"])
         for field in dataclasses.fields(cls)
         if "help" in field.metadata
     }
 
 
-def _described(field: dataclasses.Field[Any]) -> dict[str, Any]:
-    described = dict(field.metadata)
-    described["choices"] = None if described["choices"] is None else tuple(described["choices"])
-    return described
+def _kind(field: dataclasses.Field[Any], hints: Mapping[str, Any]) -> ParameterKind:
+    kind: ParameterKind | None = field.metadata["kind"]
+    return kind or _KINDS[hints[field.name]](**field.metadata["limits"])
+
+
+def plain_parameters_of(cls: type) -> dict[str, Parameter]:
+    """Give the hyperparameters that ``--param``, grids and suites take: all but a tree ensemble."""
+    return {
+        name: known for name, known in parameters_of(cls).items() if not isinstance(known.kind, TreeEnsemble)
+    }
+
+
+def ensemble_parameter_of(cls: type) -> Parameter | None:
+    """Give the hyperparameter that is a tree ensemble; ``None`` for a formulation that mimics none."""
+    every = parameters_of(cls).values()
+    return next((known for known in every if isinstance(known.kind, TreeEnsemble)), None)
+
+
+def check_parameters(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Normalise values of plain hyperparameters; give them sorted by name.
+
+    Raises
+    ------
+    ParameterError
+        If a name is unknown (the nearest is suggested), or a value is not allowed.
+    """
+    known = plain_parameters_of(cls)
+    for name in values:
+        if name not in known:
+            model = getattr(cls, "name", cls.__name__)
+            raise ParameterError(
+                f"{model} has no parameter {name!r:.60}{did_you_mean(name, known)}; it has {', '.join(known)}"
+            )
+    return {name: known[name].check(value) for name, value in sorted(values.items())}
 
 
 def parse_parameters(cls: type, assignments: Sequence[str]) -> dict[str, Any]:
@@ -232,7 +169,7 @@ def parse_parameters(cls: type, assignments: Sequence[str]) -> dict[str, Any]:
         If a text has no ``=``, a name is unknown (the nearest is suggested) or given twice, or a value is
         not allowed.
     """
-    known = parameters_of(cls)
+    known = plain_parameters_of(cls)
     values: dict[str, Any] = {}
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
@@ -284,3 +221,24 @@ def per_node(name: str, value: PerNode, depth: int) -> FloatArray:
         f"parameter {name} has {len(values)} values; a tree of depth {depth} takes 1, {depth} (one per "
         f"level) or {n_branches} (one per branch node)"
     )
+
+
+__all__ = [
+    "Number",
+    "NumberPerNode",
+    "Parameter",
+    "ParameterError",
+    "ParameterKind",
+    "PerNode",
+    "Text",
+    "TreeEnsemble",
+    "WholeNumber",
+    "YesOrNo",
+    "check_parameters",
+    "ensemble_parameter_of",
+    "parameter",
+    "parameters_of",
+    "parse_parameters",
+    "per_node",
+    "plain_parameters_of",
+]

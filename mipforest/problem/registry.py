@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import entry_points
+from typing import Any
 
 from mipforest.problem.formulation import Formulation
+from mipforest.problem.parameters import ParameterError, check_parameters, ensemble_parameter_of
 
 GROUP = "mipforest.formulations"
 
@@ -37,3 +40,42 @@ def get_formulation(name: str) -> type[Formulation]:
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
         raise UnknownFormulation(f"no model named {name!r}{hint} Known: {', '.join(classes)}")
     return classes[name]
+
+
+def make_formulation(
+    name: str,
+    parameters: Mapping[str, Any] | None = None,
+    variant: str | None = None,
+    *,
+    ensemble: Any = None,
+) -> Formulation:
+    """Make a formulation from what a command, a suite or a file says.
+
+    Parameters
+    ----------
+    name
+        Its name in the registry.
+    parameters
+        Values of its plain hyperparameters, by name; defaults for the others.
+    variant
+        Which of its variants; the first if empty or ``None``.
+    ensemble
+        For a formulation that mimics a tree ensemble: which, as for :func:`mipforest.ensembles.ensemble_for`.
+        ``None`` for its default. **A file is loaded when the model is built, which runs code that it contains**:
+        callers refuse one that the user did not name.
+
+    Raises
+    ------
+    UnknownFormulation
+        If none has that name.
+    ParameterError
+        If a parameter or the variant is unknown, a value is not allowed, or the formulation mimics no ensemble.
+    """
+    cls = get_formulation(name)
+    values = check_parameters(cls, parameters or {})
+    if ensemble is not None:
+        target = ensemble_parameter_of(cls)
+        if target is None:
+            raise ParameterError(f"{name} mimics no tree ensemble; leave the ensemble out")
+        values[target.name] = ensemble
+    return cls(variant=variant or "", **values)

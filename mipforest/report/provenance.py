@@ -8,6 +8,8 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from mipforest.formatting import duration, number
+from mipforest.problem.parameters import ensemble_parameter_of
+from mipforest.problem.registry import formulation_classes
 from mipforest.report.markup import LONGEST, Part, element, facts, section, short
 from mipforest.report.values import PARTS, measure, plain, shown, title
 from mipforest.runs import status_in_words
@@ -181,8 +183,10 @@ def _solve(result: Mapping[str, Any]) -> Iterator[str]:
     yield from _option("model", result["model"])
     yield from _option("variant", result["variant"])
     yield from _option("depth", result["depth"])
+    cls = formulation_classes().get(result["model"])
+    target = None if cls is None else ensemble_parameter_of(cls)
     for name, value in result["parameters"].items():
-        if name == "ensemble":
+        if target is not None and name == target.name:
             yield from _option("ensemble", value)
         elif value is not None:
             yield from _option("param", f"{name}={_word(value)}")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,9 @@ from mipforest.files.solutions.points import write_point
 from mipforest.files.streams import stem
 from mipforest.model.matrix import MatrixForm, statistics
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.parameters import Parameter, parameters_of
+from mipforest.problem.parameters import ensemble_parameter_of, plain_parameters_of
 from mipforest.problem.problem import Problem
-from mipforest.problem.registry import get_formulation
+from mipforest.problem.registry import get_formulation, make_formulation
 from mipforest.runs.data_source import DataSource
 from mipforest.runs.folder import RunError
 from mipforest.runs.json_files import JsonFileError, read_json_object
@@ -26,12 +25,6 @@ from mipforest.trees import Topology, Tree
 
 FORMAT = "mipforest-instance"
 VERSION = 1
-
-#: Field of formulations that mimic a tree ensemble; what it names may be a file that runs code when loaded.
-ENSEMBLE = "ensemble"
-
-#: An ensemble by name and options, which names no file.
-NAMED_ENSEMBLE = re.compile(r"[a-z0-9-]+(:[a-z0-9=,]+)?")
 
 #: What every metadata file holds, besides a data source.
 _TYPES: dict[str, type] = {
@@ -46,7 +39,7 @@ _TYPES: dict[str, type] = {
 }
 
 
-_OPTIONAL = (ENSEMBLE, "model_sha256", "mipforest_version")
+_OPTIONAL = ("ensemble", "model_sha256", "mipforest_version")
 
 
 def instance_files(path: Path) -> tuple[Path, Path]:
@@ -130,7 +123,7 @@ def write_instance(
         "variant": formulation.variant,
         "depth": problem.topology.depth,
         "parameters": formulation.parameters(),
-        "ensemble": ensemble if isinstance(ensemble := getattr(formulation, ENSEMBLE, None), str) else None,
+        "ensemble": _ensemble_text(formulation),
         "data": {"name": data.name, "n": data.n, "p": data.p, "sha256": data.sha256},
         "data_source": source.to_dict(),
         "sense": "maximize" if form.maximize else "minimize",
@@ -142,6 +135,13 @@ def write_instance(
     with atomic_write(description, "w") as file:
         file.write(json.dumps(metadata, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
     return metadata
+
+
+def _ensemble_text(formulation: object) -> str | None:
+    """Give the text that names the ensemble to mimic; ``None`` if there is none or it was given as an object."""
+    target = ensemble_parameter_of(type(formulation))
+    value = None if target is None else getattr(formulation, target.name)
+    return value if isinstance(value, str) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,42 +196,31 @@ class Metadata:
         RunError
             If the ensemble, or a parameter that is free text, has to be given by the user.
         """
-        kind = get_formulation(self.model)
-        known = parameters_of(kind)
-        # The ensemble among the parameters is a description; it has an entry of its own.
-        recorded = {name: value for name, value in self.parameters.items() if name != ENSEMBLE}
+        cls = get_formulation(self.model)
+        known, target = plain_parameters_of(cls), ensemble_parameter_of(cls)
+        # Among the parameters, an ensemble is described; the text that names it has an entry of its own.
+        recorded = {k: v for k, v in self.parameters.items() if target is None or k != target.name}
         unknown = sorted(recorded.keys() - known.keys())
         if unknown:
             raise RunError(
                 f"{self.path}: {self.model} has no parameter {unknown[0]!r}; export the instance again"
             )
         for name in recorded.keys() - given.keys():
-            if _is_free_text(known[name]) and recorded[name] != known[name].default:
+            if known[name].may_name_file(recorded[name]):
                 raise RunError(
                     f"{self.path}: parameter {name} is a text that may name a file, which is not taken from "
                     f"metadata; if you trust it, give --param {name}={recorded[name]}"
                 )
-        values = {**recorded, **given}
-        if any(field.name == ENSEMBLE for field in fields(kind)):
-            values[ENSEMBLE] = ensemble or self._named_ensemble()
-        elif ensemble is not None:
+        if target is None and ensemble is not None:
             raise RunError(f"{self.model} mimics no ensemble; leave --ensemble out")
-        formulation: Formulation = kind(variant=self.variant, **values)
-        return formulation
-
-    def _named_ensemble(self) -> str:
-        """Give the recorded ensemble if it is a name, which fits the ensemble to the data anew."""
-        if self.ensemble is not None and NAMED_ENSEMBLE.fullmatch(self.ensemble):
-            return self.ensemble
-        recorded = "was given as an object" if self.ensemble is None else f"is {self.ensemble!r}"
-        raise RunError(
-            f"{self.path}: the ensemble {recorded}, and loading a file can run code, so that no file is loaded "
-            "because metadata say so; give the ensemble that you trust with --ensemble"
-        )
-
-
-def _is_free_text(parameter: Parameter) -> bool:
-    return parameter.kind == "text" and not parameter.choices
+        if target is not None and not ensemble and target.may_name_file(self.ensemble):
+            stated = "was given as an object" if self.ensemble is None else f"is {self.ensemble!r}"
+            raise RunError(
+                f"{self.path}: the ensemble {stated}, and loading a file can run code, so that no file is loaded "
+                "because metadata say so; give the ensemble that you trust with --ensemble"
+            )
+        wanted = None if target is None else ensemble or self.ensemble
+        return make_formulation(self.model, {**recorded, **given}, self.variant, ensemble=wanted)
 
 
 def read_metadata(instance: Path) -> Metadata:
@@ -294,7 +283,7 @@ def _metadata_of(path: Path, content: Mapping[str, Any]) -> Metadata:
         path=path,
         source=source,
         data_sha256=checksum,
-        ensemble=texts[ENSEMBLE] or None,
+        ensemble=texts["ensemble"] or None,
         model_sha256=texts["model_sha256"],
         version=texts["mipforest_version"],
         **{key: content[key] for key in ("instance", "sha256", "model", "variant", "depth", "parameters")},

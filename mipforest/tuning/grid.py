@@ -9,10 +9,8 @@ from math import prod
 from typing import Any
 
 from mipforest.data.errors import did_you_mean
-from mipforest.problem.parameters import Parameter, parameters_of, per_node
+from mipforest.problem.parameters import NumberPerNode, Parameter, per_node, plain_parameters_of
 from mipforest.tuning.errors import TuningError
-
-_PER_NODE = "number per node"
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class Grid:
         ParameterError
             If a value is not allowed.
         """
-        known = parameters_of(formulation)
+        known = plain_parameters_of(formulation)
         if not values:
             raise TuningError(f"the grid is empty; give values for at least one of: {', '.join(known)}")
         for name in (*values, *per_level):
@@ -143,7 +141,7 @@ def parse_grid(formulation: type, assignments: Sequence[str]) -> dict[str, list[
     ParameterError
         If a value is not allowed.
     """
-    known = parameters_of(formulation)
+    known = plain_parameters_of(formulation)
     values: dict[str, list[Any]] = {}
     for assignment in assignments:
         name, equals, text = (part.strip() for part in assignment.partition("="))
@@ -153,7 +151,7 @@ def parse_grid(formulation: type, assignments: Sequence[str]) -> dict[str, list[
             raise TuningError(f"no parameter {name!r}{did_you_mean(name, known)}; known: {', '.join(known)}")
         if name in values:
             raise TuningError(f"the grid has {name} twice; give all its values at once")
-        levels = known[name].kind == _PER_NODE
+        levels = isinstance(known[name].kind, NumberPerNode)
         parts = (part.strip() for part in text.split(","))
         values[name] = [known[name].parse(part.replace(":", ",") if levels else part) for part in parts]
     return values
@@ -179,9 +177,9 @@ def _checked(parameter: Parameter, given: Sequence[Any], depth: int) -> tuple[An
 
 def _require_one_number_each(parameter: Parameter, values: Sequence[Any]) -> None:
     name = parameter.name
-    if parameter.kind != _PER_NODE:
+    if not isinstance(parameter.kind, NumberPerNode):
         raise TuningError(
-            f"{name} is one {parameter.kind} for the whole tree; it cannot differ between levels"
+            f"{name} is one {parameter.kind.name} for the whole tree; it cannot differ between levels"
         )
     if any(isinstance(value, tuple) for value in values):
         raise TuningError(f"{name} is to differ between levels, so give single numbers, not one per level")

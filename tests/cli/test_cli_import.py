@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from formulations.oct import Oct
 from mipforest.cli.main import app
+from mipforest.problem.parameters import TreeEnsemble, parameter
 from mipforest.runs import RunError, import_solution
 
 
@@ -215,7 +216,7 @@ class OctOfEnsemble(Oct):
     """OCT with a field that may name a file which runs code."""
 
     name = "oct"
-    ensemble: Any = "random-forest:trees=3"
+    ensemble: Any = parameter("random-forest:trees=3", "what to mimic", kind=TreeEnsemble())
 
 
 class Trap:
@@ -229,7 +230,8 @@ class Trap:
 
 
 def test_no_file_is_loaded_because_metadata_name_it(folder, monkeypatch):
-    monkeypatch.setattr("mipforest.runs.instance.get_formulation", lambda name: OctOfEnsemble)
+    for module in ("runs.instance", "problem.registry"):
+        monkeypatch.setattr(f"mipforest.{module}.get_formulation", lambda name: OctOfEnsemble)
     solution, instance = folder / "oct.mps.sol", folder / "oct.mps"
     trap, trace = folder / "trap.joblib", folder / "trace"
     trap.write_bytes(pickle.dumps(Trap(trace)))

@@ -5,7 +5,7 @@ import pytest
 
 import mipforest as package
 from mipforest.data import catalogue
-from mipforest.problem.parameters import parameters_of
+from mipforest.problem.parameters import plain_parameters_of
 from mipforest.problem.registry import formulation_classes
 from mipforest.solvers.registry import solver_classes
 
@@ -16,7 +16,7 @@ def test_models_tells_every_parameter_with_type_range_and_default(mipforest):
     for model, cls in zip(told, formulation_classes().values(), strict=True):
         assert model["variants"] == list(cls.variants)
         assert model["starts"] == list(cls.starts)
-        known = parameters_of(cls)
+        known = plain_parameters_of(cls)
         assert {p["name"]: (p["range"], p["default"], p["help"]) for p in model["parameters"]} == {
             name: (p.range, p.default, p.help) for name, p in known.items()
         }

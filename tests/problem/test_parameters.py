@@ -8,10 +8,14 @@ from hypothesis import strategies as st
 from mipforest.problem.parameters import (
     ParameterError,
     PerNode,
+    TreeEnsemble,
+    check_parameters,
+    ensemble_parameter_of,
     parameter,
     parameters_of,
     parse_parameters,
     per_node,
+    plain_parameters_of,
 )
 
 
@@ -31,7 +35,7 @@ KNOWN = parameters_of(Sample)
 def test_declared_parameters_are_known_with_their_ranges():
     assert list(KNOWN) == ["C", "B", "share", "count", "kind"]
     assert [KNOWN[name].range for name in KNOWN] == ["> 0", ">= 1", ">= 0, < 1", ">= 0", "hard | soft"]
-    assert KNOWN["C"].kind == "number per node"
+    assert KNOWN["C"].kind.name == "number per node"
     assert KNOWN["count"].default == 3
 
 
@@ -132,3 +136,40 @@ def test_yes_or_no(text, value):
         parse_parameters(Switched, ["refine=maybe"])
     with pytest.raises(ParameterError, match="give True or False"):
         parameters_of(Switched)["refine"].check(1)
+
+
+@dataclass(frozen=True)
+class Mimic:
+    alpha: float = parameter(0.5, "cost", at_least=0)
+    target: object = parameter("random-forest", "what to mimic", kind=TreeEnsemble())
+
+
+def test_an_ensemble_is_a_parameter_of_its_own_kind_whatever_the_field_is_called():
+    assert list(parameters_of(Mimic)) == ["alpha", "target"]
+    assert list(plain_parameters_of(Mimic)) == ["alpha"]
+    assert ensemble_parameter_of(Mimic) == parameters_of(Mimic)["target"]
+    assert ensemble_parameter_of(Sample) is None
+    with pytest.raises(ParameterError, match=r"no parameter 'target'\. Known: alpha"):
+        parse_parameters(Mimic, ["target=random-forest"])
+    with pytest.raises(ParameterError, match=r"Mimic has no parameter 'alhpa'.*did you mean"):
+        check_parameters(Mimic, {"alhpa": 1})
+
+
+@pytest.mark.parametrize(
+    "value", ["forest.joblib", "./forest", "/tmp/forest", "random-forest ", "", None, object()]
+)
+def test_only_the_name_of_an_ensemble_to_fit_can_name_no_file(value):
+    target = ensemble_parameter_of(Mimic)
+    assert target.may_name_file(value)
+    assert not target.may_name_file("extra-trees:trees=3,seed=1")
+
+
+def test_a_free_text_that_is_not_the_default_may_name_a_file():
+    @dataclass(frozen=True)
+    class Described:
+        note: str = parameter("none", "a text")
+        kind: str = parameter("hard", "kind", choices=("hard", "soft"))
+
+    known = parameters_of(Described)
+    assert [known["note"].may_name_file(text) for text in ("none", "/etc/passwd")] == [False, True]
+    assert not known["kind"].may_name_file("soft")

@@ -38,7 +38,7 @@ def test_the_command_repeats_the_run(request, tmp_path, kind):
 
 
 def test_every_option_is_written(classes_run):
-    result = result_of(classes_run)
+    result = result_of(classes_run) | {"model": "miret"}
     result["parameters"] = {"C": [1.0, 10.0], "refinement": True, "none": None, "ensemble": "xgboost:trees=3"}
     result["data_source"] |= {"positive": ["yes; rm -rf ~", "-maybe"], "missing": "drop", "test_size": None}
     result["options"] |= {"time_limit": None, "threads": 2, "solver_options": {"presolve": True}}
