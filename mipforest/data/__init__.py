@@ -5,8 +5,8 @@ from mipforest.data.dataset import Dataset
 from mipforest.data.encoding import Encoding
 from mipforest.data.errors import DataError
 from mipforest.data.load import CatalogueEntry, catalogue, load
-from mipforest.data.random_trees import TreeTruth
-from mipforest.data.synthetic import tree_truth
+from mipforest.data.random_trees import GroundTruth
+from mipforest.data.synthetic import ground_truth
 
 __all__ = [
     "Axis",
@@ -14,8 +14,8 @@ __all__ = [
     "DataError",
     "Dataset",
     "Encoding",
-    "TreeTruth",
+    "GroundTruth",
     "catalogue",
+    "ground_truth",
     "load",
-    "tree_truth",
 ]

@@ -57,7 +57,7 @@ class Axis(Sequence[str]):
         return label in self._positions
 
     def position(self, label: str) -> int:
-        """Give the position of a label.
+        """Return the position of a label.
 
         Raises
         ------

@@ -20,7 +20,7 @@ _NUMBER_KINDS = {"integer", "floating", "mixed-integer-float", "decimal"}
 
 
 def is_numeric(column: Any) -> bool:
-    """Tell whether a column holds numbers (true) or levels: texts, categories, true/false (false).
+    """Return whether a column holds numbers (true) or levels: texts, categories, true/false (false).
 
     A categorical column holds levels even if its categories are numbers.
 
@@ -73,7 +73,7 @@ def refuse_missing(frame: Any) -> None:
 
 
 def numbers(column: Any) -> FloatArray:
-    """Give a column without missing values as finite float64 values.
+    """Return a column without missing values as finite float64 values.
 
     Raises
     ------

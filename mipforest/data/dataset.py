@@ -19,7 +19,7 @@ from mipforest.data.encoding import Column, Encoding, Scaling
 from mipforest.data.errors import DataError, some_of
 from mipforest.data.table import Missing, feature_matrix, read_table, target_column, with_text_names
 from mipforest.data.target import (
-    Merger,
+    ClassMapping,
     Target,
     Task,
     binarised,
@@ -353,9 +353,9 @@ class Dataset:
         """
         self._require_classification()
         chosen: Any = [positive] if isinstance(positive, str | Real) else positive
-        merger = binarised(self.classes, self.class_values, list(chosen))
+        mapped = binarised(self.classes, self.class_values, list(chosen))
         return self._merged(
-            merger, f"classes merged into two: {merger.names[0]} (-1), {merger.names[1]} (+1)"
+            mapped, f"classes merged into two: {mapped.names[0]} (-1), {mapped.names[1]} (+1)"
         )
 
     def split(self, test_size: float, seed: int = 0, stratify: bool = True) -> tuple[Dataset, Dataset]:
@@ -395,6 +395,6 @@ class Dataset:
     def _with_note(self, note: str) -> Dataset:
         return replace(self, notes=(*self.notes, note))
 
-    def _merged(self, merger: Merger, note: str) -> Dataset:
-        y = merger.code[self.y.astype(np.int64)]
-        return replace(self, y=y, class_values=merger.values, classes=merger.names)._with_note(note)
+    def _merged(self, mapped: ClassMapping, note: str) -> Dataset:
+        y = mapped.code[self.y.astype(np.int64)]
+        return replace(self, y=y, class_values=mapped.values, classes=mapped.names)._with_note(note)

@@ -45,7 +45,7 @@ class Column:
 class Encoding:
     """From a table to scaled features, and back to original units.
 
-    ``encode`` gives the features in original units, ``X_raw``; ``to_scaled`` gives what models see,
+    ``encode`` returns the features in original units, ``X_raw``; ``to_scaled`` what models see,
     ``X = (X_raw - offset) / scale``. Nothing is clipped: values outside the range that the scaling was
     fitted on leave [0, 1].
 
@@ -174,12 +174,8 @@ class Encoding:
         """Scale features: (n, p) in original units to (n, p) as models see them."""
         return (X_raw - self.offset) / self.scale
 
-    def to_raw(self, X: FloatArray) -> FloatArray:
-        """Undo the scaling (up to rounding): (n, p) scaled features to original units."""
-        return X * self.scale + self.offset
-
     def to_dict(self) -> dict[str, Any]:
-        """Give the encoding as a JSON-able dictionary; :meth:`from_dict` restores it exactly."""
+        """Return the encoding as a JSON-able dictionary; :meth:`from_dict` restores it exactly."""
         return {
             "columns": [
                 {"name": column.name, "levels": None if column.levels is None else list(column.levels)}
@@ -220,7 +216,7 @@ class Encoding:
 
 
 def _encode_column(column: Column, values: Any) -> FloatArray:
-    """Give the (n, k) features of one column."""
+    """Return the (n, k) features of one column."""
     if column.levels is None:
         return numbers(values)[:, None]
     position = {level: k for k, level in enumerate(column.levels)}

@@ -29,7 +29,7 @@ class Bundled:
     Attributes
     ----------
     read
-        Gives scikit-learn's ``Bunch``.
+        Returns scikit-learn's ``Bunch``.
     task
         What it is for.
     n, p, n_classes
@@ -66,7 +66,7 @@ BUNDLED: dict[str, Bundled] = {
 
 
 class CatalogueEntry(NamedTuple):
-    """A data set that :func:`load` gives without a file or network; ``classes`` is 0 for a regression."""
+    """A data set that :func:`load` finds without a file or network; ``classes`` is 0 for a regression."""
 
     name: str
     task: Task
@@ -131,7 +131,7 @@ def load(
     target
         Column to predict, for a file (default: ``target``) or an OpenML data set (default: its own).
     seed
-        Seed of a generated data set whose name gives none.
+        Seed of a generated data set whose name has none.
     scaling
         ``"minmax"``, ``"standard"`` or ``"none"``.
     task

@@ -14,6 +14,7 @@ sibling leaves share a label. The thesis does not say how features and threshold
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +24,10 @@ from mipforest.data.target import Task
 
 
 @dataclass(frozen=True, eq=False)
-class TreeTruth:
-    """A complete binary tree on the unit cube, features in original units.
+class GroundTruth:
+    """The tree behind a generated sample: a complete binary tree on the unit cube, features in original units.
+
+    It may be deeper than a tree that models fit, and it draws points besides predicting them.
 
     Nodes are in heap order: root 0, children 2t+1 and 2t+2; ``w[t].x + b[t] >= 0`` goes right. A node
     that does not split has ``w[t] = 0`` and ``b[t] = 1``: everything goes right.
@@ -52,15 +55,15 @@ class TreeTruth:
         return np.asarray(self.w.any(axis=1))
 
     def leaf_of(self, X: FloatArray) -> IntArray:
-        """Give the leaf, 0 to 2^D - 1 from the left, of each of the (n, p) points."""
+        """Return the leaf, 0 to 2^D - 1 from the left, of each of the (n, p) points."""
         return self._path(X)[:, -1] - len(self.b)
 
     def predict(self, X: FloatArray) -> IntArray | FloatArray:
-        """Give the class label or value of each of the (n, p) points."""
+        """Return the class label or value of each of the (n, p) points."""
         return self.leaves[self.leaf_of(X)]
 
     def margin(self, X: FloatArray) -> FloatArray:
-        """Give the (n,) Euclidean distances of points to the nearest hyperplane on their way to a leaf."""
+        """Return the (n,) Euclidean distances of points to the nearest hyperplane on their way to a leaf."""
         path = self._path(X)[:, :-1]
         w, b = self.w[path], self.b[path]
         norm = np.linalg.norm(w, axis=2)
@@ -82,17 +85,23 @@ class TreeTruth:
         return X, self.predict(X)
 
     def _path(self, X: FloatArray) -> IntArray:
-        """Give the (n, D + 1) nodes that each point passes, the last being its leaf's."""
+        """Return the (n, D + 1) nodes that each point passes, the last being its leaf's."""
         path = np.zeros((len(X), self.depth + 1), dtype=np.int64)
         for d in range(self.depth):
             node = path[:, d]
-            right = np.einsum("np,np->n", self.w[node], X) + self.b[node] >= 0
-            path[:, d + 1] = 2 * node + 1 + right
+            goes_right = np.einsum("np,np->n", self.w[node], X) + self.b[node] >= 0
+            left, right = children(node)
+            path[:, d + 1] = np.where(goes_right, right, left)
         return path
 
 
 #: Points of a cell that a hyperplane's threshold is a quantile of.
 _CELL_POINTS = 200
+
+
+def children(t: Any) -> tuple[Any, Any]:
+    """Return the left and the right child of branch node t, or (n,) children of (n,) nodes, in heap order."""
+    return 2 * t + 1, 2 * t + 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,14 +165,14 @@ class RandomTree:
                     f"synthetic:tree: {field.name}={value} is out of range; choose from {low} to {high}"
                 )
 
-    def truth(self) -> TreeTruth:
+    def truth(self) -> GroundTruth:
         """Draw the tree."""
         rng = np.random.default_rng([self.seed, 0])
         w, b = _splits_on_one_feature(self, rng) if self.density == 1 else _hyperplanes(self, rng)
         leaves = rng.random(2**self.depth) if self.task == "regression" else _labels(self, rng)
-        return TreeTruth(w, b, leaves)
+        return GroundTruth(w, b, leaves)
 
-    def sample(self, truth: TreeTruth) -> tuple[FloatArray, IntArray | FloatArray]:
+    def sample(self, truth: GroundTruth) -> tuple[FloatArray, IntArray | FloatArray]:
         """Draw the (n, p) points, label them by the tree, then add the noise.
 
         Returns
@@ -205,8 +214,11 @@ def _splits_on_one_feature(options: RandomTree, rng: np.random.Generator) -> tup
         threshold = rng.uniform(low[j], high[j])
         w[t, j], b[t] = 1.0, -threshold
         cut = np.arange(options.p) == j
-        boxes[2 * t + 1] = low, np.where(cut, threshold, high)
-        boxes[2 * t + 2] = np.where(cut, threshold, low), high
+        left, right = children(t)
+        boxes[left], boxes[right] = (
+            (low, np.where(cut, threshold, high)),
+            (np.where(cut, threshold, low), high),
+        )
     return w, b
 
 
@@ -221,12 +233,13 @@ def _hyperplanes(options: RandomTree, rng: np.random.Generator) -> tuple[FloatAr
         w[t, used] = rng.uniform(-1.0, 1.0, size=len(used))
         scores = points @ w[t]
         b[t] = -np.quantile(scores, rng.uniform(0.1, 0.9))
-        start[2 * t + 1], start[2 * t + 2] = points[scores.argmin()], points[scores.argmax()]
+        left, right = children(t)
+        start[left], start[right] = points[scores.argmin()], points[scores.argmax()]
     return w, b
 
 
 def _cell(w: FloatArray, b: FloatArray, node: int) -> tuple[FloatArray, FloatArray]:
-    """Give the half-spaces ``A x + c >= 0`` that a node's ancestors and the unit cube leave to it."""
+    """Return the half-spaces ``A x + c >= 0`` that a node's ancestors and the unit cube leave to it."""
     p = w.shape[1]
     A, c = [np.eye(p), -np.eye(p)], [np.zeros(p), np.ones(p)]
     while node:

@@ -18,7 +18,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.data.dataset import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.data.errors import DataError, did_you_mean
-from mipforest.data.random_trees import RandomTree, TreeTruth
+from mipforest.data.random_trees import GroundTruth, RandomTree, children
 from mipforest.data.target import Task
 
 #: Euclidean distance that every point of the partitions keeps from the hyperplanes of its path.
@@ -27,13 +27,13 @@ MARGIN = 0.04
 #: Points drawn at a time; only the efficiency depends on it, and the points that a seed gives.
 _BATCH = 256
 
-FOUR = TreeTruth(
+FOUR = GroundTruth(
     w=np.array([[0.70, 0.71], [0.91, 0.41], [-0.21, 0.98]]),
     b=np.array([-0.68, -0.37, -0.51]),
     leaves=np.array([-1, 1, 1, -1]),
 )
 
-SIX = TreeTruth(
+SIX = GroundTruth(
     w=np.array(
         [[-0.77, 0.64], [-0.33, 0.94], [0.06, 1.0], [0.0, 0.0], [-0.84, 0.54], [0.0, 0.0], [-0.32, 0.95]]
     ),
@@ -57,7 +57,7 @@ class _Sample:
     name: str
     X: FloatArray
     y: IntArray | FloatArray
-    truth: TreeTruth
+    truth: GroundTruth
     task: Task
     note: str
 
@@ -95,8 +95,8 @@ def load_synthetic(spec: str, *, seed: int = 0, scaling: Scaling = "minmax") -> 
         raise DataError(f"{sample.name}: {error} (try another seed or a larger n)") from error
 
 
-def tree_truth(spec: str, *, seed: int = 0) -> TreeTruth:
-    """Give the tree that a generated data set was drawn from.
+def ground_truth(spec: str, *, seed: int = 0) -> GroundTruth:
+    """Return the tree that a generated data set was drawn from.
 
     Parameters
     ----------
@@ -166,13 +166,13 @@ def _partitions(kind: str, options: dict[str, Any]) -> _Sample:
     return _Sample(f"synthetic:{kind},seed={seed}", X, y, truth, "classification", note)
 
 
-def draw_points(truth: TreeTruth, per_partition: int, seed: int) -> FloatArray:
+def draw_points(truth: GroundTruth, per_partition: int, seed: int) -> FloatArray:
     """Draw points uniformly from each partition of the unit square, outside the margins.
 
     Parameters
     ----------
     truth
-        The hyperplanes. A leaf that no point can reach (beside a node that does not split) is no partition.
+        The hyperplanes. A leaf that no point can reach (beside a node that does not split) is not a partition.
     per_partition
         Number of points in each partition.
     seed
@@ -197,11 +197,9 @@ def draw_points(truth: TreeTruth, per_partition: int, seed: int) -> FloatArray:
     return np.array(chosen)
 
 
-def _reachable_leaves(truth: TreeTruth) -> list[int]:
-    """Give the leaves that can be reached: a node that does not split sends everything right."""
+def _reachable_leaves(truth: GroundTruth) -> list[int]:
+    """Return the leaves that points can reach: a node that does not split sends everything right."""
     nodes = [0]
     for _ in range(truth.depth):
-        nodes = [
-            child for t in nodes for child in ((2 * t + 1, 2 * t + 2) if truth.splits[t] else (2 * t + 2,))
-        ]
+        nodes = [child for t in nodes for child in (children(t) if truth.splits[t] else children(t)[1:])]
     return [node - len(truth.b) for node in nodes]

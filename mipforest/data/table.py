@@ -45,7 +45,7 @@ class Table:
 
 
 def read_table(frame: Any, target: str, missing: Missing = "error") -> Table:
-    """Check a table and take the target column off.
+    """Check a table and separate its target column.
 
     Parameters
     ----------
@@ -83,12 +83,12 @@ def read_table(frame: Any, target: str, missing: Missing = "error") -> Table:
 
 
 def with_text_names(frame: Any) -> Any:
-    """Give a table whose column names are text.
+    """Return a table whose column names are text.
 
     Raises
     ------
     DataError
-        If it is no pandas DataFrame or two columns share a name.
+        If it is not a pandas DataFrame or two columns share a name.
     """
     if not isinstance(frame, pd.DataFrame):
         raise DataError(
@@ -100,7 +100,7 @@ def with_text_names(frame: Any) -> Any:
 
 
 def _without_missing(frame: Any, missing: Missing) -> tuple[Any, tuple[str, ...]]:
-    """Refuse missing values, or drop the rows that have some; give the table and what was done."""
+    """Refuse missing values, or drop the rows that have some, and return the table and what was done."""
     lacking = frame.isna().any(axis="columns")
     if not lacking.any():
         return frame, ()
@@ -128,14 +128,14 @@ def _remarks(features: Any) -> list[str]:
 
 
 def _counts_rows(column: Any) -> bool:
-    """Tell whether an integer column goes up by one from row to row."""
+    """Return whether an integer column goes up by one from row to row."""
     if len(column) < _ROWS_WORTH_COUNTING or not pd.api.types.is_integer_dtype(column.dtype):
         return False
     return bool((np.diff(column.to_numpy()) == 1).all())
 
 
 def feature_matrix(X: ArrayLike) -> FloatArray:
-    """Give a feature matrix as an own (n, p) float64 array in C order, n and p at least 1.
+    """Copy a feature matrix to an (n, p) float64 array in C order, n and p at least 1.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def feature_matrix(X: ArrayLike) -> FloatArray:
 
 
 def target_column(y: ArrayLike, n: int, name: str) -> Any:
-    """Give a target array as a pandas Series of ``n`` values, none missing.
+    """Return a target array as a pandas Series of ``n`` values, none missing.
 
     Raises
     ------

@@ -21,7 +21,7 @@ MAX_NUMERIC_CLASSES = 20
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A target column, read.
+    """A target column, interpreted.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def read_target(column: Any, task: Task | None = None) -> Target:
 
 
 def match_classes(column: Any, class_values: tuple[Label, ...]) -> IntArray:
-    """Give the class index of every value, labels being compared as text.
+    """Return the class index of every value, labels being compared as text.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def _classification(column: Any) -> Target:
 
 
 @dataclass(frozen=True, eq=False)
-class Merger:
+class ClassMapping:
     """How K old classes become fewer, or otherwise named, classes.
 
     Attributes
@@ -159,8 +159,8 @@ def class_index(label: Label, names: Sequence[str], values: Sequence[Label]) -> 
     )
 
 
-def relabelled(names: Sequence[str], values: Sequence[Label], mapping: Mapping[Label, Label]) -> Merger:
-    """Give classes new labels; equal ones merge, and the new classes are sorted by label.
+def relabelled(names: Sequence[str], values: Sequence[Label], mapping: Mapping[Label, Label]) -> ClassMapping:
+    """Return classes new labels; equal ones merge, and the new classes are sorted by label.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def relabelled(names: Sequence[str], values: Sequence[Label], mapping: Mapping[L
             f"all classes would become {order[0]!r}: nothing would be left to tell apart; keep at least two"
         )
     code = np.array([order.index(text(value)) for value in new_values], dtype=np.int64)
-    return Merger(
+    return ClassMapping(
         code,
         tuple(new_values[first[label]] for label in order),
         tuple(new_names[first[label]] for label in order),
@@ -194,7 +194,7 @@ def relabelled(names: Sequence[str], values: Sequence[Label], mapping: Mapping[L
 
 
 def _label_and_name(new: Label, names: Sequence[str], values: Sequence[Label]) -> tuple[Label, str]:
-    """Give label and name of a new class, or of the existing class that is meant."""
+    """Return label and name of a new class, or of the existing class that is meant."""
     known = [*map(text, values), *names]
     if text(new) not in known:
         return to_label(new), text(new)
@@ -202,7 +202,7 @@ def _label_and_name(new: Label, names: Sequence[str], values: Sequence[Label]) -
     return values[k], names[k]
 
 
-def binarised(names: Sequence[str], values: Sequence[Label], positive: Sequence[Label]) -> Merger:
+def binarised(names: Sequence[str], values: Sequence[Label], positive: Sequence[Label]) -> ClassMapping:
     """Merge classes into a negative (0) and a positive one (1).
 
     A group of one class keeps its label and name; a larger one is called after its members, joined by ``|``.
@@ -222,7 +222,7 @@ def binarised(names: Sequence[str], values: Sequence[Label], positive: Sequence[
     new_values = tuple(
         values[group[0]] if len(group) == 1 else name for group, name in zip(groups, new_names, strict=True)
     )
-    return Merger(code, new_values, new_names)
+    return ClassMapping(code, new_values, new_names)
 
 
 def split_rows(

@@ -42,14 +42,14 @@ class MemberTree:
 
     @property
     def depth(self) -> int:
-        """Most splits on the way to a leaf."""
+        """Largest number of splits on the way to a leaf."""
         depth, level = 0, self._splits_of(np.zeros(1, dtype=np.int64))
         while len(level):
             depth, level = depth + 1, self._splits_of(self._children(level))
         return depth
 
     def heap_positions(self, depth: int) -> IntArray:
-        """(N,) position of each node in the complete tree of a depth, in heap order; -1 for nodes below it."""
+        """Return the (N,) heap position of each node in the complete tree of a depth; -1 for nodes below it."""
         position = np.full(len(self.left), -1, dtype=np.int64)
         position[0] = 0
         level = np.zeros(1, dtype=np.int64)
@@ -68,7 +68,7 @@ class MemberTree:
 
 
 def output_variance(values: FloatArray, mass: FloatArray) -> float:
-    """Variance of a boosted tree's output over the samples it was grown from: its weight.
+    """Return the variance of a boosted tree's output over the samples it was grown from: its weight.
 
     Later trees of a boosted ensemble correct earlier ones ever less. The variance says how much a tree moves
     the sum of all, whatever its learning rate; a tree that gives all samples the same value counts nothing.
@@ -105,28 +105,28 @@ class Adapter(ABC):
 
     @abstractmethod
     def members(self) -> tuple[MemberTree, ...]:
-        """Give the trees that take part in predictions."""
+        """Return the trees that take part in predictions."""
 
     @abstractmethod
     def leaves(self, X: FloatArray) -> IntArray:
-        """(n, T) number of the leaf that each sample reaches in each member."""
+        """Return the (n, T) number of the leaf that each sample reaches in each member."""
 
     def predict(self, X: FloatArray) -> IntArray:
-        """(n,) predicted class, 0 or 1."""
+        """Return the (n,) predicted class, 0 or 1."""
         return self.class_numbers[self._predicted(X)]
 
     def probability(self, X: FloatArray) -> FloatArray:
-        """(n,) probability of the predicted class."""
+        """Return the (n,) probability of the predicted class."""
         every = np.asarray(self.estimator.predict_proba(self._named(X)), dtype=np.float64)
         return every[np.arange(len(every)), self._predicted(X)]
 
     def _predicted(self, X: FloatArray) -> IntArray:
-        """(n,) position of the predicted class among the estimator's; ties are broken as it breaks them."""
+        """Return the (n,) position of the predicted class among the estimator's, which also breaks ties."""
         labels = self.estimator.predict(self._named(X))
         return np.asarray(labels == self.estimator.classes_[1], dtype=np.int64)
 
     def _named(self, X: FloatArray) -> Any:
-        """Give the features under the names that the estimator was fitted with, if it was."""
+        """Return the features under the names that the estimator was fitted with, if it was."""
         names = getattr(self.estimator, "feature_names_in_", None)
         return X if names is None else pd.DataFrame(X, columns=names)
 
@@ -168,13 +168,13 @@ class Ensemble:
         return sum(member.weight for member in self.members)
 
     def leaves(self, X: FloatArray) -> IntArray:
-        """(n, T) node number of the leaf that each sample reaches in each member; X in original units."""
+        """Return the (n, T) leaf that each sample reaches in each member; X in original units."""
         return self.adapter.leaves(X)
 
     def predict(self, X: FloatArray) -> IntArray:
-        """(n,) class that the ensemble predicts, 0 or 1 in the data set's order; X in original units."""
+        """Return the (n,) predicted class, 0 or 1 in the data set's order; X in original units."""
         return self.adapter.predict(X)
 
     def probability(self, X: FloatArray) -> FloatArray:
-        """(n,) ensemble's probability of the class it predicts; X in original units."""
+        """Return the (n,) probability of the predicted class; X in original units."""
         return self.adapter.probability(X)

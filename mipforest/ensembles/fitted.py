@@ -21,20 +21,20 @@ from mipforest.ensembles.ensemble import Adapter, EnsembleError
 from mipforest.ensembles.scikit_learn import ExtraTrees, GradientBoosting, RandomForest
 from mipforest.ensembles.xgboost import XGBoost, require_xgboost
 
-#: What can be taken over; XGBClassifier is known by name, so that xgboost need not be installed.
+#: Classifiers that have an adapter; XGBClassifier is known by name, so that xgboost need not be installed.
 FAMILIES: tuple[tuple[Any, type[Adapter]], ...] = (
     (RandomForest.learner, RandomForest),
     (ExtraTrees.learner, ExtraTrees),
     (GradientBoostingClassifier, GradientBoosting),
 )
-TAKEN = "RandomForestClassifier, ExtraTreesClassifier, GradientBoostingClassifier and XGBClassifier"
+SUPPORTED = "RandomForestClassifier, ExtraTreesClassifier, GradientBoostingClassifier and XGBClassifier"
 
 
 SUFFIX = ".joblib"
 
 
-def adopt(estimator: Any, data: Dataset) -> Adapter:
-    """Take over a fitted classifier.
+def adapter_of(estimator: Any, data: Dataset) -> Adapter:
+    """Wrap a fitted classifier in the adapter of its kind.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def _family(estimator: Any) -> type[Adapter]:
     name = type(estimator).__name__
     is_regressor = isinstance(estimator, RegressorMixin)
     why = " is a regressor" if is_regressor else " is no classifier of these kinds"
-    raise EnsembleError(f"a {name}{why}; {TAKEN} can be taken, fitted on features in original units")
+    raise EnsembleError(f"a {name}{why}; {SUPPORTED} can be taken, fitted on features in original units")
 
 
 def _check_features(estimator: Any, data: Dataset) -> None:
@@ -95,7 +95,7 @@ def _check_features(estimator: Any, data: Dataset) -> None:
 def class_numbers(labels: Any, data: Dataset) -> IntArray:
     """Match an estimator's classes to those of a data set: by label, by name, or by class number.
 
-    Labels are compared as text. Numbers 0 and 1 (or False and True) that are no labels of the data set are
+    Labels are compared as text. Numbers 0 and 1 (or False and True) that are not labels of the data set are
     its class numbers, as in ``estimator.fit(data.X_raw, data.y)``.
 
     Parameters
@@ -148,7 +148,7 @@ def load_estimator(path: Path) -> Any:
     Raises
     ------
     EnsembleError
-        If the file is no joblib file, needs a package that is not installed, or was written by another
+        If the file is not a joblib file, needs a package that is not installed, or was written by another
         version of scikit-learn.
     OSError
         If there is no such file, or it cannot be read.

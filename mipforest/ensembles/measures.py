@@ -16,7 +16,7 @@ BLOCK = 256
 
 
 def node_uses(ensemble: Ensemble, depth: int) -> FloatArray:
-    """(|B|, p) weight of the members that split on each feature, at each branch node of a tree.
+    """Return the (|B|, p) weight of the members that split on each feature, at each branch node of a tree.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def node_uses(ensemble: Ensemble, depth: int) -> FloatArray:
 
 
 def level_frequencies(ensemble: Ensemble, depth: int) -> FloatArray:
-    """(depth, p) frequency of each feature at each level, 0 to 1: MIRET's f_dj.
+    """Return the (depth, p) frequency of each feature at each level, 0 to 1: MIRET's f_dj.
 
     f_dj is the weight of all splits at level d on feature j, over ``2^d`` times the weight of all members:
     a row sums to 1 if every member splits at every node of the level, and to less otherwise (Di Teodoro,
@@ -55,7 +55,7 @@ def level_frequencies(ensemble: Ensemble, depth: int) -> FloatArray:
 
 
 def proximity(ensemble: Ensemble, X: FloatArray) -> FloatArray:
-    """(n, n) share of members (by weight) in which two samples reach the same leaf.
+    """Return the (n, n) share of members (by weight) in which two samples reach the same leaf.
 
     Symmetric, between 0 and 1, with ones on the diagonal. Samples that share all leaves have exactly 1.
 

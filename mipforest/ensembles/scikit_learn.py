@@ -19,11 +19,11 @@ class RandomForest(Adapter):
     learner: Any = RandomForestClassifier
 
     def members(self) -> tuple[MemberTree, ...]:
-        """Give all trees, with weight 1."""
+        """Return all trees, each with weight 1."""
         return tuple(map(member_of, self.estimator.estimators_))
 
     def leaves(self, X: FloatArray) -> IntArray:
-        """(n, T) number of the leaf that each sample reaches in each tree."""
+        """Return the (n, T) number of the leaf that each sample reaches in each tree."""
         return np.asarray(self.estimator.apply(self._named(X)), dtype=np.int64)
 
 
@@ -56,7 +56,7 @@ def fit_forest(learner: Any, X: FloatArray, y: IntArray, *, trees: int, depth: i
 
 
 def member_of(tree: Any, weight: float = 1.0) -> MemberTree:
-    """Give a fitted ``DecisionTreeClassifier`` or ``DecisionTreeRegressor`` as a member.
+    """Return a fitted ``DecisionTreeClassifier`` or ``DecisionTreeRegressor`` as a member.
 
     scikit-learn sends a sample left where its single-precision value is at most the threshold.
     """
@@ -72,7 +72,7 @@ def member_of(tree: Any, weight: float = 1.0) -> MemberTree:
 
 
 def leaf_outputs(tree: Any) -> tuple[FloatArray, FloatArray]:
-    """Value of each leaf of a fitted ``DecisionTreeRegressor``, and the weight of the samples in it."""
+    """Return the value of each leaf of a fitted ``DecisionTreeRegressor``, and the weight of the samples in it."""
     source = tree.tree_
     is_leaf: IntArray = source.children_left < 0
     return source.value[is_leaf, 0, 0], source.weighted_n_node_samples[is_leaf]
@@ -84,12 +84,12 @@ class GradientBoosting(Adapter):
     kind = "gradient-boosting"
 
     def members(self) -> tuple[MemberTree, ...]:
-        """Give the tree of every stage, weighted by :func:`~mipforest.ensembles.ensemble.output_variance`."""
+        """Return the tree of each stage, weighted by :func:`~mipforest.ensembles.ensemble.output_variance`."""
         stages = self.estimator.estimators_[:, 0]
         return tuple(member_of(tree, output_variance(*leaf_outputs(tree))) for tree in stages)
 
     def leaves(self, X: FloatArray) -> IntArray:
-        """(n, T) number of the leaf that each sample reaches in each stage's tree."""
+        """Return the (n, T) number of the leaf that each sample reaches in each stage's tree."""
         # Asked as a whole, an estimator that was fitted on a table warns of the names that its own trees lack.
         stages = self.estimator.estimators_[:, 0]
         return np.column_stack([tree.apply(X) for tree in stages]).astype(np.int64)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mipforest.data import Dataset
 from mipforest.data.errors import did_you_mean, some_of
 from mipforest.ensembles.ensemble import Adapter, Ensemble, EnsembleError
-from mipforest.ensembles.fitted import SUFFIX, adopt, load_estimator
+from mipforest.ensembles.fitted import SUFFIX, adapter_of, load_estimator
 from mipforest.ensembles.scikit_learn import (
     ExtraTrees,
     GradientBoosting,
@@ -55,7 +55,7 @@ OPTIONS = {"trees": (1, 10_000), "seed": (0, 2**32 - 1)}
 def ensemble_for(
     target: Any, data: Dataset, depth: int, *, seed: int = DEFAULT_SEED, deeper: bool = False
 ) -> Ensemble:
-    """Give the ensemble that a target means.
+    """Return the ensemble that a target means.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def ensemble_for(
         - the path of a ``.joblib`` file with a fitted classifier. **Loading it runs code that it contains**;
         - a fitted ``RandomForestClassifier``, ``ExtraTreesClassifier``, ``GradientBoostingClassifier`` or
           ``XGBClassifier``;
-        - an :class:`Ensemble`, which is given back.
+        - an :class:`Ensemble`, which is returned as it is.
 
         What was fitted before must have been fitted on the features of ``data`` in original units, in their
         order, and on its labels (or its class numbers 0 and 1).
@@ -114,7 +114,7 @@ def ensemble_for(
 
 
 def names_no_file(text: str) -> bool:
-    """Say whether a text can only mean an ensemble that is fitted anew, never a file, whose loading runs code."""
+    """Return whether a text can only mean an ensemble that is fitted anew, never a file, whose loading runs code."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -143,7 +143,7 @@ class Specification:
         Raises
         ------
         EnsembleError
-            If the kind or an option is unknown, or a value is no number.
+            If the kind or an option is unknown, or a value is not a number.
         """
         kind, colon, written = text.partition(":")
         if kind not in KINDS:
@@ -237,11 +237,11 @@ def _ensemble(target: Any, data: Dataset, depth: int, seed: int) -> Ensemble:
         return target
     if isinstance(target, Path) or (isinstance(target, str) and target.endswith(SUFFIX)):
         path = Path(target).expanduser()
-        return _described(adopt(load_estimator(path), data), data, f"from {path.name}")
+        return _described(adapter_of(load_estimator(path), data), data, f"from {path.name}")
     if isinstance(target, str):
         adapter = Specification.parse(target).fit(data, depth, seed)
         return _described(adapter, data, f"fitted on {data.name}, seed {adapter.estimator.random_state}")
-    return _described(adopt(target, data), data, "fitted before")
+    return _described(adapter_of(target, data), data, "fitted before")
 
 
 def _described(adapter: Adapter, data: Dataset, origin: str) -> Ensemble:

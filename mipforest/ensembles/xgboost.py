@@ -19,7 +19,7 @@ class XGBoost(Adapter):
     kind = "xgboost"
 
     def members(self) -> tuple[MemberTree, ...]:
-        """Give the trees, weighted by :func:`~mipforest.ensembles.ensemble.output_variance`.
+        """Return the trees, weighted by :func:`~mipforest.ensembles.ensemble.output_variance`.
 
         Raises
         ------
@@ -39,7 +39,7 @@ class XGBoost(Adapter):
         return tuple(map(_member_of, source["model"]["trees"]))
 
     def leaves(self, X: FloatArray) -> IntArray:
-        """(n, T) number of the leaf that each sample reaches in each tree."""
+        """Return the (n, T) number of the leaf that each sample reaches in each tree."""
         return np.asarray(self.estimator.apply(self._named(X)), dtype=np.int64)
 
 

@@ -7,7 +7,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from mipforest.arrays import IntArray
 from mipforest.data import Dataset
-from mipforest.trees import Topology, Tree
+from mipforest.trees import Topology, Tree, midpoint
 
 
 def cart(
@@ -62,16 +62,10 @@ def cart(
             # splits alike.
             goes_left = x.astype(np.float32) <= source.threshold[node]
             w[t, source.feature[node]] = 1.0
-            b[t] = -_between(x[goes_left].max(), x[~goes_left].min())
+            b[t] = -midpoint(x[goes_left].max(), x[~goes_left].min())
             copy(left, 2 * t + 1, members[goes_left])
             copy(right, 2 * t + 2, members[~goes_left])
 
     copy(0, 0, np.arange(len(data.X)))
     classes = tuple(data.classes) if is_classification else ()
     return Tree(topology.depth, w, b, leaf_value, classes, tuple(data.features.labels))
-
-
-def _between(low: float, high: float) -> float:
-    """Midpoint of two neighbouring values; the upper one where rounding leaves nothing between."""
-    middle = low + (high - low) / 2
-    return float(middle if middle > low else high)

@@ -1,4 +1,4 @@
-"""Charts in the page itself, in the page's colours."""
+"""Line and dot charts as SVG elements, in the colours of the page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Chart:
     y_label: str
 
     def place(self, point: Point) -> Point:
-        """Give the pixel of a point."""
+        """Return the pixel of a point."""
         across, up = (
             float(np.clip((value - low) / (high - low), 0, 1))
             for value, (low, high) in zip(point, (self.x, self.y), strict=True)
@@ -65,7 +65,7 @@ class Chart:
         return element("g", *(_mark(*self.place(point), triangles) for point in points), class_=class_)
 
     def drawn(self, summary: str, *marks: Element) -> Element:
-        """Give the chart; ``summary`` is what a reader hears who does not see it."""
+        """Return the chart; ``summary`` is read out to those who cannot see it."""
         axes = element("g", *self._axis_x(), *self._axis_y(), class_="axes", aria_hidden="true")
         return element(
             "svg",
@@ -102,13 +102,13 @@ class Chart:
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Give a few round numbers between two values."""
+    """Return a few round numbers between two values."""
     values = MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     return [float(value) for value in values if low <= value <= high]
 
 
 def span(values: Sequence[float] | FloatArray) -> tuple[float, float]:
-    """Give the range of an axis that shows all values, with some room around them.
+    """Return the range of an axis that shows all values, with some room around them.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def legend(*entries: tuple[str, str, str]) -> Element:
 
 
 def thinned(n: int, most: int = MOST_POINTS) -> list[int]:
-    """Give at most ``most`` of the numbers 0 to n - 1, evenly spread, first and last included."""
+    """Return at most ``most`` of the numbers 0 to n - 1, evenly spread, first and last included."""
     return list(range(n)) if n <= most else np.linspace(0, n - 1, most).astype(int).tolist()
 
 

@@ -60,13 +60,13 @@ def visible(text: str) -> str:
 
 
 def short(name: str) -> str:
-    """Give a name, its middle left out where it is very long."""
+    """Shorten a very long name by leaving out its middle."""
     half = LONGEST_NAME // 2
     return name if len(name) <= LONGEST_NAME else f"{name[:half]}…{name[-half:]}"
 
 
 def table(head: list[Part], rows: list[list[Part]], caption: str = "", class_: str | None = None) -> Element:
-    """Make a table, the first cell of each row its header, inside a frame that scrolls where it is too wide."""
+    """Make a table, the first cell of each row its header, in a frame that scrolls if it is too wide."""
     made = element("table", class_=class_)
     if caption:
         made.append(element("caption", caption))
@@ -79,7 +79,7 @@ def table(head: list[Part], rows: list[list[Part]], caption: str = "", class_: s
 
 
 def facts(pairs: list[tuple[str, Part]]) -> Element:
-    """Make a list of names and what is to be said of them."""
+    """Make a description list: names, each with its description."""
     rows = [element("div", element("dt", name), element("dd", part)) for name, part in pairs]
     return element("dl", *rows)
 
@@ -90,7 +90,7 @@ def section(title: str, *parts: Part, id_: str) -> Element:
 
 
 def more(summary: str, *parts: Part, class_: str | None = None) -> Element:
-    """Put parts behind a heading that opens them."""
+    """Put parts behind a summary that opens them."""
     return element("details", element("summary", summary), *parts, class_=class_)
 
 

@@ -41,14 +41,14 @@ class NodeTexts:
     confidence: FloatArray | None
 
     def headline(self, node: ReachableNode) -> str:
-        """Give a node in a line: its split, or what it predicts."""
+        """Return one line on a node: its split, or what it predicts."""
         tree = self.fitted.tree
         if node.children:
             return _condition(describe_split(tree, node.number, max_terms=3))
         return f"predicts {leaf_text(tree, node.number, max_terms=3)}"
 
     def samples(self, node: ReachableNode) -> str:
-        """Tell the number of samples, their classes or their mean."""
+        """Return the number of samples, their classes or their mean."""
         statistics, t = self.fitted.statistics, node.number
         n = int(statistics.samples[t])
         told = f"{n} sample{'' if n == 1 else 's'}"
@@ -60,7 +60,7 @@ class NodeTexts:
         return told
 
     def everything(self, node: ReachableNode) -> Element:
-        """Give all that is known of a node."""
+        """Return everything known of a node."""
         parts: list[Part] = [facts(self._facts(node))]
         if self.fitted.statistics.class_counts is not None and self.fitted.statistics.samples[node.number]:
             parts.append(self._class_table(node.number))
@@ -87,7 +87,7 @@ class NodeTexts:
         return element("code" if self.fitted.tree.has_linear_leaves else "strong", text)
 
     def _target_facts(self, t: int) -> list[tuple[str, Part]]:
-        """Tell mean and errors of a regression."""
+        """Return mean and errors of a regression."""
         statistics = self.fitted.statistics
         named = (
             ("Mean target", statistics.mean),
@@ -113,7 +113,7 @@ class NodeTexts:
         return table(["Class", "Samples", "Share"], rows, f"Classes of the training samples at n{t}")
 
     def _weights(self, node: ReachableNode) -> list[Part]:
-        """Give the table of weights or coefficients; none where the line above says it all."""
+        """Return the table of weights or coefficients; no table if the line above says it all."""
         tree, statistics = self.fitted.tree, self.fitted.statistics
         if node.children:
             t = node.number
@@ -132,7 +132,7 @@ class NodeTexts:
     def _table(
         self, caption: str, scaled: FloatArray, original: FloatArray, influence: FloatArray | None = None
     ) -> list[Part]:
-        """Give (p,) weights, those of the scaled features that are largest first."""
+        """Return a table of (p,) weights, the largest of scaled features first."""
         columns = [original, scaled, *([] if influence is None else [influence])]
         head: list[Part] = [
             "Feature",
@@ -157,7 +157,7 @@ class NodeTexts:
         return max(FEWEST_WEIGHTS, MOST_WEIGHTS // len(self.fitted.statistics.samples))
 
     def _classes(self, t: int) -> list[int]:
-        """Give the numbers of the classes that occur at a node; of very many, the most frequent ones."""
+        """Return the numbers of the classes at a node; if there are very many, of the most frequent ones."""
         counts = self.fitted.statistics.class_counts
         assert counts is not None
         present = np.flatnonzero(counts[t])

@@ -118,12 +118,12 @@ def _digest(text: str) -> str:
 
 
 def heading(result: Mapping[str, Any]) -> str:
-    """Give the title of the page."""
+    """Return the title of the page."""
     return f"{short(plain(result['model']))} on {short(plain(result['data']['name']))}"
 
 
 def overview(content: Content) -> Element:
-    """Give title, outcome and the most important numbers."""
+    """Return title, outcome and the most important numbers."""
     result = content.result
     data = result["data"]
     line = (

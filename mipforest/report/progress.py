@@ -53,7 +53,7 @@ def progress_section(result: Mapping[str, Any]) -> Element:
 
 
 def _moment(event: Mapping[str, Any]) -> Moment:
-    """Read an event; TypeError or ValueError if a number is none."""
+    """Read an event; TypeError or ValueError if an entry is not a number."""
     objective, bound = (
         None if event[name] is None else float(event[name]) for name in ("objective", "bound")
     )
@@ -84,7 +84,7 @@ def _values(moments: Sequence[Moment], end: float) -> Element:
 
 
 def _range(incumbent: Sequence[Point], bound: Sequence[Point]) -> tuple[float, float]:
-    """Give the range of the objective's axis."""
+    """Return the range of the objective's axis."""
     values = [value for _, value in incumbent] + [bound[-1][1] for _ in bound[-1:]]
     last = values[len(incumbent) - 1] if incumbent else values[-1]
     reach = FARTHEST * max(abs(value - last) for value in values)

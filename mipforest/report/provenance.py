@@ -1,4 +1,4 @@
-"""What was checked, what was solved with what, and how to do it again."""
+"""What was checked, which model was solved by which solver, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STATISTICS = {
 
 
 def verification_section(result: Mapping[str, Any]) -> Element:
-    """Tell what was checked, and what came of it."""
+    """Return the section on what was checked, and with what result."""
     if result["objective"] is None:
         text = "There is no tree to check."
     elif result["verified"] is True:
@@ -72,7 +72,7 @@ def reported_section(result: Mapping[str, Any]) -> list[Element]:
 
 
 def solve_section(result: Mapping[str, Any]) -> Element:
-    """Tell model, solver and versions."""
+    """Return the section on model, solver and versions."""
     bridges = [plain(bridge) for bridge in result["bridges"][:MOST_LINES]]
     pairs: list[tuple[str, Part]] = [
         (
@@ -103,7 +103,7 @@ def solve_section(result: Mapping[str, Any]) -> Element:
 
 
 def reproduction_section(result: Mapping[str, Any]) -> Element:
-    """Give the data with their checksums, and the command."""
+    """Return the section with the data, their checksums, and the command."""
     data, test = result["data"], result.get("test_data")
     pairs: list[tuple[str, Part]] = [
         ("Data", _samples(data)),
@@ -159,7 +159,7 @@ def _lines(heading: str, lines: list[Any]) -> list[Element]:
 
 
 def command_of(result: Mapping[str, Any]) -> str | None:
-    """Give the command line that repeats a run, quoted for a POSIX shell.
+    """Return the command line that repeats a run, quoted for a POSIX shell.
 
     Returns
     -------
@@ -210,7 +210,7 @@ def _import(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _option(name: str, value: Any) -> Iterator[str]:
-    """Give an option once per value; none where there is no value."""
+    """Yield an option once per value, and nothing if there is no value."""
     for one in value if isinstance(value, Sequence) and not isinstance(value, str) else [value]:
         if one is not None:
             word, option = _word(one), f"--{name.replace('_', '-')}"

@@ -28,7 +28,7 @@ MOST_CLASSES = 30
 
 
 def quality_section(content: Content, fitted: FittedTree) -> Element:
-    """Give measures, and what lies behind them."""
+    """Return the section with measures, and what lies behind them."""
     parts: list[Element] = [*_measures(content), *calibration(content.result)]
     parts += _confusion(content, fitted) if fitted.tree.is_classifier else _predicted(content, fitted.tree)
     return section("Quality", *parts, id_="quality")
@@ -61,7 +61,7 @@ def _datasets(content: Content) -> Iterator[tuple[str, Dataset]]:
 
 
 def _confusion(content: Content, fitted: FittedTree) -> list[Element]:
-    """Give the matrix of the training samples, which the leaves' counts make up, and of the test samples."""
+    """Return the matrices of the training samples, made up of the leaves' counts, and of the test samples."""
     found = [element("h3", "Confusion matrix")]
     counts = training_counts(fitted)
     if counts is not None:
@@ -108,7 +108,7 @@ def _spread(result: Any) -> str:
 
 
 def training_counts(fitted: FittedTree) -> IntArray | None:
-    """(K, K) training samples by true class (rows) and predicted class; ``None`` where no counts are known."""
+    """Return (K, K) training samples by true class (rows) and predicted class; ``None`` without counts."""
     counts = fitted.statistics.class_counts
     if counts is None:
         return None
@@ -119,14 +119,14 @@ def training_counts(fitted: FittedTree) -> IntArray | None:
 
 
 def counts_of(y: IntArray | FloatArray, predicted: IntArray | FloatArray, n_classes: int) -> IntArray:
-    """(K, K) samples by true class (rows) and predicted class; IndexError for a class beyond K."""
+    """Return (K, K) samples by true class (rows) and predicted class; IndexError for a class beyond K."""
     matrix = np.zeros((n_classes, n_classes), dtype=np.int64)
     np.add.at(matrix, (np.asarray(y, dtype=np.int64), np.asarray(predicted, dtype=np.int64)), 1)
     return matrix
 
 
 def confusion_table(classes: tuple[str, ...], counts: IntArray, caption: str) -> Element:
-    """Give a matrix with the share of each true class that is predicted right."""
+    """Return a matrix with the share of each true class that is predicted right."""
     sizes = counts.sum(axis=1)
     shown = sorted(int(k) for k in np.argsort(-sizes, kind="stable")[:MOST_CLASSES])
     rows: list[list[Part]] = [
@@ -146,7 +146,7 @@ def confusion_table(classes: tuple[str, ...], counts: IntArray, caption: str) ->
 
 
 def calibration(result: Mapping[str, Any]) -> list[Element]:
-    """Draw the reliability tables of ``result.json``; nothing where it has none."""
+    """Draw the reliability tables of ``result.json``, if it has some."""
     bins = {words: result.get(f"{part}_reliability") for part, words in PARTS}
     known = {words: _checked(rows) for words, rows in bins.items() if rows}
     if not known:
@@ -179,7 +179,7 @@ def calibration(result: Mapping[str, Any]) -> list[Element]:
 
 
 def _checked(rows: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Refuse what is no reliability table (ValueError)."""
+    """Refuse anything but a reliability table (ValueError)."""
     shares = [row[name] for row in rows for name in ("lower", "upper", "predicted", "observed")]
     if len(rows) > N_BINS or not all(0 <= share <= 1 for share in shares):
         raise ValueError("a reliability table has at most ten bins, and shares between 0 and 1")

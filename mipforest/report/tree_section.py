@@ -133,7 +133,7 @@ def _entry(node: ReachableNode, texts: NodeTexts, answer: str) -> Element:
 
 
 def node_confidence(tree: Tree, X: FloatArray) -> FloatArray:
-    """(n_nodes,) mean confidence at each node of a logistic tree; NaN where no sample passes.
+    """Return the (n_nodes,) mean confidence at each node of a logistic tree; NaN where no sample passes.
 
     At a branch node, the sigmoid of the score's size, as in :meth:`Tree.path_confidences
     <mipforest.trees.tree.Tree.path_confidences>`; at a leaf, the probability of the class that it predicts.
@@ -185,13 +185,13 @@ def features_section(fitted: FittedTree) -> Element:
 
 
 def shaded(text: str, share: float) -> Element:
-    """Give a cell whose shade grows with a share between 0 and 1."""
+    """Return a cell whose shade grows with a share between 0 and 1."""
     shade = int(np.ceil((SHADES - 1) * share)) if np.isfinite(share) else 0
     return element("td", text, class_=f"shade-{shade}")
 
 
 def uses_by_level(fitted: FittedTree) -> tuple[IntArray, list[int], list[str]]:
-    """(levels, p) uses; number of nodes and name of each level. Only nodes that a sample can reach count."""
+    """Return (levels, p) uses, and nodes and name of each level; only nodes that a sample can reach count."""
     tree = fitted.tree
     counts, nodes, names = [], [], []
     for level in range(tree.depth):

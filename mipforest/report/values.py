@@ -29,12 +29,12 @@ _SHARES = ("accuracy", "fidelity", "share", "together")
 
 
 def title(name: str) -> str:
-    """Give the name of an entry as a title: ``balanced_accuracy`` becomes ``Balanced accuracy``."""
+    """Write the name of an entry as a title: ``balanced_accuracy`` becomes ``Balanced accuracy``."""
     return _NAMES.get(name, short(name.replace("_", " ")[:1].upper() + name.replace("_", " ")[1:]))
 
 
 def plain(value: Any) -> str:
-    """Write a value that is no list and no object."""
+    """Write a value that is neither a list nor an object."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -51,7 +51,7 @@ def measure(name: str, value: Any) -> str:
 
 
 def shown(value: Any, deep: int = 0) -> Part:
-    """Write any value: objects as lists of facts, lists of objects as tables. Names inside stay as they are."""
+    """Write any value: objects as description lists, lists of objects as tables; names inside stay."""
     if isinstance(value, Mapping | list) and deep == DEEPEST:
         return f"{len(value)} entries"
     if isinstance(value, Mapping):

@@ -20,6 +20,7 @@ from mipforest.trees.measures import (
 from mipforest.trees.regions import leaf_regions
 from mipforest.trees.statistics import NodeStatistics, feature_influence, node_statistics
 from mipforest.trees.text import to_text
+from mipforest.trees.thresholds import midpoint
 from mipforest.trees.topology import MAX_DEPTH, Nodes, Topology
 from mipforest.trees.tree import FeaturesUsed, Tree
 
@@ -54,6 +55,7 @@ __all__ = [
     "from_dict",
     "leaf_regions",
     "load",
+    "midpoint",
     "node_statistics",
     "plot_partition",
     "plot_tree",

@@ -23,7 +23,7 @@ class TreeFileError(ValueError):
 
 
 def to_dict(tree: Tree) -> dict[str, Any]:
-    """Give a tree as plain lists, strings and numbers; :func:`from_dict` gives the same tree back.
+    """Return a tree as plain lists, strings and numbers; :func:`from_dict` restores it exactly.
 
     Keys: ``format``, ``version``, ``depth``, ``features``, ``classes``, ``offset`` and ``scale`` (lists of p
     numbers, or null), ``w`` (one list of p weights per branch node), ``b``, ``leaf_value`` (class numbers, or
@@ -47,7 +47,7 @@ def to_dict(tree: Tree) -> dict[str, Any]:
 
 
 def from_dict(content: Mapping[str, Any]) -> Tree:
-    """Give the tree that :func:`to_dict` described; keys that may be null and ``logistic`` may also be absent.
+    """Return the tree that :func:`to_dict` described; ``logistic`` and keys that may be null may be absent.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _numbers(content: Mapping[str, Any], key: str, dimensions: int) -> FloatArray:
-    """Give a (nested) list of numbers as an array; strings, booleans and ragged lists are refused."""
+    """Return a (nested) list of numbers as an array; strings, booleans and ragged lists are refused."""
     if key not in content:
         raise TreeFileError(f"key {key!r} is missing")
     kind = "list of numbers" if dimensions == 1 else "list of equally long lists of numbers"

@@ -28,20 +28,20 @@ _FORMATS: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".png": {}, ".pd
 
 
 def new_figure(width: float, height: float, **options: Any) -> Figure:
-    """Give an empty figure of a size in inches, with a canvas of its own."""
+    """Return an empty figure of a size in inches, with a canvas of its own."""
     figure = Figure(figsize=(width, height), facecolor="white", **options)
     FigureCanvasAgg(figure)
     return figure
 
 
 def figure_of(axes: Axes) -> Figure:
-    """Give the figure that axes belong to, also where they lie in a subfigure."""
+    """Return the figure that axes belong to, even if they lie in a subfigure."""
     figure = axes.figure
     return figure if isinstance(figure, Figure) else figure.figure
 
 
 def class_colours(n_classes: int) -> tuple[str, ...]:
-    """Give one colour per class: the palette, or an even sample of viridis for more than seven classes."""
+    """Return one colour per class: the palette, or an even sample of viridis for more than seven classes."""
     if n_classes <= len(PALETTE):
         return PALETTE[:n_classes]
     colours = matplotlib.colormaps["viridis"]
@@ -49,12 +49,12 @@ def class_colours(n_classes: int) -> tuple[str, ...]:
 
 
 def value_colours(values: IntArray | FloatArray, low: float, high: float) -> tuple[str, ...]:
-    """Give the colours of (n,) real values between ``low`` (pale) and ``high`` (dark)."""
+    """Return the colours of (n,) real values between ``low`` (pale) and ``high`` (dark)."""
     return tuple(to_hex(colour) for colour in value_rgb(values, low, high))
 
 
 def value_rgb(values: IntArray | FloatArray, low: float, high: float) -> FloatArray:
-    """(..., 3) colours of real values of any shape, as :func:`value_colours`; beyond the range, its ends."""
+    """Return the (..., 3) colours of values of any shape, as :func:`value_colours` does; clipped to the range."""
     position = np.clip((values - low) / (high - low), 0, 1) if high > low else np.zeros(np.shape(values))
     return np.asarray(matplotlib.colormaps["YlGnBu"](0.2 + 0.65 * position)[..., :3], dtype=np.float64)
 
@@ -70,7 +70,7 @@ def tint_rgb(colours: FloatArray, strength: float) -> FloatArray:
 
 
 def text_size(text: str, points: float, weight: str = "normal") -> tuple[float, float]:
-    """Width and line height of one line of text in inches, in matplotlib's current font."""
+    """Return width and line height of one line of text in inches, in matplotlib's current font."""
     width, _, _ = RendererAgg(1, 1, 72).get_text_width_height_descent(
         text, FontProperties(size=points, weight=weight), ismath=False
     )
@@ -78,7 +78,7 @@ def text_size(text: str, points: float, weight: str = "normal") -> tuple[float, 
 
 
 def shorten(name: str, length: int = 28) -> str:
-    """Give a name on one line, its middle left out where it is longer than ``length`` characters."""
+    """Shorten a name to one line of at most ``length`` characters by leaving out its middle."""
     name = " ".join(name.split())
     if len(name) <= length:
         return name

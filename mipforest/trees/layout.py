@@ -56,7 +56,7 @@ def place(root: ReachableNode, sizes: Sizes) -> Layout:
 
 
 def _place_across(node: ReachableNode, sizes: Sizes, left: float, centre: dict[int, float]) -> float:
-    """Place a subtree from x = ``left`` on; give the width of its strip."""
+    """Place a subtree from x = ``left`` on and return the width of its strip."""
     own = sizes[node.number][0]
     if not node.children:
         centre[node.number] = left + own / 2

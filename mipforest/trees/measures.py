@@ -109,7 +109,7 @@ class Reliability:
     bins: tuple[ReliabilityBin, ...] = ()
 
     def to_list(self) -> list[dict[str, Any]]:
-        """Give the bins as JSON takes them."""
+        """Return the bins as JSON takes them."""
         return [asdict(part) for part in self.bins]
 
 

@@ -1,4 +1,4 @@
-"""What the box of a node says in the plot of a tree, and how large it is."""
+"""The box of a node in the plot of a tree: what it says, and how large it is."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class NodeBox:
 
 
 def node_box(tree: Tree, node: ReachableNode, statistics: NodeStatistics | None, max_terms: int) -> NodeBox:
-    """Make the box of a split or a leaf."""
+    """Return the box of a split or a leaf."""
     header = Line(f"n{node.number}{_samples(statistics, node.number)}", 7.5, colour=FAINT)
     bar, counts = _class_counts(statistics, node.number)
     mean = _mean(statistics, node.number)
@@ -89,7 +89,7 @@ def node_box(tree: Tree, node: ReachableNode, statistics: NodeStatistics | None,
 
 
 def leaf_colours(tree: Tree, statistics: NodeStatistics | None) -> tuple[str, ...]:
-    """Give the colours of the leaves, left to right: of class, value, or the mean target of linear leaves."""
+    """Return the colour of each leaf, left to right: by class, value, or mean target of a linear leaf."""
     if tree.is_classifier:
         colours = class_colours(len(tree.classes))
         return tuple(colours[k] for k in tree.leaf_value)
@@ -102,7 +102,7 @@ def leaf_colours(tree: Tree, statistics: NodeStatistics | None) -> tuple[str, ..
 
 
 def _leaf_levels(tree: Tree, statistics: NodeStatistics | None) -> FloatArray:
-    """(|L|,) one number for each leaf of a regression tree; NaN for a linear leaf without targets."""
+    """Return (|L|,) one number per leaf of a regression tree; NaN for a linear leaf without targets."""
     if not tree.has_linear_leaves:
         return np.asarray(tree.leaf_value, dtype=np.float64)
     if statistics is None or statistics.mean is None:
@@ -111,7 +111,7 @@ def _leaf_levels(tree: Tree, statistics: NodeStatistics | None) -> FloatArray:
 
 
 def _prediction_lines(tree: Tree, leaf: int, mean: str, max_terms: int) -> Sequence[Line]:
-    """Give a class; a value, and the mean where it differs; or the mean and a linear function by terms."""
+    """Return the lines of a prediction: class; value, and mean if it differs; or mean and linear function."""
     if tree.is_classifier:
         return [Line(shorten(leaf_text(tree, leaf)), 10.0, "bold")]
     if tree.has_linear_leaves:
@@ -127,7 +127,7 @@ def _prediction_lines(tree: Tree, leaf: int, mean: str, max_terms: int) -> Seque
 
 
 def _split_lines(tree: Tree, t: int, max_terms: int) -> Sequence[Line]:
-    """Give a univariate split on one line, an oblique one with one term per line."""
+    """Return a univariate split on one line, an oblique one with one term per line."""
     n_terms = np.count_nonzero(tree.w[t])
     split = describe_split(tree, t, digits=4 if n_terms == 1 else 3, max_terms=max_terms)
     relation = {">=": "≥", "<=": "≤"}[split.relation]
@@ -138,7 +138,7 @@ def _split_lines(tree: Tree, t: int, max_terms: int) -> Sequence[Line]:
 
 
 def _influence_lines(tree: Tree, t: int, statistics: NodeStatistics | None, max_terms: int) -> Sequence[Line]:
-    """Give the strongest influences of a split of several features, one per line."""
+    """Return the strongest influences of a split of several features, one per line."""
     if statistics is None or statistics.influence is None or np.count_nonzero(tree.w[t]) < 2:
         return ()
     terms, _ = strongest(tree, statistics.influence[t], max_terms)
@@ -147,7 +147,7 @@ def _influence_lines(tree: Tree, t: int, statistics: NodeStatistics | None, max_
 
 
 def _terms(terms: Sequence[str], n_hidden: int) -> Sequence[Line]:
-    """Give one term per line, and how many more there are."""
+    """Return one term per line, and how many more there are."""
     shown = [Line(shorten("−" + term[1:] if term.startswith("-") else term, 34)) for term in terms]
     return [*shown, Line(f"+ {n_hidden} more", colour=FAINT)] if n_hidden else shown
 
@@ -160,7 +160,7 @@ def _samples(statistics: NodeStatistics | None, node: int) -> str:
 
 
 def _mean(statistics: NodeStatistics | None, node: int) -> str:
-    """Give the mean target of a node; nothing where it is not known."""
+    """Return the mean target of a node in words, or an empty text if it is unknown."""
     if statistics is None or statistics.mean is None or statistics.samples[node] == 0:
         return ""
     return _mean_text(float(statistics.mean[node]))
@@ -171,7 +171,7 @@ def _mean_text(value: float) -> str:
 
 
 def _class_counts(statistics: NodeStatistics | None, node: int) -> tuple[tuple[float, ...], tuple[Line, ...]]:
-    """Give the bar of a node and the line below it; both empty where nothing is known."""
+    """Return the bar of a node and the line below it; both are empty if no counts are known."""
     if statistics is None or statistics.class_counts is None or statistics.samples[node] == 0:
         return (), ()
     counts = statistics.class_counts[node]
@@ -182,7 +182,7 @@ def _class_counts(statistics: NodeStatistics | None, node: int) -> tuple[tuple[f
 
 
 def _error_lines(tree: Tree, leaf: int, statistics: NodeStatistics | None) -> tuple[Line, ...]:
-    """Give the errors of a leaf's predictions; R2 is left out of constant leaves, whose best one is 0."""
+    """Return the errors of a leaf's predictions, without R2 for a constant leaf: it cannot exceed 0."""
     if statistics is None or statistics.samples[leaf] == 0:
         return ()
     if statistics.r2 is None or statistics.mse is None or statistics.mae is None:

@@ -24,7 +24,7 @@ from mipforest.trees.figure import (
     value_rgb,
 )
 from mipforest.trees.reachable import reachable_tree
-from mipforest.trees.regions import Cell, cells_below, chord, rectangle, split_line
+from mipforest.trees.regions import Region, chord, rectangle, regions_below, split_line
 from mipforest.trees.text import format_number
 from mipforest.trees.tree import Tree
 from mipforest.trees.validation import as_samples, class_numbers, target_values
@@ -82,7 +82,7 @@ def plot_partition(
     Raises
     ------
     ValueError
-        If the tree has not two features, there is no sample, or X or y do not fit.
+        If the tree does not have two features, there is no sample, or X or y do not fit.
     """
     if tree.n_features != 2:
         raise ValueError(
@@ -100,59 +100,59 @@ def plot_partition(
     axes.set(xlim=(lower[0], upper[0]), ylim=(lower[1], upper[1]))
     axes.set_xlabel(tree.feature_names[0], parse_math=False)
     axes.set_ylabel(tree.feature_names[1], parse_math=False)
-    cells = list(cells_below(tree, reachable_tree(tree), rectangle(lower, upper)))
-    legend = paint(axes, tree, cells, samples, targets)
-    legend += _draw_splits(axes, tree, cells)
+    regions = list(regions_below(tree, reachable_tree(tree), rectangle(lower, upper)))
+    legend = paint(axes, tree, regions, samples, targets)
+    legend += _draw_splits(axes, tree, regions)
     if tree.is_classifier if margins is None else margins:
-        legend += _draw_margins(axes, tree, cells)
-    _name_splits(axes, tree, cells, upper - lower)
+        legend += _draw_margins(axes, tree, regions)
+    _name_splits(axes, tree, regions, upper - lower)
     beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0, "frameon": False}
     add_legend(axes, [handle for _, handle in legend], [name for name, _ in legend], **beside)
     return figure_of(axes)
 
 
 def _range(samples: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Give the corners of the plot: the range of the samples and 5% around it."""
+    """Return the corners of the plot: the range of the samples and 5% around it."""
     lower, upper = samples.min(axis=0), samples.max(axis=0)
     border = np.where(upper > lower, 0.05 * (upper - lower), 1.0)
     return lower - border, upper + border
 
 
-def _draw_splits(axes: Axes, tree: Tree, cells: list[Cell]) -> list[LegendEntry]:
-    """Draw the splits within their cells, thinner further down; give their legend entry."""
-    for cell in cells:
-        width = 2.2 * 0.75 ** tree.topology.level(cell.node.number)
-        ends = _chord(tree, cell)
+def _draw_splits(axes: Axes, tree: Tree, regions: list[Region]) -> list[LegendEntry]:
+    """Draw the splits within their regions, thinner further down, and return their legend entry."""
+    for region in regions:
+        width = 2.2 * 0.75 ** tree.topology.level(region.node.number)
+        ends = _chord(tree, region)
         if ends is not None:
             axes.plot(*ends.T, color=INK, linewidth=width, solid_capstyle="butt", zorder=4)
     return [("split", Line2D([], [], color=INK, linewidth=1.6))] if tree.n_splits else []
 
 
-def _draw_margins(axes: Axes, tree: Tree, cells: list[Cell]) -> list[LegendEntry]:
-    """Draw the lines of score -1 and +1 of the last splits within their cells; give their legend entry."""
+def _draw_margins(axes: Axes, tree: Tree, regions: list[Region]) -> list[LegendEntry]:
+    """Draw the lines of score -1 and +1 of the last splits in their regions; return their legend entry."""
     style: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": (0, (4, 3))}
-    last = [cell for cell in cells if cell.node.is_last_split]
-    margins = [_chord(tree, cell, score) for cell in last for score in (-1.0, 1.0)]
+    last = [region for region in regions if region.node.is_last_split]
+    margins = [_chord(tree, region, score) for region in last for score in (-1.0, 1.0)]
     drawn = [ends for ends in margins if ends is not None]
     for ends in drawn:
         axes.plot(*ends.T, zorder=4, **style)
     return [("margin, score ±1", Line2D([], [], **style))] if drawn else []
 
 
-def _chord(tree: Tree, cell: Cell, score: float = 0.0) -> FloatArray | None:
-    """(2, 2) end points, within the cell, of the line on which its split has a score."""
-    if not cell.node.children:
+def _chord(tree: Tree, region: Region, score: float = 0.0) -> FloatArray | None:
+    """Return the (2, 2) end points, within the region, of the line on which its split has a score."""
+    if not region.node.children:
         return None
-    normal, constant = split_line(tree, cell.node.number)
-    return chord(cell.polygon, normal, constant - score)
+    normal, constant = split_line(tree, region.node.number)
+    return chord(region.polygon, normal, constant - score)
 
 
-def _name_splits(axes: Axes, tree: Tree, cells: list[Cell], extent: FloatArray) -> None:
+def _name_splits(axes: Axes, tree: Tree, regions: list[Region], extent: FloatArray) -> None:
     """Write each split's node on its line: in its middle, or where it is clear of the names before."""
     box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": INK, "linewidth": 0.6}
     taken: list[FloatArray] = []
-    for cell in cells:
-        ends = _chord(tree, cell)
+    for region in regions:
+        ends = _chord(tree, region)
         if ends is None:
             continue
         places = [ends[0] + share * (ends[1] - ends[0]) for share in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8)]
@@ -164,7 +164,7 @@ def _name_splits(axes: Axes, tree: Tree, cells: list[Cell], extent: FloatArray) 
         )
         taken.append(places[clear])
         x, y = places[clear]
-        name = f"n{cell.node.number}"
+        name = f"n{region.node.number}"
         axes.text(x, y, name, fontsize=7.5, color=INK, ha="center", va="center", bbox=box, zorder=5)
 
 
@@ -173,62 +173,62 @@ def _distance(difference: FloatArray, extent: FloatArray) -> float:
 
 
 def paint(
-    axes: Axes, tree: Tree, cells: list[Cell], samples: FloatArray, targets: IntArray | FloatArray
+    axes: Axes, tree: Tree, regions: list[Region], samples: FloatArray, targets: IntArray | FloatArray
 ) -> list[LegendEntry]:
-    """Draw regions and samples; give the legend entries of their colours.
+    """Draw regions and samples, and return the legend entries of their colours.
 
     Parameters
     ----------
     axes
         Axes to draw into, in original units.
-    tree, cells
-        The tree and its cells.
+    tree, regions
+        The tree and its regions.
     samples, targets
         (n, 2) samples and (n,) class numbers or values.
     """
     if tree.is_classifier:
-        _draw_class_regions(axes, tree, cells)
+        _draw_class_regions(axes, tree, regions)
         return _draw_class_points(axes, tree, samples, targets)
     span = _value_range(tree, samples, targets)
-    _draw_value_regions(axes, tree, cells, span)
+    _draw_value_regions(axes, tree, regions, span)
     return _draw_value_points(axes, samples, targets, span)
 
 
-def _draw_class_regions(axes: Axes, tree: Tree, cells: list[Cell]) -> None:
+def _draw_class_regions(axes: Axes, tree: Tree, regions: list[Region]) -> None:
     colours = class_colours(len(tree.classes))
-    for cell in cells:
-        if not cell.node.children:
-            k = tree.leaf_value[cell.node.number - tree.topology.n_branches]
-            _fill(axes, cell, tint(colours[k], CLASS_STRENGTH))
+    for region in regions:
+        if not region.node.children:
+            k = tree.leaf_value[region.node.number - tree.topology.n_branches]
+            _fill(axes, region, tint(colours[k], CLASS_STRENGTH))
 
 
 def _value_range(tree: Tree, samples: FloatArray, targets: IntArray | FloatArray) -> tuple[float, float]:
-    """Give the values of the palest and the darkest colour."""
+    """Return the values that have the palest and the darkest colour."""
     shown = tree.predict(samples) if tree.has_linear_leaves else tree.leaf_value
     every = np.append(shown, targets)
     return float(every.min()), float(every.max())
 
 
-def _draw_value_regions(axes: Axes, tree: Tree, cells: list[Cell], span: tuple[float, float]) -> None:
+def _draw_value_regions(axes: Axes, tree: Tree, regions: list[Region], span: tuple[float, float]) -> None:
     """Shade each region by what its leaf predicts there."""
     coefficients, constants = tree.leaves_in_original_units()
-    for cell in cells:
-        if cell.node.children:
+    for region in regions:
+        if region.node.children:
             continue
-        leaf = cell.node.number - tree.topology.n_branches
-        centre = cell.polygon.mean(axis=0)
+        leaf = region.node.number - tree.topology.n_branches
+        centre = region.polygon.mean(axis=0)
         value = coefficients[leaf] @ centre + constants[leaf]
-        region = _fill(axes, cell, tint(value_colours(np.array([value]), *span)[0], VALUE_STRENGTH))
+        patch = _fill(axes, region, tint(value_colours(np.array([value]), *span)[0], VALUE_STRENGTH))
         if coefficients[leaf].any():
-            shades = _linear_shades(cell.polygon, coefficients[leaf], constants[leaf], span)
-            shades_of_region = axes.imshow(**shades, aspect=axes.get_aspect(), zorder=1)
-            shades_of_region.set_clip_path(region)
+            shades = _linear_shades(region.polygon, coefficients[leaf], constants[leaf], span)
+            image = axes.imshow(**shades, aspect=axes.get_aspect(), zorder=1)
+            image.set_clip_path(patch)
 
 
 def _linear_shades(
     polygon: FloatArray, coefficients: FloatArray, constant: float, span: tuple[float, float]
 ) -> dict[str, Any]:
-    """Give the image of a linear function over the bounding box of a region, as arguments of ``imshow``."""
+    """Return the image of a linear function over the bounding box of a region, as arguments of ``imshow``."""
     lower, upper = polygon.min(axis=0), polygon.max(axis=0)
     x, y = (
         low + (np.arange(PIXELS) + 0.5) / PIXELS * (high - low)
@@ -243,16 +243,16 @@ def _linear_shades(
     }
 
 
-def _fill(axes: Axes, cell: Cell, colour: str) -> Polygon:
-    region = Polygon(cell.polygon, closed=True, facecolor=colour, edgecolor=colour, linewidth=0.5, zorder=1)
-    axes.add_patch(region)
-    return region
+def _fill(axes: Axes, region: Region, colour: str) -> Polygon:
+    patch = Polygon(region.polygon, closed=True, facecolor=colour, edgecolor=colour, linewidth=0.5, zorder=1)
+    axes.add_patch(patch)
+    return patch
 
 
 def _draw_class_points(
     axes: Axes, tree: Tree, samples: FloatArray, targets: IntArray | FloatArray
 ) -> list[LegendEntry]:
-    """Draw the samples; give the legend entries of their classes."""
+    """Draw the samples, and return the legend entries of their classes."""
     entries: list[LegendEntry] = []
     for k, (name, colour) in enumerate(zip(tree.classes, class_colours(len(tree.classes)), strict=True)):
         points = samples[targets == k]
@@ -265,7 +265,7 @@ def _draw_class_points(
 def _draw_value_points(
     axes: Axes, samples: FloatArray, targets: IntArray | FloatArray, span: tuple[float, float]
 ) -> list[LegendEntry]:
-    """Draw the samples; give the legend entries of values over the range."""
+    """Draw the samples, and return the legend entries of values over the range."""
     axes.scatter(
         samples[:, 0], samples[:, 1], c=value_colours(targets, *span), **_point_style(len(samples), INK)
     )

@@ -1,4 +1,4 @@
-"""What a person needs to see of a tree: the nodes that a sample can reach."""
+"""The part of a tree that samples can reach: what a reader needs to see."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ReachableNode:
 
     @property
     def children(self) -> tuple[ReachableNode, ...]:
-        """Left and right child, or none."""
+        """Left and right child; empty at a leaf."""
         return tuple(child for child in (self.left, self.right) if child is not None)
 
     @property

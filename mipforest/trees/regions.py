@@ -14,7 +14,7 @@ from mipforest.trees.tree import Tree
 
 
 def rectangle(lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """(4, 2) corners of a rectangle, counter-clockwise."""
+    """Return the (4, 2) corners of a rectangle, counter-clockwise."""
     return np.array([lower, (upper[0], lower[1]), upper, (lower[0], upper[1])], dtype=np.float64)
 
 
@@ -51,7 +51,7 @@ def cut(polygon: FloatArray, normal: FloatArray, constant: float) -> FloatArray:
 
 
 def chord(polygon: FloatArray, normal: FloatArray, constant: float) -> FloatArray | None:
-    """(2, 2) end points of the line ``normal . x + constant = 0`` within a convex polygon, or ``None``."""
+    """Return the (2, 2) ends of the line ``normal . x + constant = 0`` within a convex polygon, or ``None``."""
     side = polygon @ normal + constant
     ends: list[FloatArray] = []
     for i in range(len(polygon)):
@@ -69,7 +69,7 @@ def _crossing(start: FloatArray, end: FloatArray, side_start: float, side_end: f
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class Region:
     """The part of the plane whose points reach a node: a convex polygon, (m, 2) corners in order."""
 
     node: ReachableNode
@@ -77,7 +77,7 @@ class Cell:
 
 
 def leaf_regions(tree: Tree, lower: npt.ArrayLike, upper: npt.ArrayLike) -> dict[int, FloatArray]:
-    """Give the part of a rectangle whose points reach each leaf.
+    """Return the part of a rectangle whose points reach each leaf.
 
     Parameters
     ----------
@@ -94,24 +94,24 @@ def leaf_regions(tree: Tree, lower: npt.ArrayLike, upper: npt.ArrayLike) -> dict
     """
     whole = rectangle(np.asarray(lower, dtype=float), np.asarray(upper, dtype=float))
     return {
-        cell.node.number: cell.polygon
-        for cell in cells_below(tree, reachable_tree(tree), whole)
-        if not cell.node.children
+        region.node.number: region.polygon
+        for region in regions_below(tree, reachable_tree(tree), whole)
+        if not region.node.children
     }
 
 
-def cells_below(tree: Tree, node: ReachableNode, polygon: FloatArray) -> Iterator[Cell]:
-    """Give the cells of a subtree that are not empty, parents before their children."""
+def regions_below(tree: Tree, node: ReachableNode, polygon: FloatArray) -> Iterator[Region]:
+    """Iterate over the regions of a subtree that are not empty, parents before their children."""
     if len(polygon) == 0:
         return
-    yield Cell(node, polygon)
+    yield Region(node, polygon)
     if node.left is not None and node.right is not None:
         normal, constant = split_line(tree, node.number)
-        yield from cells_below(tree, node.left, cut(polygon, -normal, -constant))
-        yield from cells_below(tree, node.right, cut(polygon, normal, constant))
+        yield from regions_below(tree, node.left, cut(polygon, -normal, -constant))
+        yield from regions_below(tree, node.right, cut(polygon, normal, constant))
 
 
 def split_line(tree: Tree, t: int) -> tuple[FloatArray, float]:
-    """Give normal (2,) and constant of the line on which branch node t has score 0, in original units."""
+    """Return the normal (2,) and the constant of the line on which branch node t has score 0, in original units."""
     w, b = tree.original_units()
     return w[t], float(b[t])

@@ -82,7 +82,7 @@ def node_statistics(tree: Tree, X: Any, y: npt.ArrayLike | None = None) -> NodeS
 
 
 def feature_influence(tree: Tree, X: Any) -> FloatArray:
-    """(|B|, p) influence of each feature on the score of each branch node: weight times standard deviation.
+    """Return the (|B|, p) influence of each feature on each split: weight times standard deviation.
 
     Weights and standard deviations (of the population, over the samples that pass the node) are both of scaled
     features; their product does not depend on the units or the scaling of a feature. A positive influence

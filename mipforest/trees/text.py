@@ -71,7 +71,7 @@ def _write(
 
 
 def _influences(tree: Tree, t: int, indent: str, counts: NodeStatistics | None, max_terms: int) -> list[str]:
-    """Give the line of influences of a split of several features; none where nothing is known."""
+    """Return the line of influences of a split of several features; no line if they are unknown."""
     if counts is None or counts.influence is None or np.count_nonzero(tree.w[t]) < 2:
         return []
     terms, n_hidden = strongest(tree, counts.influence[t], max_terms)
@@ -80,7 +80,7 @@ def _influences(tree: Tree, t: int, indent: str, counts: NodeStatistics | None, 
 
 
 def _counted(tree: Tree, node: int, counts: NodeStatistics | None) -> str:
-    """Give the samples at a node in brackets: by class without the absent ones, or with their mean."""
+    """Return the number of samples at a node in brackets: by class, absent ones omitted, or with their mean."""
     if counts is None:
         return ""
     samples = int(counts.samples[node])
@@ -234,7 +234,7 @@ def describe_linear_leaf(tree: Tree, leaf: int, *, digits: int = 4, max_terms: i
 
 
 def leaf_text(tree: Tree, leaf: int, max_terms: int = 6) -> str:
-    """Prediction of a leaf: the name of its class, its value or its linear function, with four digits."""
+    """Return the prediction of a leaf: the name of its class, its value or its linear function, with four digits."""
     if tree.has_linear_leaves:
         return str(describe_linear_leaf(tree, leaf, max_terms=max_terms))
     value = tree.leaf_value[leaf - tree.topology.n_branches]

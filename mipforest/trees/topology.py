@@ -1,4 +1,4 @@
-"""Index sets of the complete binary tree: branch nodes, leaves, ancestors, and who lies below whom."""
+"""Index sets of the complete binary tree: branch nodes, leaves, levels, and which nodes lie below which."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Topology:
         return self.at_level(self.depth)
 
     def at_level(self, level: int) -> Nodes:
-        """Nodes of one level, left to right; level 0 is the root, level ``depth`` the leaves.
+        """Return the nodes of one level, left to right; level 0 is the root, level ``depth`` the leaves.
 
         Raises
         ------
@@ -155,17 +155,17 @@ class Topology:
         return np.array([self.level(t) for t in self.branches], dtype=np.int64)
 
     def parent(self, t: int) -> int:
-        """Parent of node t; the root has none (ValueError)."""
+        """Return the parent of node t; the root has none (ValueError)."""
         if self._node(t) == 0:
             raise ValueError("the root, node 0, has no parent")
         return (t - 1) // 2
 
     def left(self, t: int) -> int:
-        """Left child of branch node t; a leaf has none (ValueError)."""
+        """Return the left child of branch node t; a leaf has none (ValueError)."""
         return 2 * self._branch(t) + 1
 
     def right(self, t: int) -> int:
-        """Right child of branch node t; a leaf has none (ValueError)."""
+        """Return the right child of branch node t; a leaf has none (ValueError)."""
         return 2 * self._branch(t) + 2
 
     @cached_property
@@ -203,7 +203,7 @@ class Topology:
         return self._below(self.leaves, self.branches, left=False)
 
     def _below(self, rows: Nodes, columns: Nodes, *, left: bool) -> SparseMatrix:
-        """Climb from all ``rows`` (one level) to the root at once; note the steps that were left (right)."""
+        """Climb from all ``rows`` (one level) to the root at once and mark the steps to the left (right)."""
         below = np.zeros((len(rows), len(columns)))
         node = np.asarray(rows)
         while node[0] > 0:

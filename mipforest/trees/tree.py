@@ -201,11 +201,11 @@ class Tree:
         return bool((np.count_nonzero(self.w, axis=1) > 1).any())
 
     def is_trivial(self, t: int) -> bool:
-        """Whether branch node t has no weight, and so sends every sample to one side."""
+        """Return whether branch node t has no weight, and so sends every sample to one side."""
         return not self.w[t].any()
 
     def features_used(self, tolerance: float = 0.0) -> FeaturesUsed:
-        """Features with ``|w_tj| > tolerance`` (weights of scaled features), per branch node and overall.
+        """Return the features with ``|w_tj| > tolerance`` (weights of scaled features), per branch node and overall.
 
         Overall, features with such a coefficient in a linear leaf count too. Nodes that no sample can reach,
         because an ancestor is trivial, count like any other.
@@ -218,11 +218,11 @@ class Tree:
         return FeaturesUsed(per_node, tuple(map(int, np.flatnonzero(somewhere))))
 
     def original_units(self) -> tuple[FloatArray, FloatArray]:
-        """Weights (|B|, p) and intercepts (|B|,) of the same scores over features in original units."""
+        """Return weights (|B|, p) and intercepts (|B|,) of the same scores over features in original units."""
         return self._in_original_units(self.w, self.b)
 
     def leaves_in_original_units(self) -> tuple[FloatArray, FloatArray]:
-        """Coefficients (|L|, p) and constants (|L|,) of the leaves over features in original units.
+        """Return coefficients (|L|, p) and constants (|L|,) of the leaves over features in original units.
 
         Leaf l predicts ``coefficients_l . x + constant_l``; coefficients of constant leaves are 0.
 
@@ -246,15 +246,15 @@ class Tree:
     # The same tree for other data
 
     def unscaled(self) -> Tree:
-        """Give the same weights and leaves without the scaling: a tree for data that are scaled already."""
+        """Return the same weights and leaves without the scaling: a tree for data that are scaled already."""
         return replace(self, offset=None, scale=None)
 
     def with_scaling(self, offset: npt.ArrayLike, scale: npt.ArrayLike) -> Tree:
-        """Give the same weights and leaves over features scaled by ``(X - offset) / scale``, (p,) each."""
+        """Return the same weights and leaves over features scaled by ``(X - offset) / scale``, (p,) each."""
         return replace(self, offset=np.asarray(offset, dtype=float), scale=np.asarray(scale, dtype=float))
 
     def rescaled(self, offset: npt.ArrayLike, scale: npt.ArrayLike) -> Tree:
-        """Give the same function of original units, written over features scaled by ``(X - offset) / scale``.
+        """Return the same function of original units over features scaled by ``(X - offset) / scale``.
 
         Unlike :meth:`with_scaling`, weights, intercepts and leaves change, so that scores and predictions
         stay (up to rounding).
@@ -276,7 +276,7 @@ class Tree:
     # What the tree does with samples
 
     def scores(self, X: Any) -> FloatArray:
-        """(n, |B|) score of every sample at every branch node, whether or not it passes the node.
+        """Return the (n, |B|) score of every sample at every branch node, whether or not it passes the node.
 
         Parameters
         ----------
@@ -301,7 +301,7 @@ class Tree:
         return scores
 
     def apply(self, X: Any) -> IntArray:
-        """(n,) number of the leaf that each sample reaches, 2^depth - 1 to 2^(depth + 1) - 2."""
+        """Return the (n,) number of the leaf that each sample reaches, 2^depth - 1 to 2^(depth + 1) - 2."""
         return self._leaves(self.scores(X))
 
     def _leaves(self, scores: FloatArray) -> IntArray:
@@ -313,7 +313,7 @@ class Tree:
         return node
 
     def decision_path(self, X: Any) -> BoolArray:
-        """(n, n_nodes) whether each sample passes each node, the root and its leaf included."""
+        """Return (n, n_nodes) whether each sample passes each node, the root and its leaf included."""
         node, parents = self.apply(X), self.topology.parents
         samples = np.arange(len(node))
         passed = np.zeros((len(node), self.topology.n_nodes), dtype=np.bool_)
@@ -324,7 +324,7 @@ class Tree:
         return passed
 
     def predict(self, X: Any) -> IntArray | FloatArray:
-        """(n,) prediction: class numbers, or real values of a regression tree in the target's units."""
+        """Return the (n,) predictions: class numbers, or values of a regression tree in the target's units."""
         scaled = self._scaled(X)
         leaf = self._leaves(self._scores(scaled)) - self.topology.n_branches
         if self.leaf_w is None:
@@ -333,13 +333,13 @@ class Tree:
         return self.leaf_value[leaf] + slopes
 
     def predict_labels(self, X: Any) -> npt.NDArray[np.str_]:
-        """(n,) names of the predicted classes; a regression tree has none (ValueError)."""
+        """Return the (n,) names of the predicted classes; a regression tree has none (ValueError)."""
         if not self.is_classifier:
             raise ValueError("a regression tree predicts no classes; use predict for its values")
         return np.asarray(self.classes)[self.predict(X)]
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """(n, 2) probabilities of the classes by a logistic tree, in the order of :attr:`classes`.
+        """Return the (n, 2) probabilities of the classes by a logistic tree, in the order of :attr:`classes`.
 
         That of the second class is the sigmoid of the score at the last branch node that the sample passes
         (Aldinucci, ch. 3, "Interpreting OLCTs"). Rows sum to 1; the larger one belongs to the class that
@@ -356,7 +356,7 @@ class Tree:
         return class_probabilities(scores[np.arange(len(scores)), last])
 
     def path_confidences(self, X: Any) -> FloatArray:
-        """(n, depth) confidence of a logistic tree in each decision on a sample's path, root first.
+        """Return the (n, depth) confidence of a logistic tree in each decision on a path, root first.
 
         The sigmoid of the score's size, 0.5 to 1: how clearly the sample goes to the side it goes to. At the
         last branch node this is the probability of the predicted class. Above it, training also weighs what
@@ -386,7 +386,7 @@ class Tree:
 
 
 def class_probabilities(log_odds: FloatArray) -> FloatArray:
-    """(n, 2) probabilities of both classes, from (n,) log-odds of the second one.
+    """Return the (n, 2) probabilities of both classes, from (n,) log-odds of the second one.
 
     Each is computed by itself, so that a tiny probability is as exact as a large one; the two sum to 1 up to
     rounding. The larger one is that of the class that the sign predicts.

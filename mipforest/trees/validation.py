@@ -12,7 +12,7 @@ from mipforest.arrays import FloatArray, IntArray
 
 
 def as_samples(X: Any, features: tuple[str, ...], n_features: int) -> FloatArray:
-    """Give the samples as an (n, p) float array.
+    """Return the samples as an (n, p) float array.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def _positions(columns: list[str], features: tuple[str, ...]) -> list[int]:
 
 
 def class_numbers(classes: tuple[str, ...], y: npt.ArrayLike, n_samples: int) -> IntArray:
-    """(n,) class number of each sample.
+    """Return the (n,) class number of each sample.
 
     Numbers are taken as class numbers, 0 to K - 1; strings as names in ``classes``.
 
@@ -103,7 +103,7 @@ def class_numbers(classes: tuple[str, ...], y: npt.ArrayLike, n_samples: int) ->
 
 
 def target_values(y: npt.ArrayLike, n_samples: int) -> FloatArray:
-    """(n,) finite real targets; ValueError if they are not."""
+    """Return (n,) real targets; ValueError if one is not a finite number."""
     targets = _as_targets(y, n_samples)
     try:
         values = targets.astype(np.float64)

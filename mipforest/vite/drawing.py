@@ -56,7 +56,7 @@ class Panel(ABC):
 
 
 def inch_axes(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
-    """Axes without frame whose data units are inches from their bottom left corner."""
+    """Return axes without frame whose data units are inches from their bottom left corner."""
     axes = plain_axes(figure, left, bottom, width, height)
     axes.set_xlim(0, width)
     axes.set_ylim(0, height)
@@ -65,7 +65,7 @@ def inch_axes(figure: Figure, left: float, bottom: float, width: float, height: 
 
 
 def plain_axes(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
-    """Axes at a place of the figure that is given in inches."""
+    """Return axes at a place of the figure that is given in inches."""
     across, up = figure.get_size_inches()
     return figure.add_axes((left / across, bottom / up, width / across, height / up))
 
@@ -79,7 +79,7 @@ def write(
 
 
 def shade(shares: FloatArray) -> FloatArray:
-    """(..., 3) colours of shares between 0 (almost white) and 1 (dark), for colour-blind readers too."""
+    """Return the (..., 3) colours of shares, 0 (almost white) to 1 (dark), safe for colour-blind readers."""
     return np.asarray(matplotlib.colormaps["YlGnBu"](0.9 * np.asarray(shares))[..., :3], dtype=np.float64)
 
 
@@ -97,12 +97,12 @@ def percent_cell(axes: Axes, left: float, bottom: float, value: float, darkest: 
 
 
 def is_light(rgb: Any) -> bool:
-    """Tell whether dark text reads better on a colour than white text (relative luminance, ITU-R BT.709)."""
+    """Return whether dark text reads better on a colour than white (relative luminance, ITU-R BT.709)."""
     return bool(np.dot(rgb, (0.2126, 0.7152, 0.0722)) > 0.45)
 
 
 def percent(value: float) -> str:
-    """Write a percentage in few characters; a small one is never written as nothing, nor a large one as all."""
+    """Write a percentage in few characters, a small one never as 0% and a large one never as 100%."""
     if 0 < value < 1:
         return "<1%"
     if 99 < value < 100 - ROUNDING:

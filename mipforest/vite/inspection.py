@@ -1,4 +1,4 @@
-"""An ensemble looked into: VITE's tables, their picture and their files."""
+"""Inspection of an ensemble: VITE's tables, their picture and their files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Vite(EnsembleTables):
-    """What there is to see of an ensemble, as tables and as a picture. Made by :func:`vite`."""
+    """An ensemble as tables and as a picture. Made by :func:`vite`."""
 
     def plot(self, *, max_features: int = 6) -> Figure:
         """Draw everything on one page; see :func:`mipforest.vite.picture.plot_vite`."""
@@ -40,7 +40,7 @@ class Vite(EnsembleTables):
 
 
 def vite(target: Any, data: Dataset, depth: int, *, seed: int = DEFAULT_SEED) -> Vite:
-    """Look into a tree ensemble (Di Teodoro, Monaci and Palagi 2024, section 5).
+    """Inspect a tree ensemble (Di Teodoro, Monaci and Palagi 2024, section 5).
 
     Parameters
     ----------

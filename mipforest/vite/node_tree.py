@@ -92,7 +92,7 @@ class NodeBox:
 
 
 def node_box(tables: EnsembleTables, node: int, max_features: int) -> NodeBox:
-    """Make the box of a node."""
+    """Return the box of a node."""
     found = tables.thresholds[tables.thresholds.node == node]
     # A single feature beyond the most gets its row: to say that there is one more takes as much room.
     shown = found if len(found) <= max_features + 1 else found[:max_features]
@@ -116,7 +116,7 @@ def _role(shares: Any) -> str:
 
 @dataclass(frozen=True)
 class BoxColumns:
-    """Where the columns of all boxes stand, in inches from a box's left side."""
+    """Positions of the columns of all boxes, in inches from a box's left side."""
 
     names: float
     ranges: float
@@ -124,7 +124,7 @@ class BoxColumns:
 
     @classmethod
     def of(cls, boxes: Sequence[NodeBox]) -> BoxColumns:
-        """Make room for the longest texts."""
+        """Return columns with room for the longest texts."""
         names = max(box.columns[0] for box in boxes)
         ranges = max(box.columns[1] for box in boxes)
         table = CELL + GAP + names + GAP + ranges
@@ -185,7 +185,7 @@ class NodeTree(Panel):
         self.middle, self.height = layout.centre, layout.width + LEVEL_LABEL
 
     def _below(self, node: int) -> ReachableNode:
-        """Give the subtree of a node as what can be laid out."""
+        """Return the subtree of a node in the form that the layout takes."""
         left, right = (
             self._below(child) if child in self.boxes else None
             for child in (self.topology.left(node), self.topology.right(node))

@@ -167,7 +167,7 @@ class ProximityMap(Panel):
 
 
 def sample_order(proximity: FloatArray, predicted: IntArray) -> IntArray:
-    """(n,) samples by predicted class; within a class, those that go together stand together.
+    """Return the (n,) samples by predicted class; within a class, those that go together stand together.
 
     The order within a class is that of the leaves of an average-linkage clustering by 1 - proximity.
 

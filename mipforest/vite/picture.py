@@ -100,7 +100,7 @@ def _rows(rows: list[tuple[Panel, ...]]) -> list[Place]:
 
 
 def _with_extent(places: list[Place]) -> tuple[list[Place], float, float]:
-    """Add the width and the height that panels take together."""
+    """Return the panels with the width and the height that they take together."""
     width = max(left + panel.room for panel, left, _ in places)
     return places, width, max(top + _height(panel) for panel, _, top in places) - GAP
 
@@ -117,7 +117,7 @@ def _titles(tables: EnsembleTables) -> tuple[str, str]:
 
 
 def _height(panel: Panel) -> float:
-    """Height of a panel with its heading and the gap below."""
+    """Return the height of a panel with its heading and the gap below."""
     return HEAD + panel.height + GAP
 
 

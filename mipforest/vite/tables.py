@@ -88,7 +88,7 @@ class EnsembleTables:
 
     @property
     def accuracy(self) -> float:
-        """Share of the samples that the ensemble predicts as they are."""
+        """Share of the samples that the ensemble predicts correctly."""
         return float((self.probabilities.target == self.probabilities.predicted).mean())
 
     def tables(self) -> dict[str, Any]:
@@ -97,14 +97,14 @@ class EnsembleTables:
         return {name: getattr(self, name) for name in names}
 
     def write_tables(self, folder: str | PathLike[str]) -> list[Path]:
-        """Write each table to ``NAME.csv`` in a folder, which is made if need be; existing files are replaced.
+        """Write each table to ``NAME.csv`` in a folder, created if absent; existing files are replaced.
 
         Each file appears whole or not at all.
 
         Raises
         ------
         OSError
-            If the folder cannot be made, or a file not be written.
+            If the folder cannot be created, or a file cannot be written.
         """
         folder = Path(folder)
         folder.mkdir(exist_ok=True)
@@ -118,7 +118,7 @@ class EnsembleTables:
 
 
 def level_percentages(ensemble: Ensemble, data: Dataset, depth: int) -> Any:
-    """Share of a level's splits that each feature has (definition 5.1).
+    """Return the share of a level's splits that each feature has (definition 5.1).
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def level_percentages(ensemble: Ensemble, data: Dataset, depth: int) -> Any:
 
 
 def node_percentages(ensemble: Ensemble, data: Dataset, depth: int) -> Any:
-    """Share of a node's splits that each feature has (definition 5.2).
+    """Return the share of a node's splits that each feature has (definition 5.2).
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def node_percentages(ensemble: Ensemble, data: Dataset, depth: int) -> Any:
 
 
 def node_roles(ensemble: Ensemble, depth: int) -> Any:
-    """Share of the trees that split at each node, that end there, and that ended above it.
+    """Return the share of the trees that split at each node, that end there, and that ended above it.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def node_roles(ensemble: Ensemble, depth: int) -> Any:
 
 
 def threshold_ranges(ensemble: Ensemble, data: Dataset, depth: int) -> Any:
-    """Least and greatest split value of each feature at each node, in original units.
+    """Return the least and greatest split value of each feature at each node, in original units.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def threshold_ranges(ensemble: Ensemble, data: Dataset, depth: int) -> Any:
 
 
 def class_probabilities(ensemble: Ensemble, data: Dataset) -> Any:
-    """Tell what the ensemble says of each sample.
+    """Return what the ensemble predicts for each sample.
 
     Returns
     -------
@@ -231,7 +231,7 @@ def class_probabilities(ensemble: Ensemble, data: Dataset) -> Any:
 
 
 def _splits(member: Any, depth: int) -> Any:
-    """Node, feature and threshold of every split of a tree above a depth."""
+    """Return node, feature and threshold of every split of a tree above a depth."""
     position = member.heap_positions(depth - 1)
     nodes = np.flatnonzero((position >= 0) & (member.left >= 0))
     return pd.DataFrame(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from sklearn.svm import SVC
 
-from mipforest.data import DataError, load, tree_truth
+from mipforest.data import DataError, ground_truth, load
 from mipforest.data.synthetic import MARGIN
 
 seeds = st.integers(0, 10**6)
@@ -79,7 +79,7 @@ def greedy_svm(X, sign, depth, C):
 @given(st.sampled_from([("4-partitions", 108, 4), ("6-partitions", 96, 6)]), seeds)
 def test_partitions_are_separated_by_the_truth_with_the_margin(kind, seed):
     name, n, partitions = kind
-    data, truth = load(f"synthetic:{name}", seed=seed), tree_truth(f"synthetic:{name},seed={seed}")
+    data, truth = load(f"synthetic:{name}", seed=seed), ground_truth(f"synthetic:{name},seed={seed}")
     walked = [route(truth, x) for x in data.X_raw]
     leaves = np.array([leaf for leaf, _ in walked])
     np.testing.assert_array_equal(truth.leaves[leaves], data.sign)
@@ -133,7 +133,7 @@ def test_four_partitions_need_only_depth_two():
 )
 def test_samples_are_labelled_by_the_tree(seed, depth, p, density, task):
     spec = f"synthetic:tree,depth={depth},n=300,p={p},density={min(density, p)},task={task},seed={seed}"
-    truth = tree_truth(spec)
+    truth = ground_truth(spec)
     X, y = truth.draw(300, seed=seed)
     np.testing.assert_array_equal(y[:50], [truth.leaves[route(truth, x)[0]] for x in X[:50]])
     assert truth.depth == depth
@@ -151,7 +151,7 @@ def test_samples_are_labelled_by_the_tree(seed, depth, p, density, task):
 @sometimes
 @given(seeds, st.integers(2, 6), st.integers(2, 4))
 def test_sibling_leaves_differ(seed, depth, classes):
-    leaves = tree_truth(f"tree,depth={depth},classes={classes}", seed=seed).leaves
+    leaves = ground_truth(f"tree,depth={depth},classes={classes}", seed=seed).leaves
     assert (leaves[::2] != leaves[1::2]).all()
     assert set(leaves) <= set(range(classes))
 
@@ -159,7 +159,7 @@ def test_sibling_leaves_differ(seed, depth, classes):
 @sometimes
 @given(seeds, st.integers(1, 6))
 def test_splits_on_one_feature_cut_their_box(seed, depth):
-    truth = tree_truth(f"tree,depth={depth},p=3", seed=seed)
+    truth = ground_truth(f"tree,depth={depth},p=3", seed=seed)
     np.testing.assert_array_equal((truth.w != 0).sum(axis=1), 1)
     boxes = {0: (np.zeros(3), np.ones(3))}
     for t in range(len(truth.b)):
@@ -173,7 +173,7 @@ def test_splits_on_one_feature_cut_their_box(seed, depth):
 @settings(deadline=None, max_examples=12)
 @given(seeds, st.integers(2, 5))
 def test_hyperplanes_use_at_most_density_features_and_cut_their_cell(seed, density):
-    truth = tree_truth(f"tree,depth=4,p=5,density={density}", seed=seed)
+    truth = ground_truth(f"tree,depth=4,p=5,density={density}", seed=seed)
     used = (truth.w != 0).sum(axis=1)
     assert used.min() >= 1
     assert used.max() <= density
@@ -198,7 +198,7 @@ def test_hyperplanes_use_at_most_density_features_and_cut_their_cell(seed, densi
 def test_quantiles_of_the_root_are_roughly_even():
     shares = []
     for seed in range(60):
-        truth = tree_truth("tree,depth=1,density=5", seed=seed)
+        truth = ground_truth("tree,depth=1,density=5", seed=seed)
         X, _ = truth.draw(2000)
         shares.append((truth.leaf_of(X) == 1).mean())
     assert min(shares) > 0.02
@@ -207,7 +207,7 @@ def test_quantiles_of_the_root_are_roughly_even():
 
 
 def test_the_tree_does_not_depend_on_sample_size_or_noise():
-    one, other = tree_truth("tree,n=10"), tree_truth("tree,n=500,feature_noise=0.2,label_noise=0.1")
+    one, other = ground_truth("tree,n=10"), ground_truth("tree,n=500,feature_noise=0.2,label_noise=0.1")
     np.testing.assert_array_equal(one.w, other.w)
     np.testing.assert_array_equal(one.b, other.b)
     np.testing.assert_array_equal(one.leaves, other.leaves)

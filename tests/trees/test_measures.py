@@ -1,17 +1,25 @@
+import json
+import math
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sklearn.calibration import calibration_curve
 from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
+    brier_score_loss,
+    log_loss,
     mean_absolute_error,
     mean_squared_error,
     r2_score,
 )
 
-from mipforest.trees import class_measures, regression_measures
+from mipforest.trees import calibration_measures, class_measures, regression_measures
+from mipforest.trees.measures import reliability
 
 values = st.integers(-100, 100).map(lambda k: k / 8)
 
@@ -47,3 +55,71 @@ def test_class_measures_against_scikit_learn():
     # A class that is predicted and never occurs does not count.
     assert class_measures(np.array([0, 0, 1]), np.array([0, 2, 1])) == (pytest.approx(2 / 3), 0.75)
     assert np.isnan(class_measures(np.zeros(0, dtype=int), np.zeros(0, dtype=int)).accuracy)
+
+
+#: Probabilities, the ends and the borders of bins among them.
+probabilities = st.floats(0, 1) | st.integers(0, 10).map(lambda k: k / 10)
+outcomes = st.lists(st.tuples(st.integers(0, 1), probabilities), min_size=1, max_size=40)
+
+
+def split(pairs):
+    y, second = np.array([k for k, _ in pairs]), np.array([p for _, p in pairs])
+    return y, np.column_stack([1 - second, second])
+
+
+@settings(max_examples=60)
+@given(outcomes)
+def test_scores_are_those_of_the_definition_and_of_scikit_learn(pairs):
+    y, proba = split(pairs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = calibration_measures(y, proba)
+    assert found.brier_score == pytest.approx(np.mean((proba[:, 1] - y) ** 2), abs=1e-12)
+    assert found.brier_score == pytest.approx(brier_score_loss(y, proba[:, 1], pos_label=1))
+    given_to_truth = np.clip(proba[np.arange(len(y)), y], np.finfo(float).eps, 1)
+    assert found.log_loss == pytest.approx(-np.mean(np.log(given_to_truth)), abs=1e-9)
+    assert found.log_loss == pytest.approx(log_loss(y, proba, labels=[0, 1]))
+    assert math.isfinite(found.log_loss)
+
+
+@settings(max_examples=60)
+@given(outcomes)
+def test_the_reliability_table_holds_every_sample_once_and_agrees_with_scikit_learn(pairs):
+    y, proba = split(pairs)
+    second = proba[:, 1]
+    table = reliability(y, second)
+    assert sum(part.count for part in table.bins) == len(y)
+    for part in table.bins:
+        assert part.count >= 1
+        assert part.lower - 1e-12 <= part.predicted <= part.upper + 1e-12
+        inside = (second > part.lower) & (second <= part.upper) | ((second == 0) & (part.lower == 0))
+        assert part.count == inside.sum()
+        assert part.observed == pytest.approx(y[inside].mean())
+    observed, predicted = calibration_curve(y, second, n_bins=10)
+    assert [part.observed for part in table.bins] == pytest.approx(observed.tolist())
+    assert [part.predicted for part in table.bins] == pytest.approx(predicted.tolist())
+    n = len(y)
+    assert sum(part.count * part.observed for part in table.bins) / n == pytest.approx(y.mean())
+    assert sum(part.count * part.predicted for part in table.bins) / n == pytest.approx(second.mean())
+
+
+def test_a_table_by_hand_and_as_json():
+    table = reliability(np.array([0, 1, 1, 0]), np.array([0.0, 0.05, 0.95, 0.95]))
+    listed = table.to_list()
+    assert json.loads(json.dumps(listed)) == listed
+    assert [(part["lower"], part["upper"], part["count"]) for part in listed] == [
+        (0.0, 0.1, 2),
+        (0.9, 1.0, 2),
+    ]
+    assert [part["predicted"] for part in listed] == pytest.approx([0.025, 0.95])
+    assert [part["observed"] for part in listed] == [0.5, 0.5]
+
+
+def test_no_samples_and_a_single_class_are_no_trouble():
+    nothing = calibration_measures(np.zeros(0, dtype=int), np.zeros((0, 2)))
+    assert np.isnan([nothing.brier_score, nothing.log_loss]).all()
+    assert nothing.reliability.bins == ()
+    for k in (0, 1):
+        found = calibration_measures(np.full(3, k), np.tile([0.25, 0.75], (3, 1)))
+        assert found.brier_score == pytest.approx([0.75, 0.25][k] ** 2)
+        assert found.log_loss == pytest.approx(-math.log([0.25, 0.75][k]))
