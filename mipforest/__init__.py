@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mipforest.problem.registry import get_formulation
     from mipforest.problem.result import Result
     from mipforest.pyomo import from_pyomo, to_pyomo
+    from mipforest.settings import SolveSettings
     from mipforest.solving import solve
     from mipforest.trees import Topology, Tree
 
@@ -35,6 +36,7 @@ __all__ = [
     "ORTRegressor",
     "Problem",
     "Result",
+    "SolveSettings",
     "Topology",
     "Tree",
     "between",
@@ -63,6 +65,7 @@ _HOMES = {
     "mipforest.pyomo": ("from_pyomo", "to_pyomo"),
     "mipforest.problem.registry": ("get_formulation",),
     "mipforest.problem.result": ("Result",),
+    "mipforest.settings": ("SolveSettings",),
     "mipforest.solving": ("solve",),
     "mipforest.trees": ("Topology", "Tree"),
 }

@@ -11,18 +11,18 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.bridges import indicator_to_big_m, quadratic_to_tangents
-from mipforest.errors import NotAllowed, closest
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.model.model import Model
-from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver, needed
+from mipforest.settings import SolveSettings, one_of
+from mipforest.solvers.base import Feature, Progress, Solver, needed
 from mipforest.solvers.convexity import QUADRATIC_SOLVER
 from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Solution
 
-#: What of a model can be rewritten on request, with the features of the solver that this leaves unused.
-BRIDGES: Mapping[str, frozenset[Feature]] = {
+#: By part of a model that can be rewritten: the features of the solver that this leaves unused.
+_FEATURES_REWRITTEN: Mapping[str, frozenset[Feature]] = {
     "quadratic": frozenset({Feature.QP, Feature.MIQP}),
     "indicator": frozenset({Feature.INDICATORS}),
 }
@@ -41,6 +41,7 @@ def solve(
     on_progress: Progress | None = None,
     solver_options: Mapping[str, Any] | None = None,
     bridges: str | Iterable[str] = (),
+    settings: SolveSettings | None = None,
 ) -> Solution:
     """Solve a model.
 
@@ -73,6 +74,8 @@ def solve(
     bridges
         Parts of the model to rewrite although the solver takes them: ``"quadratic"``, ``"indicator"``, or
         both. A model without such a part stays as it is.
+    settings
+        All of these at once, in place of ``time_limit`` to ``bridges``.
 
     Raises
     ------
@@ -80,87 +83,77 @@ def solve(
         If the solver is unknown or not installed, cannot take the model even through bridges, or an option is
         wrong.
     """
-    unused = features_rewritten_by(bridges)
-    plugin = solver if isinstance(solver, Solver) else get_solver(solver)
-    options = SolveOptions(time_limit, gap, threads, seed, log, dict(solver_options or {}))
-    form = model.matrix()
-    given = model.start if start is None else start
-    point = form.to_point(given) if given else None
-    priorities = _priorities(model, form)
-    return solve_form(
-        form, plugin, options, start=point, priorities=priorities, on_progress=on_progress, unused=unused
+    given = SolveSettings(
+        time_limit=time_limit,
+        gap=gap,
+        threads=threads,
+        seed=seed,
+        log=log,
+        start=start,
+        solver_options=solver_options or {},
+        bridges=(bridges,) if isinstance(bridges, str) else tuple(bridges),
     )
-
-
-def features_rewritten_by(bridges: str | Iterable[str]) -> frozenset[Feature]:
-    """Give the features that a solver need not have once these parts of a model are rewritten.
-
-    Parameters
-    ----------
-    bridges
-        Names in :data:`BRIDGES`.
-
-    Raises
-    ------
-    NotAllowed
-        If a name is not among them.
-    """
-    names = [bridges] if isinstance(bridges, str) else list(bridges)
-    for name in names:
-        if name not in BRIDGES:
-            raise NotAllowed(f"no bridge named {name!r}; {closest(name, BRIDGES)}")
-    return frozenset(feature for name in names for feature in BRIDGES[name])
+    settings = one_of(settings, given)
+    plugin = solver if isinstance(solver, Solver) else get_solver(solver)
+    form = model.matrix()
+    values = model.start if settings.start is None else settings.start
+    return solve_form(
+        form,
+        plugin,
+        settings,
+        start=form.to_point(values) if values else None,
+        priorities=_priorities(model, form),
+        on_progress=on_progress,
+    )
 
 
 def solve_form(
     form: MatrixForm,
     solver: Solver,
-    options: SolveOptions,
+    settings: SolveSettings,
     *,
     start: FloatArray | None = None,
     priorities: IntArray | None = None,
     on_progress: Progress | None = None,
-    unused: frozenset[Feature] = frozenset(),
 ) -> Solution:
-    """Solve a matrix form without the solver's ``unused`` features; see :func:`solve`."""
+    """Solve a matrix form from a point, which stands in place of ``settings.start``; see :func:`solve`."""
+    unused = frozenset(feature for name in settings.bridges for feature in _FEATURES_REWRITTEN[name])
     missing = needed(form) - (solver.features - unused)
     # Tangents take no indicator rows, so these go first, whether or not the solver takes them.
     if form.indicators.n_rows and missing & {Feature.INDICATORS, Feature.MIQP}:
-        return _solve_with_big_m(form, solver, options, start, priorities, on_progress, unused)
+        return _solve_with_big_m(form, solver, settings, start, priorities, on_progress)
     if missing == {Feature.QP}:
-        return _solve_as_continuous(form, solver, options, on_progress)
+        return _solve_as_continuous(form, solver, settings, on_progress)
     if missing == {Feature.MIQP}:
         return quadratic_to_tangents.solve_by_tangents(
             form,
             solver,
             get_solver(QUADRATIC_SOLVER),
-            options,
+            settings,
             start=start,
             priorities=priorities,
             on_progress=on_progress,
         )
-    return solver.solve(form, options, start=start, priorities=priorities, on_progress=on_progress)
+    return solver.solve(form, settings, start=start, priorities=priorities, on_progress=on_progress)
 
 
 def _solve_with_big_m(
     form: MatrixForm,
     solver: Solver,
-    options: SolveOptions,
+    settings: SolveSettings,
     start: FloatArray | None,
     priorities: IntArray | None,
     on_progress: Progress | None,
-    unused: frozenset[Feature],
 ) -> Solution:
     """Solve a model with indicator rows through big-M rows, and check its point against the former."""
     bridged = indicator_to_big_m.apply(form)
     inner = solve_form(
         bridged.form,
         solver,
-        options,
+        settings,
         start=None if start is None else bridged.carry(start),
         priorities=priorities,
         on_progress=on_progress,
-        unused=unused,
     )
     bridges = (indicator_to_big_m.NAME, *inner.bridges)
     if inner.x is None:
@@ -179,16 +172,16 @@ def _solve_with_big_m(
 
 
 def _solve_as_continuous(
-    form: MatrixForm, solver: Solver, options: SolveOptions, on_progress: Progress | None
+    form: MatrixForm, solver: Solver, settings: SolveSettings, on_progress: Progress | None
 ) -> Solution:
     """Solve a continuous quadratic model for a solver that takes none; it needs no start."""
     found = get_solver(QUADRATIC_SOLVER).solve(
-        form, replace(options, solver_options={}), on_progress=on_progress
+        form, replace(settings, solver_options={}), on_progress=on_progress
     )
-    if not options.solver_options:
+    if not settings.solver_options:
         return found
     ignored = (
-        f"the options {', '.join(options.solver_options)} of {solver.name} were not used: "
+        f"the options {', '.join(settings.solver_options)} of {solver.name} were not used: "
         f"{QUADRATIC_SOLVER} solved this continuous quadratic model"
     )
     return replace(found, warnings=(*found.warnings, ignored))

@@ -5,7 +5,8 @@ import pytest
 
 from mipforest.errors import NotAllowed
 from mipforest.model import Model, sum_squares
-from mipforest.solving import features_rewritten_by, solve
+from mipforest.settings import SolveSettings
+from mipforest.solving import solve
 
 pytest.importorskip("gurobipy")
 
@@ -61,4 +62,4 @@ def test_an_unknown_bridge_is_refused_with_the_nearest() -> None:
     with pytest.raises(NotAllowed, match=r"no bridge named 'quadratics'; did you mean 'quadratic'\?"):
         solve(model(), "gurobi", bridges="quadratics")
     with pytest.raises(NotAllowed, match="known: quadratic, indicator"):
-        features_rewritten_by(["zzz"])
+        SolveSettings(bridges=("zzz",))

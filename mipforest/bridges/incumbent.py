@@ -10,7 +10,8 @@ import numpy as np
 from mipforest.arrays import FloatArray
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.base import Progress, SolveOptions
+from mipforest.settings import SolveSettings
+from mipforest.solvers.base import Progress
 from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE, with_exact_integers
 from mipforest.solvers.solution import Event
 
@@ -28,7 +29,7 @@ class Incumbent:
         The model, in its own sense.
     minimised
         The same model, to be minimised.
-    options
+    settings
         Gap and time limit.
     on_progress
         Called with every event.
@@ -48,7 +49,7 @@ class Incumbent:
     """
 
     def __init__(
-        self, form: MatrixForm, minimised: MatrixForm, options: SolveOptions, on_progress: Progress | None
+        self, form: MatrixForm, minimised: MatrixForm, settings: SolveSettings, on_progress: Progress | None
     ) -> None:
         self.x: FloatArray | None = None
         self.objective = np.inf
@@ -57,7 +58,7 @@ class Incumbent:
         self.events: list[Event] = []
         self.stopped = False
         self._form, self._minimised = form, minimised
-        self._options, self._on_progress = options, on_progress
+        self._settings, self._on_progress = settings, on_progress
         self._began = monotonic()
         self._unreported: FloatArray | None = None
 
@@ -92,7 +93,7 @@ class Incumbent:
         if self.x is None:
             return 0.0
         size = abs(self.objective)
-        return max(self._options.gap * size, ROUND_OFF * max(1.0, size))
+        return max(self._settings.gap * size, ROUND_OFF * max(1.0, size))
 
     @property
     def closed(self) -> bool:
@@ -109,7 +110,7 @@ class Incumbent:
     @property
     def seconds_left(self) -> float | None:
         """Wall time until the time limit; ``None`` without one."""
-        limit = self._options.time_limit
+        limit = self._settings.time_limit
         return None if limit is None else max(0.0, limit - self.seconds)
 
     def report(self, nodes: int = 0) -> bool:

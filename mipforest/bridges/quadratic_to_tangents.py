@@ -25,7 +25,8 @@ from mipforest.bridges.tangents import Tangents
 from mipforest.errors import LicenseLimit, NotAllowed
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver
+from mipforest.settings import SolveSettings
+from mipforest.solvers.base import Feature, Progress, Solver
 from mipforest.solvers.convexity import is_convex
 from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE, with_exact_integers
 from mipforest.solvers.solution import Event, Solution, Status
@@ -53,7 +54,7 @@ def solve_by_tangents(
     form: MatrixForm,
     linear_solver: Solver,
     quadratic_solver: Solver,
-    options: SolveOptions,
+    settings: SolveSettings,
     *,
     start: FloatArray | None = None,
     priorities: IntArray | None = None,
@@ -69,7 +70,7 @@ def solve_by_tangents(
         Solves the mixed-integer linear models.
     quadratic_solver
         Solves the continuous quadratic ones.
-    options, start, priorities, on_progress
+    settings, start, priorities, on_progress
         As for :meth:`Solver.solve <mipforest.solvers.base.Solver.solve>`; the time limit counts for all
         rounds together. Ctrl-C ends the run with the incumbent, as ``True`` from ``on_progress`` does.
 
@@ -94,7 +95,7 @@ def solve_by_tangents(
         )
     if start is not None and np.shape(start) != (form.n_columns,):
         raise NotAllowed(f"the start has shape {np.shape(start)}, the model has {form.n_columns} columns")
-    run = _OuterApproximation(form, linear_solver, quadratic_solver, options, priorities, on_progress)
+    run = _OuterApproximation(form, linear_solver, quadratic_solver, settings, priorities, on_progress)
     return run.solve(start)
 
 
@@ -106,17 +107,17 @@ class _OuterApproximation:
         form: MatrixForm,
         linear_solver: Solver,
         quadratic_solver: Solver,
-        options: SolveOptions,
+        settings: SolveSettings,
         priorities: IntArray | None,
         on_progress: Progress | None,
     ) -> None:
         self.form = form
         self.minimised = _as_minimisation(form)
-        self.incumbent = Incumbent(form, self.minimised, options, on_progress)
+        self.incumbent = Incumbent(form, self.minimised, settings, on_progress)
         self.tangents = Tangents(self.minimised)
         self.linear_solver = linear_solver
         self.quadratic_solver = quadratic_solver
-        self.options = options
+        self.settings = settings
         no_priority = np.zeros(self.tangents.components.count, np.int64)
         self.priorities = None if priorities is None else np.concatenate([priorities, no_priority])
         self.start_objective = np.nan
@@ -150,7 +151,7 @@ class _OuterApproximation:
     def _solve_relaxation(self) -> End | None:
         """Take bound and tangents from the continuous relaxation."""
         incumbent = self.incumbent
-        limit = SolveOptions(time_limit=incumbent.seconds_left)
+        limit = SolveSettings(time_limit=incumbent.seconds_left)
         relaxed = self.quadratic_solver.solve(_relaxed(self.minimised), limit)
         if relaxed.status is Status.INFEASIBLE and incumbent.x is None:
             return Status.INFEASIBLE, relaxed.message
@@ -209,15 +210,15 @@ class _OuterApproximation:
         elif self.open_start is not None:
             open_theta = np.full(self.tangents.components.count, np.nan)
             start, self.open_start = np.concatenate([self.open_start, open_theta]), None
-        options = replace(
-            self.options,
+        settings = replace(
+            self.settings,
             time_limit=self.incumbent.seconds_left,
-            gap=self.options.gap * MILP_GAP_SHARE,
+            gap=self.settings.gap * MILP_GAP_SHARE,
         )
         form = self.tangents.linear_form()
         self.linear_solver_asked = self.linear_solver_runs = True
         found = self.linear_solver.solve(
-            form, options, start=start, priorities=self.priorities, on_progress=self._relay
+            form, settings, start=start, priorities=self.priorities, on_progress=self._relay
         )
         self.linear_solver_runs = False
         return found
@@ -298,7 +299,7 @@ class _OuterApproximation:
         lower[self.form.integer] = upper[self.form.integer] = fixed
         rest = replace(_relaxed(self.minimised), col_lower=lower, col_upper=upper)
         left = self.incumbent.seconds_left
-        limit = SolveOptions(time_limit=None if left is None else left + GRACE)
+        limit = SolveSettings(time_limit=None if left is None else left + GRACE)
         solved = self.quadratic_solver.solve(rest, limit)
         if solved.x is None or solved.status is not Status.OPTIMAL:
             return None
@@ -313,9 +314,9 @@ class _OuterApproximation:
         if status in _NO_OPTIMUM:
             incumbent.give_up(np.inf if status is Status.INFEASIBLE else -np.inf)
         incumbent.report()
-        if self.options.solver_options and not self.linear_solver_asked:
+        if self.settings.solver_options and not self.linear_solver_asked:
             self.warnings.append(
-                f"the options {', '.join(self.options.solver_options)} of {self.linear_solver.name} were not used: "
+                f"the options {', '.join(self.settings.solver_options)} of {self.linear_solver.name} were not used: "
                 f"the run ended before its first linear model"
             )
         x = incumbent.x

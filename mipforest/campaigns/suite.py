@@ -16,6 +16,8 @@ from mipforest.campaigns.errors import CampaignError
 from mipforest.data.encoding import Scaling
 from mipforest.data.errors import did_you_mean
 from mipforest.data.target import Task
+from mipforest.errors import NotAllowed
+from mipforest.settings import SolveSettings
 
 #: What the shares of the classes are kept for, when data are split.
 STRATIFY = ("labels", "classes", "none")
@@ -211,7 +213,7 @@ def parse_suite(text: str) -> Suite:
         for key, kind in (("seeds", int), ("solvers", str), ("time_limits", float))
         if key in content
     }
-    _check_ranges(lists, content)
+    _check_settings(lists, content)
     plain: dict[str, Any] = {
         key: content[key] for key in ("name", "summary", "source", "threads") if key in content
     }
@@ -232,14 +234,17 @@ def parse_suite(text: str) -> Suite:
     )
 
 
-def _check_ranges(lists: Mapping[str, tuple[Any, ...]], content: Mapping[str, Any]) -> None:
-    for key, values in lists.items():
-        if key != "solvers" and not all(value >= 0 for value in values):
-            raise CampaignError(f"{key} is {list(values)}; every value must be 0 or more")
-    if not 0 <= content.get("gap", 0) < math.inf:
-        raise CampaignError(f"gap is {content['gap']}; it must be 0 or more")
-    if content.get("threads", 1) < 1:
-        raise CampaignError(f"threads is {content['threads']}; it must be 1 or more")
+def _check_settings(lists: Mapping[str, tuple[Any, ...]], content: Mapping[str, Any]) -> None:
+    try:
+        SolveSettings(**{key: content[key] for key in ("gap", "threads") if key in content})
+        for seed in lists.get("seeds", ()):
+            SolveSettings(seed=seed)
+        for limit in lists.get("time_limits", ()):
+            SolveSettings(time_limit=limit)
+        if content.get("gap") == math.inf:
+            raise NotAllowed("gap is inf; give a finite relative gap, 0 or more")
+    except NotAllowed as error:
+        raise CampaignError(str(error)) from error
 
 
 def _check_label(what: str, label: str) -> None:

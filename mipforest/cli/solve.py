@@ -93,10 +93,10 @@ class Job:
         UnknownFormulation, ParameterError, SolverUnavailable, NotAllowed, TreeFileError, CommandError
             If a name is unknown, a value is not allowed, or a solver is not installed.
         """
+        from mipforest.settings import SolveSettings
         from mipforest.solvers.registry import get_solver
-        from mipforest.solving import features_rewritten_by
 
-        features_rewritten_by(limits.bridges)
+        SolveSettings(bridges=tuple(limits.bridges))
         formulation = formulation_of(model, parameters, variant, ensemble)
         check_depth(depth)
         return cls(

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
+from mipforest.errors import NotAllowed
 from mipforest.estimators.display import PrintedProgress, TreePictures
 from mipforest.estimators.features import learn_features, read_features
 from mipforest.problem.formulation import Formulation
@@ -24,6 +25,7 @@ from mipforest.problem.parameters import ParameterError, parameter, parameters_o
 from mipforest.problem.problem import TIME_LIMIT, Problem
 from mipforest.problem.registry import get_formulation
 from mipforest.problem.result import Result
+from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Progress, Solver
 from mipforest.solvers.solution import Status
 from mipforest.trees import Tree
@@ -284,17 +286,10 @@ def _why_no_tree(result: Result) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Numbers:
-    """The numbers among the settings, and their ranges."""
+    """The numbers among the settings that are not the solver's, and their ranges."""
 
     depth: int = parameter(2, "levels of branch nodes", at_least=1)
-    time_limit: float = parameter(60.0, "seconds for the solver", at_least=0)
-    gap: float = parameter(1e-4, "relative gap that counts as optimal", at_least=0)
-    threads: int = parameter(1, "threads of the solver", at_least=1)
     verbose: int = parameter(0, "whether to print progress", at_least=0)
-
-
-#: Settings that may be left to the solver.
-_OPTIONAL = ("time_limit", "threads")
 
 
 def check_settings(estimator: Any) -> None:
@@ -310,8 +305,11 @@ def check_settings(estimator: Any) -> None:
         # Python's True and False are usual for verbose.
         if name == "verbose" and isinstance(value, bool):
             continue
-        if value is not None or name not in _OPTIONAL:
-            spec.check(value)
+        spec.check(value)
+    try:
+        SolveSettings(time_limit=estimator.time_limit, gap=estimator.gap, threads=estimator.threads)
+    except NotAllowed as error:
+        raise ParameterError(f"parameter {error}") from error
     for name, given in (("constraints", "a built Problem"), ("on_progress", "an Event")):
         value = getattr(estimator, name)
         if value is not None and not callable(value):

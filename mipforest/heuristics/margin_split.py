@@ -19,7 +19,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.heuristics.branch_losses import HINGE, PiecewiseLinearLoss
 from mipforest.heuristics.norms import HALF_SQUARED_L2, Norm
 from mipforest.model import Model
-from mipforest.solvers.base import SolveOptions
+from mipforest.settings import SolveSettings
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Status
 
@@ -109,7 +109,7 @@ def margin_split(
         m.add("left", score[~right] <= -epsilon)
     form = m.matrix()
     solver = "clarabel" if form.is_quadratic else "highs"
-    solution = get_solver(solver).solve(form, SolveOptions())
+    solution = get_solver(solver).solve(form, SolveSettings())
     if solution.x is None or solution.status is not Status.OPTIMAL:
         return None
     weights = np.zeros(X.shape[1])

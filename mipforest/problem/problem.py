@@ -13,6 +13,7 @@ from mipforest.model import Values
 from mipforest.problem.built import TOLERANCE, BuiltProblem
 from mipforest.problem.result import Result
 from mipforest.problem.start_repair import feasible_start
+from mipforest.settings import SolveSettings, one_of
 from mipforest.solvers.base import Progress, Solver
 from mipforest.solvers.solution import Solution, Status
 from mipforest.solving import solve
@@ -42,6 +43,7 @@ class Problem(BuiltProblem):
         on_progress: Progress | None = None,
         solver_options: Mapping[str, Any] | None = None,
         bridges: str | Iterable[str] = (),
+        settings: SolveSettings | None = None,
     ) -> Result:
         """Solve the model, decode the tree and check it against the definition.
 
@@ -52,6 +54,8 @@ class Problem(BuiltProblem):
             formulation's own suggestions for the solver apply where an option is not given.
         start
             As for :meth:`start_tree`.
+        settings
+            All of these at once, in place of ``start`` to ``bridges``.
 
         Raises
         ------
@@ -60,7 +64,18 @@ class Problem(BuiltProblem):
         ParameterError, StartError
             If the start is unknown or does not fit.
         """
-        tree = self.start_tree(start, seed=seed)
+        given = SolveSettings(
+            time_limit=time_limit,
+            gap=gap,
+            threads=threads,
+            seed=seed,
+            log=log,
+            start=start,
+            solver_options=solver_options or {},
+            bridges=(bridges,) if isinstance(bridges, str) else tuple(bridges),
+        )
+        settings = one_of(settings, given, SolveSettings(time_limit=TIME_LIMIT, start="default"))
+        tree = self.start_tree(settings.start, seed=settings.seed)
         values, warnings = (None, []) if tree is None else self.start_values(tree)
         suggested = self.formulation.solver_options.get(
             solver if isinstance(solver, str) else solver.name, {}
@@ -68,17 +83,12 @@ class Problem(BuiltProblem):
         solution = solve(
             self.model,
             solver,
-            time_limit=time_limit,
-            gap=gap,
-            threads=threads,
-            seed=seed,
-            log=log,
-            start=values or {},
+            settings=replace(
+                settings, start=values or {}, solver_options={**suggested, **settings.solver_options}
+            ),
             on_progress=on_progress,
-            solver_options={**suggested, **(solver_options or {})},
-            bridges=bridges,
         )
-        solution, doubts = self._with_proven_bound(self._snapped_to_tree(solution), gap)
+        solution, doubts = self._with_proven_bound(self._snapped_to_tree(solution), settings.gap)
         told = (*self.instance.notes, *warnings, *solution.warnings, *doubts)
         return self._checked(replace(solution, warnings=told))
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from enum import StrEnum
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported
+from mipforest.errors import SolverUnavailable, Unsupported
 from mipforest.model.matrix import MatrixForm
+from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Event, Solution
 
 
@@ -33,46 +32,6 @@ class Feature(StrEnum):
 
 #: Called with every progress event; returning ``True`` asks the solver to stop and keep its incumbent.
 Progress = Callable[[Event], bool | None]
-
-
-@dataclass(frozen=True)
-class SolveOptions:
-    """Options that all solvers share.
-
-    Attributes
-    ----------
-    time_limit
-        Seconds of wall time, at least 0; ``None`` for no limit.
-    gap
-        Relative gap at which a solution counts as optimal, at least 0.
-    threads
-        Number of threads, at least 1; ``None`` leaves it to the solver.
-    seed
-        Random seed, at least 0.
-    log
-        File to which the solver writes its own log; ``None`` for silence.
-    solver_options
-        Options passed to the solver under its own names.
-    """
-
-    time_limit: float | None = None
-    gap: float = 1e-4
-    threads: int | None = None
-    seed: int = 0
-    log: Path | None = None
-    solver_options: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.time_limit is not None and not self.time_limit >= 0:
-            raise NotAllowed(
-                f"time_limit is {self.time_limit}; give seconds, 0 or more, or None for no limit"
-            )
-        if not self.gap >= 0:
-            raise NotAllowed(f"gap is {self.gap}; give a relative gap, 0 or more (1e-4 is usual)")
-        if self.threads is not None and self.threads < 1:
-            raise NotAllowed(f"threads is {self.threads}; give 1 or more, or None to leave it to the solver")
-        if self.seed < 0:
-            raise NotAllowed(f"seed is {self.seed}; give 0 or more")
 
 
 class Solver(ABC):
@@ -127,7 +86,7 @@ class Solver(ABC):
     def solve(
         self,
         form: MatrixForm,
-        options: SolveOptions,
+        settings: SolveSettings,
         *,
         start: FloatArray | None = None,
         priorities: IntArray | None = None,
@@ -139,8 +98,8 @@ class Solver(ABC):
         ----------
         form
             The model.
-        options
-            Limits and settings.
+        settings
+            Limits and settings; ``start`` and ``bridges`` are settled already.
         start
             (n,) point to start from; NaN where it is left open.
         priorities

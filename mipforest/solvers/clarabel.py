@@ -14,7 +14,8 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import NotAllowed
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver
+from mipforest.settings import SolveSettings
+from mipforest.solvers.base import Feature, Progress, Solver
 from mipforest.solvers.checks import require_plain_numbers, unknown_option, writable
 from mipforest.solvers.convexity import require_convex
 from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
@@ -46,7 +47,7 @@ class Clarabel(Solver):
     - ``OPTIMAL`` asks for a point within 1e-6 of all rows and bounds, and a relative gap within 1e-6,
       whatever Clarabel calls it; a point that it calls less than solved leaves a warning.
     - ``Solution.bound`` is the dual objective: valid up to the dual residual, about 1e-9 relative.
-    - ``SolveOptions.gap`` and ``seed`` play no part: the method is deterministic and goes to 1e-9.
+    - ``SolveSettings.gap`` and ``seed`` play no part: the method is deterministic and goes to 1e-9.
       Ctrl-C takes effect when the run is over.
     """
 
@@ -62,7 +63,7 @@ class Clarabel(Solver):
     def solve(
         self,
         form: MatrixForm,
-        options: SolveOptions,
+        settings: SolveSettings,
         *,
         start: FloatArray | None = None,
         priorities: IntArray | None = None,
@@ -90,7 +91,7 @@ class Clarabel(Solver):
         ]
         free = form.col_lower != form.col_upper
         if free.any():
-            status, x, bound, message = _solve(form, free, options)
+            status, x, bound, message = _solve(form, free, settings)
         else:
             x = form.col_lower.copy()
             holds = violations(form, x).rows.max(initial=0.0) <= FEASIBILITY_TOLERANCE
@@ -121,10 +122,10 @@ class Clarabel(Solver):
 
 
 def _solve(
-    form: MatrixForm, free: BoolArray, options: SolveOptions
+    form: MatrixForm, free: BoolArray, settings: SolveSettings
 ) -> tuple[Status, FloatArray | None, float, str]:
     """Status, point, bound and Clarabel's word on a model with free columns."""
-    solution = _run(form, free, options)
+    solution = _run(form, free, settings)
     word = str(solution.status)
     if word in JUDGED:
         x = np.clip(_filled(form, free, np.array(solution.x)), form.col_lower, form.col_upper)
@@ -138,12 +139,12 @@ def _solve(
     if word == "DualInfeasible":
         # A direction of endless improvement: unbounded, if there is a point to start from.
         flat = replace(form, c=np.zeros(form.n_columns), Q=None)
-        if str(_run(flat, free, options).status) == "Solved":
+        if str(_run(flat, free, settings).status) == "Solved":
             status = Status.UNBOUNDED
     return status, None, _no_bound(form, status), word
 
 
-def _run(form: MatrixForm, free: BoolArray, options: SolveOptions) -> Any:
+def _run(form: MatrixForm, free: BoolArray, settings: SolveSettings) -> Any:
     """Clarabel's solution of ``minimise 1/2 v'Pv + q.v, G v + s = h, s in cones`` over the free columns v."""
     import clarabel
 
@@ -162,32 +163,32 @@ def _run(form: MatrixForm, free: BoolArray, options: SolveOptions) -> Any:
     n_equal, n_inequal = int(equal.sum()), int(below.sum() + above.sum())
     cones = [clarabel.ZeroConeT(n_equal), clarabel.NonnegativeConeT(n_inequal)]
     solver = clarabel.DefaultSolver(
-        sparse.csc_matrix(P), _sign(form) * gradient[free], sparse.csc_matrix(G), h, cones, _settings(options)
+        sparse.csc_matrix(P), _sign(form) * gradient[free], sparse.csc_matrix(G), h, cones, _native(settings)
     )
-    if options.log is not None:
-        solver.print_to_file(str(writable(options.log)))
+    if settings.log is not None:
+        solver.print_to_file(str(writable(settings.log)))
     return solver.solve()
 
 
-def _settings(options: SolveOptions) -> Any:
+def _native(settings: SolveSettings) -> Any:
     import clarabel
 
-    settings = clarabel.DefaultSettings()
-    settings.verbose = options.log is not None
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE
-    if options.time_limit is not None:
-        settings.time_limit = options.time_limit
-    if options.threads is not None:
-        settings.max_threads = options.threads
-    known = [name for name in dir(settings) if not name.startswith("_")]
-    for name, value in options.solver_options.items():
+    native = clarabel.DefaultSettings()
+    native.verbose = settings.log is not None
+    native.tol_gap_abs = native.tol_gap_rel = native.tol_feas = TOLERANCE
+    if settings.time_limit is not None:
+        native.time_limit = settings.time_limit
+    if settings.threads is not None:
+        native.max_threads = settings.threads
+    known = [name for name in dir(native) if not name.startswith("_")]
+    for name, value in settings.solver_options.items():
         if name not in known:
             raise unknown_option("Clarabel", name, known)
         try:
-            setattr(settings, name, value)
+            setattr(native, name, value)
         except (TypeError, ValueError, OverflowError) as error:
             raise NotAllowed(f"Clarabel refuses option {name} = {value!r}: {error}") from error
-    return settings
+    return native
 
 
 def _filled(form: MatrixForm, free: BoolArray, value: FloatArray | float) -> FloatArray:

@@ -12,7 +12,7 @@ from mipforest.arrays import FloatArray, SparseMatrix
 from mipforest.errors import NotAllowed
 from mipforest.model.check import violations
 from mipforest.model.matrix import IndicatorRows, MatrixForm
-from mipforest.solvers.base import SolveOptions
+from mipforest.settings import SolveSettings
 from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Status
@@ -124,7 +124,9 @@ def with_best_rest(form: MatrixForm, x: FloatArray) -> FloatArray:
     """
     if not np.array_equal(x[form.integer], np.round(x[form.integer])):
         return x
-    solved = get_solver(QUADRATIC_SOLVER).solve(continuous_rest(form, x), SolveOptions(time_limit=TIME_LIMIT))
+    solved = get_solver(QUADRATIC_SOLVER).solve(
+        continuous_rest(form, x), SolveSettings(time_limit=TIME_LIMIT)
+    )
     if solved.status is not Status.OPTIMAL or solved.x is None:
         return x
     best = np.where(form.integer, x, solved.x)

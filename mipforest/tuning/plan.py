@@ -10,9 +10,8 @@ from mipforest.data import Dataset
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError
 from mipforest.problem.registry import get_formulation
-from mipforest.solvers.base import SolveOptions
+from mipforest.settings import SolveSettings
 from mipforest.solvers.registry import get_solver
-from mipforest.solving import features_rewritten_by
 from mipforest.trees import Topology
 from mipforest.tuning.errors import TuningError
 from mipforest.tuning.fit import FitOptions, Work
@@ -136,10 +135,15 @@ def _topology(depth: int) -> Topology:
 
 def _check_solver(options: FitOptions) -> None:
     """Refuse an unknown or missing solver, and options that none takes."""
-    features_rewritten_by(options.bridges)
     if isinstance(options.solver, str):
         get_solver(options.solver)
-    SolveOptions(options.time_limit, options.gap, options.threads, options.seed)
+    SolveSettings(
+        time_limit=options.time_limit,
+        gap=options.gap,
+        threads=options.threads,
+        seed=options.seed,
+        bridges=options.bridges,
+    )
 
 
 def _check_number(settings: int, folds: int, max_fits: int, options: FitOptions) -> None:

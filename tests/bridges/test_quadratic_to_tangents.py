@@ -10,14 +10,15 @@ from miqp_models import INF, miqp
 from mipforest.bridges import quadratic_to_tangents as bridge
 from mipforest.errors import NotAllowed
 from mipforest.model.check import violations
-from mipforest.solvers.base import Feature, SolveOptions, Solver
+from mipforest.settings import SolveSettings
+from mipforest.solvers.base import Feature, Solver
 from mipforest.solvers.clarabel import Clarabel
 from mipforest.solvers.highs import Highs
 from mipforest.solvers.solution import Event, Solution, Status
 
 
 def solve(form, start=None, on_progress=None, linear=None, **options):
-    options = SolveOptions(**{"gap": 1e-6, **options})
+    options = SolveSettings(**{"gap": 1e-6, **options})
     return bridge.solve_by_tangents(
         form, linear or Highs(), Clarabel(), options, start=start, on_progress=on_progress
     )
@@ -35,7 +36,7 @@ def enumerated(form):
         if len(k) == form.n_columns:
             values += [form.objective(lower)] if violations(form, lower).max <= 1e-9 else []
         else:
-            solution = Clarabel().solve(rest, SolveOptions())
+            solution = Clarabel().solve(rest, SolveSettings())
             values += [solution.objective] if solution.status is Status.OPTIMAL else []
     if not values:
         return None
@@ -242,7 +243,7 @@ def test_options_that_no_solver_has_seen_leave_a_warning():
 
 def test_ctrl_c_between_solves_keeps_the_start():
     form, start = knapsack(), (np.arange(14) < 7).astype(float)
-    solution = bridge.solve_by_tangents(form, Highs(), RaisingQuadratic(), SolveOptions(), start=start)
+    solution = bridge.solve_by_tangents(form, Highs(), RaisingQuadratic(), SolveSettings(), start=start)
     assert solution.status is Status.INTERRUPTED
     np.testing.assert_array_equal(solution.x, start)
     with pytest.raises(KeyboardInterrupt):
@@ -335,7 +336,7 @@ def test_priorities_reach_the_linear_solver():
             return super().solve(form, options, start=start, on_progress=on_progress)
 
     bridge.solve_by_tangents(
-        knapsack(), Listening(), Clarabel(), SolveOptions(), priorities=np.arange(14, dtype=np.int64)
+        knapsack(), Listening(), Clarabel(), SolveSettings(), priorities=np.arange(14, dtype=np.int64)
     )
     n_columns, priorities = seen[0]
     assert len(priorities) == n_columns

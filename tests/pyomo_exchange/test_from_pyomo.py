@@ -5,7 +5,7 @@ import pytest
 
 from mipforest import from_pyomo
 from mipforest.pyomo import PyomoModelError
-from mipforest.solvers.base import SolveOptions
+from mipforest.settings import SolveSettings
 from mipforest.solvers.clarabel import Clarabel
 from mipforest.solvers.highs import Highs
 from mipforest.solving import solve_form
@@ -15,7 +15,7 @@ INF = float("inf")
 
 
 def solved(model):
-    return solve_form(from_pyomo(model), Highs(), SolveOptions())
+    return solve_form(from_pyomo(model), Highs(), SolveSettings())
 
 
 def test_variables_with_domains_bounds_and_fixed_values() -> None:
@@ -94,7 +94,7 @@ def test_a_convex_programme_is_solved() -> None:
     p.x = pyo.Var([0, 1], bounds=(0, 10))
     p.sum = pyo.Constraint(expr=p.x[0] + p.x[1] >= 3)
     p.goal = pyo.Objective(expr=(p.x[0] - 1) ** 2 + 2 * p.x[1] ** 2)
-    solution = Clarabel().solve(from_pyomo(p), SolveOptions())
+    solution = Clarabel().solve(from_pyomo(p), SolveSettings())
     np.testing.assert_allclose(solution["x"], [7 / 3, 2 / 3], atol=1e-6)
 
 

@@ -13,7 +13,7 @@ from mipforest import Model, between, from_pyomo, sum_squares, to_pyomo
 from mipforest.bridges import indicator_to_big_m
 from mipforest.errors import Unsupported
 from mipforest.model.matrix import IndicatorRows
-from mipforest.solvers.base import SolveOptions
+from mipforest.settings import SolveSettings
 from mipforest.solvers.highs import Highs
 from mipforest.solving import solve_form
 from mipforest.testing import assert_same_form
@@ -92,7 +92,7 @@ def test_it_can_be_extended_and_solved_there() -> None:
     p.no_rope = pyo.Constraint(expr=p.take["rope"] == 0)
     pyo.SolverFactory("appsi_highs").solve(p)
     assert pyo.value(p.objective) == 5.0
-    assert solve_form(from_pyomo(p), Highs(), SolveOptions()).objective == 5.0
+    assert solve_form(from_pyomo(p), Highs(), SolveSettings()).objective == 5.0
 
 
 def test_a_taken_name_gets_an_underscore() -> None:

@@ -10,13 +10,13 @@ from small_models import INF, model
 from mipforest.errors import NotAllowed, Unsupported
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.base import SolveOptions
+from mipforest.settings import SolveSettings
 from mipforest.solvers.clarabel import Clarabel
 from mipforest.solvers.solution import Event, Solution, Status
 
 
 def solve(form: MatrixForm, **options: object) -> Solution:
-    return Clarabel().solve(form, SolveOptions(**options))  # type: ignore[arg-type]
+    return Clarabel().solve(form, SolveSettings(**options))  # type: ignore[arg-type]
 
 
 @st.composite
@@ -163,13 +163,13 @@ def test_wrong_options_are_named() -> None:
 
 
 def test_starts_and_priorities_leave_a_warning() -> None:
-    solution = Clarabel().solve(model([1.0]), SolveOptions(), start=np.zeros(1), priorities=np.ones(1, int))
+    solution = Clarabel().solve(model([1.0]), SolveSettings(), start=np.zeros(1), priorities=np.ones(1, int))
     assert len(solution.warnings) == 2
 
 
 def test_one_event_at_the_end() -> None:
     seen: list[Event] = []
-    solution = Clarabel().solve(model([1.0], lower=2.0), SolveOptions(), on_progress=seen.append)
+    solution = Clarabel().solve(model([1.0], lower=2.0), SolveSettings(), on_progress=seen.append)
     assert tuple(seen) == solution.events
     assert seen[0].objective == solution.objective
 

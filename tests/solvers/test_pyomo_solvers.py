@@ -8,7 +8,8 @@ from strategies_forms import small_integer_forms
 
 from mipforest.errors import LicenseLimit, NotAllowed, SolverError, SolverUnavailable, Unsupported
 from mipforest.model.check import violations
-from mipforest.solvers.base import Feature, SolveOptions
+from mipforest.settings import SolveSettings
+from mipforest.solvers.base import Feature
 from mipforest.solvers.pyomo.plugin import native_options
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Event, Status
@@ -27,7 +28,7 @@ def solver(name: str = "highs"):
 @given(small_integer_forms(quadratic=False, indicators=False))
 @settings(max_examples=30)
 def test_the_optimum_is_the_best_of_all_points(form) -> None:
-    solution = solver("appsi_highs").solve(form, SolveOptions(gap=0.0))
+    solution = solver("appsi_highs").solve(form, SolveSettings(gap=0.0))
     assert solution.status is Status.OPTIMAL
     assert solution.objective == pytest.approx(enumerated(form))
     assert violations(form, solution.x).max == 0
@@ -36,8 +37,8 @@ def test_the_optimum_is_the_best_of_all_points(form) -> None:
 @given(small_integer_forms(quadratic=True, indicators=True))
 @settings(max_examples=10)
 def test_bridges_serve_it_as_any_other_solver(form) -> None:
-    through = solve_form(form, solver("highs"), SolveOptions())
-    direct = solve_form(form, get_solver("highs"), SolveOptions())
+    through = solve_form(form, solver("highs"), SolveSettings())
+    direct = solve_form(form, get_solver("highs"), SolveSettings())
     assert through.objective == pytest.approx(direct.objective, abs=1e-6)
 
 
@@ -62,11 +63,11 @@ def test_features_are_those_of_the_interface() -> None:
     assert highs.features == {Feature.LP, Feature.MIP}
     assert gurobi.features == {Feature.LP, Feature.MIP, Feature.QP, Feature.MIQP}
     with pytest.raises(Unsupported, match="pyomo:highs takes no convex quadratic"):
-        highs.solve(model([1.0], upper=1.0, integer=True, Q=[[1.0]]), SolveOptions())
+        highs.solve(model([1.0], upper=1.0, integer=True, Q=[[1.0]]), SolveSettings())
 
 
 def test_common_options_get_the_solvers_own_names() -> None:
-    options = SolveOptions(5.5, 0.01, threads=2, seed=7, solver_options={"mip_rel_gap": 0.2})
+    options = SolveSettings(time_limit=5.5, gap=0.01, threads=2, seed=7, solver_options={"mip_rel_gap": 0.2})
     assert native_options("appsi_highs", options) == (
         {"mip_rel_gap": 0.2, "threads": 2, "random_seed": 7},
         5.5,
@@ -78,23 +79,23 @@ def test_common_options_get_the_solvers_own_names() -> None:
 
 
 def test_what_is_not_passed_on_leaves_a_warning() -> None:
-    _, seconds, warnings = native_options("xpress_direct", SolveOptions(5.0, threads=2, seed=7))
+    _, seconds, warnings = native_options("xpress_direct", SolveSettings(time_limit=5.0, threads=2, seed=7))
     assert seconds == 5.0
     assert [text.split()[0] for text in warnings] == ["gap", "threads", "seed", "the"]
-    assert native_options("glpk", SolveOptions(threads=2))[2] == [
+    assert native_options("glpk", SolveSettings(threads=2))[2] == [
         "threads = 2 was not passed on: its name in glpk is not known here; set it through solver_options"
     ]
 
 
 def test_starts_and_priorities_leave_warnings() -> None:
     form = model([1.0], upper=3.0, integer=True)
-    solution = solver().solve(form, SolveOptions(), start=np.zeros(1), priorities=np.ones(1, int))
+    solution = solver().solve(form, SolveSettings(), start=np.zeros(1), priorities=np.ones(1, int))
     assert len(solution.warnings) == 2
 
 
 def test_an_option_that_the_solver_refuses_is_named() -> None:
     with pytest.raises(NotAllowed, match="interface scip_direct fails with the options limits/gapp = 1: "):
-        solver("scip_direct").solve(model([1.0]), SolveOptions(solver_options={"limits/gapp": 1}))
+        solver("scip_direct").solve(model([1.0]), SolveSettings(solver_options={"limits/gapp": 1}))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_an_interface_that_fails_says_so(monkeypatch: pytest.MonkeyPatch, reason
     plugin = solver()
     monkeypatch.setattr(session, "SolverFactory", lambda name: Broken())
     with pytest.raises(kind, match=message):
-        plugin.solve(model([1.0]), SolveOptions())
+        plugin.solve(model([1.0]), SolveSettings())
 
 
 def test_columns_that_no_row_reads_get_a_value_within_their_bounds() -> None:
@@ -126,13 +127,13 @@ def test_columns_that_no_row_reads_get_a_value_within_their_bounds() -> None:
         upper=[9.0, 7.0, -3.5, 0.75],
         integer=[False, True, True, False],
     )
-    solution = solver().solve(form, SolveOptions())
+    solution = solver().solve(form, SolveSettings())
     np.testing.assert_allclose(solution.x, [1.5, 3.0, -4.0, 0.25])
 
 
 def test_one_event_tells_the_outcome() -> None:
     seen: list[Event] = []
-    solution = solver().solve(market_split(2, 8), SolveOptions(), on_progress=seen.append)
+    solution = solver().solve(market_split(2, 8), SolveSettings(), on_progress=seen.append)
     assert len(seen) == 1
     assert (seen[0].objective, seen[0].bound) == (solution.objective, solution.bound)
 

@@ -11,7 +11,8 @@ from scipy import sparse
 
 from mipforest.errors import SolverError
 from mipforest.model.matrix import IndicatorRows, MatrixForm
-from mipforest.solvers.base import Feature, SolveOptions
+from mipforest.settings import SolveSettings
+from mipforest.solvers.base import Feature
 from mipforest.solvers.highs import Highs
 from mipforest.solvers.solution import Solution, Status
 from mipforest.solving import solve_form
@@ -22,7 +23,7 @@ class Bridged(Highs):
 
     features = Highs.features | {Feature.QP, Feature.MIQP, Feature.INDICATORS}
 
-    def solve(self, form: MatrixForm, options: SolveOptions, **arguments: Any) -> Solution:
+    def solve(self, form: MatrixForm, options: SolveSettings, **arguments: Any) -> Solution:
         return solve_form(form, Highs(), options, **arguments)
 
 
@@ -30,7 +31,7 @@ def misreads(change: Callable[[MatrixForm], MatrixForm]) -> Bridged:
     """A solver that solves another model than the given one, and states that model's objective."""
 
     class Misreading(Bridged):
-        def solve(self, form: MatrixForm, options: SolveOptions, **arguments: Any) -> Solution:
+        def solve(self, form: MatrixForm, options: SolveSettings, **arguments: Any) -> Solution:
             return super().solve(change(form), options, **arguments)
 
     return Misreading()
@@ -40,7 +41,7 @@ def misreads_quietly(change: Callable[[MatrixForm], MatrixForm]) -> Bridged:
     """The same, but with objective and bound stated as the true objective of the point found."""
 
     class Misreading(Bridged):
-        def solve(self, form: MatrixForm, options: SolveOptions, **arguments: Any) -> Solution:
+        def solve(self, form: MatrixForm, options: SolveSettings, **arguments: Any) -> Solution:
             found = super().solve(change(form), options, **arguments)
             if found.x is None:
                 return found
@@ -54,19 +55,19 @@ def misreports(change: Callable[[MatrixForm, Solution], Solution]) -> Bridged:
     """A solver that solves the model and gives back something else."""
 
     class Misreporting(Bridged):
-        def solve(self, form: MatrixForm, options: SolveOptions, **arguments: Any) -> Solution:
+        def solve(self, form: MatrixForm, options: SolveSettings, **arguments: Any) -> Solution:
             return change(form, super().solve(form, options, **arguments))
 
     return Misreporting()
 
 
 def mishears(
-    change: Callable[[SolveOptions, dict[str, Any]], tuple[SolveOptions, dict[str, Any]]],
+    change: Callable[[SolveSettings, dict[str, Any]], tuple[SolveSettings, dict[str, Any]]],
 ) -> Bridged:
     """A solver that takes its options, start, priorities or listener for something else."""
 
     class Mishearing(Bridged):
-        def solve(self, form: MatrixForm, options: SolveOptions, **arguments: Any) -> Solution:
+        def solve(self, form: MatrixForm, options: SolveSettings, **arguments: Any) -> Solution:
             options, arguments = change(options, arguments)
             return super().solve(form, options, **arguments)
 
@@ -76,7 +77,7 @@ def mishears(
 class SwallowsErrors(Bridged):
     """Catches what ``on_progress`` raises."""
 
-    def solve(self, form: MatrixForm, options: SolveOptions, **arguments: Any) -> Solution:
+    def solve(self, form: MatrixForm, options: SolveSettings, **arguments: Any) -> Solution:
         listener = arguments.get("on_progress")
 
         def quiet(event: Any) -> bool:
@@ -93,7 +94,7 @@ class RaisesTooLate(Bridged):
 
     features = Highs.features
 
-    def solve(self, form: MatrixForm, options: SolveOptions, **arguments: Any) -> Solution:
+    def solve(self, form: MatrixForm, options: SolveSettings, **arguments: Any) -> Solution:
         if form.is_quadratic:
             raise SolverError("cannot solve MIQP problems")
         return super().solve(form, options, **arguments)
@@ -208,26 +209,26 @@ def printing(form: MatrixForm, solution: Solution) -> Solution:
 
 # ------------------------------------------------------------------ ways to mishear a call
 
-Call = tuple[SolveOptions, dict[str, Any]]
+Call = tuple[SolveSettings, dict[str, Any]]
 
 
-def deaf_to_unknown_options(options: SolveOptions, arguments: dict[str, Any]) -> Call:
+def deaf_to_unknown_options(options: SolveSettings, arguments: dict[str, Any]) -> Call:
     return replace(options, solver_options={}), arguments
 
 
-def deaf_to_starts(options: SolveOptions, arguments: dict[str, Any]) -> Call:
+def deaf_to_starts(options: SolveSettings, arguments: dict[str, Any]) -> Call:
     return options, {**arguments, "start": None}
 
 
-def deaf_to_the_gap(options: SolveOptions, arguments: dict[str, Any]) -> Call:
+def deaf_to_the_gap(options: SolveSettings, arguments: dict[str, Any]) -> Call:
     return replace(options, gap=1.0), arguments
 
 
-def deaf_to_the_log(options: SolveOptions, arguments: dict[str, Any]) -> Call:
+def deaf_to_the_log(options: SolveSettings, arguments: dict[str, Any]) -> Call:
     return replace(options, log=None), arguments
 
 
-def deaf_to_interruption(options: SolveOptions, arguments: dict[str, Any]) -> Call:
+def deaf_to_interruption(options: SolveSettings, arguments: dict[str, Any]) -> Call:
     listener = arguments.get("on_progress")
     deaf = None if listener is None else lambda event: (listener(event), False)[1]
     return replace(options, time_limit=min(options.time_limit or 2.0, 2.0)), {
@@ -236,5 +237,5 @@ def deaf_to_interruption(options: SolveOptions, arguments: dict[str, Any]) -> Ca
     }
 
 
-def deaf_to_time_limits(options: SolveOptions, arguments: dict[str, Any]) -> Call:
+def deaf_to_time_limits(options: SolveSettings, arguments: dict[str, Any]) -> Call:
     return replace(options, time_limit=None, solver_options={"mip_max_nodes": 1}), arguments

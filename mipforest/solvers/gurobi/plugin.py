@@ -11,6 +11,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.model.matrix import MatrixForm
+from mipforest.settings import SolveSettings
 from mipforest.solvers.answers import (
     NO_OPTIMUM,
     better_point,
@@ -18,7 +19,7 @@ from mipforest.solvers.answers import (
     solve_constant,
     tolerance_warning,
 )
-from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver
+from mipforest.solvers.base import Feature, Progress, Solver
 from mipforest.solvers.checks import require_plain_numbers
 from mipforest.solvers.integrality import with_exact_integers
 from mipforest.solvers.solution import Event, Solution
@@ -75,7 +76,7 @@ class Gurobi(Solver):
     def solve(
         self,
         form: MatrixForm,
-        options: SolveOptions,
+        settings: SolveSettings,
         *,
         start: FloatArray | None = None,
         priorities: IntArray | None = None,
@@ -103,7 +104,7 @@ class Gurobi(Solver):
         watch = WatchedRun(form.maximize, _keeping_ctrl_c(on_progress))
 
         def work() -> Answer | None:
-            with gurobi_session(form, options, watch) as session:
+            with gurobi_session(form, settings, watch) as session:
                 if form.n_columns == 0:
                     return None
                 session.load(checked, priorities)

@@ -12,8 +12,8 @@ from gurobipy import GRB, GurobiError
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.model.matrix import MatrixForm
+from mipforest.settings import SolveSettings
 from mipforest.solvers.answers import no_bound
-from mipforest.solvers.base import SolveOptions
 from mipforest.solvers.checks import writable
 from mipforest.solvers.gurobi.license import Size, explained, require_license
 from mipforest.solvers.gurobi.model import CheckedStart, load, set_option
@@ -76,7 +76,7 @@ class Answer:
 
 
 @contextmanager
-def gurobi_session(form: MatrixForm, options: SolveOptions, watch: WatchedRun) -> Iterator[GurobiSession]:
+def gurobi_session(form: MatrixForm, settings: SolveSettings, watch: WatchedRun) -> Iterator[GurobiSession]:
     """Start Gurobi without a word on standard output, and end it after the ``with`` block.
 
     Raises
@@ -95,7 +95,7 @@ def gurobi_session(form: MatrixForm, options: SolveOptions, watch: WatchedRun) -
         with gurobipy.Env(params={"LogToConsole": 0}) as environment:
             require_license(size, environment)
             with gurobipy.Model(env=environment) as model:
-                yield GurobiSession(model, form, options, watch)
+                yield GurobiSession(model, form, settings, watch)
     except GurobiError as error:
         raise explained(error, size) from error
 
@@ -109,33 +109,33 @@ class GurobiSession:
         An empty Gurobi model.
     form
         The model.
-    options
+    settings
         Limits and settings.
     watch
         Takes progress and asks for interruption.
     """
 
     def __init__(
-        self, model: gurobipy.Model, form: MatrixForm, options: SolveOptions, watch: WatchedRun
+        self, model: gurobipy.Model, form: MatrixForm, settings: SolveSettings, watch: WatchedRun
     ) -> None:
-        self._model, self._form, self._options, self._watch = model, form, options, watch
+        self._model, self._form, self._settings, self._watch = model, form, settings, watch
         self._x: gurobipy.MVar
         self._listener = GurobiListener(form, watch)
         self._set_options()
 
     def _set_options(self) -> None:
-        options, model = self._options, self._model
-        if options.log is not None:
-            set_option(model, "LogFile", str(writable(options.log)))
-        set_option(model, "MIPGap", options.gap)
-        set_option(model, "Seed", options.seed)
-        if options.threads is not None:
-            set_option(model, "Threads", options.threads)
+        settings, model = self._settings, self._model
+        if settings.log is not None:
+            set_option(model, "LogFile", str(writable(settings.log)))
+        set_option(model, "MIPGap", settings.gap)
+        set_option(model, "Seed", settings.seed)
+        if settings.threads is not None:
+            set_option(model, "Threads", settings.threads)
         # Gurobi's own tolerance, 1e-5, is ten times what counts as integral in this package.
         set_option(model, "IntFeasTol", FEASIBILITY_TOLERANCE)
         if self._form.is_quadratic and not self._form.is_mip:
             set_option(model, "BarConvTol", BARRIER_GAP)
-        for name, value in options.solver_options.items():
+        for name, value in settings.solver_options.items():
             set_option(model, name, value)
 
     def load(self, start: CheckedStart, priorities: IntArray | None) -> None:
@@ -196,7 +196,7 @@ class GurobiSession:
 
     def _optimize(self) -> str:
         """Run Gurobi for the time that is left; give the name of its status."""
-        limit = self._options.time_limit
+        limit = self._settings.time_limit
         if limit is not None:
             set_option(self._model, "TimeLimit", max(0.0, limit - self._watch.seconds))
         try:

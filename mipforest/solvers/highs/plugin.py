@@ -9,6 +9,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.model.matrix import MatrixForm
+from mipforest.settings import SolveSettings
 from mipforest.solvers.answers import (
     NO_OPTIMUM,
     better_point,
@@ -17,7 +18,7 @@ from mipforest.solvers.answers import (
     solve_constant,
     tolerance_warning,
 )
-from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver
+from mipforest.solvers.base import Feature, Progress, Solver
 from mipforest.solvers.integrality import with_exact_integers
 from mipforest.solvers.solution import Solution, Status
 from mipforest.solvers.watched_run import WatchedRun
@@ -77,7 +78,7 @@ class Highs(Solver):
     def solve(
         self,
         form: MatrixForm,
-        options: SolveOptions,
+        settings: SolveSettings,
         *,
         start: FloatArray | None = None,
         priorities: IntArray | None = None,
@@ -101,18 +102,18 @@ class Highs(Solver):
         self.require(form)
         watch = WatchedRun(form.maximize, on_progress)
         session = HighsSession(watch)
-        session.set_options(options)
+        session.set_options(settings)
         if form.n_columns == 0:
             return solve_constant(form, watch, self.name, self.version())
         session.load(form)
         warnings = [f"HiGHS: {text}" for text in session.said]
         if priorities is not None:
             warnings.append("the branching priorities were not used: HiGHS takes none")
-        taken = CheckedStart(None) if start is None else check_start(form, start, options, watch)
+        taken = CheckedStart(None) if start is None else check_start(form, start, settings, watch)
         warnings += taken.warnings
         if taken.x is not None:
             session.set_start(taken.x)
-        outcome = session.run(None if options.time_limit is None else options.time_limit - watch.seconds)
+        outcome = session.run(None if settings.time_limit is None else settings.time_limit - watch.seconds)
         return self._solution(form, session, outcome, watch, warnings, taken.x)
 
     def _solution(

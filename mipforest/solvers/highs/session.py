@@ -17,7 +17,7 @@ from mipforest.arrays import FloatArray
 from mipforest.errors import NotAllowed, SolverError
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.base import SolveOptions
+from mipforest.settings import SolveSettings
 from mipforest.solvers.checks import require_plain_numbers, unknown_option, writable
 from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE, usable_integers, with_exact_integers
 from mipforest.solvers.watched_run import WatchedRun
@@ -74,7 +74,7 @@ class HighsSession:
         for kind in _CALLBACKS:
             self.highs.startCallback(kind)
 
-    def set_options(self, options: SolveOptions) -> None:
+    def set_options(self, settings: SolveSettings) -> None:
         """Set the options, except the time limit, which depends on when the run starts.
 
         Raises
@@ -82,14 +82,14 @@ class HighsSession:
         NotAllowed
             If HiGHS knows no such option (the nearest are named), refuses its value, or cannot write the log.
         """
-        self.set_option("mip_rel_gap", float(options.gap))
+        self.set_option("mip_rel_gap", float(settings.gap))
         self.set_option("mip_abs_gap", ABSOLUTE_GAP)
-        self.set_option("random_seed", options.seed)
-        if options.threads is not None:
-            self.set_option("threads", options.threads)
-        if options.log is not None:
-            self.set_option("log_file", str(writable(options.log)))
-        for name, value in options.solver_options.items():
+        self.set_option("random_seed", settings.seed)
+        if settings.threads is not None:
+            self.set_option("threads", settings.threads)
+        if settings.log is not None:
+            self.set_option("log_file", str(writable(settings.log)))
+        for name, value in settings.solver_options.items():
             self.set_option(name, value)
 
     def set_option(self, name: str, value: Any) -> None:
@@ -229,7 +229,7 @@ class CheckedStart:
 
 
 def check_start(
-    form: MatrixForm, start: FloatArray, options: SolveOptions, watch: WatchedRun
+    form: MatrixForm, start: FloatArray, settings: SolveSettings, watch: WatchedRun
 ) -> CheckedStart:
     """Check a start and, where it is partial or infeasible, complete its integer part.
 
@@ -239,7 +239,7 @@ def check_start(
         A model without indicator rows.
     start
         (n,) point, NaN where it is left open.
-    options
+    settings
         Options of the solve.
     watch
         Can interrupt the completion.
@@ -263,7 +263,7 @@ def check_start(
             return CheckedStart(with_exact_integers(form, start))
         name, amount = found.worst(1)[0]
         complaint = f"the start is infeasible ({name} by {amount:.3g})"
-    completed = _complete(form, start, options, watch)
+    completed = _complete(form, start, settings, watch)
     if completed is None:
         complaint = complaint or f"the start leaves {int(np.isnan(start).sum())} of {len(start)} values open"
         warning = f"{complaint}, and no completion of its integer values was found: start dropped"
@@ -274,7 +274,7 @@ def check_start(
 
 
 def _complete(
-    form: MatrixForm, start: FloatArray, options: SolveOptions, watch: WatchedRun
+    form: MatrixForm, start: FloatArray, settings: SolveSettings, watch: WatchedRun
 ) -> FloatArray | None:
     """Best point found with the integer columns fixed at the start's values, where these are allowed."""
     nearest = np.round(start)
@@ -288,10 +288,10 @@ def _complete(
         integer=form.integer & ~fixed,
     )
     session = HighsSession(watch, report=False)
-    session.set_options(replace(options, log=None))
+    session.set_options(replace(settings, log=None))
     session.set_option("mip_max_nodes", COMPLETION_NODES)
     session.load(rest)
-    session.run(None if options.time_limit is None else COMPLETION_SHARE * options.time_limit)
+    session.run(None if settings.time_limit is None else COMPLETION_SHARE * settings.time_limit)
     if session.point is None:
         return None
     x = with_exact_integers(form, np.where(fixed, nearest, session.point))

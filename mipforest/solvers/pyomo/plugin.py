@@ -13,8 +13,9 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import SolverUnavailable
 from mipforest.model.matrix import MatrixForm
+from mipforest.settings import SolveSettings
 from mipforest.solvers.answers import no_bound, proven_bound, solve_constant, tolerance_warning
-from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver
+from mipforest.solvers.base import Feature, Progress, Solver
 from mipforest.solvers.checks import require_plain_numbers
 from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE, whole_bounds, with_exact_integers
 from mipforest.solvers.solution import Solution, Status
@@ -79,7 +80,7 @@ class Pyomo(Solver):
     def solve(
         self,
         form: MatrixForm,
-        options: SolveOptions,
+        settings: SolveSettings,
         *,
         start: FloatArray | None = None,
         priorities: IntArray | None = None,
@@ -104,7 +105,7 @@ class Pyomo(Solver):
         watch = WatchedRun(form.maximize, on_progress)
         if form.n_columns == 0:
             return solve_constant(form, watch, self.name, self.version())
-        settings, time_limit, warnings = native_options(self.interface, options)
+        native, time_limit, warnings = native_options(self.interface, settings)
         warnings += [
             f"the {what} not used: solvers behind Pyomo take none from here"
             for what, given in (("start was", start), ("branching priorities were", priorities))
@@ -112,20 +113,20 @@ class Pyomo(Solver):
         ]
         if _obviously_infeasible(form):
             status, x, dual, message = Status.INFEASIBLE, None, np.nan, "a bound or an empty row cannot hold"
-        elif options.time_limit == 0:
+        elif settings.time_limit == 0:
             # Several interfaces read a limit of 0 as none.
             status, x, dual, message = Status.TIME_LIMIT, None, no_bound(form), "no time was given"
         else:
             from mipforest.solvers.pyomo.session import run
 
-            status, x, dual, message = run(self.interface, form, options, settings, time_limit)
+            status, x, dual, message = run(self.interface, form, settings, native, time_limit)
         if x is not None:
             x = with_exact_integers(form, x)
             warnings += tolerance_warning(form, x)
         objective = np.nan if x is None else form.objective(x)
         if status is Status.OPTIMAL and np.isinf(dual) and family_of(self.interface).gap:
             # The solver was given the gap, and says that it closed it.
-            dual = objective + (options.gap if form.maximize else -options.gap) * abs(objective)
+            dual = objective + (settings.gap if form.maximize else -settings.gap) * abs(objective)
         bound = proven_bound(form, status, objective, dual)
         watch.finish(objective, bound, 0)
         return Solution(
@@ -229,19 +230,19 @@ def features_of(interface: str) -> frozenset[Feature]:
     return _LINEAR | _QUADRATIC.get(interface, frozenset())
 
 
-def native_options(interface: str, options: SolveOptions) -> tuple[dict[str, Any], float | None, list[str]]:
+def native_options(interface: str, settings: SolveSettings) -> tuple[dict[str, Any], float | None, list[str]]:
     """Translate the common options.
 
     Parameters
     ----------
     interface
         Pyomo's name of the interface.
-    options
+    settings
         The options; those under the solver's own names come last and win.
 
     Returns
     -------
-    settings
+    native
         Options under the solver's own names.
     time_limit
         Seconds to give to Pyomo's own ``timelimit``, ``None`` for none.
@@ -249,26 +250,26 @@ def native_options(interface: str, options: SolveOptions) -> tuple[dict[str, Any
         What has no translation.
     """
     family = family_of(interface)
-    settings: dict[str, Any] = {}
+    native: dict[str, Any] = {}
     warnings: list[str] = []
     asked = (
-        ("gap", family.gap, options.gap, True),
-        ("threads", family.threads, options.threads, options.threads is not None),
-        ("seed", family.seed, options.seed, options.seed != 0),
+        ("gap", family.gap, settings.gap, True),
+        ("threads", family.threads, settings.threads, settings.threads is not None),
+        ("seed", family.seed, settings.seed, settings.seed != 0),
     )
     for what, name, value, given in asked:
         if given and name:
-            settings[name] = value
+            native[name] = value
         elif given:
             warnings.append(
                 f"{what} = {value} was not passed on: its name in {interface} is not known here; set it "
                 "through solver_options"
             )
-    seconds = options.time_limit
+    seconds = settings.time_limit
     if seconds is not None and family.whole_seconds:
         seconds = max(1, round(seconds))
     if seconds is not None and family.time_limit:
-        settings[family.time_limit], seconds = seconds, None
+        native[family.time_limit], seconds = seconds, None
     if seconds is not None and not family.known:
         warnings.append(f"the time limit went to Pyomo; whether {interface} keeps to it is not known here")
-    return settings | dict(options.solver_options), seconds, warnings
+    return native | dict(settings.solver_options), seconds, warnings

@@ -19,8 +19,8 @@ from pyomo.solvers.plugins.solvers.persistent_solver import PersistentSolver
 from mipforest.arrays import FloatArray
 from mipforest.errors import LicenseLimit, NotAllowed, SolverError
 from mipforest.model.matrix import Block, MatrixForm
+from mipforest.settings import SolveSettings
 from mipforest.solvers.answers import NO_OPTIMUM, no_bound
-from mipforest.solvers.base import SolveOptions
 from mipforest.solvers.checks import writable
 from mipforest.solvers.integrality import whole_bounds
 from mipforest.solvers.pyomo.model import concrete_model
@@ -78,8 +78,8 @@ def usable(interface: str) -> bool:
 def run(
     interface: str,
     form: MatrixForm,
-    options: SolveOptions,
-    settings: dict[str, Any],
+    settings: SolveSettings,
+    native: dict[str, Any],
     time_limit: float | None,
 ) -> Answer:
     """Solve a model through an interface.
@@ -90,9 +90,9 @@ def run(
         Pyomo's name of it.
     form
         A model with columns and without indicator rows.
-    options
-        For the log, and the options to name in an error.
     settings
+        For the log, and the options to name in an error.
+    native
         Options under the solver's own names.
     time_limit
         Seconds for Pyomo's own ``timelimit``, or ``None``.
@@ -108,16 +108,16 @@ def run(
         return Answer(Status.OPTIMAL, _nearest_to_zero(form), form.offset, "no expression reads a variable")
     model, variables = concrete_model(_plain(form))
     limit = {} if time_limit is None else {"timelimit": time_limit}
-    with _output_to(options):
+    with _output_to(settings):
         try:
             solver = SolverFactory(interface)
             if isinstance(solver, PersistentSolver):
                 solver.set_instance(model)
             results = solver.solve(
-                model, load_solutions=False, tee=options.log is not None, options=settings, **limit
+                model, load_solutions=False, tee=settings.log is not None, options=native, **limit
             )
         except Exception as error:  # every interface raises its own
-            raise _failure(interface, error, options) from error
+            raise _failure(interface, error, settings) from error
         condition = results.solver.termination_condition.name
         status = STATUS.get(condition, Status.ERROR)
         x = None if status in NO_OPTIMUM else _point(form, model, variables, results)
@@ -127,25 +127,25 @@ def run(
 
 
 @contextmanager
-def _output_to(options: SolveOptions) -> Iterator[None]:
+def _output_to(settings: SolveSettings) -> Iterator[None]:
     """Send what Pyomo and the solver print to the log, or nowhere."""
-    if options.log is None:
+    if settings.log is None:
         with capture_output(StringIO(), capture_fd=True):
             yield
     else:
-        with writable(options.log).open("a") as log, capture_output(log, capture_fd=True):
+        with writable(settings.log).open("a") as log, capture_output(log, capture_fd=True):
             yield
 
 
-def _failure(interface: str, error: Exception, options: SolveOptions) -> SolverError:
+def _failure(interface: str, error: Exception, settings: SolveSettings) -> SolverError:
     reason = " ".join(f"{type(error).__name__}: {error}".split())
     if "license" in reason.lower():
         return LicenseLimit(
             f"Pyomo's interface {interface}: {reason}; use a licence for models of this size, or another "
             "solver, such as highs"
         )
-    if options.solver_options:
-        given = ", ".join(f"{name} = {value!r}" for name, value in options.solver_options.items())
+    if settings.solver_options:
+        given = ", ".join(f"{name} = {value!r}" for name, value in settings.solver_options.items())
         return NotAllowed(f"Pyomo's interface {interface} fails with the options {given}: {reason}")
     return SolverError(f"Pyomo's interface {interface} fails: {reason}")
 

@@ -10,8 +10,9 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import SolverUnavailable
 from mipforest.model.matrix import MatrixForm
+from mipforest.settings import SolveSettings
 from mipforest.solvers.answers import NO_OPTIMUM, proven_bound, tolerance_warning
-from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver
+from mipforest.solvers.base import Feature, Progress, Solver
 from mipforest.solvers.convexity import with_best_rest
 from mipforest.solvers.integrality import with_exact_integers
 from mipforest.solvers.solution import Solution, Status
@@ -99,7 +100,7 @@ class Scip(Solver):
     def solve(
         self,
         form: MatrixForm,
-        options: SolveOptions,
+        settings: SolveSettings,
         *,
         start: FloatArray | None = None,
         priorities: IntArray | None = None,
@@ -126,14 +127,16 @@ class Scip(Solver):
         watch = WatchedRun(form.maximize, on_progress)
         session = ScipSession(form, watch)
         try:
-            session.set_options(options)
+            session.set_options(settings)
             session.load()
             if priorities is not None:
                 session.set_priorities(priorities)
             if start is not None:
                 session.set_start(start)
-            outcome = session.run(None if options.time_limit is None else options.time_limit - watch.seconds)
-            return self._solution(form, session, outcome, watch, options.gap)
+            outcome = session.run(
+                None if settings.time_limit is None else settings.time_limit - watch.seconds
+            )
+            return self._solution(form, session, outcome, watch, settings.gap)
         finally:
             session.close()
 

@@ -21,7 +21,7 @@ from pyscipopt.scip import Model
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import SolverError
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.base import SolveOptions
+from mipforest.settings import SolveSettings
 from mipforest.solvers.checks import SOLVER_INFINITY, require_plain_numbers, writable
 from mipforest.solvers.convexity import require_convex
 from mipforest.solvers.scip.model import (
@@ -72,7 +72,7 @@ class ScipSession:
         else:
             self._running.add_done_callback(lambda _: self.scip.free())
 
-    def set_options(self, options: SolveOptions) -> None:
+    def set_options(self, settings: SolveSettings) -> None:
         """Set the options, except the time limit, which depends on when the run starts.
 
         Raises
@@ -80,15 +80,15 @@ class ScipSession:
         NotAllowed
             If SCIP has no such option (the nearest are named), refuses its value, or cannot write the log.
         """
-        set_parameter(self.scip, "limits/gap", float(options.gap))
-        set_parameter(self.scip, "randomization/randomseedshift", options.seed)
+        set_parameter(self.scip, "limits/gap", float(settings.gap))
+        set_parameter(self.scip, "randomization/randomseedshift", settings.seed)
         # Partial starts are never too sparse to be completed.
         set_parameter(self.scip, "heuristics/completesol/maxunknownrate", 1.0)
-        if options.threads is not None and options.threads > 1:
-            self._said.append(f"SCIP runs in one thread; {options.threads} were asked for")
-        if options.log is not None:
-            self.scip.setLogfile(str(writable(options.log)))
-        for name, value in options.solver_options.items():
+        if settings.threads is not None and settings.threads > 1:
+            self._said.append(f"SCIP runs in one thread; {settings.threads} were asked for")
+        if settings.log is not None:
+            self.scip.setLogfile(str(writable(settings.log)))
+        for name, value in settings.solver_options.items():
             set_parameter(self.scip, name, value)
 
     def load(self) -> None:

@@ -15,7 +15,8 @@ from mipforest.errors import SolverError
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.model.model import Model
-from mipforest.solvers.base import Feature, Progress, SolveOptions, Solver, needed
+from mipforest.settings import SolveSettings
+from mipforest.solvers.base import Feature, Progress, Solver, needed
 from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
 from mipforest.solvers.solution import Event, Solution, Status
 
@@ -64,12 +65,12 @@ class Trial:
         start, priorities, on_progress
             As in :meth:`mipforest.solvers.base.Solver.solve`.
         gap, options
-            As in :class:`mipforest.solvers.base.SolveOptions`.
+            As in :class:`mipforest.settings.SolveSettings`.
         """
         form = model.matrix() if isinstance(model, Model) else model
         solution = self.solver.solve(
             form,
-            SolveOptions(gap=gap, **options),
+            SolveSettings(gap=gap, **options),
             start=start,
             priorities=priorities,
             on_progress=on_progress,

@@ -16,7 +16,8 @@ from mipforest.bridges import indicator_to_big_m
 from mipforest.errors import NotAllowed
 from mipforest.model.check import violations
 from mipforest.model.matrix import IndicatorRows, MatrixForm
-from mipforest.solvers.base import SolveOptions, needed
+from mipforest.settings import SolveSettings
+from mipforest.solvers.base import needed
 from mipforest.solvers.clarabel import Clarabel
 from mipforest.solvers.convexity import is_convex
 from mipforest.solvers.gurobi import Gurobi
@@ -30,7 +31,7 @@ NUMBERS = st.integers(-12, 12).map(lambda k: k / 4)
 
 
 def solve(form: MatrixForm, start: np.ndarray | None = None, **options: object) -> Solution:
-    return Gurobi().solve(form, SolveOptions(**options), start=start)  # type: ignore[arg-type]
+    return Gurobi().solve(form, SolveSettings(**options), start=start)  # type: ignore[arg-type]
 
 
 def best_of_all_points(form: MatrixForm) -> float:
@@ -62,7 +63,7 @@ def test_agrees_with_the_other_solvers(form: MatrixForm) -> None:
     other = Clarabel() if not form.is_mip else Highs()
     bridged = indicator_to_big_m.apply(bounded(form)).form if form.indicators.n_rows else form
     form = bounded(form) if form.indicators.n_rows else form
-    ours, theirs = solve(form, gap=0.0), other.solve(bridged, SolveOptions(gap=0.0))
+    ours, theirs = solve(form, gap=0.0), other.solve(bridged, SolveSettings(gap=0.0))
     unclear = Status.INFEASIBLE_OR_UNBOUNDED
     if unclear not in (ours.status, theirs.status) and theirs.status is not Status.ERROR:
         assert ours.status is theirs.status
@@ -101,7 +102,7 @@ def test_continuous_quadratics_agree_with_clarabel(seed: int, maximize: bool, bo
         offset=2.0,
         maximize=maximize,
     )
-    ours, theirs = solve(form), Clarabel().solve(form, SolveOptions())
+    ours, theirs = solve(form), Clarabel().solve(form, SolveSettings())
     if theirs.status is Status.ERROR:
         return
     assert ours.status is theirs.status

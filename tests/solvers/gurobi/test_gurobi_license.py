@@ -11,7 +11,7 @@ from small_models import INF, model
 from mipforest.errors import LicenseLimit, SolverError, SolverUnavailable
 from mipforest.model import Model, sum_squares
 from mipforest.model.matrix import IndicatorRows, MatrixForm
-from mipforest.solvers.base import SolveOptions
+from mipforest.settings import SolveSettings
 from mipforest.solvers.gurobi import Gurobi
 from mipforest.solvers.solution import Status
 from mipforest.solving import solve
@@ -83,23 +83,23 @@ def test_foresees_exactly_what_gurobi_refuses(
 ) -> None:
     assert gurobi_license.Size.of(form).needs_license is too_large
     if not too_large:
-        assert Gurobi().solve(form, SolveOptions()).status is Status.OPTIMAL
+        assert Gurobi().solve(form, SolveSettings()).status is Status.OPTIMAL
     elif in_the_package:
         with pytest.raises(LicenseLimit):
-            Gurobi().solve(form, SolveOptions())
+            Gurobi().solve(form, SolveSettings())
 
 
 @pytest.mark.usefixtures("restricted")
 def test_a_refusal_leaves_no_log(tmp_path: Path) -> None:
     with pytest.raises(LicenseLimit):
-        Gurobi().solve(wide(2001), SolveOptions(log=tmp_path / "solver.log"))
+        Gurobi().solve(wide(2001), SolveSettings(log=tmp_path / "solver.log"))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("restricted")
 def test_the_message_has_numbers_and_ways_out() -> None:
     with pytest.raises(LicenseLimit) as caught:
-        Gurobi().solve(tall(1995, indicators=7), SolveOptions())
+        Gurobi().solve(tall(1995, indicators=7), SolveSettings())
     message = str(caught.value)
     assert message.startswith("the model has 2 variables and 2002 rows (7 of them indicator rows)")
     for words in ("2000 variables and 2000 rows", "200 variables", "GRB_LICENSE_FILE", 'solver="highs"'):
@@ -110,9 +110,9 @@ def test_the_message_has_numbers_and_ways_out() -> None:
 @pytest.mark.usefixtures("restricted")
 def test_tangents_are_proposed_where_they_may_fit() -> None:
     with pytest.raises(LicenseLimit, match=r'300 variables.*quadratic objective.*bridges="quadratic"'):
-        Gurobi().solve(wide(300, quadratic=True), SolveOptions())
+        Gurobi().solve(wide(300, quadratic=True), SolveSettings())
     with pytest.raises(LicenseLimit) as caught:
-        Gurobi().solve(wide(2000, quadratic=True), SolveOptions())
+        Gurobi().solve(wide(2000, quadratic=True), SolveSettings())
     assert "bridges" not in str(caught.value)
 
 
@@ -123,7 +123,7 @@ def test_a_limit_that_was_not_foreseen_is_explained_too(
         pytest.skip("needs the licence inside the gurobipy package")
     monkeypatch.setattr(gurobi_license, "is_restricted", lambda environment: False)
     with pytest.raises(LicenseLimit, match=r"2001 variables and 0 rows; .*takes less.*error 10010"):
-        Gurobi().solve(wide(2001), SolveOptions())
+        Gurobi().solve(wide(2001), SolveSettings())
 
 
 def test_a_model_within_the_limits_is_not_probed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_a_model_within_the_limits_is_not_probed(monkeypatch: pytest.MonkeyPatch
         raise AssertionError
 
     monkeypatch.setattr(gurobi_license, "is_restricted", probe)
-    assert Gurobi().solve(wide(2000), SolveOptions()).found
+    assert Gurobi().solve(wide(2000), SolveSettings()).found
 
 
 def test_under_a_licence_without_limits_all_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_under_a_licence_without_limits_all_is_built(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(gurobi_license, "is_restricted", lambda environment: False)
     monkeypatch.setattr(gurobi_session, "load", load)
     with pytest.raises(Reached):
-        Gurobi().solve(wide(5000), SolveOptions())
+        Gurobi().solve(wide(5000), SolveSettings())
     assert len(built) == 1
 
 
@@ -176,7 +176,7 @@ def test_no_licence_is_told_when_gurobi_starts(
 
     monkeypatch.setattr(gurobipy, "Env", refuse)
     with pytest.raises(SolverUnavailable, match=r"License expired .*10009.*check the licence file"):
-        Gurobi().solve(wide(2), SolveOptions())
+        Gurobi().solve(wide(2), SolveSettings())
     assert capfd.readouterr() == ("", "")
 
 

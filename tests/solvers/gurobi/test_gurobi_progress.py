@@ -12,7 +12,7 @@ from small_models import market_split, model
 
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.base import SolveOptions
+from mipforest.settings import SolveSettings
 from mipforest.solvers.gurobi import Gurobi
 from mipforest.solvers.solution import Event, Solution, Status
 
@@ -20,14 +20,14 @@ pytest.importorskip("gurobipy")
 
 
 def solve(form: MatrixForm, **options: object) -> Solution:
-    return Gurobi().solve(form, SolveOptions(**options))  # type: ignore[arg-type]
+    return Gurobi().solve(form, SolveSettings(**options))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("maximize", [False, True])
 def test_progress_closes_in_on_the_optimum(maximize: bool) -> None:
     form = market_split(maximize=maximize, offset=1000.0)
     seen: list[Event] = []
-    Gurobi().solve(form, SolveOptions(time_limit=1.0), on_progress=seen.append)
+    Gurobi().solve(form, SolveSettings(time_limit=1.0), on_progress=seen.append)
     sign = -1 if maximize else 1
     objectives = [sign * event.objective for event in seen if np.isfinite(event.objective)]
     bounds = [sign * event.bound for event in seen]
@@ -43,7 +43,7 @@ def test_progress_closes_in_on_the_optimum(maximize: bool) -> None:
 def test_new_incumbents_come_with_their_point() -> None:
     form = market_split()
     seen: list[Event] = []
-    Gurobi().solve(form, SolveOptions(time_limit=0.5), on_progress=seen.append)
+    Gurobi().solve(form, SolveSettings(time_limit=0.5), on_progress=seen.append)
     points = [event for event in seen if event.x is not None]
     assert points
     for event in points:
@@ -53,7 +53,7 @@ def test_new_incumbents_come_with_their_point() -> None:
 
 def test_progress_can_stop_the_solve() -> None:
     form = market_split()
-    solution = Gurobi().solve(form, SolveOptions(), on_progress=lambda event: np.isfinite(event.objective))
+    solution = Gurobi().solve(form, SolveSettings(), on_progress=lambda event: np.isfinite(event.objective))
     assert solution.status is Status.INTERRUPTED
     assert violations(form, solution.x).max <= 1e-6
     assert solution.seconds < 10
@@ -66,7 +66,7 @@ def test_an_error_in_progress_reaches_the_caller(capfd: pytest.CaptureFixture[st
         raise LookupError("display is gone")
 
     with pytest.raises(LookupError, match="display is gone"):
-        Gurobi().solve(market_split(), SolveOptions(), on_progress=fail)
+        Gurobi().solve(market_split(), SolveSettings(), on_progress=fail)
     assert threading.active_count() == before
     assert capfd.readouterr() == ("", "")
 
@@ -88,7 +88,9 @@ def test_an_error_inside_a_callback_reaches_the_caller(
 def test_progress_is_called_in_the_callers_thread() -> None:
     threads = set()
     Gurobi().solve(
-        market_split(), SolveOptions(time_limit=0.3), on_progress=lambda _: threads.add(threading.get_ident())
+        market_split(),
+        SolveSettings(time_limit=0.3),
+        on_progress=lambda _: threads.add(threading.get_ident()),
     )
     assert threads == {threading.get_ident()}
 
@@ -125,10 +127,10 @@ def test_ctrl_c_keeps_the_incumbent_and_the_handler(capfd: pytest.CaptureFixture
 def test_ctrl_c_in_a_process_of_its_own() -> None:
     program = (
         "from small_models import market_split\n"
-        "from mipforest.solvers.base import SolveOptions\n"
+        "from mipforest.settings import SolveSettings\n"
         "from mipforest.solvers.gurobi import Gurobi\n"
         "started = lambda event: print('running', flush=True) if event.nodes else None\n"
-        "solution = Gurobi().solve(market_split(), SolveOptions(time_limit=60.0), on_progress=started)\n"
+        "solution = Gurobi().solve(market_split(), SolveSettings(time_limit=60.0), on_progress=started)\n"
         "print(solution.status, solution.found, solution.seconds < 30)\n"
     )
     here = str(Path(__file__).parents[2])

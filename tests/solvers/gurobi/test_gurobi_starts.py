@@ -4,7 +4,7 @@ from small_models import INF, empty_split, market_split, model
 
 from mipforest.errors import NotAllowed
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.base import SolveOptions
+from mipforest.settings import SolveSettings
 from mipforest.solvers.gurobi import Gurobi
 from mipforest.solvers.solution import Solution, Status
 
@@ -15,7 +15,7 @@ ROOT = {"NodeLimit": 0}
 
 
 def solve(form: MatrixForm, start: np.ndarray | None = None, **options: object) -> Solution:
-    return Gurobi().solve(form, SolveOptions(**options), start=start)  # type: ignore[arg-type]
+    return Gurobi().solve(form, SolveSettings(**options), start=start)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("maximize", [False, True])
@@ -104,7 +104,7 @@ def test_a_start_of_the_wrong_length_is_refused() -> None:
 def test_priorities_are_taken() -> None:
     form = market_split(3, 18)
     priorities = np.where(form.integer, np.arange(form.n_columns), 0)
-    with_them = Gurobi().solve(form, SolveOptions(threads=1, gap=0.0), priorities=priorities)
+    with_them = Gurobi().solve(form, SolveSettings(threads=1, gap=0.0), priorities=priorities)
     without = solve(form, threads=1, gap=0.0)
     assert with_them.warnings == ()
     assert with_them.objective == pytest.approx(without.objective)

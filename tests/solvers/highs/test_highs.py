@@ -12,7 +12,7 @@ from small_models import INF, enumerated, market_split, model
 from mipforest.errors import NotAllowed, SolverError, Unsupported
 from mipforest.model.check import violations
 from mipforest.model.matrix import IndicatorRows, MatrixForm
-from mipforest.solvers.base import SolveOptions
+from mipforest.settings import SolveSettings
 from mipforest.solvers.highs import Highs
 from mipforest.solvers.highs.plugin import STATUS
 from mipforest.solvers.highs.session import HighsSession
@@ -20,7 +20,7 @@ from mipforest.solvers.solution import Solution, Status
 
 
 def solve(form: MatrixForm, start: np.ndarray | None = None, **options: object) -> Solution:
-    return Highs().solve(form, SolveOptions(**options), start=start)  # type: ignore[arg-type]
+    return Highs().solve(form, SolveSettings(**options), start=start)  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------ answers

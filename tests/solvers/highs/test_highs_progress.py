@@ -12,20 +12,20 @@ from small_models import market_split
 
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.base import SolveOptions
+from mipforest.settings import SolveSettings
 from mipforest.solvers.highs import Highs
 from mipforest.solvers.solution import Event, Solution, Status
 
 
 def solve(form: MatrixForm, start: np.ndarray | None = None, **options: object) -> Solution:
-    return Highs().solve(form, SolveOptions(**options), start=start)  # type: ignore[arg-type]
+    return Highs().solve(form, SolveSettings(**options), start=start)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("maximize", [False, True])
 def test_progress_closes_in_on_the_optimum(maximize: bool) -> None:
     form = market_split(maximize=maximize, offset=1000.0)
     seen: list[Event] = []
-    Highs().solve(form, SolveOptions(time_limit=1.0), on_progress=seen.append)
+    Highs().solve(form, SolveSettings(time_limit=1.0), on_progress=seen.append)
     worse = (lambda a, b: a <= b) if maximize else (lambda a, b: a >= b)
     objectives = [event.objective for event in seen if np.isfinite(event.objective)]
     bounds = [event.bound for event in seen]
@@ -41,7 +41,7 @@ def test_progress_closes_in_on_the_optimum(maximize: bool) -> None:
 def test_new_incumbents_come_with_their_point() -> None:
     form = market_split()
     seen: list[Event] = []
-    Highs().solve(form, SolveOptions(time_limit=0.5), on_progress=seen.append)
+    Highs().solve(form, SolveSettings(time_limit=0.5), on_progress=seen.append)
     points = [event for event in seen if event.x is not None]
     assert points
     for event in points:
@@ -57,7 +57,7 @@ def test_the_last_event_is_the_outcome() -> None:
 
 def test_progress_can_stop_the_solve() -> None:
     form = market_split()
-    solution = Highs().solve(form, SolveOptions(), on_progress=lambda event: np.isfinite(event.objective))
+    solution = Highs().solve(form, SolveSettings(), on_progress=lambda event: np.isfinite(event.objective))
     assert solution.status is Status.INTERRUPTED
     assert solution.found
     assert violations(form, solution.x).max <= 1e-6
@@ -69,13 +69,15 @@ def test_an_error_in_progress_reaches_the_caller() -> None:
         raise LookupError("display is gone")
 
     with pytest.raises(LookupError, match="display is gone"):
-        Highs().solve(market_split(), SolveOptions(), on_progress=fail)
+        Highs().solve(market_split(), SolveSettings(), on_progress=fail)
 
 
 def test_progress_is_called_in_the_callers_thread() -> None:
     threads = set()
     Highs().solve(
-        market_split(), SolveOptions(time_limit=0.3), on_progress=lambda _: threads.add(threading.get_ident())
+        market_split(),
+        SolveSettings(time_limit=0.3),
+        on_progress=lambda _: threads.add(threading.get_ident()),
     )
     assert threads == {threading.get_ident()}
 
@@ -95,10 +97,10 @@ def test_ctrl_c_keeps_the_incumbent_and_the_handler() -> None:
 def test_ctrl_c_in_a_process_of_its_own() -> None:
     program = (
         "from small_models import market_split\n"
-        "from mipforest.solvers.base import SolveOptions\n"
+        "from mipforest.settings import SolveSettings\n"
         "from mipforest.solvers.highs import Highs\n"
         "started = lambda event: print('running', flush=True) if event.nodes else None\n"
-        "solution = Highs().solve(market_split(), SolveOptions(time_limit=60), on_progress=started)\n"
+        "solution = Highs().solve(market_split(), SolveSettings(time_limit=60), on_progress=started)\n"
         "print(solution.status, solution.found, solution.seconds < 30)\n"
     )
     here = str(Path(__file__).parents[2])

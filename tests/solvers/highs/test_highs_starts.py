@@ -4,13 +4,13 @@ from small_models import empty_split, market_split, model
 
 from mipforest.errors import NotAllowed
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.base import SolveOptions
+from mipforest.settings import SolveSettings
 from mipforest.solvers.highs import Highs
 from mipforest.solvers.solution import Solution, Status
 
 
 def solve(form: MatrixForm, start: np.ndarray | None = None, **options: object) -> Solution:
-    return Highs().solve(form, SolveOptions(**options), start=start)  # type: ignore[arg-type]
+    return Highs().solve(form, SolveSettings(**options), start=start)  # type: ignore[arg-type]
 
 
 def test_a_feasible_start_is_the_incumbent_at_once() -> None:
@@ -80,7 +80,7 @@ def test_a_start_of_the_wrong_length_is_refused() -> None:
 
 def test_priorities_leave_a_warning() -> None:
     form = model([1.0], upper=1.0, integer=True)
-    solution = Highs().solve(form, SolveOptions(), priorities=np.ones(1, int))
+    solution = Highs().solve(form, SolveSettings(), priorities=np.ones(1, int))
     assert "priorities" in solution.warnings[0]
 
 

@@ -18,7 +18,7 @@ from mipforest.bridges import indicator_to_big_m
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported
 from mipforest.model.check import violations
 from mipforest.model.matrix import IndicatorRows, MatrixForm
-from mipforest.solvers.base import SolveOptions
+from mipforest.settings import SolveSettings
 from mipforest.solvers.clarabel import Clarabel
 from mipforest.solvers.highs import Highs
 from mipforest.solvers.scip import Scip
@@ -34,7 +34,7 @@ UNDECIDED = (Status.INFEASIBLE, Status.UNBOUNDED, Status.INFEASIBLE_OR_UNBOUNDED
 
 
 def solve(form: MatrixForm, start: np.ndarray | None = None, **options: object) -> Solution:
-    return Scip().solve(form, SolveOptions(**options), start=start)  # type: ignore[arg-type]
+    return Scip().solve(form, SolveSettings(**options), start=start)  # type: ignore[arg-type]
 
 
 def best_of_all_points(form: MatrixForm) -> float:
@@ -65,7 +65,7 @@ def test_integer_optimum_is_the_best_of_all_points(quadratic: bool, indicators: 
 @settings(deadline=None, max_examples=50)
 def test_agrees_with_highs(form: MatrixForm) -> None:
     linear = replace(form, Q=None, indicators=IndicatorRows.none(form.n_columns))
-    ours, theirs = solve(linear, gap=0.0, time_limit=10.0), Highs().solve(linear, SolveOptions(gap=0.0))
+    ours, theirs = solve(linear, gap=0.0, time_limit=10.0), Highs().solve(linear, SolveSettings(gap=0.0))
     if Status.INFEASIBLE_OR_UNBOUNDED in (ours.status, theirs.status):
         assert {ours.status, theirs.status} <= set(UNDECIDED)
         return
@@ -112,7 +112,7 @@ def test_mixed_quadratic_optimum_is_the_best_of_all_continuous_ones(form: Matrix
             col_upper=np.where(form.integer, fixed, form.col_upper),
             integer=np.zeros(form.n_columns, dtype=bool),
         )
-        solved = Clarabel().solve(rest, SolveOptions())
+        solved = Clarabel().solve(rest, SolveSettings())
         values += [solved.objective] if solved.found else []
     best = max(values) if form.maximize else min(values)
     solution = solve(form, gap=1e-7)
@@ -242,11 +242,11 @@ def test_many_solves_with_quadratic_objectives_in_one_process() -> None:
     form = model(rng.normal(size=6), lower=-2.0, upper=2.0, integer=integer, Q=factor.T @ factor)
     program = (
         "import pickle, sys, threading\n"
-        "from mipforest.solvers.base import SolveOptions\n"
+        "from mipforest.settings import SolveSettings\n"
         "from mipforest.solvers.scip import Scip\n"
         "form = pickle.load(sys.stdin.buffer)\n"
         "for _ in range(66):\n"
-        "    work = threading.Thread(target=lambda: Scip().solve(form, SolveOptions()))\n"
+        "    work = threading.Thread(target=lambda: Scip().solve(form, SolveSettings()))\n"
         "    work.start(); work.join()\n"
         "print('alive')\n"
     )
@@ -383,7 +383,7 @@ def test_a_looser_gap_stops_earlier() -> None:
 
 def test_priorities_decide_where_to_branch() -> None:
     form = market_split(3, 20)
-    limit = SolveOptions(solver_options={"limits/nodes": 500, "presolving/maxrounds": 0})
+    limit = SolveSettings(solver_options={"limits/nodes": 500, "presolving/maxrounds": 0})
     order = np.arange(form.n_columns)
     runs = [Scip().solve(form, limit, priorities=given) for given in (order, -order)]
     assert runs[0].warnings == runs[1].warnings == ()

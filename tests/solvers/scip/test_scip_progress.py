@@ -13,7 +13,7 @@ from small_models import market_split, model
 
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.base import SolveOptions
+from mipforest.settings import SolveSettings
 from mipforest.solvers.scip import Scip
 from mipforest.solvers.solution import Event, Solution, Status
 
@@ -21,14 +21,14 @@ pyscipopt = pytest.importorskip("pyscipopt")
 
 
 def solve(form: MatrixForm, start: np.ndarray | None = None, **options: object) -> Solution:
-    return Scip().solve(form, SolveOptions(**options), start=start)  # type: ignore[arg-type]
+    return Scip().solve(form, SolveSettings(**options), start=start)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("maximize", [False, True])
 def test_progress_closes_in_on_the_optimum(maximize: bool) -> None:
     form = market_split(maximize=maximize, offset=1000.0)
     seen: list[Event] = []
-    Scip().solve(form, SolveOptions(time_limit=1.0), on_progress=seen.append)
+    Scip().solve(form, SolveSettings(time_limit=1.0), on_progress=seen.append)
     worse = (lambda a, b: a <= b) if maximize else (lambda a, b: a >= b)
     objectives = [event.objective for event in seen if np.isfinite(event.objective)]
     bounds = [event.bound for event in seen]
@@ -52,7 +52,7 @@ def test_new_incumbents_come_with_their_point() -> None:
     )  # fmt: skip
     for form in (market_split(), quadratic):
         seen: list[Event] = []
-        Scip().solve(form, SolveOptions(time_limit=0.7), on_progress=seen.append)
+        Scip().solve(form, SolveSettings(time_limit=0.7), on_progress=seen.append)
         points = [event for event in seen if event.x is not None]
         assert points
         for event in points:
@@ -68,7 +68,7 @@ def test_the_last_event_is_the_outcome() -> None:
 
 def test_progress_can_stop_the_solve() -> None:
     form = market_split()
-    solution = Scip().solve(form, SolveOptions(), on_progress=lambda event: np.isfinite(event.objective))
+    solution = Scip().solve(form, SolveSettings(), on_progress=lambda event: np.isfinite(event.objective))
     assert solution.status is Status.INTERRUPTED
     assert solution.found
     assert violations(form, solution.x).max <= 1e-6
@@ -80,7 +80,7 @@ def test_an_error_in_progress_reaches_the_caller(capfd: pytest.CaptureFixture[st
         raise LookupError("display is gone")
 
     with pytest.raises(LookupError, match="display is gone"):
-        Scip().solve(market_split(), SolveOptions(), on_progress=fail)
+        Scip().solve(market_split(), SolveSettings(), on_progress=fail)
     assert capfd.readouterr() == ("", "")
 
 
@@ -99,7 +99,9 @@ def test_an_error_inside_an_event_reaches_the_caller(
 def test_progress_is_called_in_the_callers_thread() -> None:
     threads = set()
     Scip().solve(
-        market_split(), SolveOptions(time_limit=0.3), on_progress=lambda _: threads.add(threading.get_ident())
+        market_split(),
+        SolveSettings(time_limit=0.3),
+        on_progress=lambda _: threads.add(threading.get_ident()),
     )
     assert threads == {threading.get_ident()}
 
@@ -137,7 +139,7 @@ def started(program: str) -> subprocess.Popen[str]:
     """A process of its own, which has begun to branch."""
     head = (
         "from small_models import market_split\n"
-        "from mipforest.solvers.base import SolveOptions\n"
+        "from mipforest.settings import SolveSettings\n"
         "from mipforest.solvers.scip import Scip\n"
         "started = lambda event: print('running', flush=True) if event.nodes else None\n"
     )
@@ -153,7 +155,7 @@ def started(program: str) -> subprocess.Popen[str]:
 
 def test_ctrl_c_in_a_process_of_its_own() -> None:
     process = started(
-        "solution = Scip().solve(market_split(), SolveOptions(time_limit=60), on_progress=started)\n"
+        "solution = Scip().solve(market_split(), SolveSettings(time_limit=60), on_progress=started)\n"
         "print(solution.status, solution.found, solution.seconds < 30)\n"
     )
     process.send_signal(signal.SIGINT)
@@ -177,7 +179,7 @@ def test_giving_up_does_not_free_scip_while_it_runs() -> None:
         "print('running', flush=True)\n"
         "for _ in range(3):\n"
         "    try:\n"
-        "        Scip().solve(market_split(), SolveOptions(time_limit=60))\n"
+        "        Scip().solve(market_split(), SolveSettings(time_limit=60))\n"
         "    except KeyboardInterrupt:\n"
         "        print('given up')\n"
     )

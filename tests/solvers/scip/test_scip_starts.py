@@ -4,7 +4,7 @@ from small_models import empty_split, market_split, model
 
 from mipforest.errors import NotAllowed
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.base import SolveOptions
+from mipforest.settings import SolveSettings
 from mipforest.solvers.scip import Scip
 from mipforest.solvers.solution import Solution, Status
 
@@ -12,7 +12,7 @@ pyscipopt = pytest.importorskip("pyscipopt")
 
 
 def solve(form: MatrixForm, start: np.ndarray | None = None, **options: object) -> Solution:
-    return Scip().solve(form, SolveOptions(**options), start=start)  # type: ignore[arg-type]
+    return Scip().solve(form, SolveSettings(**options), start=start)  # type: ignore[arg-type]
 
 
 def quadratic() -> MatrixForm:

@@ -1,0 +1,126 @@
+"""Settings of a solve, one object for every solver, the command line, estimators, campaigns and tuning."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+from mipforest.errors import NotAllowed, closest
+
+#: Parts of a model that can be rewritten on request.
+BRIDGES = ("quadratic", "indicator")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolveSettings:
+    """How a model is solved; the same names everywhere.
+
+    Attributes
+    ----------
+    time_limit
+        Seconds of wall time, at least 0; ``None`` (or infinity, which becomes ``None``) for no limit.
+    gap
+        Relative gap at which a solution counts as optimal, at least 0.
+    threads
+        Number of threads, at least 1; ``None`` leaves it to the solver.
+    seed
+        Random seed, at least 0.
+    log
+        File to which the solver appends its own log; ``None`` for silence.
+    solver_options
+        Options passed to the solver under its own names.
+    bridges
+        Parts of the model to rewrite although the solver takes them: names in :data:`BRIDGES`. A single name may
+        be given as a text.
+    start
+        Where to start, as the function that takes the settings describes it; solver plug-ins get the point
+        itself.
+
+    Raises
+    ------
+    NotAllowed
+        If a value is of another type or out of its range: with the value, and what is allowed.
+    """
+
+    time_limit: float | None = None
+    gap: float = 1e-4
+    threads: int | None = None
+    seed: int = 0
+    log: Path | None = None
+    solver_options: Mapping[str, Any] = field(default_factory=dict)
+    bridges: tuple[str, ...] = ()
+    start: Any = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        _check(
+            "time_limit", self.time_limit, Real, 0, "seconds, 0 or more, or None for no limit", optional=True
+        )
+        _check("gap", self.gap, Real, 0, "a relative gap, 0 or more (1e-4 is usual)")
+        _check(
+            "threads",
+            self.threads,
+            Integral,
+            1,
+            "1 or more, or None to leave it to the solver",
+            optional=True,
+        )
+        _check("seed", self.seed, Integral, 0, "a whole number, 0 or more")
+        if self.log is not None and not isinstance(self.log, str | os.PathLike):
+            raise NotAllowed(f"log is {self.log!r}; give the name of a file, or None for no log")
+        if not isinstance(self.solver_options, Mapping):
+            raise NotAllowed(
+                f"solver_options is {self.solver_options!r}; give a mapping from names to values"
+            )
+        names = (self.bridges,) if isinstance(self.bridges, str) else tuple(self.bridges)
+        for name in names:
+            if name not in BRIDGES:
+                raise NotAllowed(f"no bridge named {name!r}; {closest(str(name), BRIDGES)}")
+        plain = {
+            "time_limit": None if self.time_limit == math.inf else self.time_limit,
+            "log": None if self.log is None else Path(self.log),
+            "solver_options": dict(self.solver_options),
+            "bridges": names,
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
+
+
+def one_of(
+    settings: SolveSettings | None, given: SolveSettings, defaults: SolveSettings | None = None
+) -> SolveSettings:
+    """Choose between settings as one object and settings as keywords.
+
+    Parameters
+    ----------
+    settings
+        The object, if one was given.
+    given
+        The keywords.
+    defaults
+        What the keywords are when none was given; by default those of :class:`SolveSettings`.
+
+    Raises
+    ------
+    NotAllowed
+        If both were given: one of them would be ignored.
+    """
+    if settings is None:
+        return given
+    defaults = defaults or SolveSettings()
+    if given != defaults or given.start is not defaults.start:
+        raise NotAllowed("settings were given as one object and as keywords; give one of the two")
+    return settings
+
+
+def _check(name: str, value: Any, kind: Any, least: float, allowed: str, *, optional: bool = False) -> None:
+    """Refuse a value that is no number of a kind, or below its least value (or NaN)."""
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, kind) or not value >= least:
+        shown = repr(value) if isinstance(value, str) else value
+        raise NotAllowed(f"{name} is {shown}; give {allowed}")
