@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.data.errors import DataError, did_you_mean
+from mipforest.errors import DataError, did_you_mean
 from mipforest.model import LinearExpr, VarArray
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.problem import Problem

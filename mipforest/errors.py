@@ -1,6 +1,8 @@
 """Errors of this package; each says what was given, why it is refused, and what to do instead."""
 
-from collections.abc import Iterable
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 
@@ -60,3 +62,30 @@ class LicenseLimit(SolverError):
 
 class PyomoModelError(ModelError, ValueError):
     """A Pyomo model that is no mixed-integer model with linear rows and a quadratic objective."""
+
+
+class DataError(ValueError):
+    """Data that cannot be used as they are: the message says what is wrong, where, and what to do."""
+
+
+class EnsembleError(ValueError):
+    """An ensemble that cannot be used: the message says what it is, why, and what to do."""
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like ``name``, upper and lower case alike, or ``None``."""
+    by_lower_case = {candidate.lower(): candidate for candidate in known}
+    nearest = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.6)
+    return by_lower_case[nearest[0]] if nearest else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``" (did you mean 'iris'?)"`` for the nearest known name, or ``""`` if none is near."""
+    nearest = nearest_name(name, known)
+    return "" if nearest is None else f" (did you mean {nearest!r}?)"
+
+
+def some_of(items: Sequence[object], limit: int = 8) -> str:
+    """Write out at most ``limit`` items, and how many more there are."""
+    shown = ", ".join(str(item) for item in items[:limit])
+    return shown if len(items) <= limit else f"{shown} and {len(items) - limit} more"

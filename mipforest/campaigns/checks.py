@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mipforest.campaigns.errors import CampaignError
-from mipforest.data.errors import did_you_mean
+from mipforest.errors import did_you_mean
 
 #: What a value of a wrong type should have been.
 _WORDS = {

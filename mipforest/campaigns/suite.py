@@ -14,9 +14,8 @@ from typing import Any, get_args
 from mipforest.campaigns.checks import check_keys, check_type, parameter_value, several
 from mipforest.campaigns.errors import CampaignError
 from mipforest.data.encoding import Scaling
-from mipforest.data.errors import did_you_mean
 from mipforest.data.target import Task
-from mipforest.errors import NotAllowed
+from mipforest.errors import NotAllowed, did_you_mean
 from mipforest.settings import SolveSettings
 
 #: What the shares of the classes are kept for, when data are split.

@@ -30,7 +30,7 @@ def formulation_of(
     CommandError
         If the variant is unknown, or the model mimics no ensemble.
     """
-    from mipforest.data.errors import did_you_mean
+    from mipforest.errors import did_you_mean
     from mipforest.problem.parameters import ensemble_parameter_of, parse_parameters
     from mipforest.problem.registry import get_formulation, make_formulation
 
@@ -113,7 +113,7 @@ def start_of(start: str, formulation: Formulation) -> str | Tree | None:
     TreeFileError, OSError
         If the file cannot be read.
     """
-    from mipforest.data.errors import did_you_mean
+    from mipforest.errors import did_you_mean
     from mipforest.trees import load
 
     known = ("default", "none", *formulation.starts)

@@ -203,7 +203,7 @@ def _chosen_entries(library: Library, only: list[str] | None) -> list[Entry]:
 
 
 def _one(library: Library, name: str) -> list[Any]:
-    from mipforest.data.errors import did_you_mean
+    from mipforest.errors import did_you_mean
     from mipforest.instances import SuiteError
 
     if name not in library.suite:

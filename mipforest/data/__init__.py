@@ -3,10 +3,10 @@
 from mipforest.data.axis import Axis
 from mipforest.data.dataset import Dataset
 from mipforest.data.encoding import Encoding
-from mipforest.data.errors import DataError
 from mipforest.data.load import CatalogueEntry, catalogue, load
 from mipforest.data.random_trees import GroundTruth
 from mipforest.data.synthetic import ground_truth
+from mipforest.errors import DataError
 
 __all__ = [
     "Axis",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import overload
 
-from mipforest.data.errors import DataError, did_you_mean, some_of
+from mipforest.errors import DataError, did_you_mean, some_of
 
 
 @dataclass(frozen=True)

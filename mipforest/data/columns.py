@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from mipforest.arrays import FloatArray
-from mipforest.data.errors import DataError, some_of
+from mipforest.errors import DataError, some_of
 
 #: A class label as the user wrote it.
 Label = str | int | float | bool

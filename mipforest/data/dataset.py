@@ -16,7 +16,6 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.data.axis import Axis
 from mipforest.data.columns import Label, numbers, text
 from mipforest.data.encoding import Column, Encoding, Scaling
-from mipforest.data.errors import DataError, some_of
 from mipforest.data.table import Missing, feature_matrix, read_table, target_column, with_text_names
 from mipforest.data.target import (
     ClassMapping,
@@ -28,6 +27,7 @@ from mipforest.data.target import (
     relabelled,
     split_rows,
 )
+from mipforest.errors import DataError, some_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ import numpy as np
 from mipforest.arrays import FloatArray
 from mipforest.data.axis import Axis
 from mipforest.data.columns import is_numeric, numbers, refuse_missing, sort_texts, texts
-from mipforest.data.errors import DataError, did_you_mean, some_of
 from mipforest.data.table import with_text_names
+from mipforest.errors import DataError, did_you_mean, some_of
 
 #: ``"minmax"``: to [0, 1]; ``"standard"``: to mean 0, population standard deviation 1; ``"none"``: as given.
 Scaling = Literal["minmax", "standard", "none"]

@@ -15,7 +15,7 @@ import pandas as pd
 from pandas.errors import ParserError, ParserWarning
 
 from mipforest.data.axis import Axis
-from mipforest.data.errors import DataError, did_you_mean
+from mipforest.errors import DataError, did_you_mean
 
 #: Endings of the files that can be read.
 SUFFIXES = (".csv", ".csv.gz", ".parquet")

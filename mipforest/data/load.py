@@ -11,12 +11,12 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 
 from mipforest.data.dataset import Dataset
 from mipforest.data.encoding import Scaling
-from mipforest.data.errors import DataError, did_you_mean
 from mipforest.data.files import SUFFIXES, read_file
 from mipforest.data.openml import load_openml
 from mipforest.data.synthetic import load_synthetic
 from mipforest.data.table import Missing
 from mipforest.data.target import Task
+from mipforest.errors import DataError, did_you_mean
 
 #: The target column of a file if none is named.
 DEFAULT_TARGET = "target"

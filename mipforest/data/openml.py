@@ -11,9 +11,9 @@ from sklearn.datasets import fetch_openml, get_data_home
 
 from mipforest.data.dataset import Dataset
 from mipforest.data.encoding import Scaling
-from mipforest.data.errors import DataError
 from mipforest.data.table import Missing
 from mipforest.data.target import Task
+from mipforest.errors import DataError
 
 
 def load_openml(

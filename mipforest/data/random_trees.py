@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.data.errors import DataError
 from mipforest.data.target import Task
+from mipforest.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)

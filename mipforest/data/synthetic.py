@@ -17,9 +17,9 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data.dataset import Dataset
 from mipforest.data.encoding import Scaling
-from mipforest.data.errors import DataError, did_you_mean
 from mipforest.data.random_trees import GroundTruth, RandomTree, children
 from mipforest.data.target import Task
+from mipforest.errors import DataError, did_you_mean
 
 #: Euclidean distance that every point of the partitions keeps from the hyperplanes of its path.
 MARGIN = 0.04

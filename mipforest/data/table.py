@@ -13,7 +13,7 @@ from scipy import sparse
 from mipforest.arrays import FloatArray
 from mipforest.data.axis import Axis
 from mipforest.data.columns import is_numeric, refuse_missing
-from mipforest.data.errors import DataError, did_you_mean, some_of
+from mipforest.errors import DataError, did_you_mean, some_of
 
 #: What to do with rows that lack a value: refuse the table, or drop them and say so.
 Missing = Literal["error", "drop"]

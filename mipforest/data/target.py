@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data.columns import Label, is_numeric, numbers, sort_texts, text, texts, to_label
-from mipforest.data.errors import DataError, did_you_mean, some_of
+from mipforest.errors import DataError, did_you_mean, some_of
 
 Task = Literal["classification", "regression"]
 

@@ -13,10 +13,6 @@ import pandas as pd
 from mipforest.arrays import FloatArray, IntArray
 
 
-class EnsembleError(ValueError):
-    """An ensemble that cannot be used: the message says what it is, why, and what to do."""
-
-
 @dataclass(frozen=True, eq=False)
 class MemberTree:
     """A binary tree of univariate splits, as arrays over its nodes; node 0 is the root.

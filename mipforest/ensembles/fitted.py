@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from mipforest.arrays import IntArray
 from mipforest.data import Dataset
 from mipforest.data.columns import text
-from mipforest.data.errors import some_of
-from mipforest.ensembles.ensemble import Adapter, EnsembleError
+from mipforest.ensembles.ensemble import Adapter
 from mipforest.ensembles.scikit_learn import ExtraTrees, GradientBoosting, RandomForest
 from mipforest.ensembles.xgboost import XGBoost, require_xgboost
+from mipforest.errors import EnsembleError, some_of
 
 #: Classifiers that have an adapter; XGBClassifier is known by name, so that xgboost need not be installed.
 FAMILIES: tuple[tuple[Any, type[Adapter]], ...] = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.ensembles.ensemble import Ensemble, EnsembleError
+from mipforest.ensembles.ensemble import Ensemble
+from mipforest.errors import EnsembleError
 from mipforest.trees import Topology
 
 #: Most bytes of a proximity matrix: enough for 16 000 samples, and still less than small machines have.

@@ -15,8 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mipforest.data import Dataset
-from mipforest.data.errors import did_you_mean, some_of
-from mipforest.ensembles.ensemble import Adapter, Ensemble, EnsembleError
+from mipforest.ensembles.ensemble import Adapter, Ensemble
 from mipforest.ensembles.fitted import SUFFIX, adapter_of, load_estimator
 from mipforest.ensembles.scikit_learn import (
     ExtraTrees,
@@ -26,6 +25,7 @@ from mipforest.ensembles.scikit_learn import (
     fit_gradient_boosting,
 )
 from mipforest.ensembles.xgboost import XGBoost, fit_xgboost
+from mipforest.errors import EnsembleError, did_you_mean, some_of
 
 #: Seed of the MIRET paper (section 8).
 DEFAULT_SEED = 100

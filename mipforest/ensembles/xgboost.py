@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.ensembles.ensemble import Adapter, EnsembleError, MemberTree, output_variance
+from mipforest.ensembles.ensemble import Adapter, MemberTree, output_variance
+from mipforest.errors import EnsembleError
 
 
 class XGBoost(Adapter):

@@ -15,7 +15,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import DataError, Dataset
 from mipforest.data.columns import text
 from mipforest.data.encoding import Scaling
-from mipforest.data.errors import some_of
+from mipforest.errors import some_of
 from mipforest.estimators.base import TreeEstimator
 from mipforest.problem.result import Result
 from mipforest.trees import Tree

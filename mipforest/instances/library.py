@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from mipforest.data.errors import did_you_mean
+from mipforest.errors import did_you_mean
 from mipforest.instances.catalogue import Entry, read_catalogue, write_catalogue
 from mipforest.instances.suite import InstanceSpec, SuiteError, read_suite
 

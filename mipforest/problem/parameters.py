@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.data.errors import did_you_mean
+from mipforest.errors import did_you_mean
 from mipforest.problem.parameter_kinds import (
     Number,
     NumberPerNode,

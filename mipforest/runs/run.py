@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mipforest.data import DataError
-from mipforest.data.errors import did_you_mean
+from mipforest.errors import did_you_mean
 from mipforest.formatting import percent
 from mipforest.runs.data_source import DataSource, LoadedData
 from mipforest.runs.folder import RESULT, TREE, RunError

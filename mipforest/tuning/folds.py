@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from mipforest.data import DataError, Dataset
-from mipforest.data.errors import some_of
+from mipforest.errors import some_of
 from mipforest.tuning.errors import TuningError
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from mipforest.arrays import FloatArray
-from mipforest.data.errors import did_you_mean
 from mipforest.data.target import Task
+from mipforest.errors import did_you_mean
 from mipforest.tuning.errors import NoTreeFound, TuningError
 
 Rule = Literal["best", "sparse"]

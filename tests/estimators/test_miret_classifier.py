@@ -9,7 +9,7 @@ from sklearn.model_selection import cross_val_score
 
 from mipforest import Dataset
 from mipforest.ensembles import ensemble_for
-from mipforest.ensembles.ensemble import EnsembleError
+from mipforest.errors import EnsembleError
 from mipforest.estimators import MIRETClassifier
 
 pytestmark = pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
