@@ -80,16 +80,18 @@ def test_tree_to_model_and_back(variant, seed, depth):
     data = Dataset.from_arrays(X, y)
     formulation = Oct(alpha=0.05, N_min=1, variant=variant)
     tree = random_univariate_tree(rng, data, depth)
-    values = formulation.encode(tree, data)
     problem = formulation.build(data, depth)
+    values = formulation.encode(tree, problem.instance)
     expected = (tree.predict(data.X_raw * 0 + data.X) != data.y).sum() / baseline_error(
         data
     ) + 0.05 * tree.n_splits
 
     assert problem.model.violations(values).max <= 1e-6
     assert problem.model.objective(values) == pytest.approx(expected, abs=1e-9)
-    assert formulation.evaluate(tree, data) == pytest.approx(expected, abs=1e-12)
-    np.testing.assert_array_equal(formulation.decode(values, data).apply(data.X), tree.apply(data.X))
+    assert formulation.evaluate(tree, problem.instance) == pytest.approx(expected, abs=1e-12)
+    np.testing.assert_array_equal(
+        formulation.decode(values, problem.instance).apply(data.X), tree.apply(data.X)
+    )
 
 
 def random_univariate_tree(rng, data, depth):
@@ -164,7 +166,8 @@ def test_pruned_cart_starts_follow_the_cost_complexity_path(name):
         path, [*(alpha for alpha, _ in path[1:]), path[-1][0] + 1], strict=True
     ):
         if upper - alpha > 1e-6:
-            pruned = Oct(alpha=(alpha + upper) / 2).start("cart", data, Topology(depth))
+            formulation = Oct(alpha=(alpha + upper) / 2, variant="paper")
+            pruned = formulation.start("cart", formulation.bind(data, Topology(depth)))
             assert pruned.n_splits == splits
 
 
@@ -188,13 +191,14 @@ def test_cart_start_respects_the_leaf_size_and_never_loses_to_cart():
     data = load("wine")
     for n_min in (1, 10, 30):
         formulation = Oct(N_min=n_min)
-        tree = formulation.start("cart", data, Topology(3))
+        problem = formulation.build(data, 3)
+        tree = formulation.start("cart", problem.instance)
         grown = DecisionTreeClassifier(max_depth=3, min_samples_leaf=n_min, random_state=0).fit(
             data.X, data.y
         )
         errors = (grown.predict(data.X) != data.y).sum()
-        assert formulation.evaluate(tree, data) <= errors / baseline_error(data) + 1e-12
-        assert formulation.build(data, 3).model.violations(formulation.encode(tree, data)).max <= 1e-6
+        assert formulation.evaluate(tree, problem.instance) <= errors / baseline_error(data) + 1e-12
+        assert problem.model.violations(formulation.encode(tree, problem.instance)).max <= 1e-6
 
 
 def test_refuses_what_it_does_not_take():

@@ -70,15 +70,15 @@ def test_tree_to_model_and_back(seed, depth):
     data = grid_data(seed, n=int(rng.integers(5, 30)), p=int(rng.integers(1, 4)), K=int(rng.integers(2, 4)))
     formulation = OctH(alpha=0.02)
     tree = random_oblique_tree(rng, data, depth, formulation.mu)
-    values = formulation.encode(tree, data)
     problem = formulation.build(data, depth)
+    values = formulation.encode(tree, problem.instance)
     errors = (tree.predict(data.X) != data.y).sum() / baseline_error(data)
     expected = errors + 0.02 * (tree.w != 0).sum()
 
     assert problem.model.violations(values).max <= 1e-6
     assert problem.model.objective(values) == pytest.approx(expected, abs=1e-9)
-    assert formulation.evaluate(tree, data) == pytest.approx(expected, abs=1e-12)
-    decoded = formulation.decode(values, data)
+    assert formulation.evaluate(tree, problem.instance) == pytest.approx(expected, abs=1e-12)
+    decoded = formulation.decode(values, problem.instance)
     np.testing.assert_array_equal(decoded.apply(data.X), tree.apply(data.X))
 
 
@@ -108,17 +108,18 @@ def random_oblique_tree(rng, data, depth, mu):
 def test_starts_are_feasible(start):
     data = load("iris")
     formulation = OctH(alpha=0.01, N_min=3)
-    tree = formulation.start(start, data, Topology(2))
     problem = formulation.build(data, 2)
-    assert problem.model.violations(formulation.encode(tree, data)).max <= 1e-6
-    assert formulation.evaluate(tree, data) < 1.0
+    tree = formulation.start(start, problem.instance)
+    assert problem.model.violations(formulation.encode(tree, problem.instance)).max <= 1e-6
+    assert formulation.evaluate(tree, problem.instance) < 1.0
 
 
 def test_greedy_is_no_worse_than_its_first_split():
     data = separable_data(3, n=60)
     formulation = OctH()
-    tree = formulation.start("greedy", data, Topology(2))
-    assert formulation.evaluate(tree, data) == pytest.approx(0)
+    instance = formulation.bind(data, Topology(2))
+    tree = formulation.start("greedy", instance)
+    assert formulation.evaluate(tree, instance) == pytest.approx(0)
 
 
 @given(seed=st.integers(0, 10**6), gap=st.floats(0.001, 0.3))

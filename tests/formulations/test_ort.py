@@ -136,12 +136,12 @@ def test_never_loses_to_cart(start, depth, loss):
     of_cart = errors(grown.predict(data.X) - y).sum() / errors(y - middle).sum()
     if start == "previous-depth" and depth == 3:
         return  # solves a model of depth two first; the next lines would repeat the case of depth two
-    tree = formulation.start(start, data, Topology(depth))
+    problem = formulation.build(data, depth)
+    tree = formulation.start(start, problem.instance)
     if start == "cart" or depth < 3:
         bound = of_cart if start != "previous-depth" else 1.0
-        assert formulation.evaluate(tree, data) <= bound + 1e-12
-    problem = formulation.build(data, depth)
-    assert problem.model.violations(formulation.encode(tree, data)).max <= 1e-6
+        assert formulation.evaluate(tree, problem.instance) <= bound + 1e-12
+    assert problem.model.violations(formulation.encode(tree, problem.instance)).max <= 1e-6
     result = problem.solve(start=start, time_limit=1)
     assert result.verified
     if start != "previous-depth":
@@ -174,9 +174,10 @@ def test_tree_to_model_and_back(model, variant, seed, depth, loss):
     options = {} if model in (Ort, OrtH) else {"regulariser": "l0" if seed % 2 else "l1"}
     formulation = model(alpha=0.05, loss=loss, variant=variant, **options)
     tree = random_tree(rng, data, depth, hyperplanes=model in (OrtH, OrtLH))
-    tree = formulation.polish(tree, data)
-    values = formulation.encode(tree, data)
     problem = formulation.build(data, depth)
+    instance = problem.instance
+    tree = formulation.polish(tree, instance)
+    values = formulation.encode(tree, instance)
     spread = np.ptp(data.y)
 
     errors = tree.predict(data.X) - data.y
@@ -188,13 +189,13 @@ def test_tree_to_model_and_back(model, variant, seed, depth, loss):
     if tree.leaf_w is not None:
         size = (tree.leaf_w != 0).sum() if seed % 2 else np.abs(tree.leaf_w).sum() / spread
         expected += 0.01 * size
-    assert formulation.evaluate(tree, data) == pytest.approx(expected, abs=1e-9)
+    assert formulation.evaluate(tree, instance) == pytest.approx(expected, abs=1e-9)
     assert problem.model.objective(values) == pytest.approx(expected, abs=1e-9)
     if not (variant == "paper" and model in (OrtL, OrtLH)):
         assert problem.model.violations(values).max <= 1e-6
-    again = formulation.decode(values, data)
+    again = formulation.decode(values, instance)
     np.testing.assert_array_equal(again.apply(data.X), tree.apply(data.X))
-    assert formulation.evaluate(again, data) == pytest.approx(expected, abs=1e-6)
+    assert formulation.evaluate(again, instance) == pytest.approx(expected, abs=1e-6)
 
 
 def random_tree(rng, data, depth, *, hyperplanes):
@@ -317,10 +318,10 @@ def test_the_thesis_constant_cuts_off_the_optimum():
     for variant in OrtL.variants:
         formulation = OrtL(lam=0.001, loss="squared", variant=variant)
         problem = formulation.build(data, 1)
-        tree = formulation.polish(best, data)
+        tree = formulation.polish(best, problem.instance)
         # The line of the left leaf, 5 in scaled units, stands 5 above its samples at the right end; M_f is below 4.
-        values[variant] = formulation.evaluate(tree, data)
-        violation = problem.model.violations(formulation.encode(tree, data)).max
+        values[variant] = formulation.evaluate(tree, problem.instance)
+        violation = problem.model.violations(formulation.encode(tree, problem.instance)).max
         assert (violation > 0.5) == (variant == "paper")
     result = OrtL(lam=0.001).build(data, 1).solve(**PROVEN)
     literal = OrtL(lam=0.001, variant="paper").build(data, 1).solve(**PROVEN)
@@ -372,10 +373,11 @@ def test_l0_counts_the_features_of_the_leaves():
 def test_a_coefficient_beyond_its_limit_is_no_solution():
     data = steep_data()
     tree = univariate_tree(np.array([0]), np.array([0.25]), np.array([0.0, 0.0]), Topology(1), data)
-    tree = OrtL(lam=0).polish(tree, data)
-    assert np.isfinite(OrtL(lam=0).evaluate(tree, data))
-    assert OrtL(lam=0, M_r=2.0).evaluate(tree, data) == np.inf
-    assert np.isfinite(OrtL(lam=0, M_r=2.0, variant="paper").evaluate(tree, data))
+    free, narrow, literal = (OrtL(lam=0), OrtL(lam=0, M_r=2.0), OrtL(lam=0, M_r=2.0, variant="paper"))
+    tree = free.polish(tree, free.bind(data, Topology(1)))
+    assert np.isfinite(free.evaluate(tree, free.bind(data, Topology(1))))
+    assert narrow.evaluate(tree, narrow.bind(data, Topology(1))) == np.inf
+    assert np.isfinite(literal.evaluate(tree, literal.bind(data, Topology(1))))
     limited = OrtL(lam=0, M_r=2.0).build(data, 1).solve(**PROVEN)
     assert limited.verified
     assert np.abs(limited.tree.leaf_w).max() <= 2.0 * np.ptp(data.y) + 1e-6
@@ -383,13 +385,14 @@ def test_a_coefficient_beyond_its_limit_is_no_solution():
 
 def test_a_tree_with_linear_leaves_is_deepened_with_them():
     data = steep_data()
-    tree = OrtL().start("cart", data, Topology(1))
-    np.testing.assert_allclose(deepened(tree).predict(data.X), tree.predict(data.X))
     formulation = OrtL()
-    start = formulation.start("previous-depth", data, Topology(2))
-    assert formulation.evaluate(start, data) <= formulation.evaluate(tree, data) + 1e-9
-    values = formulation.encode(start, data)
-    assert formulation.build(data, 2).model.violations(values).max <= 1e-6
+    shallow = formulation.bind(data, Topology(1))
+    tree = formulation.start("cart", shallow)
+    np.testing.assert_allclose(deepened(tree).predict(data.X), tree.predict(data.X))
+    problem = formulation.build(data, 2)
+    start = formulation.start("previous-depth", problem.instance)
+    assert formulation.evaluate(start, problem.instance) <= formulation.evaluate(tree, shallow) + 1e-9
+    assert problem.model.violations(formulation.encode(start, problem.instance)).max <= 1e-6
 
 
 # ---------------------------------------------------------------------- units, limits
@@ -435,4 +438,4 @@ def test_refuses_what_it_does_not_take(model):
     with pytest.raises(ParameterError, match="squared"):
         model(loss="square")
     with pytest.raises(ParameterError, match="no start"):
-        model().start("dp", data, Topology(1))
+        model().start("dp", model().bind(data, Topology(1)))

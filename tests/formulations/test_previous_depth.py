@@ -5,6 +5,7 @@ from formulations.oct import Oct
 from formulations.oct_h import OctH
 from formulations.previous_depth import deepened
 from mipforest.data import load
+from mipforest.heuristics.cart import cart
 from mipforest.trees import Topology
 
 
@@ -14,10 +15,10 @@ from mipforest.trees import Topology
 def test_a_solution_starts_the_next_depth(formulation):
     data = load("iris")
     shallow = formulation.build(data, 1).solve(time_limit=20)
-    start = formulation.start("previous-depth", data, Topology(2))
-    assert formulation.evaluate(start, data) <= shallow.objective + 1e-9
     problem = formulation.build(data, 2)
-    assert problem.model.violations(formulation.encode(start, data)).max <= 1e-6
+    start = formulation.start("previous-depth", problem.instance)
+    assert formulation.evaluate(start, problem.instance) <= shallow.objective + 1e-9
+    assert problem.model.violations(formulation.encode(start, problem.instance)).max <= 1e-6
     result = problem.solve(start="previous-depth", time_limit=1)
     assert result.objective <= shallow.objective + 1e-9
     assert result.verified
@@ -25,7 +26,7 @@ def test_a_solution_starts_the_next_depth(formulation):
 
 def test_deepened_predicts_the_same():
     data = load("wine")
-    tree = Oct().start("cart", data, Topology(2))
+    tree = cart(data, Topology(2))
     deeper = deepened(tree)
     assert deeper.depth == 3
     np.testing.assert_array_equal(deeper.predict(data.X), tree.predict(data.X))
@@ -34,6 +35,6 @@ def test_deepened_predicts_the_same():
 def test_depth_one_falls_back_to_cart():
     data = load("wine")
     formulation = Oct()
-    one = formulation.start("previous-depth", data, Topology(1))
-    cart = formulation.start("cart", data, Topology(1))
-    np.testing.assert_array_equal(one.predict(data.X), cart.predict(data.X))
+    instance = formulation.bind(data, Topology(1))
+    one, other = (formulation.start(name, instance) for name in ("previous-depth", "cart"))
+    np.testing.assert_array_equal(one.predict(data.X), other.predict(data.X))
