@@ -5,24 +5,22 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
-from mipforest.campaigns.checks import check_keys, check_type, parameter_value, several
 from mipforest.campaigns.errors import CampaignError
 from mipforest.data.encoding import Scaling
 from mipforest.data.target import Task
 from mipforest.errors import NotAllowed, did_you_mean
+from mipforest.runs.toml_files import TomlReader
 from mipforest.settings import SolveSettings
 
 #: What the shares of the classes are kept for, when data are split.
 STRATIFY = ("labels", "classes", "none")
 
-#: A suite is written by people: a longer file is none.
-LONGEST_SUITE = 1 << 20
+_TOML = TomlReader(CampaignError)
 
 #: Labels stand in tables and in names of files.
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
@@ -179,12 +177,9 @@ def read_suite(path: Path) -> Suite:
     OSError
         If the file cannot be read.
     """
-    if path.stat().st_size > LONGEST_SUITE:
-        raise CampaignError(f"{path} has more than {LONGEST_SUITE} bytes: that is no suite")
+    text = _TOML.text(path)
     try:
-        return parse_suite(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise CampaignError(f"{path} is no TOML file: {error}") from error
+        return parse_suite(text)
     except CampaignError as error:
         raise CampaignError(f"{path}: {error}") from error
 
@@ -197,18 +192,15 @@ def parse_suite(text: str) -> Suite:
     CampaignError
         If it is no suite.
     """
-    try:
-        content = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise CampaignError(f"it is no TOML: {error}") from error
-    check_keys("the suite", content, _SUITE, required=("name", "data", "models"))
+    content = _TOML.tables(text)
+    _TOML.check_keys("the suite", content, _SUITE, required=("name", "data", "models"))
     _check_label("the suite's name", content["name"])
     data = {label: _data(label, entry) for label, entry in content["data"].items()}
     models = {label: _model(label, entry, data) for label, entry in content["models"].items()}
     if not data or not models:
         raise CampaignError("there must be one [data.LABEL] and one [models.LABEL] at least")
     lists: dict[str, Any] = {
-        key: several(key, content[key], kind)
+        key: _TOML.several(key, content[key], kind)
         for key, kind in (("seeds", int), ("solvers", str), ("time_limits", float))
         if key in content
     }
@@ -218,7 +210,7 @@ def parse_suite(text: str) -> Suite:
     }
     options = content.get("solver_options", {})
     for solver, own in options.items():
-        check_type(f"solver_options.{solver}", own, dict)
+        _TOML.check_type(f"solver_options.{solver}", own, dict)
     return Suite(
         **plain,
         **lists,
@@ -260,7 +252,7 @@ def _choice(where: str, table: Mapping[str, Any], key: str, known: tuple[str, ..
 
 
 def _split(table: Mapping[str, Any]) -> Split:
-    check_keys("[split]", table, _SPLIT, required=("test_size",))
+    _TOML.check_keys("[split]", table, _SPLIT, required=("test_size",))
     _choice("[split]", table, "stratify", STRATIFY)
     if not 0 < table["test_size"] < 1:
         raise CampaignError(f"[split]: test_size is {table['test_size']}; give a share between 0 and 1")
@@ -272,34 +264,34 @@ def _split(table: Mapping[str, Any]) -> Split:
 def _data(label: str, table: Any) -> DataEntry:
     where = f"[data.{label}]"
     _check_label("a label of data", label)
-    check_keys(where, table, _DATA, required=("load",))
+    _TOML.check_keys(where, table, _DATA, required=("load",))
     _choice(where, table, "task", get_args(Task))
     _choice(where, table, "scaling", get_args(Scaling))
     for name in table.get("positive", ()):
-        check_type(f"{where}: a class in positive", name, str)
+        _TOML.check_type(f"{where}: a class in positive", name, str)
     return DataEntry(**table | {"positive": tuple(table.get("positive", ()))})
 
 
 def _model(label: str, table: Any, data: Mapping[str, DataEntry]) -> ModelEntry:
     where = f"[models.{label}]"
     _check_label("a label of models", label)
-    check_keys(where, table, _MODEL, required=("model", "depth"))
+    _TOML.check_keys(where, table, _MODEL, required=("model", "depth"))
     _choice(where, table, "scaling", get_args(Scaling))
     grid = table.get("grid", {})
     for name, values in grid.items():
-        check_type(f"{where}: grid.{name}", values, list)
+        _TOML.check_type(f"{where}: grid.{name}", values, list)
         if not values:
             raise CampaignError(f"{where}: grid.{name} is an empty list; give one value at least")
     return ModelEntry(
         model=table["model"],
         ensemble=table.get("ensemble"),
         scaling=table.get("scaling"),
-        variants=several(f"{where}: variant", table.get("variant", ""), str),
-        depths=several(f"{where}: depth", table["depth"], int),
-        starts=several(f"{where}: start", table.get("start", "default"), str),
-        parameters=_parameters(where, table.get("parameters", {})),
+        variants=_TOML.several(f"{where}: variant", table.get("variant", ""), str),
+        depths=_TOML.several(f"{where}: depth", table["depth"], int),
+        starts=_TOML.several(f"{where}: start", table.get("start", "default"), str),
+        parameters=_TOML.parameters(where, table.get("parameters", {})),
         grid={
-            name: tuple(parameter_value(f"{where}: grid.{name}", value) for value in values)
+            name: tuple(_TOML.parameter(f"{where}: grid.{name}", value) for value in values)
             for name, values in grid.items()
         },
         by_data=_by_data(where, table.get("by_data", {}), data),
@@ -310,12 +302,8 @@ def _by_data(where: str, table: Mapping[str, Any], data: Mapping[str, DataEntry]
     for label, own in table.items():
         if label not in data:
             raise CampaignError(f"{where}: by_data names {label!r:.60}, no data{did_you_mean(label, data)}")
-        check_type(f"{where}: by_data.{label}", own, dict)
-    return {label: _parameters(f"{where}: by_data.{label}", own) for label, own in table.items()}
-
-
-def _parameters(where: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: parameter_value(f"{where}: {name}", value) for name, value in table.items()}
+        _TOML.check_type(f"{where}: by_data.{label}", own, dict)
+    return {label: _TOML.parameters(f"{where}: by_data.{label}", own) for label, own in table.items()}
 
 
 def _published(
@@ -324,12 +312,12 @@ def _published(
     for model, by_data in tables.items():
         if model not in models:
             raise CampaignError(f"[published.{model}] names no model{did_you_mean(model, models)}")
-        check_type(f"[published.{model}]", by_data, dict)
+        _TOML.check_type(f"[published.{model}]", by_data, dict)
         for label, figures in by_data.items():
             where = f"[published.{model}.{label}]"
             if label not in data:
                 raise CampaignError(f"{where} names no data{did_you_mean(label, data)}")
-            check_type(where, figures, dict)
+            _TOML.check_type(where, figures, dict)
             for name, value in figures.items():
-                check_type(f"{where}: {name}", value, float)
+                _TOML.check_type(f"{where}: {name}", value, float)
     return dict(tables)

@@ -45,7 +45,10 @@ MASKED_COLUMNS = ("seconds", "nodes")
 MASKED_TEXTS = (
     (re.compile(r"\d+\.\d+\.\d+(\.\w+)?"), "<version>"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "<checksum>"),
-    (re.compile(r"(?<!at most )\b\d+\.\d+ s\b(?= in | building |  chosen|[ \t]*$)", re.MULTILINE), "<seconds> s"),
+    (
+        re.compile(r"(?<!at most )\b\d+\.\d+ s\b(?= in | building |  chosen|[ \t]*$)", re.MULTILINE),
+        "<seconds> s",
+    ),
     (re.compile(r"\b\d+ nodes\b"), "<count> nodes"),
     (re.compile(r"(max violation  )\S+"), r"\1<tiny>"),
     (re.compile(r"were run on .* load average .*"), "were run on <machine>"),

@@ -1,0 +1,115 @@
+"""TOML files that people write, such as suites: keys are known, values have their types."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mipforest.errors import did_you_mean
+
+#: A suite is written by people: a longer file is none.
+LONGEST = 1 << 20
+
+#: What a value of a wrong type should have been.
+_WORDS = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    dict: "a table",
+    list: "a list",
+    bool: "true or false",
+}
+
+
+@dataclass(frozen=True)
+class TomlReader:
+    """Reads and checks TOML tables; what is wrong becomes an error that says where, and what it must be.
+
+    Attributes
+    ----------
+    error
+        The exception to raise; every method may.
+    """
+
+    error: type[Exception]
+
+    def text(self, path: Path) -> str:
+        """Read a file as text; OSError if that is impossible."""
+        if path.stat().st_size > LONGEST:
+            raise self.error(f"{path} has more than {LONGEST} bytes: that is no suite")
+        try:
+            return path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise self.error(f"{path} is no TOML file: {error}") from error
+
+    def tables(self, text: str) -> dict[str, Any]:
+        """Read the tables of a text."""
+        try:
+            return tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise self.error(f"it is no TOML: {error}") from error
+
+    def check_keys(
+        self, where: str, table: Any, known: Mapping[str, type], required: tuple[str, ...] = ()
+    ) -> None:
+        """Refuse keys that are unknown or missing, and values of another type.
+
+        Parameters
+        ----------
+        where
+            What the table is, for the message.
+        table
+            The table.
+        known
+            Type of the value of each key; ``float`` takes whole numbers too. The lists that :meth:`several` reads
+            are not checked here: their type is ``object``.
+        required
+            Keys that must be there.
+        """
+        if not isinstance(table, dict):
+            raise self.error(f"{where} is {table!r:.60}; it must be a table")
+        for key, value in table.items():
+            if key not in known:
+                raise self.error(
+                    f"{where} has the key {key!r:.60}, which means nothing{did_you_mean(key, known)}; "
+                    f"known are {', '.join(known)}"
+                )
+            self.check_type(f"{where}: {key}", value, known[key])
+        for key in required:
+            if key not in table:
+                raise self.error(f"{where} lacks the key {key!r}")
+
+    def check_type(self, where: str, value: Any, kind: type) -> None:
+        """Refuse a value of another type; whole numbers are numbers, truth values are not."""
+        allowed: type | tuple[type, ...] = (int, float) if kind is float else kind
+        a_number = kind in (int, float)
+        if not isinstance(value, allowed) or (a_number and isinstance(value, bool)):
+            raise self.error(f"{where} is {value!r:.60}; it must be {_WORDS[kind]}")
+
+    def several(self, where: str, value: Any, kind: type) -> tuple[Any, ...]:
+        """Read one value, or a list of values, none of them twice."""
+        values = value if isinstance(value, list) else [value]
+        if not values:
+            raise self.error(f"{where} is an empty list; give one value at least")
+        for number, entry in enumerate(values):
+            self.check_type(where, entry, kind)
+            if entry in values[:number]:
+                raise self.error(f"{where} has {entry!r:.60} twice")
+        return tuple(float(entry) for entry in values) if kind is float else tuple(values)
+
+    def parameter(self, where: str, value: Any) -> Any:
+        """Read a hyperparameter: a number, a text, true or false, or a list of numbers per level or node."""
+        if isinstance(value, list):
+            for entry in value:
+                self.check_type(where, entry, float)
+            return tuple(value)
+        if isinstance(value, int | float | str):
+            return value
+        raise self.error(f"{where} is {value!r:.60}; give a number, a text, or a list of numbers per level")
+
+    def parameters(self, where: str, table: Mapping[str, Any]) -> dict[str, Any]:
+        """Read hyperparameters by name."""
+        return {name: self.parameter(f"{where}: {name}", value) for name, value in table.items()}
