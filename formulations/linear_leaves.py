@@ -28,7 +28,6 @@ from __future__ import annotations
 import numpy as np
 
 from formulations.class_leaves import leaves_of
-from formulations.losses import Loss
 from formulations.routings import Routed
 from formulations.value_leaves import (
     ConstantLeaves,
@@ -42,6 +41,7 @@ from formulations.value_leaves import (
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.model import LinearExpr, Model, QuadraticExpr, Values, VarArray
+from mipforest.objectives.leaf_losses import Loss
 from mipforest.solving import solve
 from mipforest.trees import Topology, Tree
 

@@ -46,7 +46,6 @@ from formulations.class_leaves import check_unit_box, leaves_of
 from formulations.cuts import Cuts, find_cuts, tree_of_cuts
 from formulations.depth_two import RootValues
 from formulations.linear_leaves import LinearLeaves
-from formulations.losses import LOSSES
 from formulations.previous_depth import previous_depth
 from formulations.root_row import value_of_root
 from formulations.routings import CutRouting, HyperplaneRouting, Routing, UnivariateRouting
@@ -64,6 +63,7 @@ from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart
 from mipforest.model import LinearExpr, Model, Values
+from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.built import TOLERANCE
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.instance import Instance

@@ -43,12 +43,12 @@ import numpy as np
 from formulations.class_leaves import leaves_of
 from formulations.cuts import Cuts
 from formulations.depth_two import DepthTwo, LeafCost
-from formulations.losses import AbsoluteLoss, SquaredLoss
 from formulations.routings import Routed
 from formulations.value_leaves import ConstantLeaves, TargetScale
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.model import LinearExpr, Model
+from mipforest.objectives.leaf_losses import AbsoluteLoss, SquaredLoss
 from mipforest.trees import Topology, Tree
 
 #: Most operations for the table of root values: about ten seconds. Beyond it (absolute loss of many different

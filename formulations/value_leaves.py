@@ -27,11 +27,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from formulations.class_leaves import leaves_of
-from formulations.losses import Loss
 from formulations.routings import Routed
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.model import LinearExpr, Model, QuadraticExpr, Values, VarArray
+from mipforest.objectives.leaf_losses import Loss
 from mipforest.trees import Topology, Tree
 
 

@@ -12,6 +12,7 @@ from formulations.margot import HfsMargot, Margot, SfsMargot
 from mipforest.data import Dataset
 from mipforest.model import Model
 from mipforest.problem.parameters import ParameterError, per_node
+from mipforest.trees import Topology
 
 PROVEN = {"time_limit": None, "gap": 1e-7}
 
@@ -63,17 +64,18 @@ def test_tree_to_model_and_back(loss, regulariser, selection, levels, depth, see
         C=tuple(10.0 ** rng.integers(-2, 3, depth)), B=2, alpha=0.7, variant="paper",
     )  # fmt: skip
     problem = formulation.build(data, depth)
+    instance = problem.instance
     budget = 2 if selection == "hard" else None
     tree = random_tree(rng, data, depth, epsilon=formulation.epsilon, budget=budget)
     tree = with_gaps_everywhere(tree, data, formulation.epsilon)
 
-    values = formulation.encode(tree, data)
+    values = formulation.encode(tree, instance)
     expected = by_hand(formulation, tree, data)
 
     assert problem.model.violations(values).max <= 1e-6
     assert problem.model.objective(values) == pytest.approx(expected, rel=1e-11, abs=1e-11)
-    assert formulation.evaluate(tree, data) == pytest.approx(expected, rel=1e-11, abs=1e-11)
-    decoded = formulation.decode(values, data)
+    assert formulation.evaluate(tree, instance) == pytest.approx(expected, rel=1e-11, abs=1e-11)
+    decoded = formulation.decode(values, instance)
     np.testing.assert_array_equal(decoded.apply(data.X), tree.apply(data.X))
     np.testing.assert_array_equal(decoded.w, tree.w)
     assert decoded.logistic == (loss == "logistic")
@@ -89,10 +91,11 @@ def test_polishing_keeps_the_routing_and_is_never_worse(loss, selection, seed):
     rng = np.random.default_rng(seed)
     data = random_data(seed, n=int(rng.integers(4, 20)), p=2)
     formulation = LossOptimal(loss=loss, selection=selection, B=1, C=3.0, epsilon=0.01, variant="paper")
+    instance = formulation.bind(data, Topology(2))
     tree = random_tree(rng, data, 2, epsilon=0.01, budget=1 if selection == "hard" else None)
     tree = with_gaps_everywhere(tree, data, 0.01)
-    polished = formulation.polish(tree, data)
-    before, after = formulation.evaluate(tree, data), formulation.evaluate(polished, data)
+    polished = formulation.polish(tree, instance)
+    before, after = formulation.evaluate(tree, instance), formulation.evaluate(polished, instance)
     assert after <= before + 1e-6 * max(1.0, before)
     last = tree.topology.parents
     np.testing.assert_array_equal(last[polished.apply(data.X)], last[tree.apply(data.X)])
@@ -127,15 +130,16 @@ def test_the_margot_family_values_trees_alike(special, selection):
         loss="hinge", regulariser="l2", selection=selection, C=special.C,
         B=getattr(special, "B", 1), alpha=getattr(special, "alpha", 1.0),
     )  # fmt: skip
+    instance, special_instance = (f.bind(data, Topology(2)) for f in (general, special))
     for _ in range(20):
         tree = random_tree(rng, data, 2, epsilon=1e-3, budget=2)
-        assert general.evaluate(tree, data) == special.evaluate(tree, data)
+        assert general.evaluate(tree, instance) == special.evaluate(tree, special_instance)
 
 
 def solved_to_proof(formulation, data, expected):
     """Both variants: the papers' constants suffice for data in [0, 1] and a moderate C."""
     for variant in formulation.variants:
-        result = formulation.with_variant(variant).build(data, 2).solve(**PROVEN)
+        result = replace(formulation, variant=variant).build(data, 2).solve(**PROVEN)
         assert result.verified
         assert result.status == "optimal"
         assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6)
@@ -194,7 +198,8 @@ def test_the_thesis_rows_of_misclassification_allow_a_free_lunch():
     here = LossOptimal(loss="misclassification", regulariser="none", levels="last", variant="paper")
     tree = random_tree(np.random.default_rng(0), data, 1, epsilon=1e-3)
     nothing = replace(tree, w=0 * tree.w, b=0 * tree.b)
-    assert here.evaluate(nothing, data) == (data.sign < 0).sum()
+    instance = here.bind(data, Topology(1))
+    assert here.evaluate(nothing, instance) == (data.sign < 0).sum()
 
 
 @pytest.mark.parametrize(
@@ -214,7 +219,7 @@ def test_equals_scip_on_the_papers_model(formulation, n, p):
 
     data = random_data(11, n=n, p=p)
     result = formulation.build(data, 2).solve(**PROVEN)
-    expected = scip_optimum(formulation.with_variant("paper").build(data, 2).model.matrix())
+    expected = scip_optimum(replace(formulation, variant="paper").build(data, 2).model.matrix())
     assert result.verified
     assert result.status == "optimal"
     assert expected is not None
@@ -228,7 +233,7 @@ def test_penalties_may_differ_within_a_level_where_slacks_are_by_node():
     assert result.verified
     assert result.objective == pytest.approx(by_hand(by_node, result.solved_tree, data))
     with pytest.raises(ParameterError, match="differs within a level"):
-        by_node.with_variant("paper").build(data, 2)
+        replace(by_node, variant="paper").build(data, 2)
 
 
 @pytest.mark.parametrize(

@@ -28,25 +28,26 @@ PROVEN = {"time_limit": None, "gap": 1e-7}
     ids=str,
 )
 def test_valid_limits_contain_every_polished_tree_up_to_their_upper_bound(formulation):
-    data, topology, rng = random_data(1, n=20, p=3), Topology(2), np.random.default_rng(0)
-    trees = [formulation.start("greedy-logistic", data, topology)]
+    data, rng = random_data(1, n=20, p=3), np.random.default_rng(0)
+    instance = formulation.bind(data, Topology(2))
+    trees = [formulation.start("greedy-logistic", instance)]
     trees += [
-        formulation.polish(random_tree(rng, data, 2, epsilon=formulation.epsilon, bound=4.0), data)
+        formulation.polish(random_tree(rng, data, 2, epsilon=formulation.epsilon, bound=4.0), instance)
         for _ in range(25)
     ]
-    values = np.array([formulation.evaluate(tree, data) for tree in trees])
+    values = np.array([formulation.evaluate(tree, instance) for tree in trees])
     limit = float(np.median(values))
     model = Model()
     limits = proven_limits(
         data.X, formulation.epsilon, limit, n_branches=3,
-        root_share=formulation._root_share(data, topology),
+        root_share=formulation._root_share(data, Topology(2)),
         loss=formulation._loss(), norm=formulation._norm(),
     )  # fmt: skip
-    formulation.declare(model, data, topology, limits)
+    formulation.declare(model, replace(instance, limits=limits))
     inside = np.flatnonzero(values <= limit)
     assert len(inside) >= 10
     for k in inside:
-        assert model.violations(formulation.encode(trees[k], data)).max <= 1e-6
+        assert model.violations(formulation.encode(trees[k], instance)).max <= 1e-6
 
 
 @given(st.integers(0, 10**6), st.sampled_from([HINGE_LOSS, Misclassification(0.1)]))
@@ -57,12 +58,13 @@ def test_moving_biases_into_the_limits_is_free(seed, loss):
     formulation = LossOptimal(
         loss="hinge" if loss is HINGE_LOSS else "misclassification", epsilon=0.1, variant="paper"
     )
+    instance = formulation.bind(data, Topology(2))
     tree = random_tree(rng, data, 2, epsilon=0.1)
     tree = replace(tree, b=tree.b + rng.choice([-9.0, 0.0, 9.0], 3))
     tree = with_gaps_everywhere(tree, data, 0.1)
     moved = moved_into_limits(tree, data.X, loss.flat_from)
     np.testing.assert_array_equal(moved.apply(data.X), tree.apply(data.X))
-    assert formulation.evaluate(moved, data) <= formulation.evaluate(tree, data) + 1e-9
+    assert formulation.evaluate(moved, instance) <= formulation.evaluate(tree, instance) + 1e-9
     scores = moved.scores(data.X)
     assert (scores.min(axis=0) <= loss.flat_from + 1e-9).all()
     assert (scores.max(axis=0) >= -loss.flat_from - 1e-9).all()
@@ -74,7 +76,7 @@ def test_without_a_norm_everywhere_nothing_is_proven(open_weights):
     with pytest.raises(ParameterError, match="build variant 'paper'"):
         LossOptimal(**open_weights).build(data, 2)
     problem = LossOptimal(**open_weights, variant="paper").build(data, 2)
-    assert problem.formulation.covered_bound(problem.prepared, frozenset({"b"})) == np.inf
+    assert problem.formulation.proven_up_to(problem.instance, frozenset({"b"})) == np.inf
 
 
 def test_bounds_stay_honest_when_users_add_constraints():
@@ -82,7 +84,7 @@ def test_bounds_stay_honest_when_users_add_constraints():
     formulation = LossOptimal(C=1.0)
     expected = {}
     for variant in LossOptimal.variants:
-        problem = formulation.with_variant(variant).build(data, 2)
+        problem = replace(formulation, variant=variant).build(data, 2)
         problem.model.add("apart", problem.model["w"][0].sum() >= 30)
         expected[variant] = problem.solve(**PROVEN)
     free, limited = expected["paper"], expected["valid"]

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -48,15 +50,16 @@ def test_tree_to_model_and_back(make, budget, depth, seed, levels):
     C = tuple(10.0 ** rng.integers(-2, 3, depth)) if levels else float(10.0 ** rng.integers(-2, 3))
     formulation = make(C)
     problem = formulation.build(data, depth)
+    instance = problem.instance
     tree = random_tree(rng, data, depth, epsilon=formulation.epsilon, budget=budget)
 
-    values = formulation.encode(tree, data)
+    values = formulation.encode(tree, instance)
     expected = by_hand(formulation, tree, data)
 
     assert problem.model.violations(values).max <= 1e-6
     assert problem.model.objective(values) == pytest.approx(expected, rel=1e-12)
-    assert formulation.evaluate(tree, data) == pytest.approx(expected, rel=1e-12)
-    decoded = formulation.decode(values, data)
+    assert formulation.evaluate(tree, instance) == pytest.approx(expected, rel=1e-12)
+    decoded = formulation.decode(values, instance)
     np.testing.assert_array_equal(decoded.apply(data.X), tree.apply(data.X))
     np.testing.assert_array_equal(decoded.w, tree.w)
 
@@ -64,25 +67,30 @@ def test_tree_to_model_and_back(make, budget, depth, seed, levels):
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
 def test_valid_limits_contain_every_polished_tree_up_to_their_upper_bound(C):
     data = random_data(1, n=25, p=3)
-    formulation, topology, rng = Margot(C=C), Topology(2), np.random.default_rng(0)
-    trees = [formulation.start("svm-path", data, topology)]
-    trees += [formulation.polish(random_tree(rng, data, 2, epsilon=1e-3, bound=4.0), data) for _ in range(40)]
-    values = np.array([formulation.evaluate(tree, data) for tree in trees])
+    formulation, rng = Margot(C=C), np.random.default_rng(0)
+    instance = formulation.bind(data, Topology(2))
+    trees = [formulation.start("svm-path", instance)]
+    trees += [
+        formulation.polish(random_tree(rng, data, 2, epsilon=1e-3, bound=4.0), instance) for _ in range(40)
+    ]
+    values = np.array([formulation.evaluate(tree, instance) for tree in trees])
     limit = float(np.median(values))
     model = Model()
-    formulation.declare(model, data, topology, proven_limits(data.X, formulation.epsilon, limit))
+    limits = proven_limits(data.X, formulation.epsilon, limit)
+    formulation.declare(model, replace(instance, limits=limits))
     inside = np.flatnonzero(values <= limit)
     assert len(inside) > 10
     for k in inside:
-        assert model.violations(formulation.encode(trees[k], data)).max <= 1e-6
+        assert model.violations(formulation.encode(trees[k], instance)).max <= 1e-6
 
 
-def test_prepared_tree_gives_the_limits():
+def test_known_tree_gives_the_limits():
     data = random_data(1, n=30, p=3)
     problem = Margot(C=10.0).build(data, 2)
-    known = problem.prepared.known
-    assert problem.prepared.upper_bound == pytest.approx(problem.formulation.evaluate(known, data))
-    assert problem.model.violations(problem.formulation.encode(known, data)).max <= 1e-6
+    instance = problem.instance
+    known = instance.known
+    assert instance.limits.upper_bound == pytest.approx(problem.formulation.evaluate(known, instance))
+    assert problem.model.violations(problem.formulation.encode(known, instance)).max <= 1e-6
     assert np.isfinite(problem.model["w"].lower).all()
     assert np.isfinite(problem.model["b"].upper).all()
 
@@ -143,7 +151,7 @@ def test_equals_scip_on_the_quadratic_model(formulation, n, p, depth):
     pytest.importorskip("pyscipopt")
     data = random_data(11, n=n, p=p)
     result = formulation.build(data, depth).solve(**PROVEN)
-    expected = scip_optimum(formulation.with_variant("paper").build(data, depth).model.matrix())
+    expected = scip_optimum(replace(formulation, variant="paper").build(data, depth).model.matrix())
     assert result.verified
     assert result.status == "optimal"
     assert expected is not None

@@ -109,10 +109,11 @@ def test_exact_objective_and_errors(seed, depth, tangents):
     rng = np.random.default_rng(seed)
     data = random_data(seed, n=20, p=3)
     formulation = Olct(C=0.7, tangents=tangents)
+    instance = formulation.bind(data, Topology(depth))
     tree = random_tree(rng, data, depth, epsilon=1e-5)
-    exact, surrogate = formulation.exact_objective(tree, data), formulation.evaluate(tree, data)
+    exact, surrogate = formulation.exact_objective(tree, instance), formulation.evaluate(tree, instance)
     assert exact == pytest.approx(exact_by_hand(0.7, tree, data), rel=1e-10)
-    report = formulation.report(tree, tree, data, None)
+    report = formulation.report(tree, tree, instance)
     assert report["exact_log_loss_objective"] == report["refined_log_loss_objective"] == exact
     assert -1e-9 <= exact - surrogate <= 0.7 * 20 * depth * report["largest_tangent_error"] + 1e-9
     assert report["largest_tangent_error"] <= report["largest_tangent_error_anywhere"] + 1e-12
@@ -124,8 +125,8 @@ def test_v3_is_nowhere_farther_from_the_log_loss_than_v0():
     coarse, fine = Olct(C=2.0, tangents="V0"), Olct(C=2.0, tangents="V3")
     solved = [formulation.build(data, 2).solve(**PROVEN) for formulation in (coarse, fine)]
     for result in solved:
-        tree = result.solved_tree.unscaled()
-        gaps = [f.exact_objective(tree, data) - f.evaluate(tree, data) for f in (coarse, fine)]
+        tree, instance = result.solved_tree.unscaled(), result.problem.instance
+        gaps = [f.exact_objective(tree, instance) - f.evaluate(tree, instance) for f in (coarse, fine)]
         assert 0 <= gaps[1] <= gaps[0]
         margins = data.sign[:, None] * tree.scores(data.X)
         errors = [
@@ -134,7 +135,7 @@ def test_v3_is_nowhere_farther_from_the_log_loss_than_v0():
         assert (errors[1] <= errors[0] + 1e-12).all()
     # Both optima bound the least exact objective from below, the finer one at least as well.
     assert solved[0].objective <= solved[1].objective + 1e-6
-    best = min(fine.exact_objective(result.solved_tree.unscaled(), data) for result in solved)
+    best = min(fine.exact_objective(result.solved_tree.unscaled(), instance) for result in solved)
     assert solved[1].objective <= best + 1e-6
 
 
@@ -152,18 +153,21 @@ def test_refinement_never_raises_the_exact_objective(seed, depth, C, kind):
     rng = np.random.default_rng(seed)
     data = random_data(seed, n=int(rng.integers(4, 40)), p=3)
     formulation = kind(C=C)
+    instance = formulation.bind(data, Topology(depth))
     budget = 2 if kind is BudgetedOlct else None
     tree = random_tree(rng, data, depth, epsilon=1e-5, budget=budget)
-    refined = formulation.refine(tree, data)
-    assert formulation.exact_objective(refined, data) <= formulation.exact_objective(tree, data) + 1e-9
+    refined = formulation.refine(tree, instance)
+    assert (
+        formulation.exact_objective(refined, instance) <= formulation.exact_objective(tree, instance) + 1e-9
+    )
     upper = list(tree.topology.upper_branches)
     np.testing.assert_array_equal(refined.w[upper], tree.w[upper])
     last = tree.topology.parents
     np.testing.assert_array_equal(last[refined.apply(data.X)], last[tree.apply(data.X)])
     if budget is not None:
         assert ((refined.w != 0) <= (tree.w != 0)).all()
-    again = formulation.exact_objective(formulation.refine(refined, data), data)
-    assert again == pytest.approx(formulation.exact_objective(refined, data), rel=1e-6, abs=1e-8)
+    again = formulation.exact_objective(formulation.refine(refined, instance), data)
+    assert again == pytest.approx(formulation.exact_objective(refined, instance), rel=1e-6, abs=1e-8)
 
 
 def test_refinement_can_be_switched_off():
@@ -195,7 +199,8 @@ def test_a_pure_node_gets_the_log_odds_of_succession():
     data = Dataset.from_arrays(np.array([[0.0], [0.0], [0.0], [1.0], [1.0]]), np.array([0, 0, 0, 1, 1]))
     w, b = np.array([[1.0], [0.0], [0.0]]), np.array([-0.5, -1e-3, 1e-3])
     tree = Tree(2, w, b, [0, 1, 0, 1], ("0", "1"))
-    assert Olct().refine(tree, data).b.tolist() == [-0.5, -np.log(4), np.log(3)]
+    instance = Olct().bind(data, Topology(2))
+    assert Olct().refine(tree, instance).b.tolist() == [-0.5, -np.log(4), np.log(3)]
 
 
 def test_what_pure_nodes_gain_is_told_apart():
@@ -204,14 +209,15 @@ def test_what_pure_nodes_gain_is_told_apart():
     data = Dataset.from_arrays(X, y)
     tree = Tree(2, np.array([[1.0], [0.5], [2.0]]), np.array([-0.5, -0.1, -1.0]), [0, 1, 0, 1], ("0", "1"))
     formulation = Olct(C=3.0)
-    report = formulation.report(tree, formulation.refine(tree, data), data, None)
+    instance = formulation.bind(data, Topology(2))
+    report = formulation.report(tree, formulation.refine(tree, instance), instance)
     scores = data.X[3:, 0] * 2.0 - 1.0
     before = 2.0 + 3.0 * np.log1p(np.exp(-scores)).sum()
     after = 3.0 * 2 * np.log1p(np.exp(-np.log(3)))
     assert report["refinement_gain_at_pure_nodes"] == pytest.approx(before - after)
     gained = report["exact_log_loss_objective"] - report["refined_log_loss_objective"]
     assert gained > report["refinement_gain_at_pure_nodes"] > 0
-    unrefined = formulation.report(tree, tree, data, None)
+    unrefined = formulation.report(tree, tree, instance)
     assert unrefined["refinement_gain_at_pure_nodes"] == 0
 
 
@@ -225,15 +231,18 @@ def test_starts_are_feasible_and_the_default_is_the_best(seed, depth, C):
     data = random_data(seed, n=int(rng.integers(5, 25)), p=int(rng.integers(1, 4)))
     formulation = Olct(C=C)
     problem = formulation.build(data, depth)
-    default = problem.start_tree()
-    values = {name: formulation.start(name, data, Topology(depth)) for name in ("greedy-logistic", "cart")}
-    assert formulation.evaluate(default, data) <= formulation.evaluate(values["greedy-logistic"], data) + 1e-9
-    assert problem.model.violations(formulation.encode(default, data)).max <= 1e-6
+    instance, default = problem.instance, problem.start_tree()
+    values = {name: formulation.start(name, instance) for name in ("greedy-logistic", "cart")}
+    assert (
+        formulation.evaluate(default, instance)
+        <= formulation.evaluate(values["greedy-logistic"], data) + 1e-9
+    )
+    assert problem.model.violations(formulation.encode(default, instance)).max <= 1e-6
     for tree in values.values():
         assert tree.logistic
-        paper = formulation.with_variant("paper").build(data, depth).model
+        paper = replace(formulation, variant="paper").build(data, depth).model
         if np.abs(tree.scores(data.X)).max() < 45:
-            assert paper.violations(formulation.with_variant("paper").encode(tree, data)).max <= 1e-6
+            assert paper.violations(replace(formulation, variant="paper").encode(tree, instance)).max <= 1e-6
 
 
 def test_real_data_give_a_verified_tree_long_before_the_gap_closes():

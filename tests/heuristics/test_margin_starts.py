@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -41,8 +42,9 @@ PRINTED = {
 @pytest.mark.parametrize(("name", "C", "start", "root"), PAPER_STARTS, ids=[row[0] for row in PAPER_STARTS])
 def test_local_svm_is_the_papers(papers_data, name, C, start, root):
     data, formulation = paper_split(papers_data, name), Margot(C=C)
-    tree = formulation.start("local-svm", data, Topology(2))
-    value = formulation.evaluate(tree, data)
+    instance = replace(formulation, variant="paper").bind(data, Topology(2))
+    tree = formulation.start("local-svm", instance)
+    value = formulation.evaluate(tree, instance)
     assert round(value, 2) == PRINTED[name]
     assert value == pytest.approx(start, rel=1e-5, abs=1e-3)
     plain = margin_split(data.X, data.sign, C)
@@ -59,10 +61,11 @@ def test_path_is_never_worse_and_both_are_feasible(seed, depth, C):
     data = random_data(seed, n=int(rng.integers(5, 30)), p=int(rng.integers(1, 4)))
     formulation = Margot(C=C, variant="paper")
     problem = formulation.build(data, depth)
-    local, path = (formulation.start(name, data, Topology(depth)) for name in ("local-svm", "svm-path"))
-    assert formulation.evaluate(path, data) <= formulation.evaluate(local, data) * (1 + 1e-7) + 1e-7
+    instance = problem.instance
+    local, path = (formulation.start(name, instance) for name in ("local-svm", "svm-path"))
+    assert formulation.evaluate(path, instance) <= formulation.evaluate(local, instance) * (1 + 1e-7) + 1e-7
     for tree in (local, path):
-        values = formulation.encode(tree, data)
+        values = formulation.encode(tree, instance)
         big_m = np.abs(tree.scores(data.X)).max() < 45
         assert not big_m or problem.model.violations(values).max <= 1e-6
 
@@ -76,12 +79,13 @@ def test_path_is_never_worse_and_both_are_feasible(seed, depth, C):
 )  # fmt: skip
 def test_budgets_hold(start, make, most):
     formulation, data = make(), random_data(6, n=24, p=4)
-    tree = formulation.start(start, data, Topology(2))
-    assert all(len(used) <= b for used, b in zip(tree.features_used().per_node, most, strict=True))
     problem = formulation.build(data, 2)
-    assert problem.model.violations(formulation.encode(tree, data)).max <= 1e-6
-    assert problem.model.objective(formulation.encode(tree, data)) == pytest.approx(
-        formulation.evaluate(tree, data)
+    instance = problem.instance
+    tree = formulation.start(start, instance)
+    assert all(len(used) <= b for used, b in zip(tree.features_used().per_node, most, strict=True))
+    assert problem.model.violations(formulation.encode(tree, instance)).max <= 1e-6
+    assert problem.model.objective(formulation.encode(tree, instance)) == pytest.approx(
+        formulation.evaluate(tree, instance)
     )
 
 

@@ -1,0 +1,1 @@
+"""What an objective charges: losses of leaves, losses and norms of branch nodes."""
