@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -238,11 +239,12 @@ def test_starts_are_feasible_and_the_default_is_the_best(seed, depth, C):
         <= formulation.evaluate(values["greedy-logistic"], data) + 1e-9
     )
     assert problem.model.violations(formulation.encode(default, instance)).max <= 1e-6
+    paper = replace(formulation, variant="paper").build(data, depth)
     for tree in values.values():
         assert tree.logistic
-        paper = replace(formulation, variant="paper").build(data, depth).model
         if np.abs(tree.scores(data.X)).max() < 45:
-            assert paper.violations(replace(formulation, variant="paper").encode(tree, instance)).max <= 1e-6
+            values = paper.formulation.encode(tree, paper.instance)
+            assert paper.model.violations(values).max <= 1e-6
 
 
 def test_real_data_give_a_verified_tree_long_before_the_gap_closes():
