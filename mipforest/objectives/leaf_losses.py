@@ -52,8 +52,8 @@ class AbsoluteLoss(Loss):
 
     def declare(self, m: Model, errors: LinearExpr) -> LinearExpr:
         L = m.nonnegative("L", errors.shape)
-        m.add("loss_above", errors <= L)
-        m.add("loss_below", -errors <= L)
+        m.add("loss_above", L >= errors)
+        m.add("loss_below", L >= -errors)
         return L.sum()
 
     def encode(self, errors: FloatArray) -> dict[str, FloatArray]:
