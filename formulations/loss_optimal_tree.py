@@ -95,6 +95,7 @@ class LossOptimalTree(Formulation):
         Gap that stands for the strict inequality to the left.
     """
 
+    two_classes = True
     variants = ("valid", "paper")
 
     C: PerNode = parameter(1.0, "penalty of the loss", above=0)

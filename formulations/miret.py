@@ -120,6 +120,7 @@ class Miret(Formulation):
     name = "miret"
     summary = "one multivariate tree that mimics a tree ensemble (two classes)"
     source = "Di Teodoro, Monaci, Palagi 2024, sections 6 and 7"
+    two_classes = True
     variants = ("tight", "improved", "paper")
     starts = ("node-by-node", "constant")
 

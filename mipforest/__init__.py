@@ -11,6 +11,8 @@ if TYPE_CHECKING:
         OCTClassifier,
         OCTHClassifier,
         OLCTClassifier,
+        OptimalTreeClassifier,
+        OptimalTreeRegressor,
         ORTRegressor,
     )
     from mipforest.model import Model, between, concatenate, sum_squares
@@ -34,6 +36,8 @@ __all__ = [
     "OCTHClassifier",
     "OLCTClassifier",
     "ORTRegressor",
+    "OptimalTreeClassifier",
+    "OptimalTreeRegressor",
     "Problem",
     "Result",
     "SolveSettings",
@@ -59,6 +63,8 @@ _HOMES = {
         "OCTHClassifier",
         "OLCTClassifier",
         "ORTRegressor",
+        "OptimalTreeClassifier",
+        "OptimalTreeRegressor",
     ),
     "mipforest.model": ("Model", "between", "concatenate", "sum_squares"),
     "mipforest.problem.problem": ("Problem",),

@@ -1,11 +1,15 @@
-"""Optimal trees as scikit-learn estimators; see :class:`~mipforest.estimators.base.TreeEstimator`."""
+"""Optimal trees as scikit-learn estimators: one for each paper, and two that take any formulation."""
 
 from mipforest.estimators.base import FitWarning, NoTreeFound, UnverifiedTreeWarning
-from mipforest.estimators.margot import MargotClassifier
-from mipforest.estimators.miret import MIRETClassifier
-from mipforest.estimators.oct import OCTClassifier, OCTHClassifier
-from mipforest.estimators.olct import OLCTClassifier
-from mipforest.estimators.ort import ORTRegressor
+from mipforest.estimators.generic import OptimalTreeClassifier, OptimalTreeRegressor
+from mipforest.estimators.papers import (
+    MargotClassifier,
+    MIRETClassifier,
+    OCTClassifier,
+    OCTHClassifier,
+    OLCTClassifier,
+    ORTRegressor,
+)
 
 __all__ = [
     "FitWarning",
@@ -16,5 +20,7 @@ __all__ = [
     "OCTHClassifier",
     "OLCTClassifier",
     "ORTRegressor",
+    "OptimalTreeClassifier",
+    "OptimalTreeRegressor",
     "UnverifiedTreeWarning",
 ]

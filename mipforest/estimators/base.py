@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any
 
@@ -17,15 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
-from mipforest.errors import NotAllowed
 from mipforest.estimators.display import PrintedProgress, TreePictures
 from mipforest.estimators.features import learn_features, read_features
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, parameter, parameters_of
 from mipforest.problem.problem import TIME_LIMIT, Problem
-from mipforest.problem.registry import get_formulation
 from mipforest.problem.result import Result
-from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Progress, Solver
 from mipforest.solvers.solution import Status
 from mipforest.trees import Tree
@@ -50,6 +47,7 @@ SEEDS = 2**31 - 1
 NOT_PICKLED = ("result_", "solution_")
 
 
+@dataclass(eq=False, repr=False)
 class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # scikit-learn has no types
     """An optimal tree behind scikit-learn's interface.
 
@@ -116,54 +114,58 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     gives up the fit. A search over parameters goes on with its next fit after the first.
     """
 
-    def __init__(
-        self,
-        depth: int = 2,
-        *,
-        variant: str | None = None,
-        constraints: Callable[[Problem], Any] | None = None,
-        solver: str | Solver = "highs",
-        start: str | Tree | None = "default",
-        time_limit: float | None = TIME_LIMIT,
-        gap: float = 1e-4,
-        threads: int | None = None,
-        random_state: Any = 0,
-        solver_options: Mapping[str, Any] | None = None,
-        bridges: str | Iterable[str] = (),
-        verbose: int = 0,
-        on_progress: Progress | None = None,
-    ) -> None:
-        self.depth = depth
-        self.variant = variant
-        self.constraints = constraints
-        self.solver = solver
-        self.start = start
-        self.time_limit = time_limit
-        self.gap = gap
-        self.threads = threads
-        self.random_state = random_state
-        self.solver_options = solver_options
-        self.bridges = bridges
-        self.verbose = verbose
-        self.on_progress = on_progress
+    depth: int = 2
+    _: KW_ONLY
+    variant: str | None = None
+    constraints: Callable[[Problem], Any] | None = None
+    solver: str | Solver = "highs"
+    start: str | Tree | None = "default"
+    time_limit: float | None = TIME_LIMIT
+    gap: float = 1e-4
+    threads: int | None = None
+    random_state: Any = 0
+    solver_options: Mapping[str, Any] | None = None
+    bridges: str | Iterable[str] = ()
+    verbose: int = 0
+    on_progress: Progress | None = None
 
     # ------------------------------------------------------------------ what a subclass says
 
     @abstractmethod
-    def _formulation_name(self) -> str:
-        """Name of the formulation in the registry."""
+    def _model(self) -> type[Formulation]:
+        """Return the class of the formulation to build."""
+
+    @abstractmethod
+    def _hyperparameters(self) -> dict[str, Any]:
+        """Return the hyperparameters that do not have the formulation's own default."""
+
+    def _check_settings(self) -> None:
+        """Refuse settings that no solver takes, before any work is done."""
+        for name, spec in parameters_of(_Numbers).items():
+            value = getattr(self, name)
+            # Python's True and False are usual for verbose.
+            if name == "verbose" and isinstance(value, bool):
+                continue
+            if value is not None or name not in _OPTIONAL:
+                spec.check(value)
+        for name, given in (("constraints", "a built Problem"), ("on_progress", "an Event")):
+            value = getattr(self, name)
+            if value is not None and not callable(value):
+                raise ParameterError(
+                    f"parameter {name} is {value!r}; give a function that takes {given}, or None"
+                )
 
     @abstractmethod
     def _read(self, X_raw: FloatArray, y: Any, features: tuple[str, ...], scaling: Scaling) -> Dataset:
         """Check the targets and put them together with the features."""
 
     def _formulation(self, data: Dataset) -> Formulation:
-        """Give the formulation: its hyperparameters are attributes of the same names, ``None`` for its own."""
-        cls = get_formulation(self._formulation_name())
-        values = {
-            name: known.kind.for_data(getattr(self, name), data) for name, known in parameters_of(cls).items()
+        """Make the formulation; an unfitted ensemble among its hyperparameters is fitted on the data."""
+        cls = self._model()
+        known = parameters_of(cls)
+        given = {
+            name: known[name].kind.for_data(value, data) for name, value in self._hyperparameters().items()
         }
-        given = {name: value for name, value in values.items() if value is not None}
         return cls(variant=self.variant or "", **given)
 
     # ------------------------------------------------------------------ fit
@@ -202,12 +204,14 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         """
         # A fit that fails must not leave the tree of an earlier one behind.
         self.__dict__.pop("tree_", None)
-        check_settings(self)
+        self._check_settings()
         seed = seed_of(self.random_state)
         self._encoding, X_raw = learn_features(self, X)
         # Models that state their constants for features in [0, 1] leave no choice: no parameter ``scaling``.
-        own = get_formulation(self._formulation_name()).scaling
-        data = self._read(X_raw, y, self._encoding.features, getattr(self, "scaling", own))
+        scaling = getattr(self, "scaling", None)
+        if scaling is None:
+            scaling = self._model().scaling
+        data = self._read(X_raw, y, self._encoding.features, scaling)
         problem = self._formulation(data).build(data, self.depth)
         if self.constraints is not None:
             self.constraints(problem)
@@ -255,17 +259,17 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     # ------------------------------------------------------------------ what the tree does with samples
 
     def _features(self, X: Any) -> FloatArray:
-        """(n, p') encoded features in original units."""
+        """Return (n, p') encoded features in original units."""
         check_is_fitted(self, "tree_")
         return read_features(self, self._encoding, X)
 
     def apply(self, X: Any) -> IntArray:
-        """(n,) number of the leaf that each sample reaches: nodes are numbered by level, root 0."""
+        """Return (n,) the leaf that each sample reaches, by its number: nodes are numbered by level, root 0."""
         X_raw = self._features(X)
         return self.tree_.apply(X_raw)
 
     def decision_path(self, X: Any) -> sparse.csr_matrix:
-        """(n, n_nodes) sparse matrix: 1 where a sample passes a node, the root and its leaf included."""
+        """Return an (n, n_nodes) sparse matrix: 1 where a sample passes a node, the root and its leaf included."""
         X_raw = self._features(X)
         return sparse.csr_matrix(self.tree_.decision_path(X_raw), dtype="int64")
 
@@ -286,40 +290,21 @@ def _why_no_tree(result: Result) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Numbers:
-    """The numbers among the settings that are not the solver's, and their ranges."""
+    """The numbers among the settings, and their ranges."""
 
     depth: int = parameter(2, "levels of branch nodes", at_least=1)
+    time_limit: float = parameter(60.0, "seconds for the solver", at_least=0)
+    gap: float = parameter(1e-4, "relative gap that counts as optimal", at_least=0)
+    threads: int = parameter(1, "threads of the solver", at_least=1)
     verbose: int = parameter(0, "whether to print progress", at_least=0)
 
 
-def check_settings(estimator: Any) -> None:
-    """Refuse settings that no solver takes, before any work is done.
-
-    Raises
-    ------
-    ParameterError
-        Naming the setting, its value and what it may be.
-    """
-    for name, spec in parameters_of(_Numbers).items():
-        value = getattr(estimator, name)
-        # Python's True and False are usual for verbose.
-        if name == "verbose" and isinstance(value, bool):
-            continue
-        spec.check(value)
-    try:
-        SolveSettings(time_limit=estimator.time_limit, gap=estimator.gap, threads=estimator.threads)
-    except NotAllowed as error:
-        raise ParameterError(f"parameter {error}") from error
-    for name, given in (("constraints", "a built Problem"), ("on_progress", "an Event")):
-        value = getattr(estimator, name)
-        if value is not None and not callable(value):
-            raise ParameterError(
-                f"parameter {name} is {value!r}; give a function that takes {given}, or None"
-            )
+#: Settings that may be left to the solver.
+_OPTIONAL = ("time_limit", "threads")
 
 
 def seed_of(random_state: Any) -> int:
-    """Give a seed: a whole number as it is, so that it means the same on the command line; else one drawn.
+    """Return a seed: a whole number as it is, so that it means the same on the command line; else one drawn.
 
     Raises
     ------

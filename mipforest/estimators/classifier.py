@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from mipforest.problem.result import Result
 from mipforest.trees import Tree
 
 
+@dataclass(eq=False, repr=False)
 class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # scikit-learn has no types
     """A classifier that is an optimal tree; see :class:`~mipforest.estimators.base.TreeEstimator`.
 
@@ -52,6 +54,29 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
                 f"y has one class only, {self.classes_.tolist()[0]!r} in all {len(labels)} rows: nothing can be "
                 "told apart; add rows of another class"
             )
+        if len(self.classes_) > 2 and self._two_classes_only():
+            # The first two sentences are those that scikit-learn's checks expect.
+            name = type(self).__name__
+            raise DataError(
+                f"Only binary classification is supported. The type of the target is {type_of_target(labels)}. "
+                f"{name} takes two classes, y has {len(self.classes_)}: wrap it as "
+                f"sklearn.multiclass.OneVsRestClassifier({name}(...)), or use OCTClassifier"
+            )
+
+    def _two_classes_only(self) -> bool:
+        try:
+            return self._model().two_classes
+        except ValueError:  # a model that is unknown is refused by the fit
+            return False
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = not self._two_classes_only()
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        """Say the same to scikit-learn 1.5."""
+        return {"binary_only": self._two_classes_only()}
 
     def _keep(self, result: Result) -> None:
         super()._keep(result)
@@ -93,29 +118,6 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
             )
         numbers: IntArray = np.searchsorted(self.classes_, labels).astype(np.int64)
         return numbers
-
-
-class BinaryTreeClassifier(TreeClassifier):
-    """A classifier for two classes; ``sklearn.multiclass.OneVsRestClassifier`` makes one for more of it."""
-
-    def _check_classes(self, labels: npt.NDArray[Any]) -> None:
-        super()._check_classes(labels)
-        if len(self.classes_) > 2:
-            # The first two sentences are those that scikit-learn's checks expect.
-            raise DataError(
-                f"Only binary classification is supported. The type of the target is {type_of_target(labels)}. "
-                f"{type(self).__name__} takes two classes, y has {len(self.classes_)}: wrap it as "
-                f"sklearn.multiclass.OneVsRestClassifier({type(self).__name__}(...)), or use OCTClassifier"
-            )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    def _more_tags(self) -> dict[str, Any]:
-        """Say the same to scikit-learn 1.5."""
-        return {"binary_only": True}
 
 
 def _labels(estimator: TreeClassifier, y: Any) -> npt.NDArray[Any]:

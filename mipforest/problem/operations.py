@@ -28,6 +28,8 @@ class ModelOperations(ABC):
     source: ClassVar[str]
     #: "classification" or "regression".
     task: ClassVar[str] = "classification"
+    #: Whether it tells two classes apart, and takes no more.
+    two_classes: ClassVar[bool] = False
     #: Variants, the default first: the strongest one proven not to cut off an optimum.
     variants: ClassVar[tuple[str, ...]] = ("paper",)
     #: How features are scaled unless the user says otherwise.

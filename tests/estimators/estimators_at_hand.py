@@ -1,4 +1,4 @@
-"""Every estimator in every shape that has a formulation of its own."""
+"""Every estimator in every shape that has a formulation of its own, and the generic ones."""
 
 from mipforest.estimators import (
     MargotClassifier,
@@ -6,6 +6,8 @@ from mipforest.estimators import (
     OCTClassifier,
     OCTHClassifier,
     OLCTClassifier,
+    OptimalTreeClassifier,
+    OptimalTreeRegressor,
     ORTRegressor,
 )
 
@@ -22,4 +24,14 @@ SHAPES = {
     "olct": OLCTClassifier(),
     "budgeted-olct": OLCTClassifier(B=2),
     "miret": MIRETClassifier(ensemble="random-forest:trees=5"),
+}
+
+GENERIC = {
+    "any": OptimalTreeClassifier(),
+    "any-loss-optimal": OptimalTreeClassifier(
+        model="loss-optimal", parameters={"selection": "hard", "B": 2, "C": 10.0}
+    ),
+    "any-miret": OptimalTreeClassifier(model="miret", parameters={"ensemble": "random-forest:trees=5"}),
+    "any-regressor": OptimalTreeRegressor(),
+    "any-linear": OptimalTreeRegressor(model="ort-l", parameters={"loss": "absolute"}),
 }

@@ -7,19 +7,21 @@ environment variable SCIPY_ARRAY_API is not 1.
 """
 
 import pytest
-from estimators_at_hand import SHAPES
+from estimators_at_hand import GENERIC, SHAPES
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 #: Two levels where a check has three clusters to tell apart, or a line to follow by constants; else one.
-DEPTH = {"oct": 2, "oct-h": 2, "ort": 2, "ort-h": 2}
+DEPTH = {"oct": 2, "oct-h": 2, "ort": 2, "ort-h": 2, "any": 2, "any-regressor": 2}
+
+ALL = SHAPES | GENERIC
 
 #: One of each class, and of what differs in code of estimators; the others run with the slow ones.
-QUICK = ("oct", "oct-h", "ort", "ort-lh", "margot", "olct", "miret")
+QUICK = ("oct", "oct-h", "ort", "ort-lh", "margot", "olct", "miret", "any-loss-optimal", "any-regressor")
 
 
 def quick(name):
-    return clone(SHAPES[name]).set_params(depth=DEPTH.get(name, 1), time_limit=0, threads=1)
+    return clone(ALL[name]).set_params(depth=DEPTH.get(name, 1), time_limit=0, threads=1)
 
 
 @pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
@@ -30,7 +32,7 @@ def test_passes_scikit_learns_check(estimator, check):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
-@parametrize_with_checks([quick(name) for name in SHAPES if name not in QUICK])
+@parametrize_with_checks([quick(name) for name in ALL if name not in QUICK])
 def test_passes_scikit_learns_check_in_other_shapes(estimator, check):
     check(estimator)
 

@@ -1,0 +1,269 @@
+"""One estimator for each paper, with the hyperparameters of its formulations in its signature.
+
+Hyperparameters have the papers' names and the formulations' defaults; ``None`` leaves a value to the formulation.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from mipforest.data.encoding import Scaling
+from mipforest.estimators.base import TreeEstimator
+from mipforest.estimators.classifier import TreeClassifier
+from mipforest.estimators.regressor import TreeRegressor
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.parameters import ParameterError, PerNode, parameters_of
+from mipforest.problem.registry import get_formulation
+
+#: Formulation of MARGOT by its feature selection.
+_MARGOT = {None: "margot", "hard": "hfs-margot", "soft": "sfs-margot"}
+
+#: Formulation of ORT by splits and leaves.
+_ORT = {
+    ("univariate", "constant"): "ort",
+    ("hyperplane", "constant"): "ort-h",
+    ("univariate", "linear"): "ort-l",
+    ("hyperplane", "linear"): "ort-lh",
+}
+
+
+@dataclass(eq=False, repr=False)
+class PaperEstimator(TreeEstimator):
+    """An estimator whose formulation's hyperparameters are its own, by the same names."""
+
+    @abstractmethod
+    def _formulation_name(self) -> str:
+        """Give the name of the formulation in the registry."""
+
+    def _model(self) -> type[Formulation]:
+        return get_formulation(self._formulation_name())
+
+    def _hyperparameters(self) -> dict[str, Any]:
+        # What another formulation of the estimator takes, such as B without a feature selection, does not count.
+        values = {name: getattr(self, name) for name in parameters_of(self._model())}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class OCTClassifier(PaperEstimator, TreeClassifier):
+    """Optimal classification tree with univariate splits, any number of classes (Dunn 2018, chapter 2).
+
+    Parameters
+    ----------
+    alpha
+        Cost of a split, relative to the error of the best constant prediction; at least 0.
+    N_min
+        Least number of samples in a leaf that holds any; at least 1.
+    depth, and all others
+        As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> flowers = OCTClassifier(depth=1).fit(X, y)
+    >>> flowers.status_, flowers.n_features_used_
+    ('optimal', 1)
+    """
+
+    alpha: float = 0.0
+    N_min: int = 1
+
+    def _formulation_name(self) -> str:
+        return "oct"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class OCTHClassifier(PaperEstimator, TreeClassifier):
+    """Optimal classification tree with hyperplane splits, any number of classes (Dunn 2018, chapter 3).
+
+    Parameters
+    ----------
+    alpha
+        Cost of a feature in a split, relative to the error of the best constant prediction; at least 0.
+    N_min
+        Least number of samples in a leaf that holds any; at least 1.
+    mu
+        Margin that stands for the strict inequality to the left; above 0, below 1.
+    depth, and all others
+        As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
+    """
+
+    alpha: float = 0.0
+    N_min: int = 1
+    mu: float = 0.005
+
+    def _formulation_name(self) -> str:
+        return "oct-h"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MargotClassifier(PaperEstimator, TreeClassifier):
+    """Margin optimal classification tree: a support vector machine at every node, two classes.
+
+    Source: D'Onofrio, Grani, Monaci, Palagi 2024, sections 3 and 4.
+
+    Parameters
+    ----------
+    C
+        Penalty of margin violations, above 0: one value, one per level, or one per branch node.
+    feature_selection
+        ``None``; ``"hard"``: at most ``B`` features per node (HFS-MARGOT); ``"soft"``: every feature beyond ``B``
+        costs ``alpha`` (SFS-MARGOT).
+    B
+        Features per node, with a feature selection only: one value, one per level, or one per branch node;
+        ``None`` for 2 (hard) or 1 (soft).
+    alpha
+        Cost of every feature beyond ``B``, with soft feature selection only; above 0.
+    epsilon
+        Gap that stands for the strict inequality to the left; above 0, below 1.
+    scaling
+        How features are scaled before the model is built: ``"minmax"`` (to [0, 1]), ``"standard"``, ``"none"``.
+    depth, and all others
+        As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
+    """
+
+    C: PerNode = 1.0
+    feature_selection: str | None = None
+    B: PerNode | None = None
+    alpha: float = 1.0
+    epsilon: float = 1e-3
+    scaling: Scaling = "minmax"
+
+    def _formulation_name(self) -> str:
+        if self.feature_selection not in tuple(_MARGOT):
+            raise ParameterError(
+                f"parameter feature_selection is {self.feature_selection!r}; choose None, 'hard' or 'soft'"
+            )
+        return _MARGOT[self.feature_selection]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class OLCTClassifier(PaperEstimator, TreeClassifier):
+    """Optimal logistic classification tree: a sparse logistic regression at every node, two classes.
+
+    Source: Aldinucci, PhD thesis, section 3.2. :meth:`predict_proba` gives the probabilities of the model.
+
+    Parameters
+    ----------
+    C
+        Penalty of the log-loss, above 0: one value, one per level, or one per branch node.
+    B
+        Most features a node may use: one value (1 gives univariate splits), one per level, or one per branch
+        node; ``None`` for no limit.
+    epsilon
+        Gap that stands for the strict inequality to the left; above 0, below 1.
+    tangents
+        Tangent points of the log-loss: ``V0`` to ``V3``, or the number of finite ones, chosen greedily.
+    refinement
+        Whether the last branching level is refitted with the log-loss itself after the solve.
+    scaling
+        How features are scaled before the model is built: ``"minmax"`` (to [0, 1]), ``"standard"``, ``"none"``.
+    depth, and all others
+        As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
+    """
+
+    C: PerNode = 1.0
+    B: PerNode | None = None
+    epsilon: float = 1e-5
+    tangents: str = "V0"
+    refinement: bool = True
+    scaling: Scaling = "standard"
+
+    def _formulation_name(self) -> str:
+        return "olct" if self.B is None else "budgeted-olct"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MIRETClassifier(PaperEstimator, TreeClassifier):
+    """One multivariate tree that mimics a tree ensemble, two classes (Di Teodoro, Monaci, Palagi 2024).
+
+    Parameters
+    ----------
+    ensemble
+        What to mimic:
+
+        - a text such as ``"random-forest:trees=100,seed=1"``: fitted on the training samples with trees of
+          ``depth``. Its seed is its own, 100 if it names none, whatever ``random_state`` is;
+        - a fitted ``RandomForestClassifier``, ``ExtraTreesClassifier``, ``GradientBoostingClassifier`` or
+          ``XGBClassifier`` with trees of at most ``depth``: taken as it is. **scikit-learn's** ``clone``, hence
+          grid search and cross-validation, **makes it unfitted**, unless it is wrapped in
+          ``sklearn.frozen.FrozenEstimator`` (scikit-learn 1.6 and later);
+        - one of these, not fitted: a clone is fitted on the training samples, with classes 0 and 1;
+        - the path of a ``.joblib`` file (loading it runs code that it contains), or an
+          :class:`~mipforest.ensembles.Ensemble`.
+
+    alpha
+        Cost of a feature in a split, divided by the feature's frequency at the level; at least 0.
+    gamma
+        Least frequency (0 to 1) of the features that splits of a level may use: one value, or one per level.
+    gamma_percentile
+        The same as a percentile (0 to 100) of the level's positive frequencies; the larger threshold counts.
+    proximity
+        Samples that share at least this share of the ensemble's leaves share a leaf of the tree; above 1, none do.
+    epsilon
+        Gap that stands for the strict inequality to the left; above 0, below 1.
+    depth, and all others
+        As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
+    """
+
+    ensemble: Any = "random-forest:trees=100"
+    alpha: float = 0.2
+    gamma: PerNode = 0.0
+    gamma_percentile: PerNode = 0.0
+    proximity: float = 1.0
+    epsilon: float = 1e-3
+
+    def _formulation_name(self) -> str:
+        return "miret"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ORTRegressor(PaperEstimator, TreeRegressor):
+    """Optimal regression tree (Dunn 2018, chapters 4 and 5).
+
+    Parameters
+    ----------
+    splits
+        ``"univariate"`` or ``"hyperplane"``.
+    leaves
+        ``"constant"`` or ``"linear"``: what a leaf predicts.
+    alpha
+        Cost of a split (of a feature in a hyperplane), relative to the loss of the best constant; at least 0.
+    N_min
+        Least number of samples in a leaf that holds any; at least 1.
+    loss
+        ``"squared"`` or ``"absolute"``.
+    mu
+        Margin that stands for the strict inequality to the left, of hyperplane splits only; above 0, below 1.
+    lam
+        Weight of the coefficients of linear leaves, at least 0; a coefficient of 1 moves the prediction by the whole
+        range of the target along the whole range of the feature.
+    regulariser
+        ``"l1"``: size of the coefficients of linear leaves; ``"l0"``: their number.
+    M_r
+        Greatest size of such a coefficient, with l0 or ``lam=0``; above 0.
+    depth, and all others
+        As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
+    """
+
+    splits: str = "univariate"
+    leaves: str = "constant"
+    alpha: float = 0.0
+    N_min: int = 1
+    loss: str = "squared"
+    mu: float = 0.005
+    lam: float = 0.01
+    regulariser: str = "l1"
+    M_r: float = 10.0
+
+    def _formulation_name(self) -> str:
+        for name, value, known in (
+            ("splits", self.splits, ("univariate", "hyperplane")),
+            ("leaves", self.leaves, ("constant", "linear")),
+        ):
+            if value not in known:
+                raise ParameterError(f"parameter {name} is {value!r}; choose from: {', '.join(known)}")
+        return _ORT[self.splits, self.leaves]
