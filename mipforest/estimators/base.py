@@ -17,12 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
+from mipforest.errors import NotAllowed
 from mipforest.estimators.display import PrintedProgress, TreePictures
 from mipforest.estimators.features import learn_features, read_features
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.parameters import ParameterError, parameter, parameters_of
+from mipforest.problem.parameters import ParameterError, WholeNumber, parameters_of
 from mipforest.problem.problem import TIME_LIMIT, Problem
 from mipforest.problem.result import Result
+from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Progress, Solver
 from mipforest.solvers.solution import Status
 from mipforest.trees import Tree
@@ -141,13 +143,13 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
 
     def _check_settings(self) -> None:
         """Refuse settings that no solver takes, before any work is done."""
-        for name, spec in parameters_of(_Numbers).items():
-            value = getattr(self, name)
-            # Python's True and False are usual for verbose.
-            if name == "verbose" and isinstance(value, bool):
-                continue
-            if value is not None or name not in _OPTIONAL:
-                spec.check(value)
+        WholeNumber(at_least=1).check("depth", self.depth)
+        if not isinstance(self.verbose, bool):  # True and False are usual
+            WholeNumber(at_least=0).check("verbose", self.verbose)
+        try:
+            SolveSettings(time_limit=self.time_limit, gap=self.gap, threads=self.threads)
+        except NotAllowed as error:
+            raise ParameterError(f"parameter {error}") from error
         for name, given in (("constraints", "a built Problem"), ("on_progress", "an Event")):
             value = getattr(self, name)
             if value is not None and not callable(value):
@@ -221,17 +223,16 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     def _solved(self, problem: Problem, seed: int) -> Result:
         progress = PrintedProgress(type(self).__name__, self.verbose, self.on_progress)
         progress.built(problem)
-        result = problem.solve(
-            self.solver,
+        settings = SolveSettings(
             start=self.start,
             time_limit=self.time_limit,
             gap=self.gap,
             threads=self.threads,
             seed=seed,
-            on_progress=progress,
-            solver_options=self.solver_options,
-            bridges=self.bridges,
+            solver_options=self.solver_options or {},
+            bridges=(self.bridges,) if isinstance(self.bridges, str) else tuple(self.bridges),
         )
+        result = problem.solve(self.solver, settings=settings, on_progress=progress)
         progress.ended(result)
         if result.tree is None:
             raise NoTreeFound(_why_no_tree(result))
@@ -283,24 +284,6 @@ def _why_no_tree(result: Result) -> str:
         )
     told = f": {solution.message}" if solution.message else ""
     return f"{why}{told}; raise time_limit, or give a start (start='default')"
-
-
-# ---------------------------------------------------------------------- checks of the settings
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Numbers:
-    """The numbers among the settings, and their ranges."""
-
-    depth: int = parameter(2, "levels of branch nodes", at_least=1)
-    time_limit: float = parameter(60.0, "seconds for the solver", at_least=0)
-    gap: float = parameter(1e-4, "relative gap that counts as optimal", at_least=0)
-    threads: int = parameter(1, "threads of the solver", at_least=1)
-    verbose: int = parameter(0, "whether to print progress", at_least=0)
-
-
-#: Settings that may be left to the solver.
-_OPTIONAL = ("time_limit", "threads")
 
 
 def seed_of(random_state: Any) -> int:

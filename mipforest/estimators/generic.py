@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mipforest.data.encoding import Scaling
-from mipforest.data.errors import did_you_mean
+from mipforest.errors import did_you_mean
 from mipforest.estimators.base import TreeEstimator
 from mipforest.estimators.classifier import TreeClassifier
 from mipforest.estimators.regressor import TreeRegressor

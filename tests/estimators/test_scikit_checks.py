@@ -17,7 +17,7 @@ DEPTH = {"oct": 2, "oct-h": 2, "ort": 2, "ort-h": 2, "any": 2, "any-regressor": 
 ALL = SHAPES | GENERIC
 
 #: One of each class, and of what differs in code of estimators; the others run with the slow ones.
-QUICK = ("oct", "oct-h", "ort", "ort-lh", "margot", "olct", "miret", "any-loss-optimal", "any-regressor")
+QUICK = ("oct", "oct-h", "ort", "ort-lh", "margot", "olct", "miret", "any-loss-optimal")
 
 
 def quick(name):
