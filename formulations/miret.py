@@ -10,11 +10,11 @@ frequency :math:`f_{dj}` at level d, and :math:`J_d = \{j : f_{dj} > 0,\, f_{dj}
 
     \min\; & \sum_i \tfrac{p_i}{2} \Bigl(1 - \hat y_i \sum_{l \in L} c_l z_{il}\Bigr)
         + \alpha \sum_{d < D} \sum_{j \in J_d} \tfrac{1}{f_{dj}} \sum_{t \text{ at level } d} s_{tj} \\
+    & \sum_l z_{il} = 1 && i \quad (5) \\
+    & -s_{tj} \le a_{tj} \le s_{tj}, \quad s_{tj} = 0 \text{ for } j \notin J_d && t \in B,\; j \quad (8, 14, 15) \\
     & a_t^\top x_i + b_t \ge -M_R \Bigl(1 - \sum_{l \in S_R(t)} z_{il}\Bigr) && i,\; t \in B \quad (6) \\
     & a_t^\top x_i + b_t + \varepsilon \le M_L \Bigl(1 - \sum_{l \in S_L(t)} z_{il}\Bigr)
         && i,\; t \in B \quad (7) \\
-    & \sum_l z_{il} = 1 && i \quad (5) \\
-    & -s_{tj} \le a_{tj} \le s_{tj}, \quad s_{tj} = 0 \text{ for } j \notin J_d && t \in B,\; j \quad (8, 14, 15) \\
     & z_{il} = z_{kl} && l,\; (i, k) \text{ with } m_{ik} \ge \bar m \quad (12) \\
     & a_t \in [-1, 1]^p, \quad b_t \in [-1, 1], \quad s, z \text{ binary}
 
@@ -26,11 +26,12 @@ big-Ms, one variable per group of samples that (12) ties together, and
 
 .. math::
 
-    & \sum_{t, j} s_{tj} \ge 1, \quad b_t \ge 0 \; (t \in B') \\
-    & g^L_{it} = \sum_{l \in S_L(t)} z_{il}, \quad g^R_{it} = \sum_{l \in S_R(t)} z_{il} \text{ (in the place of the
-      sums in (6) and (7))} \\
+    & \sum_{t, j} s_{tj} \ge 1 && \text{(section 7.1)} \\
+    & b_t \ge 0 && t \in B' \quad \text{(section 7.2)} \\
+    & g^L_{it} = \sum_{l \in S_L(t)} z_{il}, \quad g^R_{it} = \sum_{l \in S_R(t)} z_{il}
+      && \text{(section 7.3; in the place of the sums in (6) and (7))} \\
     & g^L_{i0} + g^R_{i0} = 1, \quad g^L_{iu} = g^L_{it} + g^R_{it} \; (t \text{ left child of } u), \quad
-      g^R_{iu} = g^L_{it} + g^R_{it} \; (t \text{ right child of } u).
+      g^R_{iu} = g^L_{it} + g^R_{it} \; (t \text{ right child of } u) && \text{(section 7.3)}
 
 It is not only a reformulation: (i) trees without a split are left out, which are optimal where features are dear;
 (ii) ``b_t >= 0`` cuts off splits that only an intercept in :math:`(-\varepsilon, 0)` makes possible, as those of two
@@ -60,19 +61,23 @@ from typing import Any
 import numpy as np
 
 from formulations.class_leaves import check_unit_box
-from formulations.ensemble_target import EnsembleTarget, ensemble_target
+from formulations.class_tree_expressions import LEAST_WEIGHT, require_weight
 from formulations.hyperplane_splits import NEGLIGIBLE
-from formulations.miret_expressions import MiretExpressions
-from formulations.miret_report import mirror_measures, mirror_notes, mirror_report
-from formulations.miret_start import constant_tree, node_by_node
-from formulations.routing_binaries import declare_sides
-from formulations.sample_groups import first_of, merged_where_equal, pairs_with_first
-from formulations.separating_splits import fixed_labels, placed, with_fixed_labels
+from formulations.mimic.report import fidelity_measures, mimicry_report, proximity_notes
+from formulations.mimic.splits import fit_splits, fixed_labels, with_fixed_labels
+from formulations.mimic.start import constant_tree, node_by_node
+from formulations.mimic.target import (
+    EnsembleTarget,
+    ensemble_target,
+    first_members,
+    merge_equal_samples,
+    pairs_with_first,
+)
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.margin_split import keep_sides
 from mipforest.model import Model, Values
-from mipforest.problem.expressions import TreeExpressions
+from mipforest.problem.expressions import Expression, TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.instance import Instance
 from mipforest.problem.parameters import PerNode, TreeEnsemble, parameter
@@ -81,18 +86,30 @@ from mipforest.trees import Topology, Tree
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MiretInstance(Instance):
-    """A data set with the ensemble's answers for it.
+    """A data set with the ensemble's answers for it, and what the variant makes of them.
 
     Attributes
     ----------
     target
         The ensemble's answers, and what follows from them.
+    allowed
+        (|B|, p) whether a node may use a feature: j in J_d at its level d.
+    costs
+        (|B|, p) cost of a feature at a node.
     group
         (n,) group of samples that share the variables z.
+    first
+        (G,) position of the first sample of each group, which stands for it.
+    least_intercept
+        (|B|,) lower bound of each intercept.
     """
 
     target: EnsembleTarget
+    allowed: BoolArray
+    costs: FloatArray
     group: IntArray
+    first: IntArray
+    least_intercept: FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,108 +152,7 @@ class Miret(Formulation):
 
     # ------------------------------------------------------------------ the model
 
-    def declare(self, m: Model, instance: MiretInstance) -> None:
-        data, tree, target, group = instance.data, instance.topology, instance.target, instance.group
-        nodes, allowed = (tree.branches, data.features), target.allowed[tree.levels]
-        a = m.continuous("a", nodes, lower=-1.0 * allowed, upper=1.0 * allowed)
-        b = m.continuous("b", tree.branches, lower=self._least_intercept(tree), upper=1)
-        s = m.binary("s", nodes)
-        s.set_bounds(upper=allowed)
-
-        members = [data.samples[i] for i in first_of(group)]
-        z = m.binary("z", (members, tree.leaves))
-
-        unfaithfulness = (target.wrong_weights(group)[:, fixed_labels(tree)] * z).sum()
-        m.minimize(unfaithfulness + (target.feature_costs(self.alpha)[tree.levels] * s).sum())
-        m.add("assign", z.sum(axis=1) == 1, over=members)
-        m.add("selected_above", a <= s, over=nodes)
-        m.add("selected_below", a >= -s, over=nodes)
-
-        goes_left, goes_right = z @ tree.leaf_reach_left, z @ tree.leaf_reach_right
-        if self.variant != "paper":
-            goes_left, goes_right = declare_sides(m, goes_left, goes_right, members, tree)
-        score, routed = data.X @ a.T + b, (data.samples, tree.branches)
-        M_right, M_left = self._big_ms(data, allowed, tree)
-        m.add("right", score >= -M_right * (1 - goes_right[group]), over=routed)
-        m.add("left", score + self.epsilon <= M_left * (1 - goes_left[group]), over=routed)
-
-        if self.variant == "paper":
-            twin, first = pairs_with_first(target.group)
-            m.add("proximity", z[twin] == z[first])
-        elif self.variant == "improved":
-            m.add("some_split", s.sum() >= 1)
-        else:
-            constant = target.wrong_weights(group).sum(axis=0).min()
-            m.add("split_or_constant", unfaithfulness + constant * s.sum() >= constant)
-
-    def _least_intercept(self, tree: Topology) -> FloatArray:
-        """(|B|,) lower bound of each intercept."""
-        upper = {"paper": -1.0, "improved": 0.0, "tight": -self.epsilon / 2}[self.variant]
-        return np.where(np.arange(tree.n_branches) < len(tree.upper_branches), upper, -1.0)
-
-    def _big_ms(
-        self, data: Dataset, allowed: BoolArray, tree: Topology
-    ) -> tuple[FloatArray | float, FloatArray | float]:
-        """M_R and M_L: numbers, (|B|,) per node, or (n, |B|) per sample and node."""
-        if self.variant == "tight":
-            size = data.X @ allowed.T.astype(float)
-            return size - self._least_intercept(tree), size + 1 + self.epsilon
-        q = allowed.sum(axis=1) if self.variant == "improved" else data.p
-        return q + 1.0, q + 1.0 + self.epsilon
-
-    def _groups(self, target: EnsembleTarget, data: Dataset) -> IntArray:
-        """(n,) group of samples that share the variables z."""
-        if self.variant == "paper":
-            return np.arange(data.n)
-        if self.variant == "improved":
-            return target.group
-        return merged_where_equal(target.group, data.X[:, target.allowed.any(axis=0)])
-
-    # ------------------------------------------------------------------ trees
-
-    def encode(self, fitted: Tree, instance: MiretInstance) -> dict[str, FloatArray]:
-        """Give the values of every block; where the variant asks for it, subtrees change places first."""
-        data, tree = instance.data, instance.topology
-        a, b, leaf = placed(with_fixed_labels(fitted), data.X, self.epsilon, self._least_intercept(tree))
-        z = np.eye(tree.n_leaves)[leaf[first_of(instance.group)]]
-        values = {"a": a, "b": b, "s": (a != 0).astype(float), "z": z}
-        if self.variant == "paper":
-            return values
-        return values | {"goes_left": z @ tree.leaf_reach_left, "goes_right": z @ tree.leaf_reach_right}
-
-    def decode(self, values: Values, instance: MiretInstance) -> Tree:
-        data, tree = instance.data, instance.topology
-        keeps = (values["s"] > 0.5) & (np.abs(values["a"]) > NEGLIGIBLE)
-        w, b = np.where(keeps, values["a"], 0.0), np.array(values["b"])
-        z = values["z"][instance.group]
-        goes_right, goes_left = z @ tree.leaf_reach_right > 0.5, z @ tree.leaf_reach_left > 0.5
-        for t in tree.branches:
-            # The solver keeps sides up to its tolerance; the tree keeps them exactly.
-            here = goes_left[:, t] | goes_right[:, t]
-            b[t] = keep_sides(data.X[here] @ w[t] + b[t], goes_right[here, t], float(b[t]))
-        labels = fixed_labels(tree)
-        return Tree(tree.depth, w, b, labels, tuple(data.classes), tuple(data.features.labels))
-
-    def evaluate(self, fitted: Tree, instance: MiretInstance) -> float:
-        """Objective; infinite where a split uses a feature outside J_d, or a leaf border parts close samples."""
-        data, target = instance.data, instance.target
-        own = with_fixed_labels(fitted)
-        used = own.w != 0
-        leaf = own.apply(data.X)
-        forbidden = used & ~target.allowed[own.topology.levels]
-        if forbidden.any() or (leaf != leaf[first_of(target.group)][target.group]).any():
-            return float("inf")
-        costs = target.feature_costs(self.alpha)[own.topology.levels]
-        return target.unfaithfulness(own.predict(data.X)) + float(costs[used].sum())
-
-    # ------------------------------------------------------------------ what constraints of users read
-
-    def expressions(self, m: Model, instance: MiretInstance) -> TreeExpressions:
-        return MiretExpressions(self.name, m, instance.data, instance.topology, instance.group)
-
-    # ------------------------------------------------------------------ limits and starts
-
-    def check_data(self, data: Dataset, tree: Topology) -> None:
+    def check_data(self, data: Dataset, topology: Topology) -> None:
         data.require_classes(2, self.name)
         check_unit_box(self.name, data, 1)
 
@@ -244,34 +160,175 @@ class Miret(Formulation):
         target = ensemble_target(
             self.ensemble, self.gamma, self.gamma_percentile, self.proximity, data, topology.depth
         )
+        group = self._groups(target, data)
+        least_upper = {"paper": -1.0, "improved": 0.0, "tight": -self.epsilon / 2}[self.variant]
+        above_last = np.arange(topology.n_branches) < len(topology.upper_branches)
         instance = MiretInstance(
             data=data,
             topology=topology,
-            notes=mirror_notes(target),
+            notes=proximity_notes(target),
             target=target,
-            group=self._groups(target, data),
+            allowed=target.allowed[topology.levels],
+            costs=target.feature_costs(self.alpha)[topology.levels],
+            group=group,
+            first=first_members(group),
+            least_intercept=np.where(above_last, least_upper, -1.0),
         )
         return replace(instance, known=self.start("node-by-node", instance))
 
-    def start(self, name: str, instance: MiretInstance, *, seed: int = 0) -> Tree:
-        data, tree, target = instance.data, instance.topology, instance.target
-        if name == "constant":
-            return constant_tree(data, tree, target)
-        if name == "node-by-node":
-            return node_by_node(data, tree, target, self.alpha, self.epsilon)
-        return super().start(name, instance, seed=seed)
+    def declare(self, m: Model, instance: MiretInstance) -> None:
+        data, topology, target, group = instance.data, instance.topology, instance.target, instance.group
+        members = [data.samples[i] for i in instance.first]
+        nodes, sides = (topology.branches, data.features), (members, topology.branches)
+        a = m.continuous("a", nodes, lower=-1.0 * instance.allowed, upper=1.0 * instance.allowed)
+        b = m.continuous("b", topology.branches, lower=instance.least_intercept, upper=1)  # section 7.2
+        s = m.binary("s", nodes)
+        s.set_bounds(upper=instance.allowed)  # (14), (15)
+        z = m.binary("z", (members, topology.leaves))
+
+        unfaithfulness = (target.wrong_weights(group)[:, fixed_labels(topology)] * z).sum()
+        m.minimize(unfaithfulness + (instance.costs * s).sum())
+        m.add("assign", z.sum(axis=1) == 1, over=members)  # (5)
+        m.add("selected_above", a <= s, over=nodes)  # (8)
+        m.add("selected_below", a >= -s, over=nodes)  # (8)
+
+        goes_left: Expression = z @ topology.leaf_reach_left
+        goes_right: Expression = z @ topology.leaf_reach_right
+        if self.variant != "paper":  # section 7.3: sides on which a solver can branch
+            g_left, g_right = m.binary("goes_left", sides), m.binary("goes_right", sides)
+            m.add("leaves_left", g_left == goes_left, over=sides)
+            m.add("leaves_right", g_right == goes_right, over=sides)
+            m.add("root", g_left[:, 0] + g_right[:, 0] == 1, over=members)
+            parents, passed = topology.upper_branches, g_left + g_right
+            if parents:
+                m.add("parent_left", g_left[:, parents] == passed[:, [topology.left(t) for t in parents]])
+                m.add("parent_right", g_right[:, parents] == passed[:, [topology.right(t) for t in parents]])
+            goes_left, goes_right = g_left, g_right
+
+        score, routed = data.X @ a.T + b, (data.samples, topology.branches)
+        M_right, M_left = self._big_ms(instance)
+        m.add("right", score >= -M_right * (1 - goes_right[group]), over=routed)  # (6)
+        m.add("left", score + self.epsilon <= M_left * (1 - goes_left[group]), over=routed)  # (7)
+
+        if self.variant == "paper":
+            twin, first = pairs_with_first(target.group)
+            m.add("proximity", z[twin] == z[first])  # (12)
+        elif self.variant == "improved":
+            m.add("some_split", s.sum() >= 1)  # section 7.1
+        else:
+            constant = target.wrong_weights(group).sum(axis=0).min()
+            m.add("split_or_constant", unfaithfulness + constant * s.sum() >= constant)  # change 1 above
 
     def proven_up_to(self, instance: MiretInstance, touched: frozenset[str]) -> float:
         symmetric = self.variant == "paper" or instance.topology.depth == 1
         return float("inf") if symmetric else -float("inf")
 
+    def _groups(self, target: EnsembleTarget, data: Dataset) -> IntArray:
+        """Return the (n,) group of samples that share the variables z."""
+        if self.variant == "paper":
+            return np.arange(data.n)
+        if self.variant == "improved":
+            return target.group
+        return merge_equal_samples(target.group, data.X[:, target.allowed.any(axis=0)])
+
+    def _big_ms(self, instance: MiretInstance) -> tuple[FloatArray | float, FloatArray | float]:
+        """Return M_R and M_L: numbers, (|B|,) per node, or (n, |B|) per sample and node."""
+        data, allowed = instance.data, instance.allowed
+        if self.variant == "tight":
+            size = data.X @ allowed.T.astype(float)
+            return size - instance.least_intercept, size + 1 + self.epsilon
+        q = allowed.sum(axis=1) if self.variant == "improved" else data.p
+        return q + 1.0, q + 1.0 + self.epsilon
+
+    # ------------------------------------------------------------------ trees
+
+    def encode(self, tree: Tree, instance: MiretInstance) -> dict[str, FloatArray]:
+        """Return the values of every block; where the variant asks for it, subtrees change places first."""
+        topology = instance.topology
+        a, b, leaf = fit_splits(
+            with_fixed_labels(tree), instance.data.X, self.epsilon, instance.least_intercept
+        )
+        z = np.eye(topology.n_leaves)[leaf[instance.first]]
+        values = {"a": a, "b": b, "s": (a != 0).astype(float), "z": z}
+        if self.variant == "paper":
+            return values
+        return values | {
+            "goes_left": z @ topology.leaf_reach_left,
+            "goes_right": z @ topology.leaf_reach_right,
+        }
+
+    def decode(self, values: Values, instance: MiretInstance) -> Tree:
+        data, topology = instance.data, instance.topology
+        keeps = (values["s"] > 0.5) & (np.abs(values["a"]) > NEGLIGIBLE)
+        w, b = np.where(keeps, values["a"], 0.0), np.array(values["b"])
+        z = values["z"][instance.group]
+        goes_right, goes_left = z @ topology.leaf_reach_right > 0.5, z @ topology.leaf_reach_left > 0.5
+        for t in topology.branches:
+            # The solver keeps sides up to its tolerance; the tree keeps them exactly.
+            here = goes_left[:, t] | goes_right[:, t]
+            b[t] = keep_sides(data.X[here] @ w[t] + b[t], goes_right[here, t], float(b[t]))
+        labels = fixed_labels(topology)
+        return Tree(topology.depth, w, b, labels, tuple(data.classes), tuple(data.features.labels))
+
+    def evaluate(self, tree: Tree, instance: MiretInstance) -> float:
+        """Return the objective; infinite where a split uses a feature outside J_d, or close samples part."""
+        X, target = instance.data.X, instance.target
+        own = with_fixed_labels(tree)
+        used, leaf = own.w != 0, own.apply(X)
+        parted = leaf != leaf[first_members(target.group)][target.group]
+        if (used & ~instance.allowed).any() or parted.any():
+            return float("inf")
+        return target.unfaithfulness(own.predict(X)) + float(instance.costs[used].sum())
+
+    def expressions(self, m: Model, instance: MiretInstance) -> TreeExpressions:
+        return MiretExpressions(self.name, m, instance.data, instance.topology, instance.group)
+
+    # ------------------------------------------------------------------ starts
+
+    def start(self, name: str, instance: MiretInstance, *, seed: int = 0) -> Tree:
+        data, topology, target = instance.data, instance.topology, instance.target
+        if name == "constant":
+            return constant_tree(data, topology, target)
+        if name == "node-by-node":
+            return node_by_node(data, topology, target, instance.costs, self.epsilon)
+        return super().start(name, instance, seed=seed)
+
     # ------------------------------------------------------------------ after the solve
 
-    def measures(self, fitted: Tree, data: Dataset, instance: MiretInstance) -> dict[str, Any]:
-        return mirror_measures(fitted, data, instance.target)
+    def measures(self, tree: Tree, data: Dataset, instance: MiretInstance) -> dict[str, Any]:
+        return fidelity_measures(tree, data, instance.target)
 
     def report(self, solved: Tree, refined: Tree, instance: MiretInstance) -> dict[str, Any]:
-        return mirror_report(solved, instance.data, instance.target, self.alpha, instance.group)
+        return mimicry_report(solved, instance.data, instance.target, instance.costs, instance.group)
+
+
+@dataclass(frozen=True, eq=False)
+class MiretExpressions(TreeExpressions):
+    """Binaries ``s`` (|B|, p) select features, ``z`` (G, |L|) assigns groups of samples to leaves with fixed labels.
+
+    Attributes
+    ----------
+    group
+        (n,) group of each sample.
+    """
+
+    group: IntArray
+
+    def features(self) -> Expression:
+        return self.m["s"]
+
+    def require_feature(self, j: int) -> None:
+        """Add rows and binaries: feature j has a weight of at least :data:`LEAST_WEIGHT` in some split.
+
+        ``s`` alone may be 1 at a weight of 0.
+        """
+        require_weight(self, self.m["a"][:, j], 1.0, LEAST_WEIGHT, j)
+
+    def leaves(self) -> Expression:
+        return self.m["z"][self.group]
+
+    def predicted(self, k: int) -> Expression:
+        return self.m["z"][:, k::2].sum(axis=1)[self.group]
 
 
 __all__ = ["Miret"]

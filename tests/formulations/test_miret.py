@@ -296,3 +296,34 @@ def test_refuses_what_it_does_not_take():
     for wrong in ({"alpha": -1}, {"proximity": 0}, {"epsilon": 1}, {"gamma": -0.1}):
         with pytest.raises(ParameterError):
             Miret(**wrong)
+
+
+def test_constraints_read_features_leaves_and_predictions():
+    data = blobs(13, 20, 3)
+    formulation = Miret(ensemble=FEW, alpha=0.02, variant="paper")
+    for variant in ("tight", "paper"):
+        problem = replace(formulation, variant=variant).build(data, 2)
+        instance = problem.instance
+        tree = problem.formulation.expressions(problem.model, instance)
+        point = problem.model.matrix().to_point(problem.formulation.encode(instance.known, instance))
+        known = problem.formulation.decode(problem.model.matrix().to_values(point), instance)
+        np.testing.assert_array_equal(tree.features().matrix @ point, (known.w != 0).ravel())
+        leaf = np.eye(4)[known.apply(data.X) - 3]
+        np.testing.assert_array_equal(tree.leaves().matrix @ point, leaf.ravel())
+        np.testing.assert_array_equal(tree.predicted(1).matrix @ point, known.predict(data.X))
+        tree.require_feature(2)
+        result = problem.solve(time_limit=1)
+        assert result.verified
+        assert "x2" in result.features_used
+
+
+def test_random_trees_keep_partitions_through_every_variant():
+    data = blobs(12, 40, 3)
+    for variant in Miret.variants:
+        formulation = Miret(ensemble=FEW, proximity=1.5, variant=variant)
+        instance = formulation.bind(data, Topology(3))
+        for seed in range(10):
+            tree = random_split_tree(np.random.default_rng(seed), data, 3, instance.target.allowed)
+            decoded = formulation.decode(formulation.encode(tree, instance), instance)
+            groups = {tuple(np.flatnonzero(tree.apply(data.X) == leaf)) for leaf in range(7, 15)}
+            assert groups == {tuple(np.flatnonzero(decoded.apply(data.X) == leaf)) for leaf in range(7, 15)}

@@ -16,36 +16,36 @@ from mipforest.trees import Topology, Tree
 
 #: A gap that is too small by this much still fits: each side then misses its row by half, within the solvers'
 #: feasibility tolerance of 1e-6.
-SHORT = 1e-6
+GAP_TOLERANCE = 1e-6
 
 
-def with_fixed_labels(fitted: Tree) -> Tree:
-    """Give a tree of two classes whose left leaves predict the first class and right leaves the second.
+def with_fixed_labels(tree: Tree) -> Tree:
+    """Return a tree of two classes whose left leaves predict the first class and right leaves the second.
 
     Predictions stay: a last split with the labels the other way round is reversed, one with two equal labels is
     replaced by none.
     """
-    left, right = fitted.leaf_value[0::2], fitted.leaf_value[1::2]
-    last = np.asarray(fitted.topology.last_branches)
-    w, b = fitted.w.copy(), fitted.b.copy()
+    left, right = tree.leaf_value[0::2], tree.leaf_value[1::2]
+    last = np.asarray(tree.topology.last_branches)
+    w, b = tree.w.copy(), tree.b.copy()
     reversed_ = last[left > right]
     w[reversed_] = -w[reversed_]
     # A score of 0 went right and has to go left.
     b[reversed_] = np.nextafter(-b[reversed_], -np.inf)
     w[last[left == right]] = 0.0
     b[last[left == right]] = np.where(right[left == right] == 1, 1.0, -1.0)
-    return replace(fitted, w=w, b=b, leaf_value=fixed_labels(fitted.topology))
+    return replace(tree, w=w, b=b, leaf_value=fixed_labels(tree.topology))
 
 
-def fixed_labels(tree: Topology) -> IntArray:
-    """(|L|,) 0, 1, 0, 1, ...: left leaves predict the first class, right leaves the second."""
-    return np.tile([0, 1], tree.n_leaves // 2).astype(np.int64)
+def fixed_labels(topology: Topology) -> IntArray:
+    """Return (|L|,) 0, 1, 0, 1, ...: left leaves predict the first class, right leaves the second."""
+    return np.tile([0, 1], topology.n_leaves // 2).astype(np.int64)
 
 
-def in_box(
+def scale_into_box(
     w: FloatArray, b: float, right: FloatArray, left: FloatArray, epsilon: float
 ) -> tuple[float, float, float]:
-    """Scale a split into the box; give the scale and the intercepts that keep all samples on their sides.
+    """Scale a split into the box; return the scale and the intercepts that keep all samples on their sides.
 
     Parameters
     ----------
@@ -74,12 +74,12 @@ def in_box(
         return scale, max(-1.0, -scale * lowest), min(1.0, -epsilon - scale * highest)
 
     unscaled = sides(1.0)
-    fits = most >= 1.0 and abs(b) <= 1.0 and unscaled[1] <= unscaled[2] + SHORT
+    fits = most >= 1.0 and abs(b) <= 1.0 and unscaled[1] <= unscaled[2] + GAP_TOLERANCE
     return unscaled if fits else sides(most)
 
 
-def placed(
-    fitted: Tree, X: FloatArray, epsilon: float, least_intercept: FloatArray
+def fit_splits(
+    tree: Tree, X: FloatArray, epsilon: float, least_intercept: FloatArray
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Fit all splits of a tree into the box, the gap and least intercepts.
 
@@ -88,7 +88,7 @@ def placed(
 
     Parameters
     ----------
-    fitted
+    tree
         A tree with fixed labels, for scaled features.
     X
         (n, p) training samples, scaled.
@@ -103,22 +103,22 @@ def placed(
         (|B|, p) weights, (|B|,) intercepts, and the (n,) leaf of each sample, 0 to 2^depth - 1. Rows that no
         scaling can satisfy (a gap too small) stay violated.
     """
-    tree = fitted.topology
-    w, b = fitted.w.copy(), fitted.b.copy()
-    node = fitted.apply(X)
-    for t in tree.branches:
-        below = 2 ** (tree.depth - tree.level(t))
+    topology = tree.topology
+    w, b = tree.w.copy(), tree.b.copy()
+    node = tree.apply(X)
+    for t in topology.branches:
+        below = 2 ** (topology.depth - topology.level(t))
         here = (node + 1) // below - 1 == t
         right = (node[here] + 1) // (below // 2) % 2 == 1
         a_t, b_t = _split(w[t], b[t], X[here] @ w[t], right, epsilon, least_intercept[t])
         if b_t < least_intercept[t]:
-            other = swapped_subtrees(t, tree)
+            other = swapped_subtrees(t, topology)
             node = other[node]
-            branch = other[: tree.n_branches]
+            branch = other[: topology.n_branches]
             w, b = w[branch], b[branch]
             a_t, b_t = _split(-w[t], -b[t] - epsilon, -(X[here] @ w[t]), ~right, epsilon, least_intercept[t])
         w[t], b[t] = a_t, b_t
-    return w, b, node - tree.n_branches
+    return w, b, node - topology.n_branches
 
 
 def _split(
@@ -128,17 +128,17 @@ def _split(
     if not w.any():
         goes_right = right.any() if len(right) else b >= 0
         return w, 1.0 if goes_right else -1.0
-    scale, low, high = in_box(w, b, score[right], score[~right], epsilon)
+    scale, low, high = scale_into_box(w, b, score[right], score[~right], epsilon)
     if low > high:
         return scale * w, (low + high) / 2
     wanted = max(scale * b, least)
     return scale * w, float(np.clip(wanted, low, high))
 
 
-def swapped_subtrees(t: int, tree: Topology) -> IntArray:
-    """(n_nodes,) new number of each node when the two subtrees below t change places."""
-    number = np.arange(tree.n_nodes)
-    for level in range(1, tree.depth - tree.level(t) + 1):
+def swapped_subtrees(t: int, topology: Topology) -> IntArray:
+    """Return the (n_nodes,) new number of each node when the two subtrees below t change places."""
+    number = np.arange(topology.n_nodes)
+    for level in range(1, topology.depth - topology.level(t) + 1):
         first, width = (t + 1) * 2**level - 1, 2**level
         number[first : first + width] = first + (np.arange(width) ^ (width // 2))
     return number

@@ -1,4 +1,4 @@
-"""What MIRET tells of a tree beside its ensemble: measures on a data set, the report, and notes before the solve."""
+"""What a tree has learned of its ensemble: measures on a data set, a report, and notes before the solve."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from formulations.ensemble_target import EnsembleTarget
-from formulations.sample_groups import ROUNDING
-from mipforest.arrays import BoolArray, IntArray
+from formulations.mimic.target import PROXIMITY_TOLERANCE, EnsembleTarget
+from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.ensembles import EnsembleError, proximity
 from mipforest.trees import Tree
 
 
-def mirror_measures(fitted: Tree, data: Dataset, target: EnsembleTarget) -> dict[str, Any]:
+def fidelity_measures(tree: Tree, data: Dataset, target: EnsembleTarget) -> dict[str, Any]:
     """Compare a tree with its ensemble on training or test samples.
 
     Parameters
     ----------
-    fitted
+    tree
         A tree for samples in original units.
     data
         The samples.
@@ -35,31 +34,31 @@ def mirror_measures(fitted: Tree, data: Dataset, target: EnsembleTarget) -> dict
         tree; ``None`` if there are none. Both are ``None`` of more samples than proximities can be computed for.
     """
     predicted = target.ensemble.predict(data.X_raw)
-    together = _close_pairs_together(fitted, data, target)
+    together = _close_pairs_together(tree, data, target)
     return {
-        "fidelity": float((fitted.predict(data.X_raw) == predicted).mean()),
+        "fidelity": float((tree.predict(data.X_raw) == predicted).mean()),
         "ensemble_accuracy": float((predicted == data.y).mean()),
         "close_pairs": None if together is None else len(together),
         "close_pairs_together": float(together.mean()) if together is not None and len(together) else None,
     }
 
 
-def _close_pairs_together(fitted: Tree, data: Dataset, target: EnsembleTarget) -> BoolArray | None:
-    """(pairs,) whether the samples of a close pair share a leaf of the tree; ``None`` of too many samples."""
+def _close_pairs_together(tree: Tree, data: Dataset, target: EnsembleTarget) -> BoolArray | None:
+    """Return whether the samples of a close pair share a leaf of the tree, (pairs,); ``None`` of too many samples."""
     if target.proximity > 1:
         return np.zeros(0, dtype=np.bool_)
     try:
-        close = proximity(target.ensemble, data.X_raw) >= target.proximity - ROUNDING
+        close = proximity(target.ensemble, data.X_raw) >= target.proximity - PROXIMITY_TOLERANCE
     except EnsembleError:
         return None
     first, second = np.nonzero(np.triu(close, k=1))
-    leaf = fitted.apply(data.X_raw)
+    leaf = tree.apply(data.X_raw)
     together: BoolArray = leaf[first] == leaf[second]
     return together
 
 
-def mirror_report(
-    solved: Tree, data: Dataset, target: EnsembleTarget, alpha: float, group: IntArray
+def mimicry_report(
+    solved: Tree, data: Dataset, target: EnsembleTarget, costs: FloatArray, group: IntArray
 ) -> dict[str, Any]:
     """Report what the tree has learned of the ensemble, ready for JSON.
 
@@ -69,19 +68,18 @@ def mirror_report(
         The solved tree, for scaled features.
     data, target
         Training samples and target.
-    alpha
-        Cost of a feature over its frequency.
+    costs
+        (|B|, p) cost of each feature at each node.
     group
         (n,) group of each sample in the model.
     """
     used = solved.w != 0
     levels = solved.topology.levels
-    costs = target.feature_costs(alpha)[levels]
     mixed, samples, cost = forced_errors(target)
     return {
         "ensemble": target.ensemble.description,
         "features_by_level": [
-            _level(level, used[levels == level], target, data) for level in range(solved.depth)
+            _features(level, used[levels == level], target, data) for level in range(solved.depth)
         ],
         "unfaithfulness": target.unfaithfulness(solved.predict(data.X)),
         "feature_cost": float(costs[used].sum()),
@@ -94,8 +92,8 @@ def mirror_report(
     }
 
 
-def _level(level: int, used: Any, target: EnsembleTarget, data: Dataset) -> dict[str, Any]:
-    """Frequencies of features at one level: in the tree (share of its nodes), in the ensemble, and the threshold."""
+def _features(level: int, used: BoolArray, target: EnsembleTarget, data: Dataset) -> dict[str, Any]:
+    """Return the features' frequencies at a level: in the tree (share of its nodes), in the ensemble, and the least."""
     labels = data.features.labels
     tree, ensemble = used.mean(axis=0), target.frequency[level]
     return {
@@ -124,8 +122,8 @@ def forced_errors(target: EnsembleTarget) -> tuple[int, int, float]:
     return int(mixed.sum()), int(size[mixed].sum()), float(wrong.min(axis=1)[mixed].sum())
 
 
-def mirror_notes(target: EnsembleTarget) -> tuple[str, ...]:
-    """Say what the proximity threshold does to the samples."""
+def proximity_notes(target: EnsembleTarget) -> tuple[str, ...]:
+    """Return sentences on what the proximity threshold does to the samples; none where no group has two."""
     size = np.bincount(target.group)
     close = size > 1
     if not close.any():

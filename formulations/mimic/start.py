@@ -1,0 +1,342 @@
+"""Starts for a tree that mimics an ensemble: the best one without a split, and one improved node by node.
+
+A node's split is looked for among directions that its samples propose, each with all thresholds that keep the gap and
+part no group of samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from formulations.mimic.splits import fixed_labels
+from formulations.mimic.target import EnsembleTarget, first_members, group_sums
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.data import Dataset
+from mipforest.trees import Topology, Tree
+
+#: Most rounds over all nodes; each has to lower the objective.
+ROUNDS = 10
+
+#: Inverse penalties of the logistic regressions that propose directions.
+PENALTIES = (1.0, 100.0)
+
+#: Sets of features, the most promising ones, that are worth these regressions.
+FITTED = 3
+
+#: Costs that differ by less are equal.
+COST_TOLERANCE = 1e-9
+
+
+def constant_tree(data: Dataset, topology: Topology, target: EnsembleTarget) -> Tree:
+    """Return the tree without a split that predicts what the ensemble predicts most, by weight."""
+    blank = _blank(data, topology)
+    first, second = target.wrong_weights(np.zeros(data.n, dtype=np.int64))[0]
+    b = blank.b.copy()
+    b[0] = -1.0 if first < second else 1.0
+    return replace(blank, b=b)
+
+
+def node_by_node(
+    data: Dataset, topology: Topology, target: EnsembleTarget, costs: FloatArray, epsilon: float
+) -> Tree:
+    """Give every node in turn the cheapest split found for it, the others as they are, until nothing improves.
+
+    A split costs its features and the samples that the subtrees below then predict unlike the ensemble; it may not
+    part samples that must share a leaf. The search begins with a tree that is grown as CART grows one, and once for
+    each level with the first split there; the best tree counts.
+
+    Parameters
+    ----------
+    data, topology
+        Training samples (scaled) and index sets.
+    target
+        The ensemble's answers.
+    costs
+        (|B|, p) cost of each feature at each node.
+    epsilon
+        Gap between the sides of a split.
+    """
+    search = _Search(data.X, target, costs, epsilon)
+    blank = _blank(data, topology)
+    found = [constant_tree(data, topology, target), search.improved(search.grown(blank), topology.branches)]
+    for level in range(topology.depth):
+        # The last node of the level is the one that all samples of the blank tree pass.
+        found.append(search.improved(blank, [topology.at_level(level)[-1], *topology.branches]))
+    return min(found, key=search.value)
+
+
+def _blank(data: Dataset, topology: Topology) -> Tree:
+    """Return a tree without a split; left children send samples left, others right.
+
+    All samples reach the last leaf. Any node can then be given a split: below its left child lies the prediction of
+    the first class, below the right one that of the second.
+    """
+    b = np.where(np.arange(topology.n_branches) % 2 == 1, -1.0, 1.0)
+    names = (tuple(data.classes), tuple(data.features.labels))
+    return Tree(topology.depth, np.zeros((topology.n_branches, data.p)), b, fixed_labels(topology), *names)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Node-wise improvement of trees in which no leaf border parts samples that go together.
+
+    Attributes
+    ----------
+    X
+        (n, p) training samples, scaled.
+    target
+        The ensemble's answers.
+    costs
+        (|B|, p) cost of each feature at each node.
+    epsilon
+        Gap between the sides of a split.
+    """
+
+    X: FloatArray
+    target: EnsembleTarget
+    costs: FloatArray
+    epsilon: float
+
+    def value(self, tree: Tree) -> float:
+        """Return the objective of a tree."""
+        return self.target.unfaithfulness(tree.predict(self.X)) + float(self.costs[tree.w != 0].sum())
+
+    def improved(self, tree: Tree, order: Iterable[int]) -> Tree:
+        """Visit the nodes in an order, again and again while the objective falls."""
+        order, value = tuple(order), self.value(tree)
+        for _ in range(ROUNDS):
+            before = value
+            for t in order:
+                candidate = self._with_cheapest_split(tree, t)
+                if self.value(candidate) < value - COST_TOLERANCE:
+                    tree, value = candidate, self.value(candidate)
+            if value == before:
+                break
+        return tree
+
+    def grown(self, tree: Tree) -> Tree:
+        """Give every node, from the root down, the split of one feature with the purest sides."""
+        for t in tree.topology.branches:
+            here, group = self._members(tree, t)
+            if len(here) == 0 or len(set(self.target.sign[here])) == 1:
+                continue
+            weights, sign = self.target.weight[here], self.target.sign[here]
+            classes = np.column_stack([group_sums(group, weights * (sign == side)) for side in (-1, 1)])
+            node = GroupedNode(self.X[here], group, classes, self.costs[t], self.epsilon)
+            split = node.purest_split(self._allowed(tree, t), classes)
+            if split is not None:
+                tree = _with_split(tree, t, *split)
+        return tree
+
+    def _with_cheapest_split(self, tree: Tree, t: int) -> Tree:
+        here, group = self._members(tree, t)
+        if len(here) == 0:
+            return tree
+        sides = [self._side_costs(_with_split(tree, t, 0.0, b), here, group) for b in (-1.0, 1.0)]
+        node = GroupedNode(self.X[here], group, np.column_stack(sides), self.costs[t], self.epsilon)
+        split = node.cheapest_split(self._allowed(tree, t))
+        return tree if split is None else _with_split(tree, t, *split)
+
+    def _side_costs(self, sent: Tree, here: IntArray, group: IntArray) -> FloatArray:
+        """Return the (G,) cost of each group where a tree sends it to one side; infinite where its subtree parts it."""
+        leaf = sent.apply(self.X[here])
+        wrong = sent.predict(self.X[here]) != (self.target.sign[here] > 0)
+        parted = np.bincount(group, leaf != leaf[first_members(group)][group]) > 0
+        return np.where(parted, np.inf, group_sums(group, self.target.weight[here] * wrong))
+
+    def _members(self, tree: Tree, t: int) -> tuple[IntArray, IntArray]:
+        """Return the samples that pass node t, and the groups that they are in."""
+        here = np.flatnonzero(tree.decision_path(self.X)[:, t])
+        return here, np.unique(self.target.group[here], return_inverse=True)[1].astype(np.int64)
+
+    def _allowed(self, tree: Tree, t: int) -> IntArray:
+        return np.flatnonzero(self.target.allowed[tree.topology.level(t)])
+
+
+def _with_split(tree: Tree, t: int, w: FloatArray | float, b: float) -> Tree:
+    """Replace the split of node t."""
+    weights, intercepts = tree.w.copy(), tree.b.copy()
+    weights[t], intercepts[t] = w, b
+    return replace(tree, w=weights, b=intercepts)
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """The thresholds of one direction that keep a gap and part no group.
+
+    Attributes
+    ----------
+    order
+        (G,) groups by their least score.
+    last
+        (c,) position in ``order`` of the last group to the left of each threshold.
+    intercept
+        (c,) intercept of each threshold, midway between its sides.
+    """
+
+    order: IntArray
+    last: IntArray
+    intercept: FloatArray
+
+    def on_left(self, values: FloatArray) -> FloatArray:
+        """Return the (c, ...) sum of the values (G, ...) of the groups to the left of each threshold."""
+        return np.cumsum(values[self.order], axis=0)[self.last]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedNode:
+    """Groups of samples at a node, and what they cost on either side.
+
+    Attributes
+    ----------
+    X, group
+        (n, p) samples at the node, and (n,) the group of each.
+    sides
+        (G, 2) cost of each group on the left and on the right; infinite where it may not go.
+    costs
+        (p,) cost of each feature.
+    epsilon
+        Gap between the sides.
+    """
+
+    X: FloatArray
+    group: IntArray
+    sides: FloatArray
+    costs: FloatArray
+    epsilon: float
+
+    def cheapest_split(self, features: IntArray) -> tuple[FloatArray, float] | None:
+        """Choose features one at a time, as long as the cost falls.
+
+        Returns
+        -------
+        (p,) weights, 0 if no split is cheaper than none, and the intercept; ``None`` if no finite cost was found.
+        """
+        w, (left, right) = np.zeros(self.X.shape[1]), self.sides.sum(axis=0)
+        b, value = (-1.0, left) if left < right else (1.0, right)
+        spare = self.sides.min(axis=1).sum()
+        if spare == np.inf:
+            return None
+        chosen: list[int] = []
+        while True:
+            budget = value - spare - self.costs[chosen].sum()
+            sets = [[*chosen, int(j)] for j in features if j not in chosen and self.costs[j] < budget]
+            best = self._best_of(sets)
+            if best is None or best[0] >= value - COST_TOLERANCE:
+                return (w, float(b)) if value < np.inf else None
+            value, b, w, chosen = best
+
+    def _best_of(self, sets: list[list[int]]) -> tuple[float, float, FloatArray, list[int]] | None:
+        """Return cost, intercept, weights and features of the cheapest split with one of the sets of features."""
+        tried = [
+            (*self._cheapest_threshold(w), w, chosen)
+            for chosen in sets
+            for w in self._quick_directions(chosen)
+        ]
+        tried.sort(key=lambda entry: entry[0])
+        for *_, chosen in tried[:FITTED]:
+            tried += [(*self._cheapest_threshold(w), w, chosen) for w in self._regressed_directions(chosen)]
+        return min(tried, key=lambda entry: entry[0], default=None)
+
+    def purest_split(self, features: IntArray, classes: FloatArray) -> tuple[FloatArray, float] | None:
+        """Choose the threshold of one feature whose sides have the least Gini impurity, as CART does.
+
+        Parameters
+        ----------
+        features
+            Features to choose from.
+        classes
+            (G, 2) weight of each class in each group.
+
+        Returns
+        -------
+        (p,) weights and the intercept; ``None`` if no feature has a threshold.
+        """
+        best: tuple[float, float, FloatArray] | None = None
+        for j in features:
+            w = self._single(int(j))
+            thresholds = self.thresholds(w)
+            if len(thresholds.last) == 0:
+                continue
+            left = thresholds.on_left(classes)
+            impurity = _gini(left) + _gini(classes.sum(axis=0) - left)
+            k = int(impurity.argmin())
+            if best is None or impurity[k] < best[0] - COST_TOLERANCE:
+                best = float(impurity[k]), float(thresholds.intercept[k]), w
+        return None if best is None else (best[2], best[1])
+
+    def thresholds(self, w: FloatArray) -> Thresholds:
+        """Find all thresholds of a direction (p,) that keep the gap and part no group."""
+        score, n_groups = self.X @ w, len(self.sides)
+        low, high = np.full(n_groups, np.inf), np.full(n_groups, -np.inf)
+        np.minimum.at(low, self.group, score)
+        np.maximum.at(high, self.group, score)
+        order = np.argsort(low, kind="stable")
+        reach, floor = np.maximum.accumulate(high[order])[:-1], low[order][1:]
+        last = np.flatnonzero(reach + self.epsilon <= floor)
+        return Thresholds(order, last, -(reach[last] + floor[last]) / 2)
+
+    def _cheapest_threshold(self, w: FloatArray) -> tuple[float, float]:
+        """Return the cost of the cheapest threshold of a direction, its features included, and its intercept."""
+        thresholds = self.thresholds(w)
+        order, last = thresholds.order, thresholds.last
+        if len(last) == 0:
+            return np.inf, 0.0
+        left = np.cumsum(self.sides[order, 0])[last]
+        right = np.cumsum(self.sides[order[::-1], 1])[::-1][last + 1]
+        best = int((left + right).argmin())
+        return float(left[best] + right[best] + self.costs[w != 0].sum()), float(thresholds.intercept[best])
+
+    def _quick_directions(self, features: list[int]) -> list[FloatArray]:
+        """Propose weights for some features: both directions of one, least squares for several."""
+        if len(features) == 1:
+            return [self._single(features[0]), -self._single(features[0])]
+        X, wanted, weight = self._wanted_sides(features)
+        root = np.sqrt(weight)
+        design = np.column_stack([X, np.ones(len(X))]) * root[:, None]
+        return [self._scaled(features, np.linalg.lstsq(design, wanted * root)[0][:-1])]
+
+    def _regressed_directions(self, features: list[int]) -> list[FloatArray]:
+        """Propose weights for several features by logistic regression: better ones, and slower."""
+        X, wanted, weight = self._wanted_sides(features)
+        if len(features) == 1 or len(np.unique(wanted)) < 2:
+            return []
+        fits = [LogisticRegression(C=C, max_iter=1000).fit(X, wanted, weight) for C in PENALTIES]
+        return [self._scaled(features, fit.coef_[0]) for fit in fits]
+
+    def _wanted_sides(self, features: list[int]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the samples that are cheaper on one side, that side (-1 or +1), and what it saves (at most 1)."""
+        free = np.isfinite(self.sides).all(axis=1)
+        gain = np.zeros(len(self.sides))
+        gain[free] = self.sides[free, 0] - self.sides[free, 1]
+        share = (gain / np.bincount(self.group))[self.group]
+        counted = share != 0
+        weight = np.abs(share[counted])
+        return (
+            self.X[np.ix_(counted, features)],
+            np.sign(share[counted]),
+            weight / weight.max(initial=COST_TOLERANCE),
+        )
+
+    def _single(self, j: int) -> FloatArray:
+        w = np.zeros(self.X.shape[1])
+        w[j] = 1.0
+        return w
+
+    def _scaled(self, features: list[int], weights: FloatArray) -> FloatArray:
+        w = np.zeros(self.X.shape[1])
+        size = max(weights[weights > 0].sum(), -weights[weights < 0].sum())
+        w[features] = weights / size if size > 0 else 0.0
+        return w
+
+
+def _gini(weights: FloatArray) -> FloatArray:
+    """Return the (c,) weighted Gini impurity of class weights (c, 2)."""
+    total = weights.sum(axis=1)
+    product = 2 * weights[:, 0] * weights[:, 1]
+    impurity: FloatArray = np.divide(product, total, out=np.zeros_like(total), where=total > 0)
+    return impurity

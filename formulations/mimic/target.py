@@ -1,0 +1,251 @@
+"""What a model that mimics a tree ensemble knows of it, for the training samples.
+
+Its predictions and their probabilities, the features that it uses often enough at each level, and the groups of samples
+that must share a leaf of the tree, because they share the leaves of the ensemble.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.data import Dataset
+from mipforest.ensembles import Ensemble, ensemble_for, level_frequencies, proximity
+from mipforest.problem.parameters import ParameterError, PerNode
+
+#: Proximities are sums of weights: two that are equal on paper may differ by the rounding of a hundred additions.
+PROXIMITY_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EnsembleTarget:
+    """An ensemble's answers for the training samples.
+
+    Attributes
+    ----------
+    ensemble
+        The ensemble.
+    sign
+        (n,) class that it predicts, -1.0 or +1.0.
+    weight
+        (n,) its probability of that class, 0 to 1.
+    frequency
+        (depth, p) frequency of each feature at each level.
+    thresholds
+        (depth,) least frequency of each level.
+    allowed
+        (depth, p) whether a feature may be used at a level.
+    proximity
+        Samples at least this close share a leaf.
+    group
+        (n,) group of each sample; samples of a group share a leaf.
+    """
+
+    ensemble: Ensemble
+    sign: FloatArray
+    weight: FloatArray
+    frequency: FloatArray
+    thresholds: FloatArray
+    allowed: BoolArray
+    proximity: float
+    group: IntArray
+
+    def feature_costs(self, alpha: float) -> FloatArray:
+        """Return the (depth, p) cost of a feature in a split of a level, ``alpha / f``; 0 where it is not allowed."""
+        costs = np.zeros_like(self.frequency)
+        np.divide(alpha, self.frequency, out=costs, where=self.allowed)
+        return costs
+
+    def wrong_weights(self, group: IntArray) -> FloatArray:
+        """Return the (G, 2) cost of each group in a leaf of the first and of the second class."""
+        return np.column_stack([group_sums(group, self.weight * (self.sign == side)) for side in (1, -1)])
+
+    def unfaithfulness(self, predicted: IntArray | FloatArray) -> float:
+        """Return the weight of the samples whose predicted class (n,), 0 or 1, is not the ensemble's."""
+        return float(self.weight[predicted != (self.sign > 0)].sum())
+
+
+def ensemble_target(
+    ensemble: Any, gamma: PerNode, percentile: PerNode, threshold: float, data: Dataset, depth: int
+) -> EnsembleTarget:
+    """Return the target for training data.
+
+    Parameters
+    ----------
+    ensemble
+        As for :func:`mipforest.ensembles.ensemble_for`.
+    gamma, percentile
+        As for :func:`frequency_thresholds`.
+    threshold
+        Samples at least this close share a leaf; above 1 none do.
+    data
+        Training samples of two classes.
+    depth
+        Levels of the tree.
+
+    Raises
+    ------
+    EnsembleError, DataError, ParameterError
+        If the ensemble does not fit the data or the depth, or a level is left without a feature.
+    """
+    fitted = ensemble_for(ensemble, data, depth)
+    frequency = level_frequencies(fitted, depth)
+    thresholds = frequency_thresholds(frequency, gamma, percentile)
+    group = np.arange(data.n)
+    if threshold <= 1:
+        group = proximity_groups(proximity(fitted, data.X_raw), threshold)
+    return EnsembleTarget(
+        ensemble=fitted,
+        sign=np.where(fitted.predict(data.X_raw) == 1, 1.0, -1.0),
+        weight=fitted.probability(data.X_raw),
+        frequency=frequency,
+        thresholds=thresholds,
+        allowed=frequent_features(frequency, thresholds, data.features.labels),
+        proximity=threshold,
+        group=group,
+    )
+
+
+def per_level(name: str, value: PerNode, depth: int) -> FloatArray:
+    """Spread a hyperparameter over the levels: (depth,) from one value for all, or one for each.
+
+    Raises
+    ------
+    ParameterError
+        If the number of values is neither.
+    """
+    values = np.atleast_1d(np.asarray(value, dtype=float))
+    if len(values) not in (1, depth):
+        raise ParameterError(
+            f"parameter {name} has {len(values)} values; a tree of depth {depth} takes 1, or {depth} (one per "
+            "level, root first)"
+        )
+    return np.broadcast_to(values, depth).copy()
+
+
+def frequency_thresholds(frequency: FloatArray, gamma: PerNode, percentile: PerNode) -> FloatArray:
+    """Return the (depth,) least frequency of each level: the larger of ``gamma`` and of a percentile.
+
+    Parameters
+    ----------
+    frequency
+        (depth, p) frequency of each feature at each level.
+    gamma
+        Least frequency, one value or one per level.
+    percentile
+        0 to 100, one value or one per level: percentile of the positive frequencies of the level.
+
+    Raises
+    ------
+    ParameterError
+        If the number of values does not fit, a percentile is above 100, or a level has no positive frequency.
+    """
+    depth = len(frequency)
+    least, share = per_level("gamma", gamma, depth), per_level("gamma_percentile", percentile, depth)
+    if share.max() > 100:
+        raise ParameterError(f"parameter gamma_percentile is {share.max():g}; give 0 to 100")
+    for level, row in enumerate(frequency):
+        if not row.any():
+            raise ParameterError(
+                f"no tree of the ensemble splits at level {level} (the root is level 0), so that no feature may "
+                f"be used there; take depth {level}, or an ensemble of deeper trees"
+            )
+        least[level] = max(least[level], np.percentile(row[row > 0], share[level]))
+    return least
+
+
+def frequent_features(frequency: FloatArray, thresholds: FloatArray, features: Sequence[str]) -> BoolArray:
+    """Return whether a feature may be used at a level, (depth, p): its frequency is positive and reaches the threshold.
+
+    Parameters
+    ----------
+    frequency, thresholds
+        (depth, p) frequencies and (depth,) least ones.
+    features
+        Names of the p features.
+
+    Raises
+    ------
+    ParameterError
+        If a level is left without a feature.
+    """
+    allowed: BoolArray = (frequency > 0) & (frequency >= thresholds[:, None])
+    for level in np.flatnonzero(~allowed.any(axis=1)):
+        most = int(frequency[level].argmax())
+        raise ParameterError(
+            f"parameter gamma leaves level {level} (the root is level 0) without a feature: the threshold there is "
+            f"{thresholds[level]:g}, the largest frequency {frequency[level, most]:g} ({features[most]}); give at "
+            "most that, or one value per level"
+        )
+    return allowed
+
+
+def proximity_groups(proximity: FloatArray, threshold: float) -> IntArray:
+    """Group samples whose proximity reaches a threshold, directly or through others.
+
+    Parameters
+    ----------
+    proximity
+        (n, n) proximities, 0 to 1.
+    threshold
+        Samples at least this close share a leaf, hence all samples of a connected component do.
+
+    Returns
+    -------
+    (n,) number of each sample's group; groups are numbered by their first sample.
+    """
+    return _renumbered(connected_components(proximity >= threshold - PROXIMITY_TOLERANCE, directed=False)[1])
+
+
+def merge_equal_samples(group: IntArray, X: FloatArray) -> IntArray:
+    """Merge groups in which samples agree in all usable features: no split tells these apart.
+
+    Parameters
+    ----------
+    group
+        (n,) group of each sample.
+    X
+        (n, q) the features that splits may use.
+
+    Returns
+    -------
+    (n,) number of each sample's group, at most as many groups as before.
+    """
+    if X.shape[1] == 0:
+        return np.zeros(len(group), dtype=np.int64)
+    row = np.unique(X, axis=0, return_inverse=True)[1].ravel()
+    n_groups = int(group.max()) + 1
+    joint = sparse.coo_array(
+        (np.ones(len(row)), (group, n_groups + row)), shape=(n_groups + row.max() + 1,) * 2
+    )
+    component = connected_components(joint, directed=False)[1]
+    return _renumbered(component[group])
+
+
+def first_members(group: IntArray) -> IntArray:
+    """Return the (G,) position of the first sample of each group, its representative."""
+    return np.unique(group, return_index=True)[1].astype(np.int64)
+
+
+def pairs_with_first(group: IntArray) -> tuple[IntArray, IntArray]:
+    """Pair every sample with the first of its group, unless it is that one: two (q,) arrays of positions."""
+    first = first_members(group)[group]
+    twin = np.flatnonzero(first != np.arange(len(group)))
+    return twin, first[twin]
+
+
+def group_sums(group: IntArray, values: FloatArray) -> FloatArray:
+    """Return the (G,) sum of the samples' values in each group."""
+    return np.bincount(group, values).astype(np.float64)
+
+
+def _renumbered(label: IntArray) -> IntArray:
+    """Renumber the groups in the order of their first samples."""
+    first, inverse = np.unique(label, return_index=True, return_inverse=True)[1:]
+    return np.argsort(np.argsort(first))[inverse].astype(np.int64)

@@ -1,0 +1,54 @@
+"""Starts of MIRET keep groups together and find cheap splits."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from miret_data import blobs
+
+from formulations.mimic.start import GroupedNode
+from formulations.miret import Miret
+
+FEW = "random-forest:trees=5"
+
+
+@given(seed=st.integers(0, 10**6))
+def test_the_cheapest_threshold_of_one_feature_is_that_of_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.random((12, 1)), 1)
+    group = np.unique(rng.integers(0, 8, 12), return_inverse=True)[1]
+    sides = np.round(rng.random((group.max() + 1, 2)), 3)
+    node = GroupedNode(X, group, sides, np.array([0.2]), 1e-3)
+    w, b = node.cheapest_split(np.array([0]))  # never None: all costs are finite
+    values = [sides[:, 0].sum(), sides[:, 1].sum()]
+    for direction in (1.0, -1.0):
+        for threshold in np.arange(0.05, 1, 0.1):
+            right = direction * (X[:, 0] - threshold) > 0
+            where = [right[group == g] for g in range(len(sides))]
+            if all(each.all() or not each.any() for each in where) and len({bool(e[0]) for e in where}) == 2:
+                values.append(0.2 + sum(sides[g, int(each[0])] for g, each in enumerate(where)))
+    goes_right = X @ w + b >= 0
+    found = sum(sides[g, int(goes_right[group == g][0])] for g in range(len(sides))) + 0.2 * w.any()
+    assert all(len(set(goes_right[group == g])) == 1 for g in range(len(sides)))
+    assert found == pytest.approx(min(values))
+
+
+def test_a_split_that_no_group_may_take_is_none():
+    X, group = np.array([[0.0], [0.0], [1.0]]), np.array([0, 1, 1])
+    for sides in ([[np.inf, np.inf], [0, 0]], [[np.inf, 0], [0, np.inf]]):
+        node = GroupedNode(X, group, np.array(sides), np.array([0.1]), 1e-3)
+        assert node.cheapest_split(np.array([0])) is None
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.8, 1.0, 1.5])
+def test_starts_keep_groups_together_and_features_allowed(threshold):
+    data = blobs(11, 30, 3)
+    formulation = Miret(ensemble=FEW, proximity=threshold, alpha=0.05, gamma_percentile=40)
+    problem = formulation.build(data, 2)
+    instance = problem.instance
+    for name in formulation.starts:
+        tree = formulation.start(name, instance)
+        assert np.isfinite(formulation.evaluate(tree, instance))
+        assert problem.model.violations(formulation.encode(tree, instance)).max <= 1e-6
+    constant = formulation.start("constant", instance)
+    assert formulation.evaluate(instance.known, instance) <= formulation.evaluate(constant, instance)
