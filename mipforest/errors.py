@@ -1,12 +1,57 @@
-"""Errors of this package; each says what was given, why it is refused, and what to do instead."""
+"""Errors of this package; each says what was given, why it is refused, and what to do instead.
+
+All derive from :class:`MipforestError`. Those of a single module (a start that does not fit, a file that is no
+tree) stand in that module.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-class ModelError(Exception):
+class MipforestError(Exception):
+    """Base class of the errors of this package.
+
+    Parameters
+    ----------
+    message
+        What happened, with the values, and why.
+    hint
+        What to do next, in the words of Python; the text of the error ends in it.
+    option
+        The same in the words of the command line, where they differ.
+
+    Attributes
+    ----------
+    exit_code
+        What the command line ends with: 2 for wrong usage or input, 3 where there is no answer, 4 where a solver
+        or its licence is not available.
+    """
+
+    exit_code: ClassVar[int] = 2
+
+    def __init__(self, message: str = "", *, hint: str = "", option: str = "") -> None:
+        super().__init__(message)
+        self.message, self.hint, self.option = message, hint, option or hint
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message
+
+    @property
+    def on_command_line(self) -> str:
+        """The text of the error, with the next step in the words of the command line."""
+        return f"{self.message}; {self.option}" if self.option else self.message
+
+
+# ---------------------------------------------------------------------- models
+
+
+class ModelError(MipforestError):
     """Base class of the errors of model building."""
 
 
@@ -25,64 +70,140 @@ class DataValueError(ModelError, ValueError):
 class UnknownNameError(ModelError, KeyError):
     """A block or label that the model does not have."""
 
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
-def closest(word: str, known: Iterable[str]) -> str:
-    """Suggest what a mistyped name may have meant."""
-    names = list(known)
-    near = get_close_matches(word, names, n=2)
-    if near:
-        return f"did you mean {' or '.join(map(repr, near))}?"
-    if not names:
-        return "there is none yet"
-    return f"known: {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
-
-
-class SolverError(Exception):
-    """Base class of what goes wrong between a model and a solver."""
-
-
-class Unsupported(SolverError):
-    """The solver never takes such a model or option."""
-
-
-class NotAllowed(SolverError):
-    """The call makes sense, but not in this state (a start of the wrong length, a limit below zero)."""
-
-
-class SolverUnavailable(SolverError):
-    """The solver is unknown or not installed."""
-
-
-class LicenseLimit(SolverError):
-    """The model is beyond what the solver's licence allows."""
-
 
 class PyomoModelError(ModelError, ValueError):
     """A Pyomo model that is no mixed-integer model with linear rows and a quadratic objective."""
 
 
-class DataError(ValueError):
+# ---------------------------------------------------------------------- solvers
+
+
+class SolverError(MipforestError):
+    """Base class of what goes wrong between a model and a solver."""
+
+    exit_code = 3
+
+
+class Unsupported(SolverError):
+    """The solver never takes such a model or option."""
+
+    exit_code = 2
+
+
+class NotAllowed(SolverError):
+    """The call makes sense, but not in this state (a start of the wrong length, a limit below zero)."""
+
+    exit_code = 2
+
+
+class SolverUnavailable(SolverError):
+    """The solver is unknown or not installed."""
+
+    exit_code = 4
+
+
+class LicenseLimit(SolverError):
+    """The model is beyond what the solver's licence allows."""
+
+    exit_code = 4
+
+
+class NoTreeFound(MipforestError, RuntimeError):
+    """The solver, or a tuning, ended without a tree: the message says why, and what to do."""
+
+    exit_code = 3
+
+
+# ---------------------------------------------------------------------- data, campaigns, tuning
+
+
+class DataError(MipforestError, ValueError):
     """Data that cannot be used as they are: the message says what is wrong, where, and what to do."""
 
 
-class EnsembleError(ValueError):
+class EnsembleError(MipforestError, ValueError):
     """An ensemble that cannot be used: the message says what it is, why, and what to do."""
 
 
-def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like ``name``, upper and lower case alike, or ``None``."""
-    by_lower_case = {candidate.lower(): candidate for candidate in known}
-    nearest = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.6)
-    return by_lower_case[nearest[0]] if nearest else None
+class CampaignError(MipforestError, ValueError):
+    """A suite or a results file that cannot be used: the message says what is wrong, where, and what to do."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ``" (did you mean 'iris'?)"`` for the nearest known name, or ``""`` if none is near."""
-    nearest = nearest_name(name, known)
+class TuningError(MipforestError, ValueError):
+    """A tuning that cannot be done as asked; the message says why and what to do."""
+
+
+class ClusterError(TuningError):
+    """A Dask cluster that cannot be used."""
+
+
+class FitError(TuningError):
+    """A cross-validation that failed on the way; its cause is the error of the model, solver or cluster.
+
+    Attributes
+    ----------
+    table
+        What was finished before, as :attr:`Tuning.table <mipforest.tuning.run.Tuning.table>`.
+    """
+
+    def __init__(self, message: str, table: pd.DataFrame) -> None:
+        super().__init__(message)
+        self.table = table
+
+
+class TuningInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a tuning.
+
+    Attributes
+    ----------
+    table
+        What was finished before, as :attr:`Tuning.table <mipforest.tuning.run.Tuning.table>`.
+    """
+
+    def __init__(self, message: str, table: pd.DataFrame) -> None:
+        super().__init__(message)
+        self.table = table
+
+
+# ---------------------------------------------------------------------- suggestions in messages
+
+
+def close_names(word: str, known: Iterable[str], count: int = 1) -> list[str]:
+    """Return the known names nearest to a mistyped one, nearest first; upper and lower case are the same.
+
+    Parameters
+    ----------
+    word
+        The name that is not known.
+    known
+        The names that are.
+    count
+        Greatest number of names to return.
+    """
+    spelled = {name.lower(): name for name in known}
+    return [spelled[name] for name in get_close_matches(word.lower(), spelled, n=count)]
+
+
+def nearest_name(word: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like a mistyped one, or ``None``; see :func:`close_names`."""
+    return next(iter(close_names(word, known)), None)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``" (did you mean 'iris'?)"`` for a mistyped name, or the empty string if nothing is near."""
+    nearest = nearest_name(word, known)
     return "" if nearest is None else f" (did you mean {nearest!r}?)"
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """Return what a mistyped name may have meant, or else the first names that there are."""
+    names = list(known)
+    near = close_names(word, names, 2)
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    if not names:
+        return "there is none yet"
+    return f"known: {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
 
 
 def some_of(items: Sequence[object], limit: int = 8) -> str:

@@ -10,10 +10,9 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
 
-from mipforest.campaigns.errors import CampaignError
 from mipforest.campaigns.suite import DataEntry, ModelEntry, Split, Suite
 from mipforest.ensembles import names_no_file
-from mipforest.errors import did_you_mean
+from mipforest.errors import CampaignError, did_you_mean
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, check_parameters
 from mipforest.problem.registry import get_formulation, make_formulation

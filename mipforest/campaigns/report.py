@@ -11,7 +11,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from mipforest.atomic import atomic_write
-from mipforest.campaigns.errors import CampaignError
 from mipforest.campaigns.figures import bounds_figure, distribution_figure
 from mipforest.campaigns.profiles import (
     LEAST_TIME,
@@ -30,6 +29,7 @@ from mipforest.campaigns.tables import (
     overall,
     prediction_columns,
 )
+from mipforest.errors import CampaignError
 from mipforest.trees.figure import save_figure
 
 #: Columns that are shares and read better in per cent.

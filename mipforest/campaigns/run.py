@@ -15,12 +15,11 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from mipforest.campaigns.cells import Planned, plan
-from mipforest.campaigns.errors import CampaignError
 from mipforest.campaigns.measured import Measured, environment
 from mipforest.campaigns.solve import data_path, solve_cell
 from mipforest.campaigns.store import Counts, Store
 from mipforest.campaigns.suite import Suite, read_suite
-from mipforest.errors import did_you_mean
+from mipforest.errors import CampaignError, did_you_mean
 
 #: Called with a cell and what came out of it, after it was recorded.
 Finished = Callable[[Planned, Measured], None]

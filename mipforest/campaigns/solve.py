@@ -8,11 +8,11 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from mipforest.campaigns.cells import Cell
-from mipforest.campaigns.errors import CampaignError
 from mipforest.campaigns.measured import Measured
 from mipforest.campaigns.suite import DataEntry
 from mipforest.data import Dataset, load
 from mipforest.data.files import SUFFIXES
+from mipforest.errors import CampaignError
 from mipforest.solvers.solution import Event, Status
 
 

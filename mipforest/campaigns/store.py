@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from mipforest.campaigns.cells import Planned
-from mipforest.campaigns.errors import CampaignError
 from mipforest.campaigns.measured import Measured
 from mipforest.campaigns.schema import APPLICATION, TABLES, VERSION
 from mipforest.campaigns.suite import Suite
+from mipforest.errors import CampaignError
 
 #: Seconds to wait for another process that writes; a write takes milliseconds.
 WAIT = 60.0

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
-from mipforest.campaigns.errors import CampaignError
 from mipforest.data.encoding import Scaling
 from mipforest.data.target import Task
-from mipforest.errors import NotAllowed, did_you_mean
+from mipforest.errors import CampaignError, NotAllowed, did_you_mean
 from mipforest.runs.toml_files import TomlReader
 from mipforest.settings import SolveSettings
 

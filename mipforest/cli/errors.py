@@ -173,7 +173,15 @@ def _library_exit_code(error: BaseException) -> int | None:
     from mipforest.campaigns import CampaignError
     from mipforest.data import DataError
     from mipforest.ensembles import EnsembleError
-    from mipforest.errors import LicenseLimit, NotAllowed, SolverError, SolverUnavailable, Unsupported
+    from mipforest.errors import (
+        LicenseLimit,
+        NotAllowed,
+        NoTreeFound,
+        SolverError,
+        SolverUnavailable,
+        TuningError,
+        Unsupported,
+    )
     from mipforest.files import MpsError
     from mipforest.files.solutions.points import PointError
     from mipforest.instances import CatalogueError, SuiteError
@@ -183,7 +191,6 @@ def _library_exit_code(error: BaseException) -> int | None:
     from mipforest.problem.registry import UnknownFormulation
     from mipforest.runs import RunError
     from mipforest.trees import TreeFileError
-    from mipforest.tuning.errors import NoTreeFound, TuningError
 
     if isinstance(error, SolverUnavailable | LicenseLimit):
         return SOLVER

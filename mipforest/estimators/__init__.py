@@ -1,6 +1,7 @@
 """Optimal trees as scikit-learn estimators: one for each paper, and two that take any formulation."""
 
-from mipforest.estimators.base import FitWarning, NoTreeFound, UnverifiedTreeWarning
+from mipforest.errors import NoTreeFound
+from mipforest.estimators.base import FitWarning, UnverifiedTreeWarning
 from mipforest.estimators.generic import OptimalTreeClassifier, OptimalTreeRegressor
 from mipforest.estimators.papers import (
     MargotClassifier,

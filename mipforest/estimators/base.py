@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
-from mipforest.errors import NotAllowed
+from mipforest.errors import NotAllowed, NoTreeFound
 from mipforest.estimators.display import PrintedProgress, TreePictures
 from mipforest.estimators.features import learn_features, read_features
 from mipforest.problem.formulation import Formulation
@@ -28,10 +28,6 @@ from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Progress, Solver
 from mipforest.solvers.solution import Status
 from mipforest.trees import Tree
-
-
-class NoTreeFound(RuntimeError):
-    """The solver ended without a tree: the message says why, and what to do."""
 
 
 class FitWarning(UserWarning):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from mipforest.atomic import atomic_write
+from mipforest.errors import MipforestError
 from mipforest.solvers.solution import relative_gap
 
 #: Gap at which an instance counts as solved: the solvers' default.
@@ -19,7 +20,7 @@ SOLVED = 1e-4
 EASY_SECONDS = 3600.0
 
 
-class CatalogueError(ValueError):
+class CatalogueError(MipforestError, ValueError):
     """The file is no catalogue; the message says where and why."""
 
 

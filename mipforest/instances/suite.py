@@ -10,6 +10,7 @@ from typing import Any
 
 from mipforest.data.load import BUNDLED
 from mipforest.ensembles import names_no_file
+from mipforest.errors import MipforestError
 from mipforest.runs.data_source import DataSource
 from mipforest.runs.toml_files import TomlReader
 from mipforest.trees import MAX_DEPTH
@@ -39,7 +40,7 @@ _KEYS: dict[str, type] = {
 _REQUIRED = ("name", "family", "model", "depth", "data")
 
 
-class SuiteError(ValueError):
+class SuiteError(MipforestError, ValueError):
     """The file is no suite; the message says where and why."""
 
 

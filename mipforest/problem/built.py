@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
+from mipforest.errors import MipforestError
 from mipforest.files import write_model
 from mipforest.model import Model
 from mipforest.model.matrix import Values
@@ -20,7 +21,7 @@ from mipforest.trees import Topology, Tree
 TOLERANCE = 1e-6
 
 
-class StartError(ValueError):
+class StartError(MipforestError, ValueError):
     """A start tree that does not fit the problem."""
 
 

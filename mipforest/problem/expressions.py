@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
+from mipforest.errors import MipforestError
 from mipforest.model import LinearExpr, Model, VarArray
 from mipforest.trees import Topology, Tree
 
@@ -13,7 +14,7 @@ from mipforest.trees import Topology, Tree
 Expression = LinearExpr | VarArray
 
 
-class NotExpressed(ValueError):
+class NotExpressed(MipforestError, ValueError):
     """The model has no expression for what a constraint is to read."""
 
 

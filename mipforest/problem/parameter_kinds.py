@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mipforest.data import Dataset
 from mipforest.ensembles import describe_target, fitted_target, names_no_file
+from mipforest.errors import MipforestError, close_names
 
 #: A value per branch node: one for all, one per level (root first), or one per node in heap order.
 PerNode = float | tuple[float, ...]
@@ -22,7 +22,7 @@ _LARGEST_INTEGER = 2**63 - 1
 _YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
 
 
-class ParameterError(ValueError):
+class ParameterError(MipforestError, ValueError):
     """A hyperparameter that is unknown, of the wrong type, or out of range."""
 
 
@@ -217,7 +217,7 @@ class Text(ParameterKind):
     def check(self, parameter: str, value: Any) -> str:
         """Suggest the nearest choice in place of another text."""
         if self.choices and value not in self.choices:
-            near = get_close_matches(str(value), self.choices, n=1)
+            near = close_names(str(value), self.choices)
             hint = f"; did you mean {near[0]!r}?" if near else "."
             raise ParameterError(
                 f"parameter {parameter} is {value!r}{hint} Choose from: {', '.join(self.choices)}"

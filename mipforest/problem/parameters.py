@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, get_type_hints
 
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.errors import did_you_mean
+from mipforest.errors import close_names, did_you_mean
 from mipforest.problem.parameter_kinds import (
     Number,
     NumberPerNode,
@@ -180,7 +179,7 @@ def parse_parameters(cls: type, assignments: Sequence[str]) -> dict[str, Any]:
             )
         if name not in known:
             # Letters of the papers are easily given in the other case.
-            near = [k for k in known if k.lower() == name.lower()] or get_close_matches(name, known, n=1)
+            near = close_names(name, known)
             hint = f"; did you mean {near[0]!r}?" if near else "."
             raise ParameterError(f"no parameter {name!r}{hint} Known: {', '.join(known)}")
         if name in values:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
+from mipforest.errors import MipforestError, close_names
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, check_parameters, ensemble_parameter_of
 
 GROUP = "mipforest.formulations"
 
 
-class UnknownFormulation(ValueError):
+class UnknownFormulation(MipforestError, ValueError):
     """No formulation has that name."""
 
 
@@ -36,7 +36,7 @@ def get_formulation(name: str) -> type[Formulation]:
     """
     classes = formulation_classes()
     if name not in classes:
-        near = get_close_matches(name, classes, n=2)
+        near = close_names(name, classes, 2)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
         raise UnknownFormulation(f"no model named {name!r}{hint} Known: {', '.join(classes)}")
     return classes[name]

@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
+from mipforest.errors import MipforestError
+
 RESULT = "result.json"
 TREE = "tree.json"
 PICTURE = "tree.svg"
@@ -24,7 +26,7 @@ _DRAWN = {f"{stem}.{suffix}" for stem in ("tree", "partition") for suffix in ("s
 FILES = frozenset({RESULT, TREE, LOG, TUNING, REPORT} | _DRAWN)
 
 
-class RunError(Exception):
+class RunError(MipforestError):
     """A run folder that is none, is in the way, or cannot be written; the message says what to do."""
 
 

@@ -7,11 +7,13 @@ import math
 from pathlib import Path
 from typing import Any
 
+from mipforest.errors import MipforestError
+
 #: Largest JSON file that is read. A tree of depth 10 with a thousand features and split texts has about 50 MB.
 LARGEST = 1 << 28
 
 
-class JsonFileError(ValueError):
+class JsonFileError(MipforestError, ValueError):
     """A file that holds no JSON object; the message says why."""
 
 

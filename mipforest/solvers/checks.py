@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
 
-from mipforest.errors import NotAllowed
+from mipforest.errors import NotAllowed, close_names
 from mipforest.model.matrix import MatrixForm
 
 
@@ -24,9 +23,7 @@ def unknown_option(solver: str, name: str, known: Iterable[str]) -> NotAllowed:
     known
         The solver's options.
     """
-    # Case is not what tells one option from another.
-    spelled = {option.lower(): option for option in known}
-    close = [spelled[option] for option in get_close_matches(name.lower(), spelled, n=3)]
+    close = close_names(name, known, 3)
     hint = f"; did you mean {' or '.join(close)}?" if close else ""
     return NotAllowed(f"{solver} has no option {name!r}{hint}")
 

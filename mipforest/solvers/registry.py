@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import entry_points
 
-from mipforest.errors import SolverUnavailable
+from mipforest.errors import SolverUnavailable, close_names
 from mipforest.solvers.base import Solver
 
 GROUP = "mipforest.solvers"
@@ -36,7 +35,7 @@ def get_solver(name: str) -> Solver:
     classes = solver_classes()
     registered, _, inner = name.partition(":")
     if registered not in classes:
-        close = get_close_matches(registered, classes, n=2)
+        close = close_names(registered, classes, 2)
         hint = f"; did you mean {' or '.join(close)}?" if close else "."
         raise SolverUnavailable(f"no solver named {name!r}{hint} Known: {', '.join(classes)}")
     plugin = classes[registered]

@@ -12,13 +12,14 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.atomic import atomic_write
+from mipforest.errors import MipforestError
 from mipforest.trees.tree import Tree
 
 FORMAT = "mipforest-tree"
 VERSION = 1
 
 
-class TreeFileError(ValueError):
+class TreeFileError(MipforestError, ValueError):
     """The file or dictionary is not a tree; the message says where and why."""
 
 

@@ -1,7 +1,7 @@
 """Tuning of hyperparameters by cross-validation."""
 
+from mipforest.errors import ClusterError, FitError, NoTreeFound, TuningError, TuningInterrupted
 from mipforest.tuning.cross_validation import Records, cross_validate
-from mipforest.tuning.errors import ClusterError, FitError, NoTreeFound, TuningError, TuningInterrupted
 from mipforest.tuning.fit import Fit, FitOptions
 from mipforest.tuning.grid import Grid, parse_grid
 from mipforest.tuning.plan import MAX_FITS, Plan

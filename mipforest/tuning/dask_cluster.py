@@ -15,8 +15,8 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
+from mipforest.errors import ClusterError
 from mipforest.trees import Tree
-from mipforest.tuning.errors import ClusterError
 from mipforest.tuning.fit import Fit, Work, fit
 from mipforest.tuning.folds import Fold
 

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from joblib.externals.loky import ProcessPoolExecutor
 
+from mipforest.errors import TuningError
 from mipforest.trees import Tree
-from mipforest.tuning.errors import TuningError
 from mipforest.tuning.fit import Fit, Work, fit
 from mipforest.tuning.folds import Fold
 

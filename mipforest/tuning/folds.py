@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from mipforest.data import DataError, Dataset
-from mipforest.errors import some_of
-from mipforest.tuning.errors import TuningError
+from mipforest.errors import TuningError, some_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,8 @@ from itertools import islice, product
 from math import prod
 from typing import Any
 
-from mipforest.errors import did_you_mean
+from mipforest.errors import TuningError, did_you_mean
 from mipforest.problem.parameters import NumberPerNode, Parameter, per_node, plain_parameters_of
-from mipforest.tuning.errors import TuningError
 
 
 @dataclass(frozen=True)

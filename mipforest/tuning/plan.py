@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mipforest.data import Dataset
+from mipforest.errors import TuningError
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError
 from mipforest.problem.registry import get_formulation
 from mipforest.settings import SolveSettings
 from mipforest.solvers.registry import get_solver
 from mipforest.trees import Topology
-from mipforest.tuning.errors import TuningError
 from mipforest.tuning.fit import FitOptions, Work
 from mipforest.tuning.folds import Fold, check_folds, make_folds
 from mipforest.tuning.grid import Grid

@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 
 from mipforest.data import Dataset
+from mipforest.errors import FitError, TuningError, TuningInterrupted
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.problem import TIME_LIMIT
 from mipforest.problem.result import Result
 from mipforest.solvers.base import Solver
 from mipforest.tuning.cross_validation import OnFit, Records, cross_validate
-from mipforest.tuning.errors import FitError, TuningError, TuningInterrupted
 from mipforest.tuning.executors import Executor, InThisProcess, Processes, Stopping
 from mipforest.tuning.fit import FitOptions
 from mipforest.tuning.plan import MAX_FITS, Plan
@@ -128,8 +128,8 @@ def tune(
     ------
     TuningError
         If the grid, folds, score or rule cannot be used, there are too many fits, or no setting has a tree in
-        every fold. :class:`~mipforest.tuning.errors.ClusterError` if the Dask cluster cannot be used,
-        :class:`~mipforest.tuning.errors.FitError` if a fit, a process or the cluster failed: it has the table of the
+        every fold. :class:`~mipforest.errors.ClusterError` if the Dask cluster cannot be used,
+        :class:`~mipforest.errors.FitError` if a fit, a process or the cluster failed: it has the table of the
         finished fits.
     ParameterError, DataError, SolverError
         If a value is not allowed, the data do not suffice, or the solver is missing.

@@ -11,8 +11,7 @@ import pandas as pd
 
 from mipforest.arrays import FloatArray
 from mipforest.data.target import Task
-from mipforest.errors import did_you_mean
-from mipforest.tuning.errors import NoTreeFound, TuningError
+from mipforest.errors import NoTreeFound, TuningError, did_you_mean
 
 Rule = Literal["best", "sparse"]
 
@@ -116,7 +115,7 @@ def choose(table: pd.DataFrame, rule: Rule, *, sign: int = 1) -> int:
     Raises
     ------
     TuningError
-        If the rule is unknown; :class:`~mipforest.tuning.errors.NoTreeFound` if no setting has a score in every
+        If the rule is unknown; :class:`~mipforest.errors.NoTreeFound` if no setting has a score in every
         fold.
     """
     check_rule(rule)

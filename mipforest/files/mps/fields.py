@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from difflib import get_close_matches
 from itertools import islice
 from math import inf, nan
 from pathlib import Path
 
+from mipforest.errors import MipforestError, close_names
 from mipforest.files.mps.content import MpsContent
 from mipforest.files.streams import numbered_lines, split_suffix
 
 
-class MpsError(ValueError):
+class MpsError(MipforestError, ValueError):
     """A malformed or unsupported MPS file.
 
     Attributes
@@ -119,7 +119,7 @@ class Reading:
     def _unknown(self, what: str, name: bytes, known: dict[bytes, int]) -> MpsError:
         """Tell of an unknown name, with the nearest of the first ones."""
         names = [other.decode() for other in islice(known, 10_000)]
-        near = get_close_matches(name[:255].decode("utf-8", "replace"), names, n=1)
+        near = close_names(name[:255].decode("utf-8", "replace"), names)
         return self.error(f"unknown {what} {short(name)}" + (f"; did you mean '{near[0]}'?" if near else ""))
 
     def pairs(self, section: str, fields: list[bytes]) -> list[tuple[int, float]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from difflib import get_close_matches
 
+from mipforest.errors import close_names
 from mipforest.files.layout import TWO_SIDES
 from mipforest.files.mps.fields import Reading, mps_lines, short
 from mipforest.files.mps.sections import (
@@ -161,7 +161,7 @@ class _Reader:
 def _advice(name: str) -> str:
     """Suggest the nearest section, or list all."""
     known = ["NAME", *_SECTIONS, "ENDATA"]
-    near = get_close_matches(name.upper(), known, n=1)
+    near = close_names(name, known)
     return (
         f"did you mean {near[0]}?"
         if near

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.atomic import atomic_write
+from mipforest.errors import close_names
 from mipforest.files.lp import lp_column_names
 from mipforest.files.names import CONSTANT, safe_names
 from mipforest.files.solutions.reader import PointError, SolutionFile, read_solution
@@ -162,7 +162,7 @@ def _unknown(
     name: str, values: Mapping[str, float], position: Mapping[str, int], names: Sequence[str]
 ) -> str:
     unknown = sum(given not in position for given in values)
-    near = get_close_matches(name, names[:_SEARCHED], n=1)
+    near = close_names(name, names[:_SEARCHED])
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     return (
         f"{unknown} of its {len(values)} names are no column of the model, {name!r} first{hint}; "

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mipforest.errors import MipforestError
+
 #: What the error of a file without a solution says of it.
 NO_SOLUTION = "no solution in it"
 
@@ -18,7 +20,7 @@ _TOLERANCE = 1e-6
 Lines = Iterator[tuple[int, str]]
 
 
-class PointError(ValueError):
+class PointError(MipforestError, ValueError):
     """A malformed file of a point, or one that does not fit the model.
 
     Attributes
