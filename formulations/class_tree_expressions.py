@@ -12,11 +12,8 @@ from formulations.cuts import Cuts, declare_assignment, goes_left
 from formulations.univariate_splits import smallest_gaps
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.model import LinearExpr, VarArray
-from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
+from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions, one_sided, require_weight
 from mipforest.trees import Tree
-
-#: Least weight of a required feature, in splits whose weights sum to about 1.
-LEAST_WEIGHT = 1e-3
 
 
 class ClassLeafExpressions(TreeExpressions):
@@ -85,7 +82,7 @@ class DunnExpressions(ClassLeafExpressions):
         x = self.data.X[:, j]
         below, above = x[x < threshold], x[x >= threshold]
         if not (len(below) and len(above)):
-            raise one_sided(self, j, threshold)
+            raise one_sided(self.data, j, threshold)
         name, b = f"split_n{t}", self.m["b"][t]
         self.m.add(f"{name}_feature", self.m["a"][t, j] == 1)
         # Rows (2.13) keep the threshold eps_j above the left side.
@@ -100,11 +97,11 @@ class HyperplaneExpressions(ClassLeafExpressions):
         return self.m["s"]
 
     def require_feature(self, j: int) -> None:
-        """Add rows and binaries: feature j has a weight of at least :data:`LEAST_WEIGHT` in some split.
+        """Add rows and binaries: some split gives feature j a weight that is not negligible.
 
         ``s`` alone may be 1 at a weight of 0.
         """
-        require_weight(self, self.m["a"][:, j], 1.0, LEAST_WEIGHT, j)
+        require_weight(self, self.m["a"][:, j], 1.0, j)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +135,7 @@ class CutExpressions(ClassLeafExpressions):
         values = np.unique(self.data.X[:, j])
         cut = int((values < threshold).sum())
         if not 0 < cut < len(values):
-            raise one_sided(self, j, threshold)
+            raise one_sided(self.data, j, threshold)
         on = np.zeros(len(self.cuts))
         on[own[:cut]] = 1.0
         self.m.add(f"split_n{t}", self.m["u"][t] == on)
@@ -155,24 +152,3 @@ class CutExpressions(ClassLeafExpressions):
         if "z" not in self.m.variables:
             declare_assignment(self.m, self.tree, goes_left(self.cuts, self.m["u"]))
         return self.m["z"]
-
-
-def require_weight(of: TreeExpressions, weight: VarArray, limit: float, least: float, j: int) -> None:
-    """Add rows and binaries: one of the (|B|,) weights, all within ``limit``, has at least the size ``least``."""
-    name = f"require_{of.data.features.labels[j]}"
-    above, below = (
-        of.m.binary(f"{name}_above", of.tree.branches),
-        of.m.binary(f"{name}_below", of.tree.branches),
-    )
-    of.m.add(name, above.sum() + below.sum() >= 1)
-    of.m.add(f"{name}_least", weight >= least * above - limit * (1 - above))
-    of.m.add(f"{name}_most", weight <= limit * (1 - below) - least * below)
-
-
-def one_sided(of: TreeExpressions, j: int, threshold: float) -> NotExpressed:
-    """Give the error that a split leaves all training samples on one side."""
-    x, name = of.data.X[:, j], of.data.features.labels[j]
-    return NotExpressed(
-        f"the split {name} < {threshold:g} (scaled) puts all training samples on one side: {name} lies between "
-        f"{x.min():g} and {x.max():g}; choose a threshold inside"
-    )

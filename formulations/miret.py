@@ -60,9 +60,6 @@ from typing import Any
 
 import numpy as np
 
-from formulations.class_leaves import check_unit_box
-from formulations.class_tree_expressions import LEAST_WEIGHT, require_weight
-from formulations.hyperplane_splits import NEGLIGIBLE
 from formulations.mimic.report import fidelity_measures, mimicry_report, proximity_notes
 from formulations.mimic.splits import fit_splits, fixed_labels, with_fixed_labels
 from formulations.mimic.start import constant_tree, node_by_node
@@ -77,11 +74,14 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.margin_split import keep_sides
 from mipforest.model import Model, Values
-from mipforest.problem.expressions import Expression, TreeExpressions
+from mipforest.problem.expressions import Expression, TreeExpressions, require_weight
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.instance import Instance
 from mipforest.problem.parameters import PerNode, TreeEnsemble, parameter
 from mipforest.trees import Topology, Tree
+
+#: A coefficient below this is a solver's residue: coefficients are in [-1, 1].
+NEGLIGIBLE = 1e-9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -154,7 +154,7 @@ class Miret(Formulation):
 
     def check_data(self, data: Dataset, topology: Topology) -> None:
         data.require_classes(2, self.name)
-        check_unit_box(self.name, data, 1)
+        self.require_unit_box(data)
 
     def bind(self, data: Dataset, topology: Topology) -> MiretInstance:
         target = ensemble_target(
@@ -318,11 +318,11 @@ class MiretExpressions(TreeExpressions):
         return self.m["s"]
 
     def require_feature(self, j: int) -> None:
-        """Add rows and binaries: feature j has a weight of at least :data:`LEAST_WEIGHT` in some split.
+        """Add rows and binaries: some split gives feature j a weight that is not negligible.
 
         ``s`` alone may be 1 at a weight of 0.
         """
-        require_weight(self, self.m["a"][:, j], 1.0, LEAST_WEIGHT, j)
+        require_weight(self, self.m["a"][:, j], 1.0, j)
 
     def leaves(self) -> Expression:
         return self.m["z"][self.group]

@@ -57,7 +57,6 @@ from formulations.cuts import (
     tree_of_cuts,
 )
 from formulations.depth_two import DepthTwo, RootValues
-from formulations.previous_depth import previous_depth
 from formulations.root_row import value_of_root
 from formulations.routings import CutRouting, UnivariateRouting
 from formulations.univariate_splits import (
@@ -225,7 +224,7 @@ class Oct(Formulation):
         if name == "cart":
             return self.polish(cart(data, tree, min_leaf=self.N_min, seed=seed), instance)
         if name == "previous-depth":
-            return self.polish(previous_depth(self, instance), instance)
+            return self.polish(self.previous_depth(instance), instance)
         if name == "dp":
             share = min(1.0, self.alpha * baseline_error(data) / data.n)
             return self.polish(contree(data, tree, split_cost=share), instance)

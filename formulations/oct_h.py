@@ -29,7 +29,6 @@ from formulations.hyperplane_splits import (
     decode_hyperplane_splits,
     encode_hyperplane_splits,
 )
-from formulations.previous_depth import previous_depth
 from formulations.wide_gaps import cart_with_gaps
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
@@ -111,7 +110,7 @@ class OctH(Formulation):
         if name == "greedy":
             return self._greedy(data, tree)
         if name == "previous-depth":
-            return previous_depth(self, instance)
+            return self.previous_depth(instance)
         return super().start(name, instance, seed=seed)
 
     def polish(self, fitted: Tree, instance: Instance) -> Tree:

@@ -46,7 +46,6 @@ from formulations.class_leaves import check_unit_box, leaves_of
 from formulations.cuts import Cuts, find_cuts, tree_of_cuts
 from formulations.depth_two import RootValues
 from formulations.linear_leaves import LinearLeaves
-from formulations.previous_depth import previous_depth
 from formulations.root_row import value_of_root
 from formulations.routings import CutRouting, HyperplaneRouting, Routing, UnivariateRouting
 from formulations.tight_values import TightMeans, TightMedians, depth_two, leaf_losses
@@ -197,7 +196,7 @@ class _Ort(Formulation):
         if name == "cart":
             return self.polish(self._cart(instance.data, instance.topology, seed), instance)
         if name == "previous-depth" and name in self.starts:
-            return self.polish(previous_depth(self, instance), instance)
+            return self.polish(self.previous_depth(instance), instance)
         return super().start(name, instance, seed=seed)
 
     def polish(self, fitted: Tree, instance: OrtInstance) -> Tree:

@@ -6,15 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulations.class_tree_expressions import one_sided, require_weight
 from formulations.routed_splits import passed
 from mipforest.arrays import FloatArray
 from mipforest.model import LinearExpr
-from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
+from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions, one_sided, require_weight
 from mipforest.trees import Tree
-
-#: Least weight of a required feature (scaled features).
-LEAST_WEIGHT = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +41,13 @@ class SplitExpressions(TreeExpressions):
         return self.m["uses"]
 
     def require_feature(self, j: int) -> None:
-        """Add rows and binaries: feature j has a weight of at least :data:`LEAST_WEIGHT` in some split.
+        """Add rows and binaries: some split gives feature j a weight that is not negligible.
 
         A binary that allows a weight may be 1 at a weight of 0.
         """
         w = self.m["w"][:, j]
         limit = float(np.maximum(self._finite(w.upper), -self._finite(w.lower)).max())
-        require_weight(self, w, limit, LEAST_WEIGHT, j)
+        require_weight(self, w, limit, j)
 
     def leaves(self) -> Expression:
         """Give the expression; it rests on products of the assignment and the side, 0 or 1 where these are."""
@@ -83,7 +79,7 @@ class SplitExpressions(TreeExpressions):
         """Add rows: node t uses feature j alone, with a positive weight, and its score is 0 at the threshold."""
         below = self.data.X[self.data.X[:, j] < threshold, j]
         if not 0 < len(below) < self.data.n:
-            raise one_sided(self, j, threshold)
+            raise one_sided(self.data, j, threshold)
         w, name = self.m["w"], f"split_n{t}"
         least = self.epsilon / (threshold - float(below.max()))
         if float(w.upper[t, j]) < least:

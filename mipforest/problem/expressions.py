@@ -13,6 +13,9 @@ from mipforest.trees import Topology, Tree
 #: Variables, or an expression of them.
 Expression = LinearExpr | VarArray
 
+#: Least weight of a required feature, where scaled features range over about 1 and weights are of that size.
+LEAST_WEIGHT = 1e-3
+
 
 class NotExpressed(MipforestError, ValueError):
     """The model has no expression for what a constraint is to read."""
@@ -74,3 +77,35 @@ class TreeExpressions:
             f"model {self.formulation} does not say {what}; state the constraint with its own blocks, "
             f"{', '.join(self.m.variables)}, through problem.model.add"
         )
+
+
+def require_weight(of: TreeExpressions, weight: VarArray, limit: float, j: int) -> None:
+    """Add rows and binaries: some split gives feature j a weight of at least :data:`LEAST_WEIGHT`, up or down.
+
+    For models whose binaries only allow a weight, and may be 1 where it is 0.
+
+    Parameters
+    ----------
+    of
+        Expressions of the model.
+    weight
+        (|B|,) weights of the feature.
+    limit
+        Greatest size of a weight.
+    j
+        The feature.
+    """
+    name, branches = f"require_{of.data.features.labels[j]}", of.tree.branches
+    above, below = of.m.binary(f"{name}_above", branches), of.m.binary(f"{name}_below", branches)
+    of.m.add(name, above.sum() + below.sum() >= 1)
+    of.m.add(f"{name}_least", weight >= LEAST_WEIGHT * above - limit * (1 - above))
+    of.m.add(f"{name}_most", weight <= limit * (1 - below) - LEAST_WEIGHT * below)
+
+
+def one_sided(data: Dataset, j: int, threshold: float) -> NotExpressed:
+    """Return the error that a split on feature j leaves all training samples on one side."""
+    x, name = data.X[:, j], data.features.labels[j]
+    return NotExpressed(
+        f"the split {name} < {threshold:g} (scaled) puts all training samples on one side: {name} lies between "
+        f"{x.min():g} and {x.max():g}; choose a threshold inside"
+    )

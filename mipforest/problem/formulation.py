@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
 
-from mipforest.data import Dataset
+import numpy as np
+
+from mipforest.data import DataError, Dataset
 from mipforest.model import Model
+from mipforest.problem.instance import Instance
 from mipforest.problem.operations import Operations
 from mipforest.problem.parameters import ParameterError, parameters_of
 from mipforest.problem.problem import Problem
-from mipforest.trees import Topology
+from mipforest.trees import Topology, Tree
+
+#: Seconds for the model with one level less, where its solution is a start.
+PREVIOUS_DEPTH_TIME_LIMIT = 20.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,3 +95,44 @@ class Formulation(Operations):
             prepare_seconds=declared_from - began,
             build_seconds=now - declared_from,
         )
+
+    def previous_depth(self, instance: Instance) -> Tree:
+        """Solve the model with one level less, and return its tree with one more level that does not split.
+
+        A start (Dunn 2018, section 2.2) for formulations whose branch nodes may stay without a split. At depth 1, and
+        where no tree is found in time, it is the start ``cart``.
+
+        Returns
+        -------
+        Tree
+            For scaled features.
+        """
+        depth = instance.topology.depth
+        if depth == 1:
+            return self.start("cart", instance)
+        result = self.build(instance.data, depth - 1).solve(time_limit=PREVIOUS_DEPTH_TIME_LIMIT)
+        return self.start("cart", instance) if result.tree is None else deepened(result.tree.unscaled())
+
+    def require_unit_box(self, data: Dataset) -> None:
+        """Refuse features outside [0, 1].
+
+        Raises
+        ------
+        DataError
+            Saying how to load the data.
+        """
+        if data.X.min() < 0 or data.X.max() > 1:
+            raise DataError(f"{self.name} takes features in [0, 1]; load the data with min-max scaling")
+
+
+def deepened(tree: Tree) -> Tree:
+    """Return the same tree with one more level: former leaves become nodes without a split, which send all right."""
+    new = tree.topology.n_leaves
+    return replace(
+        tree,
+        depth=tree.depth + 1,
+        w=np.vstack([tree.w, np.zeros((new, tree.n_features))]),
+        b=np.concatenate([tree.b, np.zeros(new)]),
+        leaf_value=np.repeat(tree.leaf_value, 2).astype(float),
+        leaf_w=None if tree.leaf_w is None else np.repeat(tree.leaf_w, 2, axis=0),
+    )

@@ -10,11 +10,11 @@ from sklearn.tree import DecisionTreeRegressor
 
 from formulations.linear_leaves import LinearLeaves
 from formulations.ort import Ort, OrtH, OrtL, OrtLH
-from formulations.previous_depth import deepened
 from formulations.tight_values import range_of_means, range_of_medians
 from formulations.univariate_splits import univariate_tree
 from mipforest.data import DataError, Dataset, load
 from mipforest.objectives.leaf_losses import LOSSES
+from mipforest.problem.formulation import deepened
 from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology, Tree
 

@@ -3,9 +3,9 @@ import pytest
 
 from formulations.oct import Oct
 from formulations.oct_h import OctH
-from formulations.previous_depth import deepened
 from mipforest.data import load
 from mipforest.heuristics.cart import cart
+from mipforest.problem.formulation import deepened
 from mipforest.trees import Topology
 
 
