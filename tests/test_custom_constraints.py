@@ -208,7 +208,7 @@ def test_the_search_for_a_start_ends_in_its_time_however_long_trees_take(patient
     problem = Oct().build(patients, depth=1)
     candidates = list(islice(problem.formulation.candidates(problem.instance), 50))
 
-    def draw(self, data, tree):
+    def draw(self, instance):
         for candidate in candidates:
             drawn.append(candidate)
             yield candidate
