@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Exit, Option
+from typer import Argument, Option
 
 from mipforest.cli import options as o
-from mipforest.cli.errors import CommandError, complaint
-from mipforest.cli.outcome import Outcome, run_folder, write_outcome
-from mipforest.cli.output import print_json
+from mipforest.cli.errors import CommandError
+from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
 
 if TYPE_CHECKING:
     from mipforest.runs import DataSource
@@ -103,14 +102,7 @@ def import_solution(
         asked = Import(found.source, solution, instance)
         outcome = Outcome.of(asked, found.data, found.result)
         failure = write_outcome(outcome, folder)
-    if as_json:
-        told = {} if failure is None else complaint(failure).to_dict()
-        print_json(outcome.as_json(folder if failure is None else None) | told)
-    elif not quiet:
-        outcome.tell(out, failed=failure is not None)
-    if failure is not None and not as_json:
-        raise failure
-    raise Exit(outcome.exit_code if failure is None else complaint(failure).exit_code)
+    end(outcome, folder, failure, out=out, as_json=as_json, quiet=quiet)
 
 
 def _parameters(instance: Path, assignments: list[str] | None) -> dict[str, Any]:

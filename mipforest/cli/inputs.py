@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mipforest.cli.errors import CommandError, in_options
 from mipforest.cli.options import Missing, Scaling, Task
+from mipforest.settings import SolveSettings
 
 if TYPE_CHECKING:
     from mipforest.data import Dataset
@@ -142,10 +143,35 @@ def build(formulation: Formulation, data: Dataset, depth: int) -> Problem:
         raise DataError(message) from error
 
 
-def solver_options_of(assignments: Sequence[str] | None) -> dict[str, Any]:
+def settings_of(
+    time_limit: float,
+    gap: float,
+    threads: int | None,
+    seed: int,
+    solver_options: Sequence[str] | None,
+    bridges: Sequence[str] | None,
+) -> SolveSettings:
+    """Put the options of the solver into one object; the start comes with the formulation.
+
+    Raises
+    ------
+    CommandError, NotAllowed
+        If an option of the solver is no ``NAME=VALUE`` or given twice, or a bridge is unknown.
+    """
+    return SolveSettings(
+        time_limit=time_limit,
+        gap=gap,
+        threads=threads,
+        seed=seed,
+        solver_options=_solver_options(solver_options or ()),
+        bridges=tuple(bridges or ()),
+    )
+
+
+def _solver_options(assignments: Sequence[str]) -> dict[str, Any]:
     """Read ``NAME=VALUE`` texts as options under the solver's own names."""
     options: dict[str, Any] = {}
-    for assignment in assignments or ():
+    for assignment in assignments:
         name, equals, value = (part.strip() for part in assignment.partition("="))
         if not equals or not name:
             raise CommandError(f"--solver-option {assignment!r} is not NAME=VALUE")

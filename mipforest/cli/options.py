@@ -170,6 +170,28 @@ Seed = Annotated[
         min=0, metavar="N", help="Seed of the solver, the split, and generated data.", rich_help_panel=_SOLVE
     ),
 ]
+Gap = Annotated[
+    float,
+    Option(min=0, metavar="SHARE", help="Relative gap that counts as optimal.", rich_help_panel=_SOLVE),
+]
+SolverOptions = Annotated[
+    list[str] | None,
+    Option(
+        "--solver-option",
+        metavar="NAME=VALUE",
+        help="Option under the solver's own name. Repeatable.",
+        rich_help_panel=_SOLVE,
+    ),
+]
+Bridges = Annotated[
+    list[str] | None,
+    Option(
+        "--bridge",
+        metavar="PART",
+        help="Rewrite this part of the model although the solver takes it: quadratic or indicator. Repeatable.",
+        rich_help_panel=_SOLVE,
+    ),
+]
 Force = Annotated[bool, Option("--force", help="Replace an earlier run in DIR.", rich_help_panel=_OUTPUT)]
 Json = Annotated[
     bool, Option("--json", help="Print one JSON object on standard output.", rich_help_panel=_OUTPUT)

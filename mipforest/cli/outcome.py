@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+from typer import Exit
 
 import mipforest
-from mipforest.cli.errors import NO_ANSWER, SUCCESS
-from mipforest.cli.output import print_text, terminal_width
+from mipforest.cli.errors import NO_ANSWER, SUCCESS, complaint
+from mipforest.cli.output import print_json, print_text, terminal_width
 from mipforest.cli.show import summary
 
 if TYPE_CHECKING:
@@ -152,6 +155,42 @@ def write_outcome(outcome: Outcome, folder: RunFolder | None) -> OSError | RunEr
         error.filename = folder and str(folder.path)
         return error
     return None
+
+
+def end(
+    outcome: Outcome,
+    folder: RunFolder | None,
+    failure: OSError | RunError | None,
+    *,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+    more: Mapping[str, Any] | None = None,
+) -> NoReturn:
+    """Print the outcome and end the command with its exit code, or with that of a failure to write it.
+
+    Parameters
+    ----------
+    outcome, folder, failure
+        What came out, the run folder or ``None``, and what :func:`write_outcome` gave.
+    out
+        The run folder as the user named it, or ``None``.
+    as_json, quiet
+        How to print.
+    more
+        Further entries of the JSON object.
+    """
+    if failure is None:
+        told, code = {}, outcome.exit_code
+    else:
+        told, code = complaint(failure).to_dict(), complaint(failure).exit_code
+    if as_json:
+        print_json(outcome.as_json(folder if failure is None else None) | dict(more or {}) | told)
+    elif not quiet:
+        outcome.tell(out, failed=failure is not None)
+    if failure is not None and not as_json:
+        raise failure
+    raise Exit(code)
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

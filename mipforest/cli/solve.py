@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Exit, Option
+from typer import Option
 
 from mipforest.cli import options as o
-from mipforest.cli.errors import complaint
 from mipforest.cli.inputs import (
     build,
     check_depth,
     formulation_of,
     scaling_of,
-    solver_options_of,
+    settings_of,
     source_of,
     start_of,
 )
 from mipforest.cli.interrupts import interruptible
-from mipforest.cli.outcome import Outcome, run_folder, write_outcome
-from mipforest.cli.output import print_json
+from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
 from mipforest.cli.progress import Progress
 from mipforest.formatting import duration
+from mipforest.settings import SolveSettings
 
 if TYPE_CHECKING:
     from mipforest.problem.formulation import Formulation
@@ -35,19 +33,6 @@ if TYPE_CHECKING:
     from mipforest.solvers.base import Progress as OnProgress
     from mipforest.solvers.base import Solver
     from mipforest.solvers.solution import Event
-    from mipforest.trees import Tree
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """Options of the solver; as for :func:`mipforest.solving.solve`."""
-
-    time_limit: float | None
-    gap: float
-    threads: int | None
-    seed: int
-    solver_options: Mapping[str, Any]
-    bridges: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,19 +43,18 @@ class Job:
     ----------
     formulation, depth, source
         What to build, for which data.
-    solver, limits
-        Who solves it, and how long.
-    start_name, start
-        The start as it was written, and what it stands for.
+    solver, settings
+        Who solves it, and how; with the start.
+    start_name
+        The start as it was written.
     """
 
     formulation: Formulation
     depth: int
     source: DataSource
     solver: Solver
-    limits: Limits
+    settings: SolveSettings
     start_name: str
-    start: str | Tree | None
 
     @classmethod
     def of(
@@ -83,8 +67,8 @@ class Job:
         depth: int,
         source: DataSource,
         solver: str,
-        start: str,
-        limits: Limits,
+        settings: SolveSettings,
+        start: str = "default",
     ) -> Job:
         """Read what the command line says; everything that needs no data is refused here.
 
@@ -93,10 +77,8 @@ class Job:
         UnknownFormulation, ParameterError, SolverUnavailable, NotAllowed, TreeFileError, CommandError
             If a name is unknown, a value is not allowed, or a solver is not installed.
         """
-        from mipforest.settings import SolveSettings
         from mipforest.solvers.registry import get_solver
 
-        SolveSettings(bridges=tuple(limits.bridges))
         formulation = formulation_of(model, parameters, variant, ensemble)
         check_depth(depth)
         return cls(
@@ -104,9 +86,8 @@ class Job:
             depth=depth,
             source=source,
             solver=get_solver(solver),
-            limits=limits,
+            settings=replace(settings, start=start_of(start, formulation)),
             start_name=start,
-            start=start_of(start, formulation),
         )
 
     def build(self, progress: Progress) -> tuple[LoadedData, Problem]:
@@ -121,22 +102,11 @@ class Job:
     ) -> Result:
         """Solve the model and check the answer."""
         progress.phase(self._announcement(problem), plain=True)
-        progress.solving(self.limits.time_limit)
-        return problem.solve(
-            self.solver,
-            start=self.start,
-            time_limit=self.limits.time_limit,
-            gap=self.limits.gap,
-            threads=self.limits.threads,
-            seed=self.limits.seed,
-            log=log,
-            on_progress=on_progress,
-            solver_options=self.limits.solver_options,
-            bridges=self.limits.bridges,
-        )
+        progress.solving(self.settings.time_limit)
+        return problem.solve(self.solver, settings=replace(self.settings, log=log), on_progress=on_progress)
 
     def _announcement(self, problem: Problem) -> str:
-        limit = self.limits.time_limit
+        limit = self.settings.time_limit
         within = "without a time limit" if limit is None else f"for at most {duration(limit)}"
         form = problem.model.matrix()
         return (
@@ -148,12 +118,12 @@ class Job:
         """Give the options as JSON takes them."""
         return {
             "start": self.start_name,
-            "time_limit": self.limits.time_limit,
-            "gap": self.limits.gap,
-            "threads": self.limits.threads,
-            "seed": self.limits.seed,
-            "solver_options": dict(self.limits.solver_options),
-            "bridges": list(self.limits.bridges),
+            "time_limit": self.settings.time_limit,
+            "gap": self.settings.gap,
+            "threads": self.settings.threads,
+            "seed": self.settings.seed,
+            "solver_options": dict(self.settings.solver_options),
+            "bridges": list(self.settings.bridges),
         }
 
 
@@ -182,32 +152,14 @@ def solve(
             rich_help_panel="Solve",
         ),
     ] = 60.0,
-    gap: Annotated[
-        float,
-        Option(min=0, metavar="SHARE", help="Relative gap that counts as optimal.", rich_help_panel="Solve"),
-    ] = 1e-4,
+    gap: o.Gap = 1e-4,
     threads: Annotated[
         int | None,
         Option(min=1, metavar="N", help="Threads; by default the solver decides.", rich_help_panel="Solve"),
     ] = None,
     seed: o.Seed = 0,
-    solver_option: Annotated[
-        list[str] | None,
-        Option(
-            metavar="NAME=VALUE",
-            help="Option under the solver's own name. Repeatable.",
-            rich_help_panel="Solve",
-        ),
-    ] = None,
-    bridge: Annotated[
-        list[str] | None,
-        Option(
-            metavar="PART",
-            help="Rewrite this part of the model although the solver takes it: quadratic or indicator. "
-            "Repeatable.",
-            rich_help_panel="Solve",
-        ),
-    ] = None,
+    solver_option: o.SolverOptions = None,
+    bridge: o.Bridges = None,
     out: Annotated[
         Path | None,
         Option(
@@ -241,14 +193,6 @@ def solve(
             test_size=test_size,
             test=test,
         )
-        limits = Limits(
-            time_limit=None if math.isinf(time_limit) else time_limit,
-            gap=gap,
-            threads=threads,
-            seed=seed,
-            solver_options=solver_options_of(solver_option),
-            bridges=tuple(bridge or ()),
-        )
         job = Job.of(
             model,
             param,
@@ -257,8 +201,8 @@ def solve(
             depth=depth,
             source=source,
             solver=solver,
+            settings=settings_of(time_limit, gap, threads, seed, solver_option, bridge),
             start=start,
-            limits=limits,
         )
         with run_folder(out, replace=force) as folder:
             loaded, problem = job.build(progress)
@@ -274,11 +218,4 @@ def solve(
             progress.phase("writing the results")
             outcome = Outcome.of(job, loaded, result)
             failure = write_outcome(outcome, folder)
-    if as_json:
-        told = {} if failure is None else complaint(failure).to_dict()
-        print_json(outcome.as_json(folder if failure is None else None) | told)
-    elif not quiet:
-        outcome.tell(out, failed=failure is not None)
-    if failure is not None and not as_json:
-        raise failure
-    raise Exit(outcome.exit_code if failure is None else complaint(failure).exit_code)
+    end(outcome, folder, failure, out=out, as_json=as_json, quiet=quiet)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -10,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 from typer import Exit, Option
 
 from mipforest.cli import options as o
-from mipforest.cli.errors import INTERRUPTED, complaint
-from mipforest.cli.inputs import scaling_of, solver_options_of, source_of
+from mipforest.cli.errors import INTERRUPTED
+from mipforest.cli.inputs import scaling_of, settings_of, source_of
 from mipforest.cli.interrupts import interruptible
-from mipforest.cli.outcome import run_folder, write_outcome
+from mipforest.cli.outcome import end, run_folder, write_outcome
 from mipforest.cli.output import print_json, print_text
 from mipforest.cli.progress import Progress
-from mipforest.cli.solve import Job, Limits
+from mipforest.cli.solve import Job
 
 if TYPE_CHECKING:
     from mipforest.cli.tuning_job import Scores
@@ -96,40 +95,20 @@ def tune(
     scaling: o.ScalingOption = None,
     test_size: o.TestSize = None,
     test: o.TestFile = None,
-    solver: Annotated[
-        str, Option(metavar="NAME", help="Solver; 'mipforest solvers' lists them.", rich_help_panel=_SOLVE)
-    ] = "highs",
+    solver: o.SolverName = "highs",
     time_limit: Annotated[
         float,
         Option(
             min=0, metavar="SECONDS", help="Wall time of every fit; inf for no limit.", rich_help_panel=_SOLVE
         ),
     ] = 60.0,
-    gap: Annotated[
-        float,
-        Option(min=0, metavar="SHARE", help="Relative gap that counts as optimal.", rich_help_panel=_SOLVE),
-    ] = 1e-4,
+    gap: o.Gap = 1e-4,
     threads: Annotated[
         int, Option(min=1, metavar="N", help="Threads of the solver in every fit.", rich_help_panel=_SOLVE)
     ] = 1,
     seed: o.Seed = 0,
-    solver_option: Annotated[
-        list[str] | None,
-        Option(
-            metavar="NAME=VALUE",
-            help="Option under the solver's own name. Repeatable.",
-            rich_help_panel=_SOLVE,
-        ),
-    ] = None,
-    bridge: Annotated[
-        list[str] | None,
-        Option(
-            metavar="PART",
-            help="Rewrite this part of the model although the solver takes it: quadratic or indicator. "
-            "Repeatable.",
-            rich_help_panel=_SOLVE,
-        ),
-    ] = None,
+    solver_option: o.SolverOptions = None,
+    bridge: o.Bridges = None,
     out: Annotated[
         Path | None,
         Option(
@@ -166,14 +145,6 @@ def tune(
             test_size=test_size,
             test=test,
         )
-        limits = Limits(
-            time_limit=None if math.isinf(time_limit) else time_limit,
-            gap=gap,
-            threads=threads,
-            seed=seed,
-            solver_options=solver_options_of(solver_option),
-            bridges=tuple(bridge or ()),
-        )
         job = Job.of(
             model,
             param,
@@ -182,8 +153,7 @@ def tune(
             depth=depth,
             source=source,
             solver=solver,
-            start="default",
-            limits=limits,
+            settings=settings_of(time_limit, gap, threads, seed, solver_option, bridge),
         )
         request = TuningJob(
             job=job,
@@ -209,15 +179,9 @@ def tune(
             progress.phase("writing the results")
             outcome = request.outcome(scores, loaded, result, folder)
             failure = write_outcome(outcome, folder)
-    if as_json:
-        told = {} if failure is None else complaint(failure).to_dict()
-        print_json(outcome.as_json(folder if failure is None else None) | scores.as_json() | told)
-    elif not quiet:
+    if not (as_json or quiet):
         scores.tell()
-        outcome.tell(out, failed=failure is not None)
-    if failure is not None and not as_json:
-        raise failure
-    raise Exit(outcome.exit_code if failure is None else complaint(failure).exit_code)
+    end(outcome, folder, failure, out=out, as_json=as_json, quiet=quiet, more=scores.as_json())
 
 
 def _stop(scores: Scores, folder: RunFolder | None, *, as_json: bool) -> NoReturn:

@@ -67,15 +67,15 @@ class TuningJob:
 
     def plan(self, data: Dataset) -> Plan:
         """Check everything before the first fit; see :meth:`mipforest.tuning.Plan.of`."""
-        limits = self.job.limits
+        settings = self.job.settings
         options = FitOptions(
             solver=self.job.solver,
-            time_limit=limits.time_limit,
-            gap=limits.gap,
-            threads=limits.threads,
-            seed=limits.seed,
-            solver_options=limits.solver_options,
-            bridges=tuple(limits.bridges),
+            time_limit=settings.time_limit,
+            gap=settings.gap,
+            threads=settings.threads,
+            seed=settings.seed,
+            solver_options=settings.solver_options,
+            bridges=settings.bridges,
         )
         return Plan.of(
             self.job.formulation,
