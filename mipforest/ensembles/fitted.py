@@ -29,7 +29,6 @@ FAMILIES: tuple[tuple[Any, type[Adapter]], ...] = (
 )
 SUPPORTED = "RandomForestClassifier, ExtraTreesClassifier, GradientBoostingClassifier and XGBClassifier"
 
-
 SUFFIX = ".joblib"
 
 

@@ -33,7 +33,6 @@ DEFAULT_SEED = 100
 #: Largest value that scikit-learn and xgboost can compare: they do so in single precision.
 LARGEST = float(np.finfo(np.float32).max)
 
-
 #: A text that can only be the name of an ensemble to fit, with its options.
 _NAME = re.compile(r"[a-z0-9-]+(:[a-z0-9=,]+)?")
 

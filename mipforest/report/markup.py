@@ -78,7 +78,7 @@ def table(head: list[Part], rows: list[list[Part]], caption: str = "", class_: s
     return element("div", made, class_="wide", tabindex="0", role="group", aria_label=caption or "table")
 
 
-def facts(pairs: list[tuple[str, Part]]) -> Element:
+def description_list(pairs: list[tuple[str, Part]]) -> Element:
     """Make a description list: names, each with its description."""
     rows = [element("div", element("dt", name), element("dd", part)) for name, part in pairs]
     return element("dl", *rows)
@@ -89,7 +89,7 @@ def section(title: str, *parts: Part, id_: str) -> Element:
     return element("section", element("h2", title, id=id_), *parts, aria_labelledby=id_)
 
 
-def more(summary: str, *parts: Part, class_: str | None = None) -> Element:
+def details(summary: str, *parts: Part, class_: str | None = None) -> Element:
     """Put parts behind a summary that opens them."""
     return element("details", element("summary", summary), *parts, class_=class_)
 

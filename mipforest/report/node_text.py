@@ -10,7 +10,7 @@ import numpy as np
 from mipforest.arrays import FloatArray
 from mipforest.formatting import number, percent
 from mipforest.report.content import FittedTree
-from mipforest.report.markup import Part, element, facts, short, table
+from mipforest.report.markup import Part, description_list, element, short, table
 from mipforest.trees.reachable import ReachableNode
 from mipforest.trees.text import SplitText, describe_split, format_number, leaf_text
 
@@ -61,13 +61,13 @@ class NodeTexts:
 
     def everything(self, node: ReachableNode) -> Element:
         """Return everything known of a node."""
-        parts: list[Part] = [facts(self._facts(node))]
+        parts: list[Part] = [description_list(self._descriptions(node))]
         if self.fitted.statistics.class_counts is not None and self.fitted.statistics.samples[node.number]:
             parts.append(self._class_table(node.number))
         parts += self._weights(node)
         return element("div", *parts, id=f"all-{node.number}", class_="all")
 
-    def _facts(self, node: ReachableNode) -> list[tuple[str, Part]]:
+    def _descriptions(self, node: ReachableNode) -> list[tuple[str, Part]]:
         t = node.number
         found: list[tuple[str, Part]] = [("Node", f"n{t}, {'split' if node.children else 'leaf'}")]
         found += [("Before it", f"n{above} has no split: all pass") for above in node.passed]
@@ -77,7 +77,7 @@ class NodeTexts:
             found.append(("Predicts", self._prediction(node)))
         n, whole = int(self.fitted.statistics.samples[t]), int(self.fitted.statistics.samples[0])
         found.append(("Training samples", f"{n} ({percent(n / whole)} of all)" if whole else "0"))
-        return [*found, *self._target_facts(t), *self._confidence_facts(node)]
+        return [*found, *self._target_descriptions(t), *self._confidence_descriptions(node)]
 
     def _full_split(self, t: int) -> str:
         return _condition(describe_split(self.fitted.tree, t, digits=DIGITS, max_terms=self._most_weights))
@@ -86,7 +86,7 @@ class NodeTexts:
         text = leaf_text(self.fitted.tree, node.number, max_terms=self._most_weights)
         return element("code" if self.fitted.tree.has_linear_leaves else "strong", text)
 
-    def _target_facts(self, t: int) -> list[tuple[str, Part]]:
+    def _target_descriptions(self, t: int) -> list[tuple[str, Part]]:
         """Return mean and errors of a regression."""
         statistics = self.fitted.statistics
         named = (
@@ -97,7 +97,7 @@ class NodeTexts:
         )
         return [(name, number(float(values[t]))) for name, values in named if values is not None]
 
-    def _confidence_facts(self, node: ReachableNode) -> list[tuple[str, Part]]:
+    def _confidence_descriptions(self, node: ReachableNode) -> list[tuple[str, Part]]:
         if self.confidence is None:
             return []
         name = "Mean confidence" if node.children else "Mean probability of that class"

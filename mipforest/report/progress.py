@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 
 from mipforest.formatting import number, percent
 from mipforest.report.chart import Chart, Point, legend, span, thinned
-from mipforest.report.markup import Part, element, more, section, table
+from mipforest.report.markup import Part, details, element, section, table
 from mipforest.report.values import plain
 from mipforest.solvers.solution import relative_gap
 
@@ -121,4 +121,6 @@ def _events(moments: Sequence[Moment]) -> Element:
         f"{len(chosen)} of {len(moments)} events" if len(chosen) < len(moments) else f"{len(moments)} events"
     )
     caption = f"Progress of the solver, {shown}"
-    return more(f"Table of {shown}", table(["Seconds", "Incumbent", "Bound", "Gap", "Nodes"], rows, caption))
+    return details(
+        f"Table of {shown}", table(["Seconds", "Incumbent", "Bound", "Gap", "Nodes"], rows, caption)
+    )

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 from mipforest.formatting import duration, number
 from mipforest.problem.parameters import ensemble_parameter_of
 from mipforest.problem.registry import formulation_classes
-from mipforest.report.markup import LONGEST, Part, element, facts, section, short
+from mipforest.report.markup import LONGEST, Part, description_list, element, section, short
 from mipforest.report.values import PARTS, measure, plain, shown, title
 from mipforest.runs import status_in_words
 
@@ -51,7 +51,7 @@ def verification_section(result: Mapping[str, Any]) -> Element:
     return section(
         "Verification",
         element("p", text),
-        facts(pairs),
+        description_list(pairs),
         *_lines("Doubts", result["doubts"]),
         *_lines("Warnings", result["warnings"]),
         id_="verification",
@@ -68,7 +68,7 @@ def reported_section(result: Mapping[str, Any]) -> list[Element]:
                 told = measure(name, value) if isinstance(value, float) else shown(value)
                 pairs.append((f"{title(name)}{words}", told))
     heading = f"Reported by {plain(result['model'])}"
-    return [section(heading, facts(pairs[:MOST_LINES]), id_="reported")] if pairs else []
+    return [section(heading, description_list(pairs[:MOST_LINES]), id_="reported")] if pairs else []
 
 
 def solve_section(result: Mapping[str, Any]) -> Element:
@@ -89,13 +89,13 @@ def solve_section(result: Mapping[str, Any]) -> Element:
     counted = result.get("model_statistics") or {}
     sizes = [(_STATISTICS.get(name, title(name)), plain(value)) for name, value in counted.items()]
     size = (
-        facts([*sizes[:MOST_LINES]])
+        description_list([*sizes[:MOST_LINES]])
         if sizes
         else element("p", "The run did not note down the size of its model.")
     )
     return section(
         "Model and solver",
-        facts(pairs[:MOST_LINES]),
+        description_list(pairs[:MOST_LINES]),
         element("h3", "Size of the model"),
         size,
         id_="solve",
@@ -131,7 +131,7 @@ def reproduction_section(result: Mapping[str, Any]) -> Element:
     )
     return section(
         "How to reproduce",
-        facts(pairs),
+        description_list(pairs),
         *_lines("Notes on the data", data.get("notes") or []),
         what,
         element("p", text),

@@ -13,7 +13,7 @@ from mipforest.data import Dataset
 from mipforest.formatting import percent
 from mipforest.report.chart import Chart, Point, legend, span, thinned
 from mipforest.report.content import Content, FittedTree
-from mipforest.report.markup import Part, element, more, section, short, table
+from mipforest.report.markup import Part, details, element, section, short, table
 from mipforest.report.tree_section import shaded
 from mipforest.report.values import PARTS, measure, title
 from mipforest.trees import Tree
@@ -21,7 +21,6 @@ from mipforest.trees.measures import N_BINS
 
 #: Most measures that are listed.
 MOST_MEASURES = 50
-
 
 #: Most classes that a matrix shows, those of most samples.
 MOST_CLASSES = 30
@@ -174,7 +173,7 @@ def calibration(result: Mapping[str, Any]) -> list[Element]:
         element("p", text),
         chart.drawn(summary, *marks),
         legend(*entries),
-        more("The numbers of the diagram", *tables),
+        details("The numbers of the diagram", *tables),
     ]
 
 

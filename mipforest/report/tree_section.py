@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.report.content import Content, FittedTree
-from mipforest.report.markup import Part, element, more, section, short, table
+from mipforest.report.markup import Part, details, element, section, short, table
 from mipforest.report.node_text import NodeTexts
 from mipforest.report.tree_picture import tree_picture
 from mipforest.trees import Tree
@@ -25,7 +25,6 @@ _HELP = (
 MOST_CLASSES = 40
 
 _BUTTONS = (("in", "+", "Zoom in"), ("out", "−", "Zoom out"), ("fit", "Fit", "Show the whole tree"))
-
 
 #: Most features that the table lists.
 MOST_FEATURES = 60
@@ -122,7 +121,7 @@ def _entry(node: ReachableNode, texts: NodeTexts, answer: str) -> Element:
         f" {texts.headline(node)} ",
         element("span", f"[{texts.samples(node)}]", class_="faint"),
     ]
-    parts: list[Part] = [element("p", *line), more(f"All about n{node.number}", texts.everything(node))]
+    parts: list[Part] = [element("p", *line), details(f"All about n{node.number}", texts.everything(node))]
     if node.children:
         below = [
             _entry(child, texts, f"{reply}:")
@@ -198,7 +197,7 @@ def uses_by_level(fitted: FittedTree) -> tuple[IntArray, list[int], list[str]]:
         splits = [
             node.number
             for node in fitted.nodes
-            if node.children and 2**level - 1 <= node.number < 2 ** (level + 1) - 1
+            if node.children and tree.topology.level(node.number) == level
         ]
         if splits:
             counts.append(np.count_nonzero(tree.w[splits], axis=0))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mipforest.formatting import number, percent
-from mipforest.report.markup import Part, element, facts, short, table
+from mipforest.report.markup import Part, description_list, element, short, table
 
 #: Most entries and columns of a list or table that a formulation reports, and how deep they may be nested.
 MOST_ENTRIES = 100
@@ -56,7 +56,7 @@ def shown(value: Any, deep: int = 0) -> Part:
         return f"{len(value)} entries"
     if isinstance(value, Mapping):
         pairs = [(short(name), shown(part, deep + 1)) for name, part in list(value.items())[:MOST_ENTRIES]]
-        return _with_rest(facts(pairs), len(value)) if pairs else "none"
+        return _with_rest(description_list(pairs), len(value)) if pairs else "none"
     if not isinstance(value, list):
         return plain(value)
     first = value[:MOST_ENTRIES]

@@ -32,7 +32,6 @@ from mipforest.trees.validation import as_samples, class_numbers, target_values
 #: Least distance between the names of two splits, as a share of the plot's side.
 CLEARANCE = 0.06
 
-
 #: Name and handle.
 LegendEntry = tuple[str, Any]
 

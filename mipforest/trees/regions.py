@@ -13,6 +13,55 @@ from mipforest.trees.reachable import ReachableNode, reachable_tree
 from mipforest.trees.tree import Tree
 
 
+@dataclass(frozen=True, eq=False)
+class Region:
+    """The part of the plane whose points reach a node: a convex polygon, (m, 2) corners in order."""
+
+    node: ReachableNode
+    polygon: FloatArray
+
+
+def leaf_regions(tree: Tree, lower: npt.ArrayLike, upper: npt.ArrayLike) -> dict[int, FloatArray]:
+    """Return the part of a rectangle whose points reach each leaf.
+
+    Parameters
+    ----------
+    tree
+        A tree of two features.
+    lower, upper
+        (2,) corners of the rectangle in original units.
+
+    Returns
+    -------
+    dict
+        Corners (m, 2) of the leaf's convex polygon, counter-clockwise, by leaf number; leaves that no point
+        of positive area reaches are absent.
+    """
+    whole = rectangle(np.asarray(lower, dtype=float), np.asarray(upper, dtype=float))
+    return {
+        region.node.number: region.polygon
+        for region in regions_below(tree, reachable_tree(tree), whole)
+        if not region.node.children
+    }
+
+
+def regions_below(tree: Tree, node: ReachableNode, polygon: FloatArray) -> Iterator[Region]:
+    """Iterate over the regions of a subtree that are not empty, parents before their children."""
+    if len(polygon) == 0:
+        return
+    yield Region(node, polygon)
+    if node.left is not None and node.right is not None:
+        normal, constant = split_line(tree, node.number)
+        yield from regions_below(tree, node.left, cut(polygon, -normal, -constant))
+        yield from regions_below(tree, node.right, cut(polygon, normal, constant))
+
+
+def split_line(tree: Tree, t: int) -> tuple[FloatArray, float]:
+    """Return the normal (2,) and the constant of the line on which branch node t has score 0, in original units."""
+    w, b = tree.original_units()
+    return w[t], float(b[t])
+
+
 def rectangle(lower: FloatArray, upper: FloatArray) -> FloatArray:
     """Return the (4, 2) corners of a rectangle, counter-clockwise."""
     return np.array([lower, (upper[0], lower[1]), upper, (lower[0], upper[1])], dtype=np.float64)
@@ -66,52 +115,3 @@ def chord(polygon: FloatArray, normal: FloatArray, constant: float) -> FloatArra
 def _crossing(start: FloatArray, end: FloatArray, side_start: float, side_end: float) -> FloatArray:
     share = side_start / (side_start - side_end)
     return start + share * (end - start)
-
-
-@dataclass(frozen=True, eq=False)
-class Region:
-    """The part of the plane whose points reach a node: a convex polygon, (m, 2) corners in order."""
-
-    node: ReachableNode
-    polygon: FloatArray
-
-
-def leaf_regions(tree: Tree, lower: npt.ArrayLike, upper: npt.ArrayLike) -> dict[int, FloatArray]:
-    """Return the part of a rectangle whose points reach each leaf.
-
-    Parameters
-    ----------
-    tree
-        A tree of two features.
-    lower, upper
-        (2,) corners of the rectangle in original units.
-
-    Returns
-    -------
-    dict
-        Corners (m, 2) of the leaf's convex polygon, counter-clockwise, by leaf number; leaves that no point
-        of positive area reaches are absent.
-    """
-    whole = rectangle(np.asarray(lower, dtype=float), np.asarray(upper, dtype=float))
-    return {
-        region.node.number: region.polygon
-        for region in regions_below(tree, reachable_tree(tree), whole)
-        if not region.node.children
-    }
-
-
-def regions_below(tree: Tree, node: ReachableNode, polygon: FloatArray) -> Iterator[Region]:
-    """Iterate over the regions of a subtree that are not empty, parents before their children."""
-    if len(polygon) == 0:
-        return
-    yield Region(node, polygon)
-    if node.left is not None and node.right is not None:
-        normal, constant = split_line(tree, node.number)
-        yield from regions_below(tree, node.left, cut(polygon, -normal, -constant))
-        yield from regions_below(tree, node.right, cut(polygon, normal, constant))
-
-
-def split_line(tree: Tree, t: int) -> tuple[FloatArray, float]:
-    """Return the normal (2,) and the constant of the line on which branch node t has score 0, in original units."""
-    w, b = tree.original_units()
-    return w[t], float(b[t])

@@ -33,14 +33,81 @@ from mipforest.vite.tables import EnsembleTables
 PADDING = 0.08
 GAP = 0.12
 
-
 #: Room between levels, for the edges and what is written at them, and for the levels' names, in inches.
 LEVEL_GAP = 0.75
-
 LEVEL_LABEL = 0.3
 
 #: Where on its edge an answer stands: nearer to the child, where edges are well apart.
 ANSWER_AT = 0.62
+
+
+class NodeTree(Panel):
+    """The nodes at which some tree splits."""
+
+    title = "Where trees split"
+
+    def __init__(self, tables: EnsembleTables, max_features: int, darkest: float) -> None:
+        self.darkest = darkest
+        self.topology = Topology(tables.depth)
+        self.caption = (
+            "A box: share of the node's splits by feature, and the split values from least to greatest.",
+            "Samples with smaller values go to the upper box, the others to the lower one.",
+            _remark(tables),
+        )
+        split = tables.roles.index[tables.roles.split > 0]
+        self.boxes = {node: node_box(tables, node, max_features) for node in split}
+        self.columns = BoxColumns.of(list(self.boxes.values()))
+        levels = self.topology.level(int(max(split))) + 1
+        self.width = levels * self.columns.width + (levels - 1) * LEVEL_GAP
+        # The layout is made for levels from top to bottom: its widths are heights here.
+        sizes = {node: (box.height, self.columns.width) for node, box in self.boxes.items()}
+        layout = place(self._below(0), sizes)
+        self.middle, self.height = layout.centre, layout.width + LEVEL_LABEL
+
+    def _below(self, node: int) -> ReachableNode:
+        """Return the subtree of a node in the form that the layout takes."""
+        left, right = (
+            self._below(child) if child in self.boxes else None
+            for child in (self.topology.left(node), self.topology.right(node))
+        )
+        return ReachableNode(node, left=left, right=right)
+
+    def draw(self, figure: Figure, left: float, bottom: float) -> None:
+        """Draw levels' names, edges and boxes."""
+        axes = inch_axes(figure, left, bottom, self.width, self.height)
+        for node, box in self.boxes.items():
+            self._draw_edge(axes, node)
+            draw_box(axes, box, self.columns, self._left(node), self._y(node) + box.height / 2, self.darkest)
+        for level in range(self.topology.level(int(max(self.boxes))) + 1):
+            x = self._left(self.topology.at_level(level)[0]) + self.columns.width / 2
+            write(axes, x, self.height - 0.1, f"level {level}", SMALL, FAINT, horizontalalignment="center")
+
+    def _draw_edge(self, axes: Axes, node: int) -> None:
+        if node == 0:
+            return
+        parent = self.topology.parent(node)
+        start, end = self._left(parent) + self.columns.width, self._left(node)
+        axes.plot((start, end), (self._y(parent), self._y(node)), color="#888888", linewidth=1.1, zorder=1)
+        word = "smaller" if node % 2 else "larger"
+        x = start + ANSWER_AT * (end - start)
+        y = self._y(parent) + ANSWER_AT * (self._y(node) - self._y(parent))
+        background = {"facecolor": "white", "edgecolor": "none", "pad": 1.2}
+        write(axes, x, y, word, TINY, FAINT, horizontalalignment="center", bbox=background, zorder=1.5)
+
+    def _left(self, node: int) -> float:
+        return self.topology.level(node) * (self.columns.width + LEVEL_GAP)
+
+    def _y(self, node: int) -> float:
+        return self.height - LEVEL_LABEL - self.middle[node]
+
+
+def _remark(tables: EnsembleTables) -> str:
+    weights = {member.weight for member in tables.ensemble.members}
+    weighing = "Trees count by the variance of their output. " if len(weights) > 1 else ""
+    ended = (
+        "Trees that neither split nor end at a node have ended above it." if tables.roles.absent.any() else ""
+    )
+    return weighing + ended
 
 
 class Row(NamedTuple):
@@ -159,72 +226,3 @@ def draw_box(axes: Axes, box: NodeBox, columns: BoxColumns, left: float, top: fl
         write(axes, right - PADDING, y, row.range, SMALL, FAINT, horizontalalignment="right", zorder=4)
     if box.rest:
         write(axes, left + PADDING, y - ROW, box.rest, SMALL, FAINT, zorder=4)
-
-
-class NodeTree(Panel):
-    """The nodes at which some tree splits."""
-
-    title = "Where trees split"
-
-    def __init__(self, tables: EnsembleTables, max_features: int, darkest: float) -> None:
-        self.darkest = darkest
-        self.topology = Topology(tables.depth)
-        self.caption = (
-            "A box: share of the node's splits by feature, and the split values from least to greatest.",
-            "Samples with smaller values go to the upper box, the others to the lower one.",
-            _remark(tables),
-        )
-        split = tables.roles.index[tables.roles.split > 0]
-        self.boxes = {node: node_box(tables, node, max_features) for node in split}
-        self.columns = BoxColumns.of(list(self.boxes.values()))
-        levels = self.topology.level(int(max(split))) + 1
-        self.width = levels * self.columns.width + (levels - 1) * LEVEL_GAP
-        # The layout is made for levels from top to bottom: its widths are heights here.
-        sizes = {node: (box.height, self.columns.width) for node, box in self.boxes.items()}
-        layout = place(self._below(0), sizes)
-        self.middle, self.height = layout.centre, layout.width + LEVEL_LABEL
-
-    def _below(self, node: int) -> ReachableNode:
-        """Return the subtree of a node in the form that the layout takes."""
-        left, right = (
-            self._below(child) if child in self.boxes else None
-            for child in (self.topology.left(node), self.topology.right(node))
-        )
-        return ReachableNode(node, left=left, right=right)
-
-    def draw(self, figure: Figure, left: float, bottom: float) -> None:
-        """Draw levels' names, edges and boxes."""
-        axes = inch_axes(figure, left, bottom, self.width, self.height)
-        for node, box in self.boxes.items():
-            self._draw_edge(axes, node)
-            draw_box(axes, box, self.columns, self._left(node), self._y(node) + box.height / 2, self.darkest)
-        for level in range(self.topology.level(int(max(self.boxes))) + 1):
-            x = self._left(self.topology.at_level(level)[0]) + self.columns.width / 2
-            write(axes, x, self.height - 0.1, f"level {level}", SMALL, FAINT, horizontalalignment="center")
-
-    def _draw_edge(self, axes: Axes, node: int) -> None:
-        if node == 0:
-            return
-        parent = self.topology.parent(node)
-        start, end = self._left(parent) + self.columns.width, self._left(node)
-        axes.plot((start, end), (self._y(parent), self._y(node)), color="#888888", linewidth=1.1, zorder=1)
-        word = "smaller" if node % 2 else "larger"
-        x = start + ANSWER_AT * (end - start)
-        y = self._y(parent) + ANSWER_AT * (self._y(node) - self._y(parent))
-        background = {"facecolor": "white", "edgecolor": "none", "pad": 1.2}
-        write(axes, x, y, word, TINY, FAINT, horizontalalignment="center", bbox=background, zorder=1.5)
-
-    def _left(self, node: int) -> float:
-        return self.topology.level(node) * (self.columns.width + LEVEL_GAP)
-
-    def _y(self, node: int) -> float:
-        return self.height - LEVEL_LABEL - self.middle[node]
-
-
-def _remark(tables: EnsembleTables) -> str:
-    weights = {member.weight for member in tables.ensemble.members}
-    weighing = "Trees count by the variance of their output. " if len(weights) > 1 else ""
-    ended = (
-        "Trees that neither split nor end at a node have ended above it." if tables.roles.absent.any() else ""
-    )
-    return weighing + ended
