@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,49 +21,6 @@ from mipforest.errors import DataError, did_you_mean
 DEFAULT_TARGET = "target"
 
 
-@dataclass(frozen=True)
-class Bundled:
-    """A data set that comes with scikit-learn.
-
-    Attributes
-    ----------
-    read
-        Returns scikit-learn's ``Bunch``.
-    task
-        What it is for.
-    n, p, n_classes
-        Numbers of samples, features and classes (0 for a regression).
-    description
-        What it is about, in a line.
-    """
-
-    read: Callable[[], Any]
-    task: Task
-    n: int
-    p: int
-    n_classes: int
-    description: str
-
-
-#: Name to data set. ``diabetes`` is read in its original units, not in scikit-learn's normalised ones.
-BUNDLED: dict[str, Bundled] = {
-    "breast_cancer": Bundled(
-        load_breast_cancer,
-        "classification",
-        569,
-        30,
-        2,
-        "Wisconsin diagnostic: is a tumour malignant (class 0) or benign?",
-    ),
-    "diabetes": Bundled(
-        lambda: load_diabetes(scaled=False), "regression", 442, 10, 0, "progression of diabetes after a year"
-    ),
-    "digits": Bundled(load_digits, "classification", 1797, 64, 10, "handwritten digits, 8 x 8 pixels"),
-    "iris": Bundled(load_iris, "classification", 150, 4, 3, "three species of iris"),
-    "wine": Bundled(load_wine, "classification", 178, 13, 3, "three cultivars of wine by chemical analysis"),
-}
-
-
 class CatalogueEntry(NamedTuple):
     """A data set that :func:`load` finds without a file or network; ``classes`` is 0 for a regression."""
 
@@ -76,39 +32,58 @@ class CatalogueEntry(NamedTuple):
     description: str
 
 
+#: What reads each data set that comes with scikit-learn; ``diabetes`` in its original units, not normalised.
+BUNDLED: dict[str, Callable[[], Any]] = {
+    "breast_cancer": load_breast_cancer,
+    "diabetes": lambda: load_diabetes(scaled=False),
+    "digits": load_digits,
+    "iris": load_iris,
+    "wine": load_wine,
+}
+
+_CATALOGUE = (
+    CatalogueEntry(
+        "breast_cancer",
+        "classification",
+        569,
+        30,
+        2,
+        "Wisconsin diagnostic: is a tumour malignant (class 0) or benign?",
+    ),
+    CatalogueEntry("diabetes", "regression", 442, 10, 0, "progression of diabetes after a year"),
+    CatalogueEntry("digits", "classification", 1797, 64, 10, "handwritten digits, 8 x 8 pixels"),
+    CatalogueEntry("iris", "classification", 150, 4, 3, "three species of iris"),
+    CatalogueEntry("wine", "classification", 178, 13, 3, "three cultivars of wine by chemical analysis"),
+    CatalogueEntry(
+        "synthetic:4-partitions",
+        "classification",
+        108,
+        2,
+        2,
+        "separable by a tree of depth 2 (MARGOT paper)",
+    ),
+    CatalogueEntry(
+        "synthetic:6-partitions",
+        "classification",
+        96,
+        2,
+        2,
+        "separable by a tree of depth 3 (MARGOT paper)",
+    ),
+    CatalogueEntry(
+        "synthetic:tree",
+        "classification",
+        1000,
+        5,
+        2,
+        "random ground-truth tree (Dunn); options: depth= n= p= classes= density= ...",
+    ),
+)
+
+
 def catalogue() -> list[CatalogueEntry]:
     """List the data sets that need neither a file nor a network."""
-    bundled = [
-        CatalogueEntry(name, entry.task, entry.n, entry.p, entry.n_classes, entry.description)
-        for name, entry in sorted(BUNDLED.items())
-    ]
-    return [
-        *bundled,
-        CatalogueEntry(
-            "synthetic:4-partitions",
-            "classification",
-            108,
-            2,
-            2,
-            "separable by a tree of depth 2 (MARGOT paper)",
-        ),
-        CatalogueEntry(
-            "synthetic:6-partitions",
-            "classification",
-            96,
-            2,
-            2,
-            "separable by a tree of depth 3 (MARGOT paper)",
-        ),
-        CatalogueEntry(
-            "synthetic:tree",
-            "classification",
-            1000,
-            5,
-            2,
-            "random ground-truth tree (Dunn); options: depth= n= p= classes= density= ...",
-        ),
-    ]
+    return list(_CATALOGUE)
 
 
 def load(
@@ -191,10 +166,10 @@ def load_bundled(name: str, *, task: Task | None = None, scaling: Scaling = "min
     scaling
         ``"minmax"``, ``"standard"`` or ``"none"``.
     """
-    bundled = BUNDLED[name]
-    bunch = bundled.read()
-    task = task or bundled.task
-    names = [str(label) for label in bunch.target_names] if task == bundled.task == "classification" else None
+    bunch = BUNDLED[name]()
+    usual = next(entry.task for entry in _CATALOGUE if entry.name == name)
+    task = task or usual
+    names = [str(label) for label in bunch.target_names] if task == usual == "classification" else None
     return Dataset.from_arrays(
         bunch.data,
         bunch.target,
