@@ -14,7 +14,7 @@ from mipforest.cli.output import print_note, print_table, print_text
 from mipforest.cli.solve import Job
 from mipforest.formatting import duration, number, percent
 from mipforest.runs.folder import LOG, TUNING
-from mipforest.tuning import FitOptions, Plan, Records, choose, cross_validate, executor_for
+from mipforest.tuning import Plan, Records, choose, cross_validate, executor_for
 
 if TYPE_CHECKING:
     from mipforest.cli.interrupts import Interruption
@@ -67,16 +67,6 @@ class TuningJob:
 
     def plan(self, data: Dataset) -> Plan:
         """Check everything before the first fit; see :meth:`mipforest.tuning.Plan.of`."""
-        settings = self.job.settings
-        options = FitOptions(
-            solver=self.job.solver,
-            time_limit=settings.time_limit,
-            gap=settings.gap,
-            threads=settings.threads,
-            seed=settings.seed,
-            solver_options=settings.solver_options,
-            bridges=settings.bridges,
-        )
         return Plan.of(
             self.job.formulation,
             data,
@@ -87,7 +77,8 @@ class TuningJob:
             score=self.score,
             rule=self.rule,
             max_fits=self.max_fits,
-            options=options,
+            solver=self.job.solver,
+            settings=self.job.settings,
         )
 
     def cross_validate(
@@ -225,7 +216,7 @@ class Scores:
 
 def announcement(plan: Plan, jobs: int, dask: str | None) -> str:
     """Say how much is to be done, before it begins."""
-    limit = plan.options.time_limit
+    limit = plan.settings.time_limit
     each = "without a time limit" if limit is None else f"of at most {duration(limit)} each"
     where = f"on the Dask cluster {dask}" if dask else f"{min(jobs, plan.n_chains)} at a time"
     idle = ""

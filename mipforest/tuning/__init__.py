@@ -2,7 +2,7 @@
 
 from mipforest.errors import ClusterError, FitError, NoTreeFound, TuningError, TuningInterrupted
 from mipforest.tuning.cross_validation import Records, cross_validate
-from mipforest.tuning.fit import Fit, FitOptions
+from mipforest.tuning.fit import Fit
 from mipforest.tuning.grid import Grid, parse_grid
 from mipforest.tuning.plan import MAX_FITS, Plan
 from mipforest.tuning.run import Tuning, executor_for, tune
@@ -13,7 +13,6 @@ __all__ = [
     "ClusterError",
     "Fit",
     "FitError",
-    "FitOptions",
     "Grid",
     "NoTreeFound",
     "Plan",

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any
 
 import numpy as np
 
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.problem import TIME_LIMIT, Problem
+from mipforest.problem.problem import Problem
 from mipforest.problem.start_repair import feasible_values
+from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Status
 from mipforest.trees import Tree
 from mipforest.tuning.folds import Fold
-
-
-@dataclass(frozen=True, kw_only=True)
-class FitOptions:
-    """How every fit is solved; as for :meth:`mipforest.problem.problem.Problem.solve`.
-
-    One thread unless asked otherwise: then results do not depend on how many fits run side by side.
-    """
-
-    solver: str | Solver = "highs"
-    time_limit: float | None = TIME_LIMIT
-    gap: float = 1e-4
-    threads: int | None = 1
-    seed: int = 0
-    solver_options: Mapping[str, Any] = field(default_factory=dict)
-    bridges: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +30,8 @@ class Work:
         What to build.
     score
         Name of the measure.
-    options
-        How to solve it.
+    solver, settings
+        Who solves it, and how; the start is that of :func:`better_start`.
     """
 
     setting: int
@@ -55,7 +39,8 @@ class Work:
     formulation: Formulation
     depth: int
     score: str
-    options: FitOptions
+    solver: str | Solver
+    settings: SolveSettings
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,19 +100,12 @@ def fit(work: Work, fold: Fold, neighbour: Tree | None, stopping: Callable[[], b
         If the solve was stopped: its tree is not the one that the full time would have given.
     """
     began = monotonic()
-    options = work.options
     problem = work.formulation.build(fold.train, work.depth)
-    start = better_start(problem, neighbour, seed=options.seed)
+    start = better_start(problem, neighbour, seed=work.settings.seed)
     result = problem.solve(
-        options.solver,
-        start=start.tree,
-        time_limit=options.time_limit,
-        gap=options.gap,
-        threads=options.threads,
-        seed=options.seed,
+        work.solver,
+        settings=replace(work.settings, start=start.tree),
         on_progress=None if stopping is None else lambda _: stopping(),
-        solver_options=options.solver_options,
-        bridges=options.bridges,
     )
     if result.status == Status.INTERRUPTED:
         raise KeyboardInterrupt

@@ -10,14 +10,20 @@ from mipforest.data import Dataset
 from mipforest.errors import TuningError
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError
+from mipforest.problem.problem import TIME_LIMIT
 from mipforest.problem.registry import get_formulation
 from mipforest.settings import SolveSettings
+from mipforest.solvers.base import Solver
 from mipforest.solvers.registry import get_solver
 from mipforest.trees import Topology
-from mipforest.tuning.fit import FitOptions, Work
+from mipforest.tuning.fit import Work
 from mipforest.tuning.folds import Fold, check_folds, make_folds
 from mipforest.tuning.grid import Grid
 from mipforest.tuning.selection import Rule, Score, check_rule, get_score
+
+#: How every fit is solved unless asked otherwise. With one thread, results do not depend on how many fits run side by
+#: side.
+SETTINGS = SolveSettings(time_limit=TIME_LIMIT, threads=1)
 
 #: Most fits that are done without being asked for. The MARGOT paper's grid at depth 2 (11 values per level,
 #: 4 folds) takes 484.
@@ -38,8 +44,8 @@ class Plan:
         Training and validation samples.
     score, rule
         What settings are compared by, and how one is chosen.
-    options
-        How every fit is solved.
+    solver, settings
+        Who solves every fit, and how; where a fit starts is found anew for each.
     """
 
     data: Dataset
@@ -49,7 +55,8 @@ class Plan:
     folds: tuple[Fold, ...]
     score: Score
     rule: Rule
-    options: FitOptions
+    solver: str | Solver
+    settings: SolveSettings
 
     @classmethod
     def of(
@@ -64,7 +71,8 @@ class Plan:
         score: str | None = None,
         rule: Rule = "best",
         max_fits: int = MAX_FITS,
-        options: FitOptions | None = None,
+        solver: str | Solver = "highs",
+        settings: SolveSettings = SETTINGS,
     ) -> Plan:
         """Check what was asked for; see :func:`mipforest.tuning.run.tune`.
 
@@ -74,26 +82,27 @@ class Plan:
             If a name is unknown, a value is not allowed, the data do not suffice, the solver is missing, or
             there are more fits than ``max_fits``.
         """
-        options = options or FitOptions()
-        _check_solver(options)
+        if isinstance(solver, str):
+            get_solver(solver)
         base = _formulation(formulation)
         topology = _topology(depth)
-        settings = Grid.of(type(base), grid, per_level, depth=depth)
+        combinations = Grid.of(type(base), grid, per_level, depth=depth)
         check_rule(rule)
         check_folds(folds)
-        _check_number(settings.size, folds, max_fits, options)
-        formulations = tuple(replace(base, **setting) for setting in settings.settings())
+        _check_number(combinations.size, folds, max_fits, settings.time_limit)
+        formulations = tuple(replace(base, **setting) for setting in combinations.settings())
         for each in formulations:
             each.check_data(data, topology)
         return cls(
             data=data,
             depth=depth,
-            grid=settings,
+            grid=combinations,
             formulations=formulations,
-            folds=make_folds(data, folds, options.seed),
+            folds=make_folds(data, folds, settings.seed),
             score=get_score(score, data.task),
             rule=rule,
-            options=options,
+            solver=solver,
+            settings=settings,
         )
 
     @property
@@ -117,7 +126,9 @@ class Plan:
         return None if setting is None else self._work(setting, work.fold)
 
     def _work(self, setting: int, fold: int) -> Work:
-        return Work(setting, fold, self.formulations[setting], self.depth, self.score.name, self.options)
+        return Work(
+            setting, fold, self.formulations[setting], self.depth, self.score.name, self.solver, self.settings
+        )
 
 
 def _formulation(given: str | type[Formulation] | Formulation) -> Formulation:
@@ -133,28 +144,11 @@ def _topology(depth: int) -> Topology:
         raise ParameterError(f"depth: {error}") from error
 
 
-def _check_solver(options: FitOptions) -> None:
-    """Refuse an unknown or missing solver, and options that none takes."""
-    if isinstance(options.solver, str):
-        get_solver(options.solver)
-    SolveSettings(
-        time_limit=options.time_limit,
-        gap=options.gap,
-        threads=options.threads,
-        seed=options.seed,
-        bridges=options.bridges,
-    )
-
-
-def _check_number(settings: int, folds: int, max_fits: int, options: FitOptions) -> None:
+def _check_number(settings: int, folds: int, max_fits: int, time_limit: float | None) -> None:
     fits = settings * folds
     if fits <= max_fits:
         return
-    hours = (
-        ""
-        if options.time_limit is None
-        else f", up to {fits * options.time_limit / 3600:.3g} hours of solving"
-    )
+    hours = "" if time_limit is None else f", up to {fits * time_limit / 3600:.3g} hours of solving"
     raise TuningError(
         f"{settings} settings on {folds} folds are {fits} fits{hours}, more than max_fits={max_fits}; "
         f"take fewer values, or allow them with max_fits={fits}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -14,11 +14,11 @@ from mipforest.errors import FitError, TuningError, TuningInterrupted
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.problem import TIME_LIMIT
 from mipforest.problem.result import Result
+from mipforest.settings import SolveSettings, one_of
 from mipforest.solvers.base import Solver
 from mipforest.tuning.cross_validation import OnFit, Records, cross_validate
 from mipforest.tuning.executors import Executor, InThisProcess, Processes, Stopping
-from mipforest.tuning.fit import FitOptions
-from mipforest.tuning.plan import MAX_FITS, Plan
+from mipforest.tuning.plan import MAX_FITS, SETTINGS, Plan
 from mipforest.tuning.selection import Rule, choose
 
 
@@ -73,7 +73,8 @@ def tune(
     threads: int | None = 1,
     seed: int = 0,
     solver_options: Mapping[str, Any] | None = None,
-    bridges: Sequence[str] = (),
+    bridges: str | Iterable[str] = (),
+    settings: SolveSettings | None = None,
     jobs: int = 1,
     dask: str | None = None,
     max_fits: int = MAX_FITS,
@@ -115,6 +116,8 @@ def tune(
         Threads of the solver in every fit; ``None`` leaves it to the solver.
     seed
         Seed of the folds, the starts and the solver.
+    settings
+        All of ``time_limit`` to ``bridges`` at once; its start does not count, as every fit finds its own.
     jobs
         Number of processes on this machine; with 1, this process does all fits.
     dask
@@ -136,14 +139,13 @@ def tune(
     TuningInterrupted
         At Ctrl-C, a KeyboardInterrupt: it has the table of the finished fits.
     """
-    options = FitOptions(
-        solver=solver,
+    given = SolveSettings(
         time_limit=time_limit,
         gap=gap,
         threads=threads,
         seed=seed,
-        solver_options=dict(solver_options or {}),
-        bridges=tuple(bridges),
+        solver_options=solver_options or {},
+        bridges=(bridges,) if isinstance(bridges, str) else tuple(bridges),
     )
     plan = Plan.of(
         formulation,
@@ -155,7 +157,8 @@ def tune(
         score=score,
         rule=rule,
         max_fits=max_fits,
-        options=options,
+        solver=solver,
+        settings=one_of(settings, given, SETTINGS),
     )
     records = Records(plan)
     with executor_for(plan, jobs=jobs, dask=dask) as executor:
@@ -219,17 +222,5 @@ def executor_for(
 
 def _refitted(plan: Plan, chosen: int) -> Result:
     """Fit the chosen setting on all samples."""
-    options = plan.options
-    return (
-        plan.formulations[chosen]
-        .build(plan.data, plan.depth)
-        .solve(
-            options.solver,
-            time_limit=options.time_limit,
-            gap=options.gap,
-            threads=options.threads,
-            seed=options.seed,
-            solver_options=options.solver_options,
-            bridges=options.bridges,
-        )
-    )
+    problem = plan.formulations[chosen].build(plan.data, plan.depth)
+    return problem.solve(plan.solver, settings=replace(plan.settings, start="default"))

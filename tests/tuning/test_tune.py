@@ -179,10 +179,10 @@ def test_what_cannot_be_done_is_refused_before_the_first_fit(versicolor, monkeyp
 class Failing(get_formulation("margot")):
     """Fails at one penalty."""
 
-    def prepare(self, data, tree):
+    def bind(self, data, topology):
         if self.C == 10.0:
             raise RuntimeError("no luck")
-        return super().prepare(data, tree)
+        return super().bind(data, topology)
 
 
 def test_a_fit_that_fails_leaves_the_table_of_the_others(versicolor):
@@ -196,7 +196,7 @@ def test_a_fit_that_fails_leaves_the_table_of_the_others(versicolor):
 class Dying(get_formulation("margot")):
     """Takes its process down."""
 
-    def prepare(self, data, tree):
+    def bind(self, data, topology):
         os._exit(1)
 
 
