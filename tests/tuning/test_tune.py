@@ -2,7 +2,7 @@
 
 import os
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -219,7 +219,11 @@ def test_an_interruption_leaves_the_table(versicolor):
 
 def test_without_any_tree_there_is_nothing_to_choose(versicolor, monkeypatch):
     solve = Problem.solve
-    monkeypatch.setattr(Problem, "solve", lambda self, *a, **k: solve(self, *a, **{**k, "start": None}))
+
+    def without_start(self, *args, settings, **others):
+        return solve(self, *args, settings=replace(settings, start=None), **others)
+
+    monkeypatch.setattr(Problem, "solve", without_start)
     with pytest.raises(NoTreeFound, match="raise the time limit"):
         tune("oct", versicolor, 2, grid={"alpha": [0.0]}, folds=2, time_limit=0)
 
