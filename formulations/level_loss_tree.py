@@ -126,7 +126,9 @@ class LevelLossTree(LossOptimalTree):
             why = "no norm" if unbounded else "losses and norms at the last level only"
             raise ParameterError(
                 f"variant 'valid' proves its constants from the norms that the objective charges, and with {why} "
-                f"some weights have no bound: build variant 'paper' (M = {M_PAPER:g}), or charge them"
+                "some weights have no bound:",
+                hint=f"build variant 'paper' (M = {M_PAPER:g}), or charge them",
+                option=f"use --variant paper (M = {M_PAPER:g}), or charge them",
             )
 
     # ------------------------------------------------------------------ starts

@@ -183,8 +183,9 @@ class _Ort(Formulation):
     def check_data(self, data: Dataset, tree: Topology) -> None:
         if data.task != "regression":
             raise DataError(
-                f"{self.name} predicts numbers, but the target of {data.name} is a class ({data.target}); use a "
-                "classification model (oct), or load a whole-number target with task='regression'"
+                f"{self.name} predicts numbers, but the target of {data.name} is a class ({data.target})",
+                hint="use a classification model (oct), or load a whole-number target with task='regression'",
+                option="use a classification model (oct), or load a whole-number target with --task regression",
             )
         check_unit_box(self.name, data, self.N_min)
         if data.y.min() == data.y.max():

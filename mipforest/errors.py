@@ -20,7 +20,7 @@ class MipforestError(Exception):
     Parameters
     ----------
     message
-        What happened, with the values, and why.
+        What happened, with the values, and why; one that leads over to the hint ends in a colon.
     hint
         What to do next, in the words of Python; the text of the error ends in it.
     option
@@ -40,12 +40,21 @@ class MipforestError(Exception):
         self.message, self.hint, self.option = message, hint, option or hint
 
     def __str__(self) -> str:
-        return f"{self.message}; {self.hint}" if self.hint else self.message
+        return self._with(self.hint)
 
     @property
     def on_command_line(self) -> str:
         """The text of the error, with the next step in the words of the command line."""
-        return f"{self.message}; {self.option}" if self.option else self.message
+        return self._with(self.option)
+
+    def _with(self, step: str) -> str:
+        if not step:
+            return self.message
+        return f"{self.message}{' ' if self.message.endswith(':') else '; '}{step}"
+
+    def located(self, where: str, kind: type[MipforestError] | None = None) -> MipforestError:
+        """Return the same error with the place in front, by default of the same kind."""
+        return (kind or type(self))(f"{where}: {self.message}", hint=self.hint, option=self.option)
 
 
 # ---------------------------------------------------------------------- models

@@ -215,14 +215,14 @@ def _checked(label: str, kind: type[Formulation], parameters: Mapping[str, Any])
     try:
         return check_parameters(kind, parameters)
     except ParameterError as error:
-        raise CampaignError(f"[models.{label}]: {error}") from error
+        raise error.located(f"[models.{label}]", CampaignError) from error
 
 
 def _check(label: str, cell: Cell, kind: type[Formulation]) -> None:
     try:
         cell.formulation()
     except ParameterError as error:
-        raise CampaignError(f"[models.{label}]: {error}") from error
+        raise error.located(f"[models.{label}]", CampaignError) from error
     task = cell.data.task
     if task is not None and task != kind.task:
         raise CampaignError(

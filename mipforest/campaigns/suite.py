@@ -180,7 +180,7 @@ def read_suite(path: Path) -> Suite:
     try:
         return parse_suite(text)
     except CampaignError as error:
-        raise CampaignError(f"{path}: {error}") from error
+        raise error.located(str(path)) from error
 
 
 def parse_suite(text: str) -> Suite:

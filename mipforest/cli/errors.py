@@ -14,6 +14,7 @@ from typer import BadParameter
 from typer.core import TyperGroup
 
 from mipforest.cli.output import harmless, print_json
+from mipforest.errors import MipforestError
 
 #: A feasible, verified tree; for other commands, success.
 SUCCESS = 0
@@ -82,7 +83,7 @@ class OutputClosedError(Exception):
 
 
 def _report(error: Exception, *, as_json: bool) -> int:
-    told = complaint(error.__cause__ if isinstance(error, UserInterruptError) and error.__cause__ else error)
+    told = report_of(error.__cause__ if isinstance(error, UserInterruptError) and error.__cause__ else error)
     if as_json:
         print_json(told.to_dict())
     else:
@@ -93,27 +94,14 @@ def _report(error: Exception, *, as_json: bool) -> int:
 #: Base class of typer's own errors (typer may bring its own click, so click's cannot be named).
 ClickException = next(base for base in BadParameter.__mro__ if base.__name__ == "ClickException")
 
-#: How messages of the Python interface read on the command line.
-_WORDING = {
-    "missing='drop'": "--missing drop",
-    "max_fits=": "--max-fits ",
-    "task='classification'": "--task classification",
-    "task='regression'": "--task regression",
-    "data.relabel(...) or data.binarise(positive=...)": "--positive CLASS",
-    "data.binarise(positive=...)": "--positive CLASS",
-    "build variant 'paper'": "use --variant paper",
-    'solver="highs"': "--solver highs",
-    'bridges="quadratic"': "--bridge quadratic",
-}
 
-
-class CommandError(Exception):
+class CommandError(MipforestError):
     """A request that a command refuses; the message says what to do."""
 
 
 @dataclass(frozen=True)
-class Complaint:
-    """What the user is told.
+class ErrorReport:
+    """What the user is told of an error.
 
     Attributes
     ----------
@@ -130,77 +118,29 @@ class Complaint:
     exit_code: int
 
     def to_dict(self) -> dict[str, str | int]:
-        """Give it as ``--json`` prints it."""
+        """Return it as ``--json`` prints it."""
         return {"error": self.message, "kind": self.kind, "exit_code": self.exit_code}
 
 
-def complaint(error: BaseException) -> Complaint:
+def report_of(error: BaseException) -> ErrorReport:
     """Turn an exception into what the user is told.
 
     An exception that is no known error is a bug: its traceback goes to standard error.
     """
     kind = type(error).__name__
+    if isinstance(error, MipforestError):
+        return ErrorReport(error.on_command_line, kind, error.exit_code)
     if isinstance(error, ClickException):
-        return Complaint(_usage_message(error), kind, USAGE)
-    if isinstance(error, CommandError):
-        return Complaint(str(error), kind, USAGE)
+        return ErrorReport(_usage_message(error), kind, USAGE)
     if isinstance(error, KeyboardInterrupt):
-        return Complaint("interrupted; nothing was written", kind, INTERRUPTED)
+        return ErrorReport("interrupted; nothing was written", kind, INTERRUPTED)
     if isinstance(error, OSError):
-        return Complaint(_system_message(error), kind, USAGE)
+        return ErrorReport(_system_message(error), kind, USAGE)
     if isinstance(error, MemoryError):
         message = "out of memory; take a smaller depth, fewer samples, or a smaller model"
-        return Complaint(message, kind, NO_ANSWER)
-    exit_code = _library_exit_code(error)
-    if exit_code is not None:
-        return Complaint(in_options(str(error)), kind, exit_code)
+        return ErrorReport(message, kind, NO_ANSWER)
     traceback.print_exception(error, file=sys.stderr)
-    return Complaint(f"internal error, please report it with the lines above: {kind}: {error}", kind, BUG)
-
-
-def in_options(message: str) -> str:
-    """Word a message of the library in terms of command-line options."""
-    for python, option in _WORDING.items():
-        message = message.replace(python, option)
-    return message
-
-
-def _library_exit_code(error: BaseException) -> int | None:
-    """Exit code of an error of this package, ``None`` for any other."""
-    # These modules are loaded already if one of them raised the error.
-    if not any(base.__module__.startswith("mipforest.") for base in type(error).__mro__):
-        return None
-    from mipforest.campaigns import CampaignError
-    from mipforest.data import DataError
-    from mipforest.ensembles import EnsembleError
-    from mipforest.errors import (
-        LicenseLimit,
-        NotAllowed,
-        NoTreeFound,
-        SolverError,
-        SolverUnavailable,
-        TuningError,
-        Unsupported,
-    )
-    from mipforest.files import MpsError
-    from mipforest.files.solutions.points import PointError
-    from mipforest.instances import CatalogueError, SuiteError
-    from mipforest.model import ModelError
-    from mipforest.problem.built import StartError
-    from mipforest.problem.parameters import ParameterError
-    from mipforest.problem.registry import UnknownFormulation
-    from mipforest.runs import RunError
-    from mipforest.trees import TreeFileError
-
-    if isinstance(error, SolverUnavailable | LicenseLimit):
-        return SOLVER
-    inputs = DataError | EnsembleError | ParameterError | StartError | UnknownFormulation | ModelError
-    files = MpsError | PointError | RunError | TreeFileError | SuiteError | CatalogueError | CampaignError
-    if isinstance(error, NoTreeFound):
-        return NO_ANSWER
-    if isinstance(error, inputs | files | TuningError | NotAllowed | Unsupported):
-        return USAGE
-    return NO_ANSWER if isinstance(error, SolverError) else None
+    return ErrorReport(f"internal error, please report it with the lines above: {kind}: {error}", kind, BUG)
 
 
 def _usage_message(error: BaseException) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mipforest.cli.errors import CommandError, in_options
+from mipforest.cli.errors import CommandError
 from mipforest.cli.options import Missing, Scaling, Task
 from mipforest.settings import SolveSettings
 
@@ -137,10 +137,11 @@ def build(formulation: Formulation, data: Dataset, depth: int) -> Problem:
     try:
         return formulation.build(data, depth)
     except DataError as error:
-        message = in_options(str(error))
-        if data.n_classes > 2 and "--positive" not in message:
-            message += "; --positive CLASS tells one class from the rest"
-        raise DataError(message) from error
+        # What has a command-line wording of its own is about something else, or names --positive itself.
+        if data.n_classes <= 2 or error.option != error.hint:
+            raise
+        ways = filter(None, (error.hint, "--positive CLASS tells one class from the rest"))
+        raise DataError(error.message, hint=error.hint, option="; ".join(ways)) from error
 
 
 def settings_of(

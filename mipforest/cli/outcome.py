@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from typer import Exit
 
 import mipforest
-from mipforest.cli.errors import NO_ANSWER, SUCCESS, complaint
+from mipforest.cli.errors import NO_ANSWER, SUCCESS, report_of
 from mipforest.cli.output import print_json, print_text, terminal_width
 from mipforest.cli.show import summary
 
@@ -183,7 +183,7 @@ def end(
     if failure is None:
         told, code = {}, outcome.exit_code
     else:
-        told, code = complaint(failure).to_dict(), complaint(failure).exit_code
+        told, code = report_of(failure).to_dict(), report_of(failure).exit_code
     if as_json:
         print_json(outcome.as_json(folder if failure is None else None) | dict(more or {}) | told)
     elif not quiet:

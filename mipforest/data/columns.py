@@ -66,9 +66,11 @@ def refuse_missing(frame: Any) -> None:
     counts = frame.isna().sum()
     lacking = [f"{name!r} ({count})" for name, count in counts.items() if count]
     if lacking:
+        ways = "fill them in (impute), remove the columns, or drop rows that lack a value with"
         raise DataError(
-            f"missing values in {len(lacking)} column(s) of {len(frame)} rows: {some_of(lacking)}; "
-            "fill them in (impute), remove the columns, or drop rows that lack a value with missing='drop'"
+            f"missing values in {len(lacking)} column(s) of {len(frame)} rows: {some_of(lacking)}",
+            hint=f"{ways} missing='drop'",
+            option=f"{ways} --missing drop",
         )
 
 

@@ -269,8 +269,9 @@ class Dataset:
         self._require_classification()
         if self.n_classes != 2:
             raise DataError(
-                f"{self.name} has {self.n_classes} classes ({some_of(self.classes)}), but two are needed; "
-                "merge them with data.binarise(positive=...), or use a model for several classes"
+                f"{self.name} has {self.n_classes} classes ({some_of(self.classes)}), but two are needed",
+                hint="merge them with data.binarise(positive=...), or use a model for several classes",
+                option="merge them with --positive CLASS, or use a model for several classes",
             )
         return np.where(self.y == 1, 1.0, -1.0)
 
@@ -297,15 +298,16 @@ class Dataset:
         if self.n_classes > maximum:
             raise DataError(
                 f"{model} takes at most {maximum} classes, {self.name} has {self.n_classes} "
-                f"({some_of(self.classes)}); merge some with data.relabel(...) or data.binarise(...), "
-                "or choose another model"
+                f"({some_of(self.classes)})",
+                hint="merge some with data.relabel(...) or data.binarise(...), or choose another model",
             )
 
     def _require_classification(self) -> None:
         if self.task != "classification":
             raise DataError(
-                f"{self.name} is a regression ({self.target!r} is a number); use a regression model, or load "
-                "it with task='classification'"
+                f"{self.name} is a regression ({self.target!r} is a number)",
+                hint="use a regression model, or load it with task='classification'",
+                option="use a regression model, or load it with --task classification",
             )
 
     def with_scaling(self, scaling: Scaling) -> Dataset:

@@ -151,7 +151,7 @@ def _load_file(name: str, target: str, scaling: Scaling, task: Task | None, miss
     try:
         return Dataset.from_frame(frame, target, name=stem, task=task, scaling=scaling, missing=missing)
     except DataError as error:
-        raise DataError(f"{path}: {error}") from error
+        raise error.located(str(path)) from error
 
 
 def load_bundled(name: str, *, task: Task | None = None, scaling: Scaling = "minmax") -> Dataset:

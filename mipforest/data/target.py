@@ -73,8 +73,9 @@ def read_target(column: Any, task: Task | None = None) -> Target:
             return _regression(values, column.name)
     elif task == "regression":
         raise DataError(
-            f"target {column.name!r} holds text or categories, a regression needs numbers; "
-            "use task='classification'"
+            f"target {column.name!r} holds text or categories, a regression needs numbers",
+            hint="use task='classification'",
+            option="use --task classification",
         )
     target = _classification(column)
     if numeric and task is None and len(target.class_values) > 2:

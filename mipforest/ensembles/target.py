@@ -222,12 +222,16 @@ def _require_two_classes(data: Dataset) -> None:
     if data.task != "classification":
         raise EnsembleError(
             f"{data.name} is a regression ({data.target!r} is a number), but the ensemble must tell two classes "
-            "apart; load it with task='classification' if its values are classes"
+            "apart",
+            hint="load it with task='classification' if its values are classes",
+            option="load it with --task classification if its values are classes",
         )
     if data.n_classes != 2:
         raise EnsembleError(
             f"{data.name} has {data.n_classes} classes ({some_of(data.classes)}), but the ensemble must tell two "
-            "apart; merge some with data.binarise(positive=...)"
+            "apart",
+            hint="merge some with data.binarise(positive=...)",
+            option="merge some with --positive CLASS",
         )
 
 

@@ -44,7 +44,7 @@ def build_problem(spec: InstanceSpec, known: Entry | None = None) -> Built:
         source = spec.source(formulation.scaling)
         problem = formulation.build(source.load().train, spec.depth)
     except (UnknownFormulation, ParameterError, DataError) as error:
-        raise SuiteError(f"instance {spec.name}: {error}") from error
+        raise error.located(f"instance {spec.name}", SuiteError) from error
     entry = _entry(spec, problem)
     if known is not None and known.sha256 == entry.sha256:
         best = ("objective", "bound", "solver", "seconds", "time_limit")

@@ -107,7 +107,7 @@ def read_suite(path: Path) -> dict[str, InstanceSpec]:
     try:
         return _instances(_TOML.tables(text))
     except SuiteError as error:
-        raise SuiteError(f"{path}: {error}") from error
+        raise error.located(str(path)) from error
 
 
 def _instances(content: Mapping[str, Any]) -> dict[str, InstanceSpec]:

@@ -98,7 +98,7 @@ class DataSource:
         try:
             return Dataset.from_frame_like(train, frame, name=path.name, missing=self.missing)
         except DataError as error:
-            raise DataError(f"{path}: {error}") from error
+            raise error.located(str(path)) from error
 
     def to_dict(self) -> dict[str, Any]:
         """Give the source as JSON takes it; files with their absolute paths, to be found from elsewhere."""

@@ -150,6 +150,7 @@ def _check_number(settings: int, folds: int, max_fits: int, time_limit: float | 
         return
     hours = "" if time_limit is None else f", up to {fits * time_limit / 3600:.3g} hours of solving"
     raise TuningError(
-        f"{settings} settings on {folds} folds are {fits} fits{hours}, more than max_fits={max_fits}; "
-        f"take fewer values, or allow them with max_fits={fits}"
+        f"{settings} settings on {folds} folds are {fits} fits{hours}, more than {max_fits}",
+        hint=f"take fewer values, or allow them with max_fits={fits}",
+        option=f"take fewer values, or allow them with --max-fits {fits}",
     )

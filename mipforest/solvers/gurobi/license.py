@@ -76,13 +76,16 @@ class Size:
         parts = [f"{self.variables} variables", f"{self.rows + self.indicators} rows"]
         if self.indicators:
             parts[1] += f" ({self.indicators} of them indicator rows)"
-        ways = [_OWN_LICENSE, 'use solver="highs"']
+        ways, options = [_OWN_LICENSE, 'use solver="highs"'], [_OWN_LICENSE, "use --solver highs"]
         if self.quadratic:
             parts.append("a quadratic objective")
             if not self.needs_license_when_linear:
                 ways.append('use bridges="quadratic", a linear model that may fit')
+                options.append("use --bridge quadratic, a linear model that may fit")
         model = f"{', '.join(parts[:-1])} and {parts[-1]}"
-        return LicenseLimit(f"the model has {model}; {license_limits}: {', or '.join(ways)}")
+        return LicenseLimit(
+            f"the model has {model}; {license_limits}:", hint=", or ".join(ways), option=", or ".join(options)
+        )
 
 
 def require_license(size: Size, environment: gurobipy.Env) -> None:
@@ -146,7 +149,9 @@ def explained(error: GurobiError, size: Size) -> SolverError:
     reason = f"{str(error).rstrip('.')} (Gurobi error {error.errno})"
     if error.errno in _NO_ACCESS:
         return SolverUnavailable(
-            f'Gurobi gives no licence: {reason}; check the licence file, {_OWN_LICENSE}, or use solver="highs"'
+            f"Gurobi gives no licence: {reason}",
+            hint=f'check the licence file, {_OWN_LICENSE}, or use solver="highs"',
+            option=f"check the licence file, {_OWN_LICENSE}, or use --solver highs",
         )
     if error.errno == GRB.Error.SIZE_LIMIT_EXCEEDED:
         return size.too_large(f"Gurobi's licence here takes less: {reason}")
