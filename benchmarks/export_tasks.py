@@ -66,9 +66,9 @@ def in_highs(form: MatrixForm) -> Any:
     from margot_builders import load_quadratic
 
     from mipforest.solvers.highs.session import HighsSession
-    from mipforest.solvers.watched_run import WatchedRun
+    from mipforest.solvers.worker import Worker
 
-    session = HighsSession(WatchedRun(maximize=False))
+    session = HighsSession(Worker(maximize=False))
     session.load(form)
     load_quadratic(session, form)
     for j, name in enumerate(form.column_names):

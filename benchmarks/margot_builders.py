@@ -29,10 +29,10 @@ def samples(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
 
 def with_mipforest(X: np.ndarray, y: np.ndarray, depth: int) -> tuple[HighsSession, MatrixForm]:
     from mipforest.solvers.highs.session import HighsSession
-    from mipforest.solvers.watched_run import WatchedRun
+    from mipforest.solvers.worker import Worker
 
     form = mipforest_form(X, y, depth)
-    session = HighsSession(WatchedRun(maximize=False))
+    session = HighsSession(Worker(maximize=False))
     session.load(form)
     load_quadratic(session, form)
     return session, form

@@ -36,9 +36,9 @@ def arrays_with_mipforest(X: np.ndarray, y: np.ndarray, depth: int) -> MatrixFor
 
 def load_with_mipforest(form: MatrixForm) -> Any:
     from mipforest.solvers.highs.session import HighsSession
-    from mipforest.solvers.watched_run import WatchedRun
+    from mipforest.solvers.worker import Worker
 
-    session = HighsSession(WatchedRun(maximize=False))
+    session = HighsSession(Worker(maximize=False))
     session.load(form)
     return session.highs
 

@@ -12,6 +12,10 @@ from typing import Any
 
 from mipforest.errors import NotAllowed, closest
 
+#: Largest violation of a row, bound or integrality that counts as none: the default feasibility tolerance
+#: of HiGHS, Gurobi and SCIP, so that what this package accepts, they accept.
+FEASIBILITY_TOLERANCE = 1e-6
+
 #: Parts of a model that can be rewritten on request.
 BRIDGES = ("quadratic", "indicator")
 

@@ -14,12 +14,11 @@ from mipforest.bridges import indicator_to_big_m, quadratic_to_tangents
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.model.model import Model
-from mipforest.settings import SolveSettings, one_of
-from mipforest.solvers.base import Feature, Progress, Solver, needed
+from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings, one_of
+from mipforest.solvers.base import Feature, Solver, needed
 from mipforest.solvers.convexity import QUADRATIC_SOLVER
-from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
 from mipforest.solvers.registry import get_solver
-from mipforest.solvers.solution import Solution
+from mipforest.solvers.solution import Progress, Solution
 
 #: By part of a model that can be rewritten: the features of the solver that this leaves unused.
 _FEATURES_REWRITTEN: Mapping[str, frozenset[Feature]] = {

@@ -25,11 +25,11 @@ from mipforest.bridges.tangents import Tangents
 from mipforest.errors import LicenseLimit, NotAllowed
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
-from mipforest.settings import SolveSettings
-from mipforest.solvers.base import Feature, Progress, Solver
+from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.solvers.base import Feature, Solver
 from mipforest.solvers.convexity import is_convex
-from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE, with_exact_integers
-from mipforest.solvers.solution import Event, Solution, Status
+from mipforest.solvers.solution import Event, Progress, Solution, Status
+from mipforest.solvers.starts import judge_start, with_exact_integers
 
 NAME = "quadratic_to_tangents"
 
@@ -264,28 +264,22 @@ class _OuterApproximation:
     # ------------------------------------------------------------------ start, and exact incumbents
 
     def _take_start(self, start: FloatArray) -> None:
+        judged = judge_start(self.form, start)
+        if judged.full is not None:
+            self._accept_start(judged.full)
+            return
         integers = start[self.form.integer]
-        left_open = int(np.isnan(start).sum())
         if np.isnan(integers).any() and Feature.PARTIAL_START in self.linear_solver.features:
             self.open_start = start
             return
-        complaint = f"the start leaves {left_open} of {len(start)} values open"
-        if not left_open:
-            worst = violations(self.form, start)
-            if worst.max <= FEASIBILITY_TOLERANCE:
-                self._accept_start(with_exact_integers(self.form, start))
-                return
-            name, amount = worst.worst(1)[0]
-            complaint = f"the start is infeasible ({name} by {amount:.3g})"
         # Comparison with NaN is false, so open integers are not integral.
         integral = (np.abs(integers - np.round(integers)) <= FEASIBILITY_TOLERANCE).all()
         completed = self._complete(start) if integral else None
-        if completed is None or violations(self.form, completed).max > FEASIBILITY_TOLERANCE:
-            self.warnings.append(f"{complaint}, and its integer values have no completion: start dropped")
-            return
-        if not left_open:
-            self.warnings.append(f"{complaint}: only its integer values were kept")
-        self._accept_start(completed)
+        if completed is not None and violations(self.form, completed).max > FEASIBILITY_TOLERANCE:
+            completed = None
+        self.warnings += judged.warnings(taken=completed is not None)
+        if completed is not None:
+            self._accept_start(completed)
 
     def _accept_start(self, x: FloatArray) -> None:
         self.incumbent.offer(x)

@@ -53,10 +53,10 @@ class Interruption:
 
 
 def _solver_listens(frame: FrameType | None) -> bool:
-    """Whether the code that was interrupted waits for a solver in :class:`WatchedRun`."""
-    from mipforest.solvers.watched_run import WatchedRun
+    """Whether the code that was interrupted waits for a solver in :class:`Worker`."""
+    from mipforest.solvers.worker import Worker
 
-    while frame is not None and frame.f_code is not WatchedRun._wait.__code__:
+    while frame is not None and frame.f_code is not Worker._wait.__code__:
         frame = frame.f_back
     return frame is not None
 

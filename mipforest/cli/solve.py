@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from mipforest.problem.problem import Problem
     from mipforest.problem.result import Result
     from mipforest.runs import DataSource, LoadedData
-    from mipforest.solvers.base import Progress as OnProgress
     from mipforest.solvers.base import Solver
     from mipforest.solvers.solution import Event
+    from mipforest.solvers.solution import Progress as OnProgress
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -25,8 +25,8 @@ from mipforest.problem.parameters import ParameterError, WholeNumber, parameters
 from mipforest.problem.problem import TIME_LIMIT, Problem
 from mipforest.problem.result import Result
 from mipforest.settings import SolveSettings
-from mipforest.solvers.base import Progress, Solver
-from mipforest.solvers.solution import Status
+from mipforest.solvers.base import Solver
+from mipforest.solvers.solution import Progress, Status
 from mipforest.trees import Tree
 
 

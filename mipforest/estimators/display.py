@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from mipforest.arrays import FloatArray
 from mipforest.problem.problem import Problem
 from mipforest.problem.result import Result
-from mipforest.solvers.base import Progress
-from mipforest.solvers.solution import Event, relative_gap
+from mipforest.solvers.solution import Event, Progress, relative_gap
 from mipforest.trees import Tree, node_statistics, to_text
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from mipforest.problem.built import TOLERANCE, BuiltProblem
 from mipforest.problem.result import Result
 from mipforest.problem.start_repair import feasible_start
 from mipforest.settings import SolveSettings, one_of
-from mipforest.solvers.base import Progress, Solver
-from mipforest.solvers.solution import Solution, Status
+from mipforest.solvers.base import Solver
+from mipforest.solvers.solution import Progress, Solution, Status
 from mipforest.solving import solve
 from mipforest.trees import Tree
 

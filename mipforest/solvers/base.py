@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from enum import StrEnum
 from importlib.util import find_spec
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import SolverUnavailable, Unsupported
+from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
-from mipforest.settings import SolveSettings
-from mipforest.solvers.solution import Event, Solution
+from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.solvers.assembly import assembled
+from mipforest.solvers.solution import Progress, Solution, Status
+from mipforest.solvers.worker import Worker
 
 
 class Feature(StrEnum):
@@ -28,10 +32,6 @@ class Feature(StrEnum):
     PRIORITIES = "branching priorities"
     PROGRESS = "progress while solving"
     INTERRUPT = "interruption that keeps the incumbent"
-
-
-#: Called with every progress event; returning ``True`` asks the solver to stop and keep its incumbent.
-Progress = Callable[[Event], bool | None]
 
 
 class Solver(ABC):
@@ -128,6 +128,37 @@ class Solver(ABC):
                 "solve through mipforest.solving.solve, which rewrites the model where a bridge exists, "
                 "or choose another solver"
             )
+
+    def unused(self, **given: Any) -> list[str]:
+        """Return a warning for each part of a call that this solver does not take.
+
+        Parameters
+        ----------
+        given
+            By name, ``start=start``: the parts that are not used; those that are ``None`` were not asked for.
+        """
+        return [
+            f"{name.replace('_', ' ')}: not used, since {self.name} takes none"
+            for name, value in given.items()
+            if value is not None
+        ]
+
+    def solution(self, form: MatrixForm, worker: Worker, **reported: Any) -> Solution:
+        """Make the solution of what this solver reports: :func:`~mipforest.solvers.assembly.assembled`."""
+        return assembled(form, worker, solver=self.name, version=self.version(), **reported)
+
+    def constant_solution(self, form: MatrixForm, worker: Worker) -> Solution:
+        """Check a model without columns, which solvers call empty whether or not its rows hold."""
+        x = np.zeros(0)
+        holds = violations(form, x).max <= FEASIBILITY_TOLERANCE
+        return self.solution(
+            form,
+            worker,
+            status=Status.OPTIMAL if holds else Status.INFEASIBLE,
+            x=x if holds else None,
+            bound=form.offset,
+            message="a model without columns",
+        )
 
 
 def needed(form: MatrixForm) -> frozenset[Feature]:

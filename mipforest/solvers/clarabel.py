@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib.metadata import version
-from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,12 +13,13 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import NotAllowed
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
-from mipforest.settings import SolveSettings
-from mipforest.solvers.base import Feature, Progress, Solver
+from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.solvers.assembly import no_bound
+from mipforest.solvers.base import Feature, Solver
 from mipforest.solvers.checks import require_plain_numbers, unknown_option, writable
 from mipforest.solvers.convexity import require_convex
-from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
-from mipforest.solvers.solution import Event, Solution, Status
+from mipforest.solvers.solution import Progress, Solution, Status
+from mipforest.solvers.worker import Worker
 
 #: Asked of feasibility and gap: a thousandth of the tolerance that the exact values are compared at, and
 #: within reach of double precision on scaled data.
@@ -80,15 +80,11 @@ class Clarabel(Solver):
         NotAllowed
             For a nonconvex objective, numbers that are NaN or 1e20 and above, or an unknown option.
         """
-        began = perf_counter()
         self.require(form)
+        worker = Worker(form.maximize, on_progress)
         require_plain_numbers(form)
         require_convex(form, self.name)
-        warnings = [
-            f"the {what} was not used: Clarabel takes none"
-            for what, given in (("start", start), ("order of branching", priorities))
-            if given is not None
-        ]
+        warnings = self.unused(start=start, branching_priorities=priorities)
         free = form.col_lower != form.col_upper
         if free.any():
             status, x, bound, message = _solve(form, free, settings)
@@ -96,28 +92,13 @@ class Clarabel(Solver):
             x = form.col_lower.copy()
             holds = violations(form, x).rows.max(initial=0.0) <= FEASIBILITY_TOLERANCE
             status, message = (Status.OPTIMAL if holds else Status.INFEASIBLE), "every column is fixed"
-            bound, x = (form.objective(x), x) if holds else (_no_bound(form, status), None)
+            bound, x = (form.objective(x), x) if holds else (no_bound(form), None)
         if status is Status.OPTIMAL and message not in ("Solved", "every column is fixed"):
             warnings.append(
                 f"Clarabel ended with {message}; the point was checked to be optimal within {ACCEPTED_GAP:g}"
             )
-        objective = np.nan if x is None else form.objective(x)
-        event = Event(perf_counter() - began, objective, bound)
-        if on_progress is not None:
-            on_progress(event)
-        return Solution(
-            status=status,
-            x=x,
-            values={} if x is None else form.to_values(x),
-            objective=objective,
-            bound=bound,
-            nodes=0,
-            seconds=event.seconds,
-            solver=self.name,
-            solver_version=self.version(),
-            events=(event,),
-            warnings=tuple(warnings),
-            message=message,
+        return self.solution(
+            form, worker, status=status, x=x, bound=bound, warnings=warnings, message=message
         )
 
 
@@ -141,7 +122,7 @@ def _solve(
         flat = replace(form, c=np.zeros(form.n_columns), Q=None)
         if str(_run(flat, free, settings).status) == "Solved":
             status = Status.UNBOUNDED
-    return status, None, _no_bound(form, status), word
+    return status, None, no_bound(form), word
 
 
 def _run(form: MatrixForm, free: BoolArray, settings: SolveSettings) -> Any:
@@ -201,8 +182,3 @@ def _filled(form: MatrixForm, free: BoolArray, value: FloatArray | float) -> Flo
 def _sign(form: MatrixForm) -> float:
     """Factor that turns the objective into one to minimise."""
     return -1.0 if form.maximize else 1.0
-
-
-def _no_bound(form: MatrixForm, status: Status) -> float:
-    """Bound without a point: the worst value when infeasible, else the best."""
-    return np.inf if (status is Status.INFEASIBLE) != form.maximize else -np.inf

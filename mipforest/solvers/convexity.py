@@ -12,8 +12,7 @@ from mipforest.arrays import FloatArray, SparseMatrix
 from mipforest.errors import NotAllowed
 from mipforest.model.check import violations
 from mipforest.model.matrix import IndicatorRows, MatrixForm
-from mipforest.settings import SolveSettings
-from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
+from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Status
 

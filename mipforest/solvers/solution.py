@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -55,6 +55,10 @@ class Event:
     bound: float
     nodes: int = 0
     x: FloatArray | None = field(default=None, repr=False, compare=False)
+
+
+#: Called with every progress event; returning ``True`` asks the solver to stop and keep its incumbent.
+Progress = Callable[[Event], bool | None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from mipforest.cli.interrupts import interruptible
-from mipforest.solvers.watched_run import WatchedRun
+from mipforest.solvers.worker import Worker
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_while_solving_the_first_one_is_noted_and_the_second_one_raised(asked):
 
 
 def test_a_waiting_solver_hears_the_first_one():
-    watch = WatchedRun(maximize=False)
+    watch = Worker(maximize=False)
     with interruptible(lambda: None) as interruption:
         interruption.solving()
 

@@ -1,12 +1,10 @@
-"""A matrix form as a Gurobi model, by matrix calls; its options and its start, checked beforehand.
+"""A matrix form as a Gurobi model, by matrix calls; its options, checked beforehand, and its starts.
 
-Gurobi itself takes 1.5 threads for 1 and ``*`` for any letters in the name of an option, and tells only its log
-that it took no start.
+Gurobi itself takes 1.5 threads for 1 and ``*`` for any letters in the name of an option.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import gurobipy
@@ -15,10 +13,9 @@ from gurobipy import GRB, GurobiError
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import NotAllowed
-from mipforest.model.check import violations
 from mipforest.model.matrix import IndicatorRows, MatrixForm
 from mipforest.solvers.checks import unknown_option
-from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE, usable_integers, with_exact_integers
+from mipforest.solvers.starts import JudgedStart
 
 
 def load(model: gurobipy.Model, form: MatrixForm) -> gurobipy.MVar:
@@ -113,70 +110,18 @@ def _is_a(value: Any, kind: type) -> bool:
     return isinstance(value, int | float) and value == value and (kind is float or value % 1 == 0)
 
 
-@dataclass(frozen=True, eq=False)
-class CheckedStart:
-    """What of a start is passed to Gurobi.
+def starts_to_try(judged: JudgedStart) -> list[FloatArray]:
+    """Return the points that Gurobi is to try, in this order, NaN for what it is to complete.
 
-    Attributes
-    ----------
-    full
-        (n,) feasible point, or ``None``.
-    partial
-        (n,) points with NaN for Gurobi to complete, tried in this order.
-    if_taken, if_dropped
-        What the user should know if Gurobi takes it, or not; empty if nothing.
+    A partial start is passed as it is, and once more with its integers alone, in case its other values stand in
+    the way.
     """
-
-    full: FloatArray | None = None
-    partial: tuple[FloatArray, ...] = ()
-    if_taken: str = ""
-    if_dropped: str = ""
-
-
-def check_start(form: MatrixForm, start: FloatArray | None) -> CheckedStart:
-    """Check a start.
-
-    Of an infeasible one, the integer values are kept, where they are integral and within bounds. A partial
-    one is passed as it is, and once more with its integers alone, in case its other values stand in the way.
-
-    Parameters
-    ----------
-    form
-        The model.
-    start
-        (n,) point, NaN where it is left open; or ``None``.
-
-    Raises
-    ------
-    NotAllowed
-        If the start has the wrong length.
-    """
-    if start is None:
-        return CheckedStart()
-    start = np.asarray(start, dtype=float)
-    if start.shape != (form.n_columns,):
-        raise NotAllowed(f"the start has shape {start.shape}, the model has {form.n_columns} columns")
-    if not form.is_mip:
-        unused = "the start was not used: Gurobi takes starts for models with integers only"
-        return CheckedStart(if_dropped=unused)
-    left_open = np.isnan(start)
-    usable = usable_integers(form, start)
-    integers = np.where(usable, np.round(start), np.nan)
-    nothing_found = "and no completion of its integer values was found: start dropped"
-    if left_open.any():
-        complaint = f"the start leaves {int(left_open.sum())} of {len(start)} values open"
-        partial = (start,) if np.array_equal(~left_open, usable) else (start, integers)
-        return CheckedStart(
-            partial=() if left_open.all() else partial, if_dropped=f"{complaint}, {nothing_found}"
-        )
-    found = violations(form, start)
-    if found.max <= FEASIBILITY_TOLERANCE:
-        refused = "Gurobi did not take the start, which is feasible within the tolerance; it is kept beside"
-        return CheckedStart(full=with_exact_integers(form, start), if_dropped=refused)
-    name, amount = found.worst(1)[0]
-    complaint = f"the start is infeasible ({name} by {amount:.3g})"
-    return CheckedStart(
-        partial=(integers,) if usable.any() else (),
-        if_taken=f"{complaint}: only its integer values were kept",
-        if_dropped=f"{complaint}, {nothing_found}",
-    )
+    if judged.full is not None:
+        return [judged.full]
+    integers = [judged.integers] if judged.completable and judged.integers is not None else []
+    if judged.given is None or judged.infeasible:
+        return integers
+    if np.isnan(judged.given).all():
+        return []
+    alone = judged.integers is not None and np.array_equal(judged.given, judged.integers, equal_nan=True)
+    return [judged.given] if alone else [judged.given, *integers]

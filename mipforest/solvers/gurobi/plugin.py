@@ -12,21 +12,13 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import SolveSettings
-from mipforest.solvers.answers import (
-    NO_OPTIMUM,
-    better_point,
-    proven_bound,
-    solve_constant,
-    tolerance_warning,
-)
-from mipforest.solvers.base import Feature, Progress, Solver
+from mipforest.solvers.base import Feature, Solver
 from mipforest.solvers.checks import require_plain_numbers
-from mipforest.solvers.integrality import with_exact_integers
-from mipforest.solvers.solution import Event, Solution
-from mipforest.solvers.watched_run import WatchedRun
+from mipforest.solvers.solution import Event, Progress, Solution
+from mipforest.solvers.starts import JudgedStart, judge_start, with_exact_integers
+from mipforest.solvers.worker import Worker
 
 if TYPE_CHECKING:
-    from mipforest.solvers.gurobi.model import CheckedStart
     from mipforest.solvers.gurobi.session import Answer
 
 
@@ -95,63 +87,47 @@ class Gurobi(Solver):
         SolverError
             If Gurobi fails, with what it said.
         """
-        from mipforest.solvers.gurobi.model import check_start
         from mipforest.solvers.gurobi.session import gurobi_session
 
         self.require(form)
         require_plain_numbers(form)
-        checked = check_start(form, start)
-        watch = WatchedRun(form.maximize, _keeping_ctrl_c(on_progress))
+        told: list[str] = []
+        judged = judge_start(form, start)
+        if start is not None and not form.is_mip:
+            told.append("the start was not used: Gurobi takes starts for models with integers only")
+            judged = JudgedStart()
+        worker = Worker(form.maximize, _keeping_ctrl_c(on_progress))
 
         def work() -> Answer | None:
-            with gurobi_session(form, settings, watch) as session:
+            with gurobi_session(form, settings, worker) as session:
                 if form.n_columns == 0:
                     return None
-                session.load(checked, priorities)
+                session.load(judged, priorities)
                 return session.run()
 
         # All of Gurobi lives in the worker: at a second Ctrl-C it ends there, in its own time.
-        answer = watch.call(work)
+        answer = worker.call(work)
         if answer is None:
-            return solve_constant(form, watch, self.name, self.version())
-        return self._solution(form, checked, answer, watch)
-
-    def _solution(self, form: MatrixForm, start: CheckedStart, answer: Answer, watch: WatchedRun) -> Solution:
-        status = answer.status
-        warnings = [f"Gurobi: {text}" for text in answer.seen.said]
-        taken = answer.seen.start is not None or (start.full is not None and not answer.seen.start_refused)
-        warnings += filter(None, [start.if_taken if taken else start.if_dropped])
-        x = None if answer.x is None or status in NO_OPTIMUM else with_exact_integers(form, answer.x)
-        if start.full is not None and status not in NO_OPTIMUM:
-            x = better_point(form, x, start.full)
-        if x is not None:
-            warnings += tolerance_warning(form, x)
-        objective = np.nan if x is None else form.objective(x)
-        bound = proven_bound(form, status, objective, answer.bound)
-        watch.finish(objective, bound, answer.seen.nodes)
-        return Solution(
-            status=status,
-            x=x,
-            values={} if x is None else form.to_values(x),
-            objective=objective,
-            bound=bound,
-            nodes=answer.seen.nodes,
-            seconds=watch.seconds,
-            solver=self.name,
-            solver_version=self.version(),
-            events=tuple(watch.events),
-            start_objective=_start_objective(form, start, answer),
-            warnings=tuple(warnings),
+            return self.constant_solution(form, worker)
+        seen = answer.seen
+        taken = seen.start is not None or (judged.full is not None and not seen.start_refused)
+        if judged.full is not None and not taken:
+            told.append(
+                "Gurobi did not take the start, which is feasible within the tolerance; it is kept beside"
+            )
+        completion = None if seen.start is None else with_exact_integers(form, seen.start)
+        return self.solution(
+            form,
+            worker,
+            status=answer.status,
+            x=answer.x,
+            bound=answer.bound,
+            nodes=seen.nodes,
+            start=judged.full,
+            start_objective=np.nan if completion is None else form.objective(completion),
+            warnings=[*(f"Gurobi: {text}" for text in seen.said), *told, *judged.warnings(taken=taken)],
             message=answer.message,
         )
-
-
-def _start_objective(form: MatrixForm, start: CheckedStart, answer: Answer) -> float:
-    if start.full is not None:
-        return form.objective(start.full)
-    return (
-        np.nan if answer.seen.start is None else form.objective(with_exact_integers(form, answer.seen.start))
-    )
 
 
 def _keeping_ctrl_c(on_progress: Progress | None) -> Progress:

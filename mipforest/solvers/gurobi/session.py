@@ -12,14 +12,14 @@ from gurobipy import GRB, GurobiError
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.model.matrix import MatrixForm
-from mipforest.settings import SolveSettings
-from mipforest.solvers.answers import no_bound
+from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.solvers.assembly import no_bound
 from mipforest.solvers.checks import writable
 from mipforest.solvers.gurobi.license import Size, explained, require_license
-from mipforest.solvers.gurobi.model import CheckedStart, load, set_option
-from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
+from mipforest.solvers.gurobi.model import load, set_option, starts_to_try
 from mipforest.solvers.solution import Status
-from mipforest.solvers.watched_run import WatchedRun
+from mipforest.solvers.starts import JudgedStart
+from mipforest.solvers.worker import Worker
 
 #: Our status for each of Gurobi's that is not an error.
 STATUS = {
@@ -76,7 +76,7 @@ class Answer:
 
 
 @contextmanager
-def gurobi_session(form: MatrixForm, settings: SolveSettings, watch: WatchedRun) -> Iterator[GurobiSession]:
+def gurobi_session(form: MatrixForm, settings: SolveSettings, worker: Worker) -> Iterator[GurobiSession]:
     """Start Gurobi without a word on standard output, and end it after the ``with`` block.
 
     Raises
@@ -95,13 +95,13 @@ def gurobi_session(form: MatrixForm, settings: SolveSettings, watch: WatchedRun)
         with gurobipy.Env(params={"LogToConsole": 0}) as environment:
             require_license(size, environment)
             with gurobipy.Model(env=environment) as model:
-                yield GurobiSession(model, form, settings, watch)
+                yield GurobiSession(model, form, settings, worker)
     except GurobiError as error:
         raise explained(error, size) from error
 
 
 class GurobiSession:
-    """A Gurobi model that reports to a :class:`WatchedRun`; use :func:`gurobi_session`.
+    """A Gurobi model that reports to a :class:`Worker`; use :func:`gurobi_session`.
 
     Parameters
     ----------
@@ -111,16 +111,16 @@ class GurobiSession:
         The model.
     settings
         Limits and settings.
-    watch
+    worker
         Takes progress and asks for interruption.
     """
 
     def __init__(
-        self, model: gurobipy.Model, form: MatrixForm, settings: SolveSettings, watch: WatchedRun
+        self, model: gurobipy.Model, form: MatrixForm, settings: SolveSettings, worker: Worker
     ) -> None:
-        self._model, self._form, self._settings, self._watch = model, form, settings, watch
+        self._model, self._form, self._settings, self._worker = model, form, settings, worker
         self._x: gurobipy.MVar
-        self._listener = GurobiListener(form, watch)
+        self._listener = GurobiListener(form, worker)
         self._set_options()
 
     def _set_options(self) -> None:
@@ -138,10 +138,10 @@ class GurobiSession:
         for name, value in settings.solver_options.items():
             set_option(model, name, value)
 
-    def load(self, start: CheckedStart, priorities: IntArray | None) -> None:
+    def load(self, start: JudgedStart, priorities: IntArray | None) -> None:
         """Build the model, with its start and branching priorities."""
         self._x = self._listener.variables = load(self._model, self._form)
-        starts = start.partial if start.full is None else (start.full,)
+        starts = starts_to_try(start)
         self._model.NumStart = len(starts)
         for number, point in enumerate(starts):
             self._model.Params.StartNumber = number
@@ -198,7 +198,7 @@ class GurobiSession:
         """Run Gurobi for the time that is left; give the name of its status."""
         limit = self._settings.time_limit
         if limit is not None:
-            set_option(self._model, "TimeLimit", max(0.0, limit - self._watch.seconds))
+            set_option(self._model, "TimeLimit", max(0.0, limit - self._worker.seconds))
         try:
             self._model.optimize(self._listener)
         except GurobiError as error:
@@ -217,13 +217,13 @@ _EVENT = GRB.Callback
 
 
 class GurobiListener:
-    """A callback that reports to a :class:`WatchedRun` and stops Gurobi when that asks for it.
+    """A callback that reports to a :class:`Worker` and stops Gurobi when that asks for it.
 
     Parameters
     ----------
     form
         The model.
-    watch
+    worker
         Takes progress and asks for interruption.
 
     Attributes
@@ -248,8 +248,8 @@ class GurobiListener:
         An error inside the callback, which Gurobi would print and forget; it ends the run.
     """
 
-    def __init__(self, form: MatrixForm, watch: WatchedRun) -> None:
-        self._form, self._watch = form, watch
+    def __init__(self, form: MatrixForm, worker: Worker) -> None:
+        self._form, self._worker = form, worker
         self._objective = np.nan
         self.variables: gurobipy.MVar
         self.incumbent: FloatArray | None = None
@@ -267,7 +267,7 @@ class GurobiListener:
         except BaseException as error:
             self.failure = error
             model.terminate()
-        if self._watch.stop.is_set():
+        if self._worker.stop.is_set():
             model.terminate()
 
     def _look(self, model: gurobipy.Model, event: int) -> None:
@@ -282,7 +282,7 @@ class GurobiListener:
             self._update(model.cbGet(_EVENT.MIPSOL_OBJBND), model.cbGet(_EVENT.MIPSOL_NODCNT))
         elif event == _EVENT.MIP:
             self._update(model.cbGet(_EVENT.MIP_OBJBND), model.cbGet(_EVENT.MIP_NODCNT))
-        self._watch.observe(self._objective, self.bound, self.nodes, x)
+        self._worker.observe(self._objective, self.bound, self.nodes, x)
 
     def _hear(self, message: str) -> None:
         if _TAKEN in message:

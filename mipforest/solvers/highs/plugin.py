@@ -5,26 +5,16 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import SolveSettings
-from mipforest.solvers.answers import (
-    NO_OPTIMUM,
-    better_point,
-    no_bound,
-    proven_bound,
-    solve_constant,
-    tolerance_warning,
-)
-from mipforest.solvers.base import Feature, Progress, Solver
-from mipforest.solvers.integrality import with_exact_integers
-from mipforest.solvers.solution import Solution, Status
-from mipforest.solvers.watched_run import WatchedRun
+from mipforest.solvers.base import Feature, Solver
+from mipforest.solvers.solution import Progress, Solution, Status
+from mipforest.solvers.starts import JudgedStart, judge_start
+from mipforest.solvers.worker import Worker
 
 if TYPE_CHECKING:
-    from mipforest.solvers.highs.session import HighsSession
+    pass
 
 #: Our status for each HighsModelStatus that is not an error.
 STATUS = {
@@ -97,61 +87,37 @@ class Highs(Solver):
         SolverError
             If HiGHS fails, with what it said.
         """
-        from mipforest.solvers.highs.session import CheckedStart, HighsSession, check_start
+        from mipforest.solvers.highs.session import HighsSession, completed
 
         self.require(form)
-        watch = WatchedRun(form.maximize, on_progress)
-        session = HighsSession(watch)
+        worker = Worker(form.maximize, on_progress)
+        session = HighsSession(worker)
         session.set_options(settings)
         if form.n_columns == 0:
-            return solve_constant(form, watch, self.name, self.version())
+            return self.constant_solution(form, worker)
         session.load(form)
-        warnings = [f"HiGHS: {text}" for text in session.said]
-        if priorities is not None:
-            warnings.append("the branching priorities were not used: HiGHS takes none")
-        taken = CheckedStart(None) if start is None else check_start(form, start, settings, watch)
-        warnings += taken.warnings
-        if taken.x is not None:
-            session.set_start(taken.x)
-        outcome = session.run(None if settings.time_limit is None else settings.time_limit - watch.seconds)
-        return self._solution(form, session, outcome, watch, warnings, taken.x)
-
-    def _solution(
-        self,
-        form: MatrixForm,
-        session: HighsSession,
-        outcome: str,
-        watch: WatchedRun,
-        warnings: list[str],
-        start: FloatArray | None,
-    ) -> Solution:
-        status = STATUS.get(outcome, Status.ERROR)
-        info = session.highs.getInfo()
-        x = None if status in NO_OPTIMUM else session.point
-        if x is not None:
-            x = with_exact_integers(form, x)
-        if start is not None and status not in NO_OPTIMUM:
-            x = better_point(form, x, start)
-        if x is not None:
-            warnings += tolerance_warning(form, x)
-        objective = np.nan if x is None else form.objective(x)
-        by_optimum = objective if status is Status.OPTIMAL else no_bound(form)
-        bound = proven_bound(form, status, objective, info.mip_dual_bound if form.is_mip else by_optimum)
-        nodes = max(0, int(info.mip_node_count))
-        watch.finish(objective, bound, nodes)
+        warnings = [f"HiGHS: {text}" for text in session.said] + self.unused(branching_priorities=priorities)
+        judged = judge_start(form, start)
+        if start is not None and not form.is_mip:
+            warnings.append("the start was not used: HiGHS takes starts for models with integers only")
+            judged = JudgedStart()
+        known = judged.full
+        if judged.completable and judged.integers is not None:
+            known = completed(form, judged.integers, settings, worker)
+        warnings += judged.warnings(taken=known is not None)
+        if known is not None:
+            session.set_start(known)
+        outcome = session.run(None if settings.time_limit is None else settings.time_limit - worker.seconds)
+        status, info = STATUS.get(outcome, Status.ERROR), session.highs.getInfo()
         words = session.highs.modelStatusToString(session.highs.getModelStatus())
-        return Solution(
+        return self.solution(
+            form,
+            worker,
             status=status,
-            x=x,
-            values={} if x is None else form.to_values(x),
-            objective=objective,
-            bound=bound,
-            nodes=nodes,
-            seconds=watch.seconds,
-            solver=self.name,
-            solver_version=self.version(),
-            events=tuple(watch.events),
-            start_objective=np.nan if start is None else form.objective(start),
-            warnings=tuple(warnings),
+            x=session.point,
+            bound=info.mip_dual_bound if form.is_mip else None,
+            nodes=max(0, int(info.mip_node_count)),
+            start=known,
+            warnings=warnings,
             message="; ".join([words, *session.said]) if status is Status.ERROR else words,
         )

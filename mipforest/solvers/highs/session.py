@@ -1,13 +1,12 @@
-"""One HiGHS object, with every return code checked and everything it says kept; and starts for it.
+"""One HiGHS object, with every return code checked and everything it says kept; and starts completed by one.
 
-HiGHS itself drops an infeasible start with no more than a line in its log, and while it completes a
-partial one it reports the bounds of the auxiliary model as if they were the model's. So a start is
-checked here, completed here by a HiGHS run of its own, and passed only when it is full and feasible.
+While HiGHS completes a partial start, it reports the bounds of the auxiliary model as if they were the
+model's. So a start is completed by a run of its own, and passed only when it is full and feasible.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import highspy
@@ -17,10 +16,10 @@ from mipforest.arrays import FloatArray
 from mipforest.errors import NotAllowed, SolverError
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
-from mipforest.settings import SolveSettings
+from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.checks import require_plain_numbers, unknown_option, writable
-from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE, usable_integers, with_exact_integers
-from mipforest.solvers.watched_run import WatchedRun
+from mipforest.solvers.starts import with_exact_integers
+from mipforest.solvers.worker import Worker
 
 #: HiGHS stops at this absolute gap whatever the relative one. Its default, 1e-6, would end a run with
 #: an optimum below 0.01 before the usual relative gap of 1e-4 is reached.
@@ -46,11 +45,11 @@ _CALLBACKS = (
 
 
 class HighsSession:
-    """A silent HiGHS object that reports to a :class:`WatchedRun`.
+    """A silent HiGHS object that reports to a :class:`Worker`.
 
     Parameters
     ----------
-    watch
+    worker
         Takes progress and asks for interruption.
     report
         Whether progress is passed on; a session for an auxiliary model keeps it to itself.
@@ -63,9 +62,9 @@ class HighsSession:
         Its warnings and errors so far.
     """
 
-    def __init__(self, watch: WatchedRun, *, report: bool = True) -> None:
+    def __init__(self, worker: Worker, *, report: bool = True) -> None:
         self.said: list[str] = []
-        self._watch = watch
+        self._worker = worker
         self._report = report
         self.highs = highspy.Highs()
         # Output stays on, to nowhere: without it the logging callback, hence every error text, is silent.
@@ -162,7 +161,7 @@ class HighsSession:
         """
         if seconds is not None:
             self.set_option("time_limit", max(0.0, seconds))
-        status = self._watch.call(self._run)
+        status = self._worker.call(self._run)
         outcome = self.highs.getModelStatus()
         if outcome == highspy.HighsModelStatus.kNotset:
             self._check(status, "cannot solve the model")
@@ -196,8 +195,8 @@ class HighsSession:
             return
         if self._report and kind in _MIP_EVENTS:
             x = np.array(state.mip_solution) if kind == _IMPROVED else None
-            self._watch.observe(state.mip_primal_bound, state.mip_dual_bound, state.mip_node_count, x)
-        if self._watch.stop.is_set():
+            self._worker.observe(state.mip_primal_bound, state.mip_dual_bound, state.mip_node_count, x)
+        if self._worker.stop.is_set():
             reply.user_interrupt = True
 
 
@@ -212,87 +211,35 @@ COMPLETION_NODES = 500
 COMPLETION_SHARE = 0.25
 
 
-@dataclass(frozen=True)
-class CheckedStart:
-    """A start as HiGHS will take it.
-
-    Attributes
-    ----------
-    x
-        (n,) full, feasible point, or ``None`` if nothing of the start is of use.
-    warnings
-        What the user should know.
-    """
-
-    x: FloatArray | None
-    warnings: tuple[str, ...] = ()
-
-
-def check_start(
-    form: MatrixForm, start: FloatArray, settings: SolveSettings, watch: WatchedRun
-) -> CheckedStart:
-    """Check a start and, where it is partial or infeasible, complete its integer part.
+def completed(
+    form: MatrixForm, integers: FloatArray, settings: SolveSettings, worker: Worker
+) -> FloatArray | None:
+    """Return the best point found with some integer columns fixed, or ``None``.
 
     Parameters
     ----------
     form
         A model without indicator rows.
-    start
-        (n,) point, NaN where it is left open.
+    integers
+        (n,) integer values that are kept, NaN elsewhere.
     settings
-        Options of the solve.
-    watch
-        Can interrupt the completion.
-
-    Raises
-    ------
-    NotAllowed
-        If the start has the wrong length.
+        Settings of the solve.
+    worker
+        Can interrupt it.
     """
-    start = np.asarray(start, dtype=float)
-    if start.shape != (form.n_columns,):
-        raise NotAllowed(f"the start has shape {start.shape}, the model has {form.n_columns} columns")
-    if not form.is_mip:
-        return CheckedStart(
-            None, ("the start was not used: HiGHS takes starts for models with integers only",)
-        )
-    complaint = ""
-    if not np.isnan(start).any():
-        found = violations(form, start)
-        if found.max <= FEASIBILITY_TOLERANCE:
-            return CheckedStart(with_exact_integers(form, start))
-        name, amount = found.worst(1)[0]
-        complaint = f"the start is infeasible ({name} by {amount:.3g})"
-    completed = _complete(form, start, settings, watch)
-    if completed is None:
-        complaint = complaint or f"the start leaves {int(np.isnan(start).sum())} of {len(start)} values open"
-        warning = f"{complaint}, and no completion of its integer values was found: start dropped"
-        return CheckedStart(None, (warning,))
-    if complaint:
-        return CheckedStart(completed, (f"{complaint}: only its integer values were kept",))
-    return CheckedStart(completed)
-
-
-def _complete(
-    form: MatrixForm, start: FloatArray, settings: SolveSettings, watch: WatchedRun
-) -> FloatArray | None:
-    """Best point found with the integer columns fixed at the start's values, where these are allowed."""
-    nearest = np.round(start)
-    fixed = usable_integers(form, start)
-    if not fixed.any():
-        return None
+    fixed = ~np.isnan(integers)
     rest = replace(
         form,
-        col_lower=np.where(fixed, nearest, form.col_lower),
-        col_upper=np.where(fixed, nearest, form.col_upper),
+        col_lower=np.where(fixed, integers, form.col_lower),
+        col_upper=np.where(fixed, integers, form.col_upper),
         integer=form.integer & ~fixed,
     )
-    session = HighsSession(watch, report=False)
+    session = HighsSession(worker, report=False)
     session.set_options(replace(settings, log=None))
     session.set_option("mip_max_nodes", COMPLETION_NODES)
     session.load(rest)
     session.run(None if settings.time_limit is None else COMPLETION_SHARE * settings.time_limit)
     if session.point is None:
         return None
-    x = with_exact_integers(form, np.where(fixed, nearest, session.point))
+    x = with_exact_integers(form, np.where(fixed, integers, session.point))
     return x if violations(form, x).max <= FEASIBILITY_TOLERANCE else None

@@ -13,13 +13,13 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import SolverUnavailable
 from mipforest.model.matrix import MatrixForm
-from mipforest.settings import SolveSettings
-from mipforest.solvers.answers import no_bound, proven_bound, solve_constant, tolerance_warning
-from mipforest.solvers.base import Feature, Progress, Solver
+from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.solvers.assembly import no_bound
+from mipforest.solvers.base import Feature, Solver
 from mipforest.solvers.checks import require_plain_numbers
-from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE, whole_bounds, with_exact_integers
-from mipforest.solvers.solution import Solution, Status
-from mipforest.solvers.watched_run import WatchedRun
+from mipforest.solvers.solution import Progress, Solution, Status
+from mipforest.solvers.starts import with_exact_integers
+from mipforest.solvers.worker import Worker
 
 #: Interfaces that are suggested, in this order, where they are available.
 SUGGESTED = ("highs", "appsi_highs", "gurobi_direct", "scip_direct", "cbc", "glpk", "scip", "cplex", "xpress")
@@ -102,15 +102,11 @@ class Pyomo(Solver):
         """
         self.require(form)
         require_plain_numbers(form)
-        watch = WatchedRun(form.maximize, on_progress)
+        worker = Worker(form.maximize, on_progress)
         if form.n_columns == 0:
-            return solve_constant(form, watch, self.name, self.version())
+            return self.constant_solution(form, worker)
         native, time_limit, warnings = native_options(self.interface, settings)
-        warnings += [
-            f"the {what} not used: solvers behind Pyomo take none from here"
-            for what, given in (("start was", start), ("branching priorities were", priorities))
-            if given is not None
-        ]
+        warnings += self.unused(start=start, branching_priorities=priorities)
         if _obviously_infeasible(form):
             status, x, dual, message = Status.INFEASIBLE, None, np.nan, "a bound or an empty row cannot hold"
         elif settings.time_limit == 0:
@@ -120,29 +116,11 @@ class Pyomo(Solver):
             from mipforest.solvers.pyomo.session import run
 
             status, x, dual, message = run(self.interface, form, settings, native, time_limit)
-        if x is not None:
-            x = with_exact_integers(form, x)
-            warnings += tolerance_warning(form, x)
-        objective = np.nan if x is None else form.objective(x)
-        if status is Status.OPTIMAL and np.isinf(dual) and family_of(self.interface).gap:
+        if status is Status.OPTIMAL and x is not None and np.isinf(dual) and family_of(self.interface).gap:
             # The solver was given the gap, and says that it closed it.
+            objective = form.objective(with_exact_integers(form, x))
             dual = objective + (settings.gap if form.maximize else -settings.gap) * abs(objective)
-        bound = proven_bound(form, status, objective, dual)
-        watch.finish(objective, bound, 0)
-        return Solution(
-            status=status,
-            x=x,
-            values={} if x is None else form.to_values(x),
-            objective=objective,
-            bound=bound,
-            nodes=0,
-            seconds=watch.seconds,
-            solver=self.name,
-            solver_version=self.version(),
-            events=tuple(watch.events),
-            warnings=tuple(warnings),
-            message=message,
-        )
+        return self.solution(form, worker, status=status, x=x, bound=dual, warnings=warnings, message=message)
 
 
 @cache
@@ -273,3 +251,13 @@ def native_options(interface: str, settings: SolveSettings) -> tuple[dict[str, A
     if seconds is not None and not family.known:
         warnings.append(f"the time limit went to Pyomo; whether {interface} keeps to it is not known here")
     return native | dict(settings.solver_options), seconds, warnings
+
+
+def whole_bounds(form: MatrixForm) -> tuple[FloatArray, FloatArray]:
+    """Return the (n,) bounds with those of integer columns rounded inwards.
+
+    They cross where no integer lies between.
+    """
+    lower = np.where(form.integer, np.ceil(form.col_lower - FEASIBILITY_TOLERANCE), form.col_lower)
+    upper = np.where(form.integer, np.floor(form.col_upper + FEASIBILITY_TOLERANCE), form.col_upper)
+    return lower, upper

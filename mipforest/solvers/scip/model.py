@@ -2,15 +2,14 @@
 
 Rows are built straight from the matrix, without SCIP's expression operators: 2.2 million entries in 1.7 s. A
 detour over an MPS file takes 2.2 s, and SCIP then orders the columns anew. Parameters are checked before they
-are set, since SCIP prints its complaints past every redirection, and so are starts: SCIP drops a bad one
-without a word.
+are set, since SCIP prints its complaints past every redirection.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -23,10 +22,9 @@ from scipy import sparse
 
 from mipforest.arrays import FloatArray, SparseMatrix
 from mipforest.errors import NotAllowed
-from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.solvers.checks import unknown_option
-from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE, with_exact_integers
+from mipforest.solvers.starts import JudgedStart
 
 #: Entries up to this size count as zero for SCIP (its parameter ``numerics/epsilon``).
 NEGLIGIBLE = 1e-9
@@ -216,38 +214,18 @@ class ScipStart:
         self._variables = variables
         self._theta = theta
         self._given: dict[int, float] = {}
-        self._complaint = ""
-        self._infeasible = False
+        self._judged = JudgedStart()
 
-    def give(self, start: FloatArray) -> None:
-        """Pass a start to SCIP.
-
-        Parameters
-        ----------
-        start
-            (n,) point, NaN where it is left open.
-
-        Raises
-        ------
-        NotAllowed
-            If the start has the wrong length.
-        """
-        start = np.asarray(start, dtype=float)
-        if start.shape != (self._form.n_columns,):
-            raise NotAllowed(
-                f"the start has shape {start.shape}, the model has {self._form.n_columns} columns"
+    def give(self, start: JudgedStart) -> None:
+        """Pass a start to SCIP."""
+        self._judged = start
+        if start.full is not None:
+            if self._give_point(start.full):
+                return
+            self._judged = replace(
+                start, full=None, flaw="the start is infeasible for SCIP's own tolerances", infeasible=True
             )
-        left_open = int(np.isnan(start).sum())
-        if left_open:
-            self._complaint = f"the start leaves {left_open} of {len(start)} values open"
-            self._give_integers(start)
-            return
-        found = violations(self._form, start)
-        if found.max <= FEASIBILITY_TOLERANCE and self._give_point(with_exact_integers(self._form, start)):
-            return
-        name, amount = (found.worst(1) or [("SCIP's own tolerances", 0.0)])[0]
-        self._complaint, self._infeasible = f"the start is infeasible ({name} by {amount:.3g})", True
-        self._give_integers(start)
+        self._give_integers()
 
     @property
     def is_partial(self) -> bool:
@@ -260,12 +238,9 @@ class ScipStart:
 
     def conclude(self, completion: FloatArray | None) -> None:
         """Take note of the completion that SCIP found, or found not, and of its value."""
-        if completion is None:
-            self.warnings.append(f"{self._complaint}, and SCIP found no completion of its integer values")
-            return
-        self.objective = self._form.objective(completion)
-        if self._infeasible:
-            self.warnings.append(f"{self._complaint}: only its integer values were kept")
+        if completion is not None:
+            self.objective = self._form.objective(completion)
+        self.warnings += self._judged.warnings(taken=completion is not None)
 
     def _give_point(self, x: FloatArray) -> bool:
         """Pass a feasible point; whether SCIP finds it feasible too."""
@@ -282,15 +257,13 @@ class ScipStart:
         self.objective = self._form.objective(x)
         return True
 
-    def _give_integers(self, start: FloatArray) -> None:
+    def _give_integers(self) -> None:
         """Pass the integer values that are integral and within their bounds."""
-        nearest = np.round(start)
-        good = self._form.integer & (np.abs(start - nearest) <= FEASIBILITY_TOLERANCE)
-        good &= (self._form.col_lower <= nearest) & (nearest <= self._form.col_upper)
-        self._given = {int(j): float(nearest[j]) for j in np.flatnonzero(good)}
-        if not self._given:
-            self.warnings.append(f"{self._complaint}, and gives no integer value to keep: start dropped")
+        if not self._judged.completable or self._judged.integers is None:
+            self.warnings += self._judged.warnings(taken=False)
             return
+        kept = np.flatnonzero(~np.isnan(self._judged.integers))
+        self._given = {int(j): float(self._judged.integers[j]) for j in kept}
         solution = self._scip.createPartialSol()
         for j, value in self._given.items():
             self._scip.setSolVal(solution, self._variables[j], value)

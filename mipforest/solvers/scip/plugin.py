@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar
-
-import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import SolverUnavailable
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import SolveSettings
-from mipforest.solvers.answers import NO_OPTIMUM, proven_bound, tolerance_warning
-from mipforest.solvers.base import Feature, Progress, Solver
+from mipforest.solvers.assembly import NO_OPTIMUM
+from mipforest.solvers.base import Feature, Solver
 from mipforest.solvers.convexity import with_best_rest
-from mipforest.solvers.integrality import with_exact_integers
-from mipforest.solvers.solution import Solution, Status
-from mipforest.solvers.watched_run import WatchedRun
+from mipforest.solvers.solution import Progress, Solution, Status
+from mipforest.solvers.starts import with_exact_integers
+from mipforest.solvers.worker import Worker
 
 if TYPE_CHECKING:
     from mipforest.solvers.scip.session import ScipSession
@@ -124,8 +123,8 @@ class Scip(Solver):
         from mipforest.solvers.scip.session import ScipSession
 
         self.require(form)
-        watch = WatchedRun(form.maximize, on_progress)
-        session = ScipSession(form, watch)
+        worker = Worker(form.maximize, on_progress)
+        session = ScipSession(form, worker)
         try:
             session.set_options(settings)
             session.load()
@@ -134,9 +133,9 @@ class Scip(Solver):
             if start is not None:
                 session.set_start(start)
             outcome = session.run(
-                None if settings.time_limit is None else settings.time_limit - watch.seconds
+                None if settings.time_limit is None else settings.time_limit - worker.seconds
             )
-            return self._solution(form, session, outcome, watch, settings.gap)
+            return self._solution(form, session, outcome, worker, settings.gap)
         finally:
             session.close()
 
@@ -150,36 +149,27 @@ class Scip(Solver):
             )
 
     def _solution(
-        self, form: MatrixForm, session: ScipSession, outcome: str, watch: WatchedRun, gap: float
+        self, form: MatrixForm, session: ScipSession, outcome: str, worker: Worker, gap: float
     ) -> Solution:
-        status = STATUS.get(outcome, Status.ERROR)
-        warnings = list(session.warnings)
-        x = None if status in NO_OPTIMUM else session.point
-        if x is not None:
-            x = with_exact_integers(form, x)
-            if form.is_quadratic:
-                x = with_best_rest(form, x)
-            warnings += tolerance_warning(form, x)
-        objective = np.nan if x is None else form.objective(x)
-        bound = proven_bound(form, status, objective, session.bound)
-        if status is Status.OPTIMAL and abs(objective - bound) > gap * abs(objective) + ROUND_OFF:
-            warnings.append(
-                f"optimal up to SCIP's tolerance: the objective {objective:.9g} and the bound {bound:.9g} are "
-                "further apart than the asked gap; scale the objective up for a closer bound"
-            )
-        watch.finish(objective, bound, session.nodes)
-        return Solution(
+        status, x = STATUS.get(outcome, Status.ERROR), session.point
+        if x is not None and form.is_quadratic and status not in NO_OPTIMUM:
+            x = with_best_rest(form, with_exact_integers(form, x))
+        found = self.solution(
+            form,
+            worker,
             status=status,
             x=x,
-            values={} if x is None else form.to_values(x),
-            objective=objective,
-            bound=bound,
+            bound=session.bound,
             nodes=session.nodes,
-            seconds=watch.seconds,
-            solver=self.name,
-            solver_version=self.version(),
-            events=tuple(watch.events),
             start_objective=session.start_objective,
-            warnings=tuple(warnings),
+            warnings=session.warnings,
             message=outcome,
         )
+        apart = abs(found.objective - found.bound)
+        if status is not Status.OPTIMAL or apart <= gap * abs(found.objective) + ROUND_OFF:
+            return found
+        loose = (
+            f"optimal up to SCIP's tolerance: the objective {found.objective:.9g} and the bound "
+            f"{found.bound:.9g} are further apart than the asked gap; scale the objective up for a closer bound"
+        )
+        return replace(found, warnings=(*found.warnings, loose))

@@ -33,17 +33,18 @@ from mipforest.solvers.scip.model import (
     negligible_entries,
     set_parameter,
 )
-from mipforest.solvers.watched_run import WatchedRun
+from mipforest.solvers.starts import judge_start
+from mipforest.solvers.worker import Worker
 
 
 class ScipSession:
-    """A silent SCIP object that reports to a :class:`WatchedRun`; close it after use.
+    """A silent SCIP object that reports to a :class:`Worker`; close it after use.
 
     Parameters
     ----------
     form
         The model: what it holds SCIP must be able to take.
-    watch
+    worker
         Takes progress and asks for interruption.
 
     Attributes
@@ -52,14 +53,14 @@ class ScipSession:
         The ``pyscipopt.Model``.
     """
 
-    def __init__(self, form: MatrixForm, watch: WatchedRun) -> None:
+    def __init__(self, form: MatrixForm, worker: Worker) -> None:
         self.scip = Model()
         self.scip.hideOutput()
-        # SCIP would take over Ctrl-C for the whole process; the watch has it already.
+        # SCIP would take over Ctrl-C for the whole process; the worker has it already.
         self.scip.setParam("misc/catchctrlc", False)
         self._said: list[str] = []
         self._form = form
-        self._watch = watch
+        self._worker = worker
         self._variables: list[Any] = []
         self._theta: Any = None
         self._start: ScipStart | None = None
@@ -139,7 +140,7 @@ class ScipSession:
             If it has the wrong length.
         """
         self._start = ScipStart(self.scip, self._form, self._variables, self._theta)
-        self._start.give(start)
+        self._start.give(judge_start(self._form, start))
 
     def run(self, seconds: float | None) -> str:
         """Run for at most ``seconds``; give SCIP's status.
@@ -154,13 +155,13 @@ class ScipSession:
             self.scip.setParam("limits/time", min(max(0.0, seconds), 1e20))
         start = self._start if self._start is not None and self._start.is_partial else None
         progress = ScipProgress(
-            self._form, self._watch, self._point, start.is_completed_by if start else None
+            self._form, self._worker, self._point, start.is_completed_by if start else None
         )
         self.scip.includeEventhdlr(progress, "mipforest", "progress and interruption")
         try:
             # Without Python's lock, so that the calling thread can take events and Ctrl-C.
             self._running = submit(self.scip.optimizeNogil)
-            self._watch.call(self._running.result)
+            self._worker.call(self._running.result)
         except Exception as error:
             if progress.error is None and str(error).startswith("SCIP:"):
                 raise SolverError(f"SCIP fails: {error}") from error
@@ -235,7 +236,7 @@ _CAUGHT = (
 
 
 class ScipProgress(Eventhdlr):  # type: ignore[misc]
-    """Reports to a :class:`WatchedRun`, and interrupts SCIP when that asks for it.
+    """Reports to a :class:`Worker`, and interrupts SCIP when that asks for it.
 
     SCIP calls it from the thread that solves; each call takes Python's lock for its own time only.
 
@@ -243,7 +244,7 @@ class ScipProgress(Eventhdlr):  # type: ignore[misc]
     ----------
     form
         The model.
-    watch
+    worker
         Takes the events.
     point
         Gives the values of the model's columns in a solution of SCIP.
@@ -261,7 +262,7 @@ class ScipProgress(Eventhdlr):  # type: ignore[misc]
     def __init__(
         self,
         form: MatrixForm,
-        watch: WatchedRun,
+        worker: Worker,
         point: Callable[[Any], FloatArray],
         agrees: Callable[[Any], bool] | None,
     ) -> None:
@@ -269,7 +270,7 @@ class ScipProgress(Eventhdlr):  # type: ignore[misc]
         self.error: BaseException | None = None
         self.completion: FloatArray | None = None
         self._form = form
-        self._watch = watch
+        self._worker = worker
         self._point = point
         self._agrees = agrees
         self._objective = np.nan
@@ -285,7 +286,7 @@ class ScipProgress(Eventhdlr):  # type: ignore[misc]
             self._note(event.getType())
         except BaseException as error:
             self.error = error
-        if self.error is not None or self._watch.stop.is_set():
+        if self.error is not None or self._worker.stop.is_set():
             self.model.interruptSolve()
 
     def _note(self, kind: int) -> None:
@@ -296,7 +297,7 @@ class ScipProgress(Eventhdlr):  # type: ignore[misc]
         nodes = scip.getNTotalNodes()
         if kind in _NEW_POINTS and self._agrees is not None and self.completion is None and nodes <= 1:
             self._look_for_completion()
-        self._watch.observe(self._objective, finite_or_infinite(scip.getDualbound()), nodes, x)
+        self._worker.observe(self._objective, finite_or_infinite(scip.getDualbound()), nodes, x)
 
     def _look_for_completion(self) -> None:
         assert self._agrees is not None

@@ -15,10 +15,9 @@ from mipforest.errors import SolverError
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.model.model import Model
-from mipforest.settings import SolveSettings
-from mipforest.solvers.base import Feature, Progress, Solver, needed
-from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
-from mipforest.solvers.solution import Event, Solution, Status
+from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.solvers.base import Feature, Solver, needed
+from mipforest.solvers.solution import Event, Progress, Solution, Status
 
 #: Relative difference of objective values (absolute below 1) that counts as none. A point within the
 #: solvers' feasibility tolerance of 1e-6 can be better than the optimum by a few times that.

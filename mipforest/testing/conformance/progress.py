@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mipforest.model.check import violations
+from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.base import Feature
-from mipforest.solvers.integrality import FEASIBILITY_TOLERANCE
 from mipforest.solvers.solution import Event, Status
 from mipforest.testing.conformance.case import Cases, Trial, above, assert_progress, assert_value, expect
 from mipforest.testing.conformance.integer import market_split, mip_vertex_cover_of_a_pentagon

@@ -167,7 +167,7 @@ def test_ctrl_c_in_a_process_of_its_own() -> None:
 def test_giving_up_does_not_free_scip_while_it_runs() -> None:
     # The calling thread leaves at the second Ctrl-C; here before SCIP has seen the first one.
     process = started(
-        "from mipforest.solvers.watched_run import WatchedRun\n"
+        "from mipforest.solvers.worker import Worker\n"
         "class GivesUp(Exception): pass\n"
         "def call(self, work):\n"
         "    import threading, time\n"
@@ -175,7 +175,7 @@ def test_giving_up_does_not_free_scip_while_it_runs() -> None:
         "    time.sleep(0.5)\n"
         "    self.stop.set()\n"
         "    raise KeyboardInterrupt\n"
-        "WatchedRun.call = call\n"
+        "Worker.call = call\n"
         "print('running', flush=True)\n"
         "for _ in range(3):\n"
         "    try:\n"

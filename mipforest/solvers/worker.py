@@ -13,8 +13,7 @@ from time import perf_counter
 from typing import TypeVar
 
 from mipforest.arrays import FloatArray
-from mipforest.solvers.base import Progress
-from mipforest.solvers.solution import Event
+from mipforest.solvers.solution import Event, Progress
 
 Result = TypeVar("Result")
 
@@ -22,7 +21,7 @@ Result = TypeVar("Result")
 EVENT_INTERVAL = 0.1
 
 
-class WatchedRun:
+class Worker:
     """Progress and interruption of one solve.
 
     The solver runs in a worker thread and calls :meth:`observe`; the calling thread hands the events to
@@ -102,13 +101,13 @@ class WatchedRun:
         """
         future: Future[Result] = Future()
         self._queue = SimpleQueue()
-        worker = Thread(target=self._work, args=(work, future), name="mipforest-solver", daemon=True)
-        worker.start()
+        thread = Thread(target=self._work, args=(work, future), name="mipforest-solver", daemon=True)
+        thread.start()
         while True:
             try:
                 while self._wait(future):
                     pass
-                worker.join()
+                thread.join()
                 return future.result()
             except KeyboardInterrupt:
                 self.stop.set()
@@ -117,7 +116,7 @@ class WatchedRun:
                 self._ctrl_c = True
             except BaseException:
                 self.stop.set()
-                worker.join()
+                thread.join()
                 raise
 
     def _work(self, work: Callable[[], Result], future: Future[Result]) -> None:

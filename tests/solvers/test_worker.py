@@ -7,21 +7,21 @@ import numpy as np
 import pytest
 
 from mipforest.solvers.solution import Event
-from mipforest.solvers.watched_run import EVENT_INTERVAL, WatchedRun
+from mipforest.solvers.worker import EVENT_INTERVAL, Worker
 
 
 def test_gives_what_the_work_gives() -> None:
-    assert WatchedRun(maximize=False).call(lambda: 7) == 7
+    assert Worker(maximize=False).call(lambda: 7) == 7
 
 
 def test_an_error_of_the_work_reaches_the_caller() -> None:
     with pytest.raises(ZeroDivisionError):
-        WatchedRun(maximize=False).call(lambda: 1 / 0)
+        Worker(maximize=False).call(lambda: 1 / 0)
 
 
 def test_an_error_of_the_listener_stops_the_work_and_reaches_the_caller() -> None:
     before = threading.active_count()
-    watch = WatchedRun(maximize=False, on_progress=lambda event: {}["absent"])
+    watch = Worker(maximize=False, on_progress=lambda event: {}["absent"])
 
     def work() -> None:
         watch.observe(1.0, 0.0, 0)
@@ -34,7 +34,7 @@ def test_an_error_of_the_listener_stops_the_work_and_reaches_the_caller() -> Non
 
 @pytest.mark.parametrize(("maximize", "best"), [(False, 2.0), (True, 1.0)])
 def test_only_the_best_bound_counts(maximize: bool, best: float) -> None:
-    watch = WatchedRun(maximize)
+    watch = Worker(maximize)
     point = np.zeros(1)
     watch.call(lambda: [watch.observe(5.0, bound, 0, point) for bound in (1.5, 1.0, 2.0, 1.7)])
     assert watch.events[-1].bound == best
@@ -42,7 +42,7 @@ def test_only_the_best_bound_counts(maximize: bool, best: float) -> None:
 
 def test_every_incumbent_but_not_every_look_is_an_event() -> None:
     seen: list[Event] = []
-    watch = WatchedRun(maximize=False, on_progress=seen.append)
+    watch = Worker(maximize=False, on_progress=seen.append)
 
     def work() -> None:
         for k in range(1000):
@@ -58,7 +58,7 @@ def test_every_incumbent_but_not_every_look_is_an_event() -> None:
 
 
 def test_events_without_news_are_not_recorded() -> None:
-    watch = WatchedRun(maximize=False)
+    watch = Worker(maximize=False)
     watch.finish(math.nan, 0.0, 1)
     watch.finish(math.nan, 0.0, 2)
     watch.finish(3.0, 0.0, 3)
@@ -66,7 +66,7 @@ def test_events_without_news_are_not_recorded() -> None:
 
 
 def test_the_first_ctrl_c_asks_the_work_to_stop() -> None:
-    watch = WatchedRun(maximize=False)
+    watch = Worker(maximize=False)
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     assert watch.call(lambda: watch.stop.wait(20))
@@ -75,7 +75,7 @@ def test_the_first_ctrl_c_asks_the_work_to_stop() -> None:
 
 @pytest.mark.parametrize("first", [0.05, 0.13, 0.21])
 def test_the_second_ctrl_c_gives_up_waiting(first: float) -> None:
-    watch = WatchedRun(maximize=False)
+    watch = Worker(maximize=False)
     release = threading.Event()
     timers = [threading.Timer(t, os.kill, (os.getpid(), signal.SIGINT)) for t in (first, 0.5)]
     for timer in timers:
