@@ -9,7 +9,7 @@ from typer import Argument, Exit, Option, Typer
 
 from mipforest.cli import options as o
 from mipforest.cli.errors import INTERRUPTED, NO_ANSWER, ReportingGroup
-from mipforest.cli.output import harmless, print_json, print_text
+from mipforest.cli.output import print_json, print_text, printable
 from mipforest.formatting import duration, number, percent
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def run_campaign(
 
         campaign = Campaign(suite, path, data, tuple(only or ()), time_limit)
         counts = run(
-            campaign, jobs=jobs, retry_failed=retry_failed, finished=None if quiet or as_json else tell_cell
+            campaign, jobs=jobs, retry_failed=retry_failed, finished=None if quiet or as_json else print_cell
         )
     except KeyboardInterrupt:
         print_text(f"stopped; {path} keeps the finished cells, the same command goes on")
@@ -91,12 +91,12 @@ def run_campaign(
     raise Exit(NO_ANSWER if counts.failed else 0)
 
 
-def tell_cell(planned: Planned, measured: Measured) -> None:
+def print_cell(planned: Planned, measured: Measured) -> None:
     """Print a line on a finished cell; called in whichever process ran it."""
     cell, values = planned.cell, measured.values
     what = f"{planned.setting}, {cell.data_label}, seed {cell.seed}"
     if values["state"] == "failed":
-        print(harmless(f"{what}: failed: {values['error']}"), flush=True)
+        print(printable(f"{what}: failed: {values['error']}"), flush=True)
         return
     found = ""
     if values["objective"] is not None:

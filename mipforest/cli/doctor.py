@@ -92,10 +92,10 @@ def _diagnosis(name: str) -> Diagnosis:
     try:
         solver = get_solver(name)
         about = ", ".join(filter(None, [f"version {solver.version()}", solver.license()]))
-        complaint = _self_test(name)
+        failure = _self_test(name)
     except Exception as error:  # whatever a broken installation raises is what the user needs to see
         return Diagnosis(name, "fails", f"{type(error).__name__}: {error}", monotonic() - began)
-    state, about = ("fails", complaint) if complaint else ("works", about)
+    state, about = ("fails", failure) if failure else ("works", about)
     return Diagnosis(name, state, about, monotonic() - began)
 
 
@@ -133,7 +133,7 @@ def _quadratic_test(name: str) -> str:
 
 
 def versions() -> dict[str, str | None]:
-    """Version of mipforest and of every package it can use, by name; ``None`` where it is not installed."""
+    """Return the version of mipforest and of every package it can use; ``None`` for what is not installed."""
     names = ["mipforest"]
     for requirement in requires("mipforest") or ():
         name, _, marker = requirement.partition(";")

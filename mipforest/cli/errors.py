@@ -13,7 +13,7 @@ from typing import Any
 from typer import BadParameter
 from typer.core import TyperGroup
 
-from mipforest.cli.output import harmless, print_json
+from mipforest.cli.output import print_json, printable
 from mipforest.errors import MipforestError
 
 #: A feasible, verified tree; for other commands, success.
@@ -87,7 +87,7 @@ def _report(error: Exception, *, as_json: bool) -> int:
     if as_json:
         print_json(told.to_dict())
     else:
-        print(f"error: {harmless(told.message)}", file=sys.stderr)
+        print(f"error: {printable(told.message)}", file=sys.stderr)
     return told.exit_code
 
 
@@ -152,7 +152,7 @@ def _usage_message(error: BaseException) -> str:
 
 
 def _system_message(error: OSError) -> str:
-    """Say what the system refused, and for which file."""
+    """Describe what the system refused, and for which file."""
     where = f": {error.filename}" if error.filename else ""
     advice = {
         errno.ENOSPC: "; free some space, or write elsewhere",

@@ -25,7 +25,7 @@ class Import:
     instance: Path
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON takes it."""
+        """Return it as JSON takes it."""
         return {"solution": str(self.solution), "instance": str(self.instance)}
 
 

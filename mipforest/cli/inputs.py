@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def formulation_of(
     model: str, parameters: Sequence[str] | None, variant: str | None, ensemble: str | None = None
 ) -> Formulation:
-    """Give a formulation by name, with its parameters and variant, and the ensemble that it mimics.
+    """Return a formulation by name, with its parameters and variant, and the ensemble that it mimics.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def check_depth(depth: int) -> None:
 
 
 def scaling_of(scaling: Scaling | None, model: str) -> ScalingRule:
-    """Give the scaling that was asked for, or the model's own.
+    """Return the scaling that was asked for, or the model's own.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def source_of(
     test_size: float | None = None,
     test: str | None = None,
 ) -> DataSource:
-    """Say what to load."""
+    """Return what to load, and how to treat it."""
     from mipforest.runs import DataSource
 
     if test_size is not None and test is not None:
@@ -105,7 +105,7 @@ def source_of(
 
 
 def start_of(start: str, formulation: Formulation) -> str | Tree | None:
-    """Give a start by name or from a file, before anything else is done.
+    """Return a start by name or from a file, before anything else is done.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def settings_of(
     solver_options: Sequence[str] | None,
     bridges: Sequence[str] | None,
 ) -> SolveSettings:
-    """Put the options of the solver into one object; the start comes with the formulation.
+    """Collect the options of the solver in one object; the start comes with the formulation.
 
     Raises
     ------

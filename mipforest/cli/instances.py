@@ -148,9 +148,9 @@ def verify(
         if not (quiet or as_json):
             print_text(f"{'WRONG' if found else 'ok   '}  {spec.name}")
             for finding in found:
-                print_text(f"       {finding.complaint}")
+                print_text(f"       {finding.message}")
     if as_json:
-        print_json({"wrong": [{"instance": f.instance, "complaint": f.complaint} for f in wrong]})
+        print_json({"wrong": [{"instance": f.instance, "complaint": f.message} for f in wrong]})
     if wrong:
         raise Exit(NO_ANSWER)
 

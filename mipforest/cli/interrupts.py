@@ -34,15 +34,15 @@ class Interruption:
         self._phase = "before"
 
     def solving(self) -> None:
-        """From now on there may be an incumbent to keep."""
+        """Note that from now on there may be an incumbent to keep."""
         self._phase = "solving"
 
     def writing(self) -> None:
-        """From now on let nothing interrupt."""
+        """Let nothing interrupt from now on."""
         self._phase = "writing"
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Take a signal; a handler as :func:`signal.signal` wants it."""
+        """Handle a signal; a handler as :func:`signal.signal` wants it."""
         del number
         if self._phase == "writing":
             return
@@ -53,7 +53,7 @@ class Interruption:
 
 
 def _solver_listens(frame: FrameType | None) -> bool:
-    """Whether the code that was interrupted waits for a solver in :class:`Worker`."""
+    """Return whether the code that was interrupted waits for a solver in :class:`Worker`."""
     from mipforest.solvers.worker import Worker
 
     while frame is not None and frame.f_code is not Worker._wait.__code__:

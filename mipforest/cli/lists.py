@@ -110,7 +110,7 @@ def solvers(as_json: o.Json = False) -> None:
 
 
 def _version(package: str) -> str | None:
-    """Version of an installed package, without importing it."""
+    """Return the version of an installed package, without importing it."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -32,7 +32,7 @@ class Request(Protocol):
         """Where the data come from."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the options as JSON takes them."""
+        """Return the options as JSON takes them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,14 +97,14 @@ class Outcome:
         folder.commit()
 
     def as_json(self, folder: RunFolder | None) -> dict[str, Any]:
-        """Give everything in one object, the tree included."""
+        """Return everything in one object, the tree included."""
         return self.result | {
             "tree": None if self.saved is None else self.saved.to_dict(),
             "out": None if folder is None else str(folder.path),
             "exit_code": self.exit_code,
         }
 
-    def tell(self, out: Path | None, *, failed: bool) -> None:
+    def print_summary(self, out: Path | None, *, failed: bool) -> None:
         """Print the outcome in words, and what can be done next.
 
         Parameters
@@ -187,7 +187,7 @@ def end(
     if as_json:
         print_json(outcome.as_json(folder if failure is None else None) | dict(more or {}) | told)
     elif not quiet:
-        outcome.tell(out, failed=failure is not None)
+        outcome.print_summary(out, failed=failure is not None)
     if failure is not None and not as_json:
         raise failure
     raise Exit(code)

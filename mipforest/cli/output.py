@@ -16,8 +16,8 @@ from rich.table import Table
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-def harmless(text: str) -> str:
-    """Show control characters, which names in files may hold, instead of sending them to the terminal."""
+def printable(text: str) -> str:
+    """Escape control characters, which names in files may hold: a terminal may obey them."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
@@ -28,16 +28,16 @@ def print_json(content: dict[str, Any]) -> None:
 
 def print_text(text: str = "") -> None:
     """Print plain text on standard output, whatever its brackets and colons."""
-    print(harmless(text))
+    print(printable(text))
 
 
 def print_note(text: str) -> None:
     """Print a remark on standard error."""
-    print(f"note: {harmless(text)}", file=sys.stderr)
+    print(f"note: {printable(text)}", file=sys.stderr)
 
 
 def terminal_width() -> int | None:
-    """Width of the terminal that standard output goes to; ``None`` if it goes elsewhere."""
+    """Return the width of the terminal that standard output goes to; ``None`` if it goes elsewhere."""
     return get_terminal_size().columns if sys.stdout.isatty() else None
 
 

@@ -42,7 +42,7 @@ def plot(
     from mipforest.runs import read_run, samples_of
 
     found = read_run(run)
-    tree = found.found.tree
+    tree = found.found_tree.tree
     path = output or run / ("partition.svg" if partition else "tree.svg")
     if output is None and path.is_symlink():
         # A run folder from elsewhere must not decide which file is written.

@@ -55,7 +55,7 @@ def predict(
     from mipforest.data.files import read_file
     from mipforest.runs import read_run
 
-    saved = read_run(run).found
+    saved = read_run(run).found_tree
     if output is not None and output.suffix.lower() != ".csv":
         raise CommandError(f"{output} does not end in .csv; predictions are written as .csv")
     frame = read_file(table)
@@ -91,13 +91,13 @@ def _refuse_gaps(frame: Any, saved: SavedTree, table: Path) -> None:
 
 
 def _labels(saved: SavedTree, frame: Any) -> list[str] | list[float]:
-    """Give class names, or values."""
+    """Return class names, or values."""
     predicted = saved.predict(frame).tolist()
     return [saved.tree.classes[k] for k in predicted] if saved.tree.is_classifier else predicted
 
 
 def _probabilities(saved: SavedTree, frame: Any) -> dict[str, list[float]]:
-    """Give the probabilities by class; nothing of a tree that has none."""
+    """Return the probabilities by class; nothing of a tree that has none."""
     if not saved.tree.logistic:
         return {}
     by_class = saved.predict_proba(frame).T.tolist()

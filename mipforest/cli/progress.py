@@ -68,7 +68,7 @@ class Progress:
             self._live = None
 
     def phase(self, text: str, *, plain: bool = False) -> None:
-        """Say what is done now.
+        """Show what is done now.
 
         Parameters
         ----------
@@ -83,15 +83,15 @@ class Progress:
             print(text, file=sys.stderr, flush=True)
 
     def solving(self, time_limit: float | None) -> None:
-        """Say how long the phase may last."""
+        """Note how long the phase may last."""
         self._limit = math.inf if time_limit is None else time_limit
 
     def stopping(self) -> None:
-        """Say that the user has asked to stop; safe in a signal handler."""
+        """Show that the user has asked to stop; safe in a signal handler."""
         self._foot = "stopping and keeping the incumbent; Ctrl-C again gives it up"
 
     def show(self, event: Event) -> None:
-        """Take a progress event of the solver."""
+        """Show a progress event of the solver."""
         if not self._history or _improved(self._history[-1], event):
             self._history = [*self._history[-HISTORY:], event]
         self._event = event
@@ -117,7 +117,7 @@ class Progress:
 
 
 def _line(text: str, style: str) -> Text:
-    """One line, cut where the terminal ends: a display that wraps cannot be redrawn in place."""
+    """Return one line, cut where the terminal ends: a display that wraps cannot be redrawn in place."""
     return Text(text, style=style, no_wrap=True, overflow="ellipsis")
 
 
@@ -129,5 +129,5 @@ def _cells(event: Event, seconds: float) -> tuple[str, ...]:
 
 
 def _improved(before: Event, after: Event) -> bool:
-    """Whether incumbent or bound moved so far that it shows."""
+    """Return whether incumbent or bound moved so far that it shows."""
     return _cells(before, 0.0)[1:3] != _cells(after, 0.0)[1:3]

@@ -62,7 +62,7 @@ def show(run: o.RunPath, as_json: o.Json = False) -> None:
 
 
 def summary(result: Mapping[str, Any], saved: SavedTree | None, width: int | None = None) -> str:
-    """Tell the outcome of a run.
+    """Describe the outcome of a run.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def _accuracy(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _measures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Tell R2, MSE and MAE of a regression, Brier score and log loss of probabilities."""
+    """Describe R2, MSE and MAE of a regression, Brier score and log loss of probabilities."""
     facts = []
     for label, measure, digits in _MEASURES:
         parts = [
@@ -160,7 +160,7 @@ def _measures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _reported(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Tell what this formulation alone measures and reports, as far as it fits on a line."""
+    """Describe what this formulation alone measures and reports, as far as it fits on a line."""
     facts = []
     for name in result.get("reported", ()):
         say = _share if name in SHARES else _short

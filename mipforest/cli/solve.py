@@ -115,7 +115,7 @@ class Job:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the options as JSON takes them."""
+        """Return the options as JSON takes them."""
         return {
             "start": self.start_name,
             "time_limit": self.settings.time_limit,

@@ -180,7 +180,7 @@ def tune(
             outcome = request.outcome(scores, loaded, result, folder)
             failure = write_outcome(outcome, folder)
     if not (as_json or quiet):
-        scores.tell()
+        scores.print_settings()
     end(outcome, folder, failure, out=out, as_json=as_json, quiet=quiet, more=scores.as_json())
 
 

@@ -56,7 +56,7 @@ class TuningJob:
         return self.job.source
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the options as JSON takes them."""
+        """Return the options as JSON takes them."""
         return self.job.to_dict() | {
             "grid": {name: list(values) for name, values in self.grid.items()},
             "grid_per_level": list(self.per_level),
@@ -88,10 +88,10 @@ class TuningJob:
         records = Records(plan)
 
         def on_fit(fit: Fit) -> None:
-            text, plain = fit_told(plan, records, fit)
+            text, plain = describe_fit(plan, records, fit)
             progress.phase(text, plain=plain)
 
-        progress.phase(announcement(plan, self.jobs, self.dask), plain=True)
+        progress.phase(describe_plan(plan, self.jobs, self.dask), plain=True)
         try:
             executor = executor_for(plan, jobs=self.jobs, dask=self.dask, stopping=lambda: interruption.asked)
             with executor as running:
@@ -166,12 +166,12 @@ class Scores:
         table.to_csv(path, index=False)
 
     def as_json(self) -> dict[str, Any]:
-        """Give the table and what was chosen; NaN and infinities become ``None``."""
+        """Return the table and what was chosen; NaN and infinities become ``None``."""
         rows = json.loads(self.records.table().to_json(orient="records", double_precision=15))
         return {"tuning": self.summary() | {"settings": rows}}
 
     def summary(self) -> dict[str, Any]:
-        """Give what ``result.json`` tells of the tuning."""
+        """Return what ``result.json`` tells of the tuning."""
         found: dict[str, Any] = {
             "score": self.plan.score.name,
             "rule": self.plan.rule,
@@ -185,7 +185,7 @@ class Scores:
             found |= {name: float(row[name]) for name in names}
         return found
 
-    def tell(self) -> None:
+    def print_settings(self) -> None:
         """Print the settings, the chosen one marked."""
         table = self.records.table()
         shown = table
@@ -214,8 +214,8 @@ class Scores:
         print_text()
 
 
-def announcement(plan: Plan, jobs: int, dask: str | None) -> str:
-    """Say how much is to be done, before it begins."""
+def describe_plan(plan: Plan, jobs: int, dask: str | None) -> str:
+    """Describe how much is to be done, before it begins."""
     limit = plan.settings.time_limit
     each = "without a time limit" if limit is None else f"of at most {duration(limit)} each"
     where = f"on the Dask cluster {dask}" if dask else f"{min(jobs, plan.n_chains)} at a time"
@@ -228,8 +228,8 @@ def announcement(plan: Plan, jobs: int, dask: str | None) -> str:
     )
 
 
-def fit_told(plan: Plan, records: Records, fit: Fit) -> tuple[str, bool]:
-    """Say how far the tuning is, and whether a setting was finished by this fit."""
+def describe_fit(plan: Plan, records: Records, fit: Fit) -> tuple[str, bool]:
+    """Describe how far the tuning is, and whether a setting was finished by this fit."""
     grid, setting = plan.grid, fit.setting
     labels = (axis.label for axis in grid.axes)
     given = ", ".join(

@@ -74,7 +74,7 @@ def _by(entry: Entry, solver: str, version: str, seconds: float, time_limit: flo
 
 
 def _better(one: float, other: float, maximize: bool) -> bool:
-    """Whether the first objective value is better, or the second unknown."""
+    """Return whether the first objective value is better, or the second unknown."""
     if math.isnan(one):
         return False
     return math.isnan(other) or (one > other if maximize else one < other)

@@ -48,7 +48,7 @@ class Library:
         return read_suite(path)
 
     def chosen(self, only: tuple[str, ...]) -> list[InstanceSpec]:
-        """Instances whose name, family or model is listed; all if nothing is.
+        """Return the instances whose name, family or model is listed; all if nothing is.
 
         Raises
         ------
@@ -68,19 +68,19 @@ class Library:
         return read_catalogue(self.catalogue_path)
 
     def record(self, entry: Entry) -> None:
-        """Put an entry into the catalogue, in the suite's order; entries that left the suite come last."""
+        """Record an entry in the catalogue, in the suite's order; entries that left the suite come last."""
         entries = {**self.entries(), entry.name: entry}
         names = [*(name for name in self.suite if name in entries), *(entries.keys() - self.suite.keys())]
         write_catalogue({name: entries[name] for name in names}, self.catalogue_path)
 
     def model_path(self, spec: InstanceSpec) -> Path:
-        """Give the model's file."""
+        """Return the model's file."""
         return self.folder / spec.family / f"{spec.name}.mps.gz"
 
     def start_path(self, spec: InstanceSpec) -> Path:
-        """Give the start's file."""
+        """Return the start's file."""
         return self.folder / spec.family / f"{spec.name}.mst"
 
     def solution_path(self, spec: InstanceSpec) -> Path:
-        """Give the best known solution's file."""
+        """Return the best known solution's file."""
         return self.folder / spec.family / f"{spec.name}.sol"

@@ -82,7 +82,7 @@ class InstanceSpec:
     ensemble: str | None = None
 
     def source(self, scaling: str) -> DataSource:
-        """Say what to load; ``scaling`` is the model's own, used unless the suite says otherwise."""
+        """Return what to load; ``scaling`` is the model's own, used unless the suite says otherwise."""
         return DataSource(
             data=self.data,
             task=self.task,  # type: ignore[arg-type] # checked by load

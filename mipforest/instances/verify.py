@@ -24,7 +24,7 @@ class Finding:
     """Something wrong with an instance."""
 
     instance: str
-    complaint: str
+    message: str
 
 
 def verify(library: Library, spec: InstanceSpec, *, rebuild: bool = False) -> list[Finding]:
@@ -50,10 +50,10 @@ def verify(library: Library, spec: InstanceSpec, *, rebuild: bool = False) -> li
     entry = library.entries().get(spec.name)
     if entry is None:
         return [Finding(spec.name, "it is not in the catalogue; build it first")]
-    return [Finding(spec.name, complaint) for complaint in _complaints(library, spec, entry, rebuild)]
+    return [Finding(spec.name, message) for message in _findings(library, spec, entry, rebuild)]
 
 
-def _complaints(library: Library, spec: InstanceSpec, entry: Entry, rebuild: bool) -> Iterator[str]:
+def _findings(library: Library, spec: InstanceSpec, entry: Entry, rebuild: bool) -> Iterator[str]:
     path = library.model_path(spec)
     form = None
     if path.is_file():
@@ -81,7 +81,7 @@ def _complaints(library: Library, spec: InstanceSpec, entry: Entry, rebuild: boo
 
 
 def _wrong_point(form: MatrixForm, path: Path, objective: float | None) -> Iterator[str]:
-    """Say what is wrong with a solution that must be there, or with a start (no objective) that may be."""
+    """Describe what is wrong with a solution that must be there, or with a start (no objective) that may be."""
     if not path.is_file():
         if objective is not None:
             yield f"{path.name} is not there"
@@ -101,7 +101,7 @@ def _wrong_point(form: MatrixForm, path: Path, objective: float | None) -> Itera
 
 
 def _sha256_of_text(path: Path) -> str:
-    """Checksum of what a compressed file unpacks to."""
+    """Return the checksum of what a compressed file unpacks to."""
     digest = hashlib.sha256()
     for _, line in numbered_lines(
         path, lambda number, reason: PointError(path, number, reason), compressed=True

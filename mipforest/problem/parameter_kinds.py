@@ -55,7 +55,7 @@ class ParameterKind(ABC):
 
     @abstractmethod
     def check(self, parameter: str, value: Any) -> Any:
-        """Give a value of the named parameter back, normalised, if it is allowed.
+        """Return a value of the named parameter back, normalised, if it is allowed.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class Number(ParameterKind):
         return self.check(parameter, value)
 
     def check(self, parameter: str, value: Any) -> Any:
-        """Give an int for a whole number, else a float."""
+        """Return an int for a whole number, else a float."""
         return self._number(parameter, value, whole=self.whole)
 
     def _number(self, parameter: str, value: Any, *, whole: bool) -> float | int:
@@ -165,7 +165,7 @@ class NumberPerNode(Number):
         return self.check(parameter, parts[0] if len(parts) == 1 else parts)
 
     def check(self, parameter: str, value: Any) -> Any:
-        """Give a number, or a tuple of numbers."""
+        """Return a number, or a tuple of numbers."""
         several = (
             isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) and np.ndim(value) > 0
         )
@@ -191,7 +191,7 @@ class YesOrNo(ParameterKind):
         return _YES_OR_NO[text.lower()]
 
     def check(self, parameter: str, value: Any) -> bool:
-        """Give a bool of Python."""
+        """Return a bool of Python."""
         if not isinstance(value, bool | np.bool_):
             raise ParameterError(f"parameter {parameter} is {value!r}; give True or False")
         return bool(value)

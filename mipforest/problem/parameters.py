@@ -99,7 +99,7 @@ class Parameter:
         return self.kind.parse(self.name, text)
 
     def check(self, value: Any) -> Any:
-        """Give the value back, normalised, if it is allowed.
+        """Return the value back, normalised, if it is allowed.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class Parameter:
 
 
 def parameters_of(cls: type) -> dict[str, Parameter]:
-    """Give all hyperparameters that a dataclass declares with :func:`parameter`, by name."""
+    """Return all hyperparameters that a dataclass declares with :func:`parameter`, by name."""
     hints = get_type_hints(cls)
     return {
         field.name: Parameter(field.name, _kind(field, hints), field.default, field.metadata["help"])
@@ -129,14 +129,14 @@ def _kind(field: dataclasses.Field[Any], hints: Mapping[str, Any]) -> ParameterK
 
 
 def plain_parameters_of(cls: type) -> dict[str, Parameter]:
-    """Give the hyperparameters that ``--param``, grids and suites take: all but a tree ensemble."""
+    """Return the hyperparameters that ``--param``, grids and suites take: all but a tree ensemble."""
     return {
         name: known for name, known in parameters_of(cls).items() if not isinstance(known.kind, TreeEnsemble)
     }
 
 
 def ensemble_parameter_of(cls: type) -> Parameter | None:
-    """Give the hyperparameter that is a tree ensemble; ``None`` for a formulation that mimics none."""
+    """Return the hyperparameter that is a tree ensemble; ``None`` for a formulation that mimics none."""
     every = parameters_of(cls).values()
     return next((known for known in every if isinstance(known.kind, TreeEnsemble)), None)
 

@@ -27,7 +27,7 @@ def formulation_classes() -> dict[str, type[Formulation]]:
 
 
 def get_formulation(name: str) -> type[Formulation]:
-    """Give a formulation's class by name.
+    """Return a formulation's class by name.
 
     Raises
     ------

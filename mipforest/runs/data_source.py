@@ -101,7 +101,7 @@ class DataSource:
             raise error.located(str(path)) from error
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the source as JSON takes it; files with their absolute paths, to be found from elsewhere."""
+        """Return the source as JSON takes it; files with their absolute paths, to be found from elsewhere."""
         return asdict(self) | {
             "data": _absolute(self.data),
             "positive": list(self.positive),
@@ -147,7 +147,7 @@ def _absolute(spec: str) -> str:
 
 
 def _labels(whole: Dataset, merged: Dataset) -> dict[str, int]:
-    """Give the number of the merged class by every label and name of a class before and after merging."""
+    """Return the number of the merged class by every label and name of a class before and after merging."""
     if whole.task != "classification":
         return {}
     labels = {name: number for number, name in enumerate(merged.classes)}

@@ -81,7 +81,7 @@ class RunFolder:
         self._unlock()
 
     def commit(self) -> None:
-        """Put the folder in place, its contents flushed to the disk.
+        """Move the folder into place, its contents flushed to the disk.
 
         An earlier run is moved aside and removed: between the two renames, ``path`` is absent for an instant.
 

@@ -120,7 +120,7 @@ def _checked(problem: Problem, given: SolutionFile, metadata: Metadata) -> Resul
 
 
 def _rebuilt_otherwise(form: MatrixForm, metadata: Metadata) -> list[str]:
-    """Say so if the model is not the one that was written, to the last bit."""
+    """Warn if the model is not the one that was written, to the last bit."""
     if not metadata.model_sha256 or sha256_of_model(form) == metadata.model_sha256:
         return []
     return [
@@ -130,7 +130,7 @@ def _rebuilt_otherwise(form: MatrixForm, metadata: Metadata) -> list[str]:
 
 
 def _other_objective(given: SolutionFile, objective: float) -> list[str]:
-    """Say so if the file states another objective than its values have."""
+    """Warn if the file states another objective than its values have."""
     if given.agrees_with(objective):
         return []
     return [f"{given.path.name} states the objective {given.objective:.9g}, its values have {objective:.9g}"]

@@ -43,7 +43,7 @@ _OPTIONAL = ("ensemble", "model_sha256", "mipforest_version")
 
 
 def instance_files(path: Path) -> tuple[Path, Path]:
-    """Give the names of the start and of the metadata that stand next to an instance.
+    """Return the names of the start and of the metadata that stand next to an instance.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def instance_files(path: Path) -> tuple[Path, Path]:
 
 
 def metadata_path(instance: Path) -> Path:
-    """Give the name of the metadata that stand next to an instance.
+    """Return the name of the metadata that stand next to an instance.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def write_instance(
 
 
 def _ensemble_text(formulation: object) -> str | None:
-    """Give the text that names the ensemble to mimic; ``None`` if there is none or it was given as an object."""
+    """Return the text that names the ensemble to mimic; ``None`` if there is none or it was given as an object."""
     target = ensemble_parameter_of(type(formulation))
     value = None if target is None else getattr(formulation, target.name)
     return value if isinstance(value, str) else None
@@ -291,13 +291,13 @@ def _metadata_of(path: Path, content: Mapping[str, Any]) -> Metadata:
 
 
 def sha256_of_file(path: Path) -> str:
-    """Checksum of a file's bytes."""
+    """Return the checksum of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sha256_of_model(form: MatrixForm) -> str:
-    """Checksum of a model: of its text as MPS, whatever format it was written in."""
+    """Return the checksum of a model: of its text as MPS, whatever format it was written in."""
     digest = hashlib.sha256()
     for text in mps_text(form):
         digest.update(text)

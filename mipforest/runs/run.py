@@ -48,7 +48,7 @@ class Run:
     saved: SavedTree | None
 
     @property
-    def found(self) -> SavedTree:
+    def found_tree(self) -> SavedTree:
         """The tree.
 
         Raises
@@ -125,7 +125,7 @@ def samples_of(run: Run) -> tuple[LoadedData | None, str]:
 
 
 def status_in_words(result: Mapping[str, Any]) -> str:
-    """Say why the solver stopped and what that means.
+    """Describe why the solver stopped and what that means.
 
     Parameters
     ----------

@@ -48,13 +48,13 @@ class SavedTree:
 
     @classmethod
     def of(cls, tree: Tree, data: LoadedData) -> SavedTree:
-        """Put a tree together with the data that it was fitted on."""
+        """Join a tree with the data that it was fitted on."""
         train = data.train
         statistics = node_statistics(tree, train.X_raw, train.y)
         return cls(tree, train.encoding, train.target, data.labels, statistics)
 
     def predict(self, frame: Any) -> IntArray | FloatArray:
-        """(n,) class numbers or values for the rows of a table.
+        """Predict (n,) class numbers or values for the rows of a table.
 
         Raises
         ------
@@ -64,7 +64,7 @@ class SavedTree:
         return self.tree.predict(self.encoding.encode(frame))
 
     def predict_proba(self, frame: Any) -> FloatArray:
-        """(n, 2) probabilities of the classes for the rows of a table, by a logistic tree.
+        """Predict (n, 2) probabilities of the classes for the rows of a table, by a logistic tree.
 
         Raises
         ------
@@ -76,7 +76,7 @@ class SavedTree:
         return self.tree.predict_proba(self.encoding.encode(frame))
 
     def targets(self, column: Any) -> IntArray | FloatArray:
-        """(n,) class numbers or values that a target column states.
+        """Read (n,) class numbers or values that a target column states.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class SavedTree:
         return np.array([self.labels[label] for label in stated], dtype=np.int64)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as JSON takes it; :func:`mipforest.trees.from_dict` reads the tree alone."""
+        """Return everything as JSON takes it; :func:`mipforest.trees.from_dict` reads the tree alone."""
         counts, influence = self.statistics.class_counts, self.statistics.influence
         return to_dict(self.tree) | {
             "target": self.target,
@@ -111,7 +111,7 @@ class SavedTree:
 
 
 def _with_gaps(values: FloatArray | None) -> list[float | None] | None:
-    """Give values as JSON takes them, ``None`` in place of NaN."""
+    """Return values as JSON takes them, ``None`` in place of NaN."""
     return None if values is None else [None if np.isnan(value) else value for value in values.tolist()]
 
 

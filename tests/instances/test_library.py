@@ -86,21 +86,21 @@ def test_verify_finds_nothing_wrong_then_every_kind_of_damage(library):
     whole, good = model.read_bytes(), solution.read_text()
 
     model.write_bytes(gzip.compress(gzip.decompress(whole).replace(b"-1", b"-2", 1)))
-    assert "has the checksum" in verify(library, spec)[0].complaint
+    assert "has the checksum" in verify(library, spec)[0].message
     model.write_bytes(whole)
 
     lines = good.splitlines()
     solution.write_text("\n".join(line for line in lines if not line.startswith("z[")))
-    assert any("violates" in finding.complaint for finding in verify(library, spec))
+    assert any("violates" in finding.message for finding in verify(library, spec))
     solution.unlink()
-    assert "is not there" in verify(library, spec)[0].complaint
+    assert "is not there" in verify(library, spec)[0].message
     solution.write_text(good)
 
     entry = library.entries()[spec.name]
     library.record(replace(entry, objective=entry.objective + 0.5))
-    assert "the catalogue says" in verify(library, spec)[0].complaint
+    assert "the catalogue says" in verify(library, spec)[0].message
     library.record(replace(entry, bound=entry.objective + 1))
-    assert "lies beyond the bound" in verify(library, spec)[0].complaint
+    assert "lies beyond the bound" in verify(library, spec)[0].message
     library.record(entry)
 
     model.unlink()

@@ -290,7 +290,7 @@ def test_what_is_no_run_is_refused(tmp_path):
     (tmp_path / "first" / "result.json").write_text('{"status": "time_limit"}')
     run = read_run(tmp_path / "first")
     with pytest.raises(RunError, match=r"no tree.*time_limit"):
-        run.found  # noqa: B018
+        run.found_tree  # noqa: B018
 
 
 @pytest.mark.parametrize("name", ["a.b.mps", "a.b.mps.gz", "a.b.MPS.GZ"])
