@@ -1,5 +1,7 @@
-"""What all tests share: reproducible property tests, and the papers' data where it is present."""
+"""What all tests share: reproducible property tests, Ctrl-C, and the papers' data where it is present."""
 
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,17 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 PAPERS_DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def heard_ctrl_c() -> Iterator[None]:
+    """Hear Ctrl-C in the tests and in the processes they start, also where the parent ignores it.
+
+    Shells start background jobs that way, and what is ignored is inherited.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
