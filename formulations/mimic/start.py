@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
 from formulations.mimic.splits import fixed_labels
 from formulations.mimic.target import EnsembleTarget, first_members, group_sums
@@ -305,6 +304,8 @@ class GroupedNode:
         X, wanted, weight = self._wanted_sides(features)
         if len(features) == 1 or len(np.unique(wanted)) < 2:
             return []
+        from sklearn.linear_model import LogisticRegression  # takes seconds to import, and few runs come here
+
         fits = [LogisticRegression(C=C, max_iter=1000).fit(X, wanted, weight) for C in PENALTIES]
         return [self._scaled(features, fit.coef_[0]) for fit in fits]
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 
 from mipforest.data.dataset import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.data.files import SUFFIXES, read_file
-from mipforest.data.openml import load_openml
 from mipforest.data.synthetic import load_synthetic
 from mipforest.data.table import Missing
 from mipforest.data.target import Task
@@ -32,13 +28,13 @@ class CatalogueEntry(NamedTuple):
     description: str
 
 
-#: What reads each data set that comes with scikit-learn; ``diabetes`` in its original units, not normalised.
-BUNDLED: dict[str, Callable[[], Any]] = {
-    "breast_cancer": load_breast_cancer,
-    "diabetes": lambda: load_diabetes(scaled=False),
-    "digits": load_digits,
-    "iris": load_iris,
-    "wine": load_wine,
+#: Data sets that come with scikit-learn, with the arguments of its ``load_NAME``; ``diabetes`` in its original units.
+BUNDLED: dict[str, dict[str, Any]] = {
+    "breast_cancer": {},
+    "diabetes": {"scaled": False},
+    "digits": {},
+    "iris": {},
+    "wine": {},
 }
 
 _CATALOGUE = (
@@ -123,6 +119,8 @@ def load(
     name = str(spec)
     kind, colon, rest = name.partition(":")
     if colon and kind == "openml":
+        from mipforest.data.openml import load_openml  # scikit-learn takes seconds to import
+
         return load_openml(rest, target=target, task=task, scaling=scaling, missing=missing)
     if name not in BUNDLED and not (colon and kind == "synthetic"):
         return _load_file(name, target or DEFAULT_TARGET, scaling, task, missing)
@@ -166,7 +164,9 @@ def load_bundled(name: str, *, task: Task | None = None, scaling: Scaling = "min
     scaling
         ``"minmax"``, ``"standard"`` or ``"none"``.
     """
-    bunch = BUNDLED[name]()
+    from sklearn import datasets  # takes seconds, and other sources of data need none of it
+
+    bunch = getattr(datasets, f"load_{name}")(**BUNDLED[name])
     usual = next(entry.task for entry in _CATALOGUE if entry.name == name)
     task = task or usual
     names = [str(label) for label in bunch.target_names] if task == usual == "classification" else None

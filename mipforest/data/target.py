@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data.columns import Label, is_numeric, numbers, sort_texts, text, texts, to_label
@@ -254,6 +253,8 @@ def split_rows(
     DataError
         If the sizes are impossible, or a class has too few rows to be in both parts.
     """
+    from sklearn.model_selection import train_test_split  # takes seconds, and many runs split nothing
+
     if strata is not None:
         rare = [names[k] for k in np.flatnonzero(np.bincount(strata) == 1).tolist()]
         if rare:

@@ -1,8 +1,10 @@
-"""Classifiers that a user fitted, given as an object or in a ``.joblib`` file."""
+"""What fits classifiers of every kind, and those that a user fitted: an object, or a ``.joblib`` file."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,23 @@ from mipforest.arrays import IntArray
 from mipforest.data import Dataset
 from mipforest.data.columns import text
 from mipforest.ensembles.ensemble import Adapter
-from mipforest.ensembles.scikit_learn import ExtraTrees, GradientBoosting, RandomForest
-from mipforest.ensembles.xgboost import XGBoost, require_xgboost
+from mipforest.ensembles.scikit_learn import (
+    ExtraTrees,
+    GradientBoosting,
+    RandomForest,
+    fit_forest,
+    fit_gradient_boosting,
+)
+from mipforest.ensembles.xgboost import XGBoost, fit_xgboost, require_xgboost
 from mipforest.errors import EnsembleError, some_of
+
+#: Adapter of each kind, and what fits its estimator.
+FITTED: dict[str, tuple[type[Adapter], Callable[..., Any]]] = {
+    RandomForest.kind: (RandomForest, partial(fit_forest, RandomForest.learner)),
+    ExtraTrees.kind: (ExtraTrees, partial(fit_forest, ExtraTrees.learner)),
+    GradientBoosting.kind: (GradientBoosting, fit_gradient_boosting),
+    XGBoost.kind: (XGBoost, fit_xgboost),
+}
 
 #: Classifiers that have an adapter; XGBClassifier is known by name, so that xgboost need not be installed.
 FAMILIES: tuple[tuple[Any, type[Adapter]], ...] = (
@@ -28,8 +44,6 @@ FAMILIES: tuple[tuple[Any, type[Adapter]], ...] = (
     (GradientBoostingClassifier, GradientBoosting),
 )
 SUPPORTED = "RandomForestClassifier, ExtraTreesClassifier, GradientBoostingClassifier and XGBClassifier"
-
-SUFFIX = ".joblib"
 
 
 def adapter_of(estimator: Any, data: Dataset) -> Adapter:

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from mipforest.data import Dataset
 from mipforest.ensembles.ensemble import Adapter, Ensemble
-from mipforest.ensembles.fitted import SUFFIX, adapter_of, load_estimator
-from mipforest.ensembles.scikit_learn import (
-    ExtraTrees,
-    GradientBoosting,
-    RandomForest,
-    fit_forest,
-    fit_gradient_boosting,
-)
-from mipforest.ensembles.xgboost import XGBoost, fit_xgboost
 from mipforest.errors import EnsembleError, did_you_mean, some_of
 
 #: Seed of the MIRET paper (section 8).
@@ -39,13 +25,12 @@ _NAME = re.compile(r"[a-z0-9-]+(:[a-z0-9=,]+)?")
 #: Number of trees if none is given, as in the MIRET paper.
 DEFAULT_TREES = 100
 
-#: Adapter of each kind, and what fits its estimator.
-KINDS: dict[str, tuple[type[Adapter], Callable[..., Any]]] = {
-    RandomForest.kind: (RandomForest, partial(fit_forest, RandomForest.learner)),
-    ExtraTrees.kind: (ExtraTrees, partial(fit_forest, ExtraTrees.learner)),
-    GradientBoosting.kind: (GradientBoosting, fit_gradient_boosting),
-    XGBoost.kind: (XGBoost, fit_xgboost),
-}
+#: Kinds that can be fitted anew. What fits and adapts them is imported where it is used: every formulation is found
+#: through this module, and scikit-learn takes seconds to import.
+KINDS = ("random-forest", "extra-trees", "gradient-boosting", "xgboost")
+
+#: End of the name of a file with a fitted classifier.
+SUFFIX = ".joblib"
 
 #: Options that a name may carry, with their least and greatest value; scikit-learn takes no larger seed.
 OPTIONS = {"trees": (1, 10_000), "seed": (0, 2**32 - 1)}
@@ -124,7 +109,7 @@ class Specification:
     Attributes
     ----------
     kind
-        Key of :data:`KINDS`.
+        One of :data:`KINDS`.
     trees
         Number of trees, at least 1.
     seed
@@ -148,7 +133,7 @@ class Specification:
         if kind not in KINDS:
             raise EnsembleError(
                 f"no ensemble is called {text!r}{did_you_mean(kind, KINDS)}; give {', '.join(KINDS)}, "
-                f"with options behind a colon as in {RandomForest.kind}:trees=100,seed=1, or a .joblib file"
+                f"with options behind a colon as in {KINDS[0]}:trees=100,seed=1, or a .joblib file"
             )
         options: dict[str, int] = {}
         for part in written.split(",") if colon else ():
@@ -180,13 +165,15 @@ class Specification:
         EnsembleError
             If all samples are of one class, or a package is not installed.
         """
+        from mipforest.ensembles.fitted import FITTED
+
         present = np.unique(data.y)
         if len(present) == 1:
             raise EnsembleError(
                 f"all {data.n} samples of {data.name} are of class {data.classes[int(present[0])]!r}, so that no "
                 "ensemble can be fitted on them; take samples of both classes"
             )
-        family, fit = KINDS[self.kind]
+        family, fit = FITTED[self.kind]
         seed = seed if self.seed is None else self.seed
         estimator = fit(data.X_raw, data.y, trees=self.trees, depth=depth, seed=seed)
         return family(estimator, np.array([0, 1]))
@@ -211,6 +198,10 @@ def fitted_target(target: Any, data: Dataset) -> Any:
         return target.estimator
     if isinstance(target, type) or not hasattr(target, "fit"):
         return target
+    from sklearn.base import clone
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
     try:
         check_is_fitted(target)
     except NotFittedError:
@@ -238,6 +229,8 @@ def _require_two_classes(data: Dataset) -> None:
 def _ensemble(target: Any, data: Dataset, depth: int, seed: int) -> Ensemble:
     if isinstance(target, Ensemble):
         return target
+    from mipforest.ensembles.fitted import adapter_of, load_estimator
+
     if isinstance(target, Path) or (isinstance(target, str) and target.endswith(SUFFIX)):
         path = Path(target).expanduser()
         return _described(adapter_of(load_estimator(path), data), data, f"from {path.name}")

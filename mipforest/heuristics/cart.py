@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from mipforest.arrays import IntArray
 from mipforest.data import Dataset
@@ -34,6 +33,11 @@ def cart(
     Tree
         For scaled features. It routes and predicts every sample of the data as scikit-learn's tree does.
     """
+    from sklearn.tree import (
+        DecisionTreeClassifier,
+        DecisionTreeRegressor,
+    )  # takes seconds; only CART needs it
+
     is_classification = data.task == "classification"
     learner = DecisionTreeClassifier if is_classification else DecisionTreeRegressor
     drawn = {"splitter": "random", "max_features": "sqrt"} if random_splits else {}
