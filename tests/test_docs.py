@@ -1,9 +1,12 @@
 """The Python code of the documentation runs as it stands, block after block."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from mipforest.problem.problem import Problem
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -14,6 +17,24 @@ def blocks(page):
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
+#: Solves of a page end after so many seconds: what is shown and asserted holds of every verified tree, and the first
+#: is there at once.
+SECONDS = 1.0
+
+
+@pytest.fixture
+def short_solves(monkeypatch):
+    solve = Problem.solve
+
+    def solve_briefly(self, *args, time_limit=SECONDS, settings=None, **options):
+        if settings is not None:
+            return solve(self, *args, settings=replace(settings, time_limit=SECONDS), **options)
+        return solve(self, *args, time_limit=min(SECONDS, time_limit), **options)
+
+    monkeypatch.setattr(Problem, "solve", solve_briefly)
+
+
+@pytest.mark.usefixtures("short_solves")
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
 def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.model_selection import KFold, StratifiedKFold
 
 from mipforest.data import DataError, Dataset
 from mipforest.errors import TuningError, some_of
@@ -48,6 +47,8 @@ def make_folds(data: Dataset, folds: int, seed: int) -> tuple[Fold, ...]:
     DataError
         If a class has fewer samples than there are folds, or a regression fewer than two per fold.
     """
+    from sklearn.model_selection import KFold, StratifiedKFold  # takes seconds; processes that fit need none of it
+
     check_folds(folds)
     if data.task == "classification":
         _require_members(data, folds)
