@@ -47,7 +47,7 @@ def make_folds(data: Dataset, folds: int, seed: int) -> tuple[Fold, ...]:
     DataError
         If a class has fewer samples than there are folds, or a regression fewer than two per fold.
     """
-    from sklearn.model_selection import KFold, StratifiedKFold  # takes seconds; processes that fit need none of it
+    from sklearn.model_selection import KFold, StratifiedKFold  # takes seconds; fits need none
 
     check_folds(folds)
     if data.task == "classification":
