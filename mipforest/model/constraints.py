@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,8 +22,18 @@ from mipforest.model.matrix import Block
 from mipforest.model.operators import Shape, broadcast_shape, positions
 from mipforest.model.variables import VarArray
 
-if TYPE_CHECKING:
-    from mipforest.model.model import Model
+
+class Rows(Protocol):
+    """What blocks of constraints read and change of their model."""
+
+    @property
+    def constraints(self) -> Mapping[str, ConstraintBlock]:
+        """All blocks by name, in order."""
+
+    def remove(self, name: str) -> None:
+        """Take a block out."""
+
+    def _changed(self) -> None: ...
 
 
 class ConstraintBlock:
@@ -42,7 +53,7 @@ class ConstraintBlock:
 
     def __init__(
         self,
-        model: Model,
+        model: Rows,
         name: str,
         shape: Shape,
         labels: tuple[Labels, ...],
@@ -121,7 +132,7 @@ class ConstraintBlock:
         """Give the naming block, for rows that start at a number."""
         return Block(self.name, start, self.shape, self.labels)
 
-    def copied_to(self, model: Model) -> ConstraintBlock:
+    def copied_to(self, model: Rows) -> ConstraintBlock:
         """Give the same block for a copy of the model."""
         lower, upper = self.lower.copy(), self.upper.copy()
         return ConstraintBlock(
@@ -145,7 +156,7 @@ class ConstraintBlocks(dict[str, ConstraintBlock]):
         raise UnknownNameError(f"no constraint block {name!r} in this model; {closest(str(name), self)}")
 
 
-def constraint_block(model: Model, name: str, relation: Any, over: Any) -> ConstraintBlock:
+def constraint_block(model: Rows, name: str, relation: Any, over: Any) -> ConstraintBlock:
     """Check a comparison and make it a block of a model.
 
     Raises
@@ -197,7 +208,8 @@ def add_switch(block: ConstraintBlock, binary: Any, value: Any) -> ConstraintBlo
             f"{where}: the switch is a {type(binary).__name__}; give binary variables themselves "
             "(and value 0 instead of 1 - z)"
         )
-    if binary.owner is not block.model:
+    owner: object = binary.owner
+    if owner is not block.model:
         raise ExpressionError(
             f"{where}: the switch is of another model; take it from this one: model['name']"
         )

@@ -358,12 +358,6 @@ class Model:
         """Size and numerical range of the model."""
         return statistics(self.matrix())
 
-    def to_pyomo(self) -> Any:
-        """Give the model as a Pyomo ``ConcreteModel``; see :func:`mipforest.to_pyomo`."""
-        from mipforest.pyomo import to_pyomo
-
-        return to_pyomo(self)
-
     def copy(self) -> Model:
         """Give an independent copy; take its variables from it (``copy["w"]``), not from the original."""
         twin = Model(self.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -14,8 +14,19 @@ from mipforest.model.index_sets import Labels, kept_labels, numeric_key
 from mipforest.model.numeric import fitted
 from mipforest.model.operators import Shape
 
-if TYPE_CHECKING:
-    from mipforest.model.model import Model
+
+class Columns(Protocol):
+    """What variables read and change of their model: bounds and integrality by column."""
+
+    _lower: FloatArray
+    _upper: FloatArray
+    _integer: BoolArray
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns so far."""
+
+    def _changed(self) -> None: ...
 
 
 class VarArray(LinearExpr):
@@ -32,9 +43,9 @@ class VarArray(LinearExpr):
         Labels per dimension, ``None`` where there are none.
     """
 
-    owner: Model
+    owner: Columns
 
-    def __init__(self, model: Model, columns: IntArray, labels: tuple[Labels, ...]) -> None:
+    def __init__(self, model: Columns, columns: IntArray, labels: tuple[Labels, ...]) -> None:
         self.columns = columns
         self.labels = labels
         self.shape = columns.shape

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from mipforest.arrays import FloatArray
 from mipforest.errors import NotAllowed, close_names
 from mipforest.model.matrix import MatrixForm
+from mipforest.settings import FEASIBILITY_TOLERANCE
 
 
 def unknown_option(solver: str, name: str, known: Iterable[str]) -> NotAllowed:
@@ -77,3 +79,13 @@ def writable(path: Path) -> Path:
             return path
     except OSError as error:
         raise NotAllowed(f"cannot write the log {path}: {error.strerror}; choose another file") from error
+
+
+def whole_bounds(form: MatrixForm) -> tuple[FloatArray, FloatArray]:
+    """Return the (n,) bounds with those of integer columns rounded inwards.
+
+    They cross where no integer lies between.
+    """
+    lower = np.where(form.integer, np.ceil(form.col_lower - FEASIBILITY_TOLERANCE), form.col_lower)
+    upper = np.where(form.integer, np.floor(form.col_upper + FEASIBILITY_TOLERANCE), form.col_upper)
+    return lower, upper

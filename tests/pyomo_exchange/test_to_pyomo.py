@@ -57,7 +57,7 @@ def test_indicator_rows_keep_their_names() -> None:
     x, z = m.nonnegative("x", 2, upper=9.0), m.binary("z")
     m.add_indicator("low", z, 1, 1.0 * x <= 3, over=["a", "b"])
     m.add_indicator("both", z, 1, between(1, x, 2))
-    p = m.to_pyomo()
+    p = to_pyomo(m)
     assert set(p.low) == {"a", "b"}
     assert set(p.both) == {"0", "0_upper", "1", "1_upper"}
 
@@ -72,7 +72,7 @@ def test_blocks_keep_their_shape_and_labels() -> None:
 
 
 def test_the_model_is_idiomatic() -> None:
-    p = margin_model().to_pyomo()
+    p = to_pyomo(margin_model())
     assert isinstance(p, pyo.ConcreteModel)
     assert p.name == "margin"
     assert p.w["n2", "age"].domain is pyo.Reals
@@ -88,7 +88,7 @@ def test_it_can_be_extended_and_solved_there() -> None:
     take = m.binary("take", ["lamp", "rope", "tent"])
     m.maximize([3.0, 4.0, 5.0] @ take)
     m.add("weight", [2.0, 3.0, 4.0] @ take <= 5)
-    p = m.to_pyomo()
+    p = to_pyomo(m)
     p.no_rope = pyo.Constraint(expr=p.take["rope"] == 0)
     pyo.SolverFactory("appsi_highs").solve(p)
     assert pyo.value(p.objective) == 5.0
@@ -102,7 +102,7 @@ def test_a_taken_name_gets_an_underscore() -> None:
     m.nonnegative("component_map")
     m.minimize(x.sum() + other)
     m.add("x", x.sum() >= 1)
-    p = m.to_pyomo()
+    p = to_pyomo(m)
     assert p.x.ctype is pyo.Var
     assert p.x_.ctype is pyo.Constraint
     assert p.objective_.ctype is pyo.Objective
@@ -113,7 +113,7 @@ def test_a_taken_name_gets_an_underscore() -> None:
 def test_a_start_becomes_values_and_open_entries_have_none() -> None:
     m = margin_model()
     m.set_start({"z": np.array([1.0, np.nan, 0.0])})
-    p = m.to_pyomo()
+    p = to_pyomo(m)
     assert [p.z[k].value for k in range(3)] == [1.0, None, 0.0]
     assert p.b.value is None
 
@@ -123,7 +123,7 @@ def test_an_indicator_row_without_a_big_m_is_refused() -> None:
     x, z = m.continuous("x"), m.binary("z")
     m.add_indicator("far", z, 1, 1.0 * x >= 5)
     with pytest.raises(Unsupported, match="far has no finite big-M, because column x lacks"):
-        m.to_pyomo()
+        to_pyomo(m)
 
 
 def test_the_functions_are_public() -> None:

@@ -16,7 +16,7 @@ from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.assembly import no_bound
 from mipforest.solvers.base import Feature, Solver
-from mipforest.solvers.checks import require_plain_numbers
+from mipforest.solvers.checks import require_plain_numbers, whole_bounds
 from mipforest.solvers.solution import Progress, Solution, Status
 from mipforest.solvers.starts import with_exact_integers
 from mipforest.solvers.worker import Worker
@@ -251,13 +251,3 @@ def native_options(interface: str, settings: SolveSettings) -> tuple[dict[str, A
     if seconds is not None and not family.known:
         warnings.append(f"the time limit went to Pyomo; whether {interface} keeps to it is not known here")
     return native | dict(settings.solver_options), seconds, warnings
-
-
-def whole_bounds(form: MatrixForm) -> tuple[FloatArray, FloatArray]:
-    """Return the (n,) bounds with those of integer columns rounded inwards.
-
-    They cross where no integer lies between.
-    """
-    lower = np.where(form.integer, np.ceil(form.col_lower - FEASIBILITY_TOLERANCE), form.col_lower)
-    upper = np.where(form.integer, np.floor(form.col_upper + FEASIBILITY_TOLERANCE), form.col_upper)
-    return lower, upper

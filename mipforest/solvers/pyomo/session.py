@@ -21,9 +21,8 @@ from mipforest.errors import LicenseLimit, NotAllowed, SolverError
 from mipforest.model.matrix import Block, MatrixForm
 from mipforest.settings import SolveSettings
 from mipforest.solvers.assembly import NO_OPTIMUM, no_bound
-from mipforest.solvers.checks import writable
+from mipforest.solvers.checks import whole_bounds, writable
 from mipforest.solvers.pyomo.model import concrete_model
-from mipforest.solvers.pyomo.plugin import whole_bounds
 from mipforest.solvers.solution import Status
 
 #: Our status for each of Pyomo's termination conditions that is not an error.
