@@ -1,10 +1,10 @@
 r"""OCT-H: optimal classification trees with hyperplane splits.
 
 Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MIT 2018, problem (3.3). The splits and
-the leaf assignment are those of :mod:`formulations.hyperplane_splits`, the losses :math:`L_t` those of
-:mod:`formulations.class_leaves`, and
+the assignment z of samples to leaves are those of :mod:`formulations.routing.hyperplane`, the leaves, with their losses
+:math:`L_t` and classes :math:`c_{kt}`, those of :mod:`formulations.oct`, rows (2.15) to (2.22), and
 
-.. math::  \min \tfrac{1}{\hat L} \sum_{t \in L} L_t + \alpha \sum_{t \in B} \sum_j s_{jt} .
+.. math::  \min \tfrac{1}{\hat L} \sum_{t \in L} L_t + \alpha \sum_{t \in B} \sum_j s_{jt} \quad (3.3).
 """
 
 from __future__ import annotations
@@ -14,28 +14,24 @@ from time import monotonic
 
 import numpy as np
 
-from formulations.class_leaves import (
+from formulations.leaves.classes import (
+    ClassTreeExpressions,
+    ClassTreeInstance,
     baseline_error,
     check_class_data,
     class_loss,
-    declare_class_leaves,
     encode_class_leaves,
     with_labels,
     with_majority_labels,
 )
-from formulations.class_tree_expressions import HyperplaneExpressions
-from formulations.hyperplane_splits import (
-    declare_hyperplane_splits,
-    decode_hyperplane_splits,
-    encode_hyperplane_splits,
-)
-from formulations.wide_gaps import cart_with_gaps
+from formulations.routing.hyperplane import HyperplaneRouting
+from formulations.routing.univariate import check_leaf_size
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
+from mipforest.heuristics.cart import cart_with_margin
 from mipforest.model import Model, Values
-from mipforest.problem.expressions import TreeExpressions
+from mipforest.problem.expressions import Expression, TreeExpressions, require_weight
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.instance import Instance
 from mipforest.problem.parameters import parameter
 from mipforest.trees import Topology, Tree
 
@@ -68,81 +64,105 @@ class OctH(Formulation):
 
     # ------------------------------------------------------------------ the model
 
-    def declare(self, m: Model, instance: Instance) -> None:
-        data, tree = instance.data, instance.topology
-        leaf = declare_hyperplane_splits(m, data, tree, self.N_min, self.mu)
-        loss = declare_class_leaves(m, data, tree, leaf.z, leaf.used)
-        m.minimize(loss + self.alpha * m["s"].sum())
+    def declare(self, m: Model, instance: ClassTreeInstance) -> None:
+        data, topology, n = instance.data, instance.topology, instance.data.n
+        classes = list(data.classes)
+        is_class = (data.y == np.arange(len(classes))[:, None]).astype(float)
+
+        features = instance.routing.declare(m)  # (2.5) - (2.8), (3.1), (3.2)
+        z, used = m["z"], m["l"]
+        c = m.binary("c", (classes, topology.leaves))
+        L = m.nonnegative("L", topology.leaves)  # (2.22)
+        N_k, N = is_class @ z, z.sum(axis=0)  # (2.15), (2.16)
+        m.add("one_class", c.sum(axis=0) == used, over=topology.leaves)  # (2.18)
+        m.add("loss", L >= N - N_k - n * (1 - c), over=(classes, topology.leaves))  # (2.20)
+        m.add("loss_above", L <= N - N_k + n * c, over=(classes, topology.leaves))  # (2.21)
+        m.minimize(L.sum() / instance.baseline + self.alpha * features)  # (3.3)
+
+    def check_data(self, data: Dataset, topology: Topology) -> None:
+        check_class_data(self.name, data)
+        self.require_unit_box(data)
+        check_leaf_size(data, self.N_min)
+
+    def bind(self, data: Dataset, topology: Topology) -> ClassTreeInstance:
+        routing = HyperplaneRouting(data, topology, self.N_min, self.mu)
+        return ClassTreeInstance(data=data, topology=topology, routing=routing, baseline=baseline_error(data))
 
     # ------------------------------------------------------------------ trees
 
-    def encode(self, fitted: Tree, instance: Instance) -> dict[str, FloatArray]:
-        data = instance.data
-        values = encode_hyperplane_splits(fitted, data, self.mu)
-        return {**values, **encode_class_leaves(fitted, data, values["z"])}
+    def encode(self, tree: Tree, instance: ClassTreeInstance) -> dict[str, FloatArray]:
+        splits = instance.routing.encode(tree)
+        return splits | encode_class_leaves(tree, instance.data, splits["z"])
 
-    def decode(self, values: Values, instance: Instance) -> Tree:
-        routing = decode_hyperplane_splits(values, instance.data, instance.topology)
-        return with_labels(routing, instance.data, values["c"])
+    def decode(self, values: Values, instance: ClassTreeInstance) -> Tree:
+        return with_labels(instance.routing.decode(values), instance.data, values["c"])
 
-    def relabel(self, fitted: Tree, instance: Instance) -> Tree:
-        return with_majority_labels(fitted, instance.data)
+    def evaluate(self, tree: Tree, instance: ClassTreeInstance) -> float:
+        return class_loss(tree, instance) + self.alpha * int((tree.w != 0).sum())
 
-    def evaluate(self, fitted: Tree, instance: Instance) -> float:
-        return class_loss(fitted, instance.data, self.N_min) + self.alpha * int((fitted.w != 0).sum())
+    def relabel(self, tree: Tree, instance: ClassTreeInstance) -> Tree:
+        return with_majority_labels(tree, instance.data)
 
-    # ------------------------------------------------------------------ what constraints of users read
+    def expressions(self, m: Model, instance: ClassTreeInstance) -> TreeExpressions:
+        return OctHExpressions(self.name, m, instance.data, instance.topology, instance.routing)
 
-    def expressions(self, m: Model, instance: Instance) -> TreeExpressions:
-        return HyperplaneExpressions(self.name, m, instance.data, instance.topology)
+    # ------------------------------------------------------------------ starts
 
-    # ------------------------------------------------------------------ limits and starts
-
-    def check_data(self, data: Dataset, tree: Topology) -> None:
-        check_class_data(self.name, data, self.N_min)
-
-    def start(self, name: str, instance: Instance, *, seed: int = 0) -> Tree:
-        data, tree = instance.data, instance.topology
+    def start(self, name: str, instance: ClassTreeInstance, *, seed: int = 0) -> Tree:
+        data, topology = instance.data, instance.topology
         if name == "cart":
-            return with_majority_labels(
-                cart_with_gaps(data, tree, self.mu, min_leaf=self.N_min, seed=seed), data
-            )
+            tree = cart_with_margin(data, topology, self.mu, min_leaf=self.N_min, seed=seed)
+            return self.polish(tree, instance)
         if name == "greedy":
-            return self._greedy(data, tree)
+            return self.polish(self._greedy(instance), instance)
         if name == "previous-depth":
             return self.previous_depth(instance)
         return super().start(name, instance, seed=seed)
 
-    def polish(self, fitted: Tree, instance: Instance) -> Tree:
-        return with_majority_labels(fitted, instance.data)
+    def polish(self, tree: Tree, instance: ClassTreeInstance) -> Tree:
+        return with_majority_labels(tree, instance.data)
 
-    def _greedy(self, data: Dataset, tree: Topology) -> Tree:
+    def _greedy(self, instance: ClassTreeInstance) -> Tree:
         """Solve the model of depth one at every node, from the root down, on the samples that reach it."""
-        w, b = np.zeros((tree.n_branches, data.p)), np.zeros(tree.n_branches)
+        data, topology = instance.data, instance.topology
+        w, b = np.zeros((topology.n_branches, data.p)), np.zeros(topology.n_branches)
         deadline = monotonic() + GREEDY_TIME_LIMIT
 
         def grow(t: int, rows: IntArray) -> None:
-            if t >= tree.n_branches or monotonic() > deadline:
+            if t >= topology.n_branches or monotonic() > deadline:
                 return
-            split = self._best_split(data.take(rows), data, GREEDY_TIME_LIMIT / tree.n_branches)
+            split = self._best_split(data.take(rows), instance, GREEDY_TIME_LIMIT / topology.n_branches)
             if split is None or split.is_trivial(0):
                 return
             w[t], b[t] = split.w[0], split.b[0]
             goes_right = data.X[rows] @ w[t] + b[t] >= 0
-            grow(2 * t + 1, rows[~goes_right])
-            grow(2 * t + 2, rows[goes_right])
+            grow(topology.left(t), rows[~goes_right])
+            grow(topology.right(t), rows[goes_right])
 
         grow(0, np.arange(data.n))
-        leaves = np.zeros(tree.n_leaves)
-        fitted = Tree(tree.depth, w, b, leaves, tuple(data.classes), tuple(data.features.labels))
-        return with_majority_labels(fitted, data)
+        classes, features = tuple(data.classes), tuple(data.features.labels)
+        return Tree(topology.depth, w, b, np.zeros(topology.n_leaves), classes, features)
 
-    def _best_split(self, here: Dataset, data: Dataset, time_limit: float) -> Tree | None:
+    def _best_split(self, here: Dataset, whole: ClassTreeInstance, time_limit: float) -> Tree | None:
         """Tree of depth one for the samples of a node; ``None`` where one class is left, or too few samples."""
         errors = baseline_error(here)
         if errors == 0 or here.n < 2 * self.N_min:
             return None
         # alpha is relative to the error of the whole data; the node's model measures in its own.
-        node = replace(self, alpha=self.alpha * baseline_error(data) / errors)
+        node = replace(self, alpha=self.alpha * whole.baseline / errors)
         result = node.build(here, 1).solve(start="cart", time_limit=time_limit)
         return None if result.tree is None else result.tree.unscaled()
+
+
+class OctHExpressions(ClassTreeExpressions):
+    """What OCT-H says of its tree."""
+
+    def features(self) -> Expression:
+        return self.m["s"]
+
+    def require_feature(self, j: int) -> None:
+        """Add rows and binaries: some split gives feature j a weight that is not negligible.
+
+        ``s`` alone may be 1 at a weight of 0.
+        """
+        require_weight(self, self.m["a"][:, j], 1.0, j)

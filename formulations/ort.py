@@ -1,37 +1,57 @@
-r"""ORT, ORT-H, ORT-L, ORT-LH: optimal regression trees.
+r"""ORT, ORT-H: optimal regression trees whose leaves predict a constant, with univariate or hyperplane splits (H).
 
-With univariate or hyperplane splits (H), and leaves that predict a constant or a linear function (L).
-
-Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MIT 2018, problems (4.8) and
-(5.6). Splits and leaf assignment are those of :mod:`formulations.univariate_splits` or
-:mod:`formulations.hyperplane_splits`, predictions and losses :math:`L_i` those of
-:mod:`formulations.value_leaves` and :mod:`formulations.linear_leaves`, and
+Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MIT 2018, problem (4.8). The splits and
+the assignment z of samples to leaves are those of :mod:`formulations.routing.univariate`, rows (2.2) to (2.14), or of
+:mod:`formulations.routing.hyperplane`. With :math:`f_i` the fitted value of sample i,
 
 .. math::
 
-    \min \frac{1}{\hat L} \sum_i L_i + \alpha C + \lambda \sum_{t \in L} \|\beta_t\| \quad (4.7, 5.3, 5.5)
+    \min\; & \frac{1}{\hat L} \sum_i L_i + \alpha C && (4.7) \\
+    & |f_i - \beta_{0t}| \le M_f (1 - z_{it}) && i,\; t \in L \quad (4.2) \\
+    & L_i \ge \pm (f_i - y_i) \quad \text{or} \quad L_i = (f_i - y_i)^2 && i \quad (4.4 - 4.6)
 
-with :math:`\hat L` the loss of the best constant (mean or median), C the number of splits, or of features in
-hyperplane splits (:math:`\sum_{t,j} s_{jt}`), and the last term for linear leaves only. Squared losses stand
-in the objective instead of a quadratic row (4.6); the optimum is the same.
+with :math:`\hat L` the loss of the best constant (mean or median), and C the number of splits, or of features in
+hyperplane splits. Squared losses stand in the objective instead of a quadratic row (4.6); the optimum is the same.
+Features and target are scaled to [0, 1] (:mod:`formulations.leaves.values`): leaf values within the target's range lose
+nothing, so :math:`M_f = 1`, and the objective is free of units.
 
-**Units.** Features and target are scaled to [0, 1]: a coefficient :math:`\beta_{jt} = 1` moves the prediction
-by the whole range of the target along the whole range of the feature. The objective is free of units:
-:math:`\lambda` is the price of such a coefficient (l1), or of any coefficient but 0 (l0), in losses of the
-best constant. Trees predict in the target's units.
+**Variants.** ``paper``: the thesis' rows, and (*) of :mod:`formulations.routing.univariate`, without which its trees
+need no split. ``tight`` (``ort``): routing by thresholds of groups g of samples with equal features, of sizes
+:math:`n_g` and mean targets :math:`\bar y_g`, and linear rows without a big-M in the loss for leaf values :math:`v_t`
+(block ``beta0``):
 
-**Variants.** ``paper``: the thesis' rows, and (*) of :mod:`formulations.univariate_splits`, without which its
-trees need no split.
+*Leaf values are bounded.* Some best value of a leaf is the mean of its samples (squared loss), or their lower median
+(absolute loss). A leaf holds at least :math:`N_{min}` samples, so with :math:`y_{(1)} \le y_{(2)} \le \dots`:
 
-- ``tight`` (``ort``): routing by discrete cuts of groups of equal samples (:mod:`formulations.cuts`), leaf
-  values and losses by :mod:`formulations.tight_values`, linear for both losses; at depth 1 and 2 one valid
-  row bounds the objective by the least value for the cut at the root (:mod:`formulations.depth_two`).
-- ``tight`` (``ort-l``): the same routing, and a valid M_f. ``valid`` (``ort-lh``): the thesis' routing and a
-  valid M_f.
+- the mean is at least that of the :math:`N_{min}` least targets and at most that of the greatest ones. As leaves hold
+  whole groups, every sample's target may first be replaced by the mean of its group;
+- the lower median of m samples is the :math:`\lceil m/2 \rceil`-th least of them, so at least
+  :math:`y_{(\lceil N_{min}/2 \rceil)}`; and the :math:`(\lfloor m/2 \rfloor + 1)`-th greatest of them, so at most the
+  :math:`(\lfloor N_{min}/2 \rfloor + 1)`-th greatest of all.
 
-For linear leaves ``paper`` can cut off the optimum: its M_f is not valid (:mod:`formulations.linear_leaves`).
-The valid one covers all solutions as good as the start tree known from building the model. With ``lam = 0``
-and l1 nothing bounds the coefficients, and these variants limit them to ``M_r``, as l0 always does.
+*Squared loss is linear.* Let :math:`f_{gt} = v_t z_{gt}`: linear rows say so exactly for binary z,
+
+.. math::
+
+    \underline v z_{gt} \le f_{gt} \le \overline v z_{gt}, \qquad
+    v_t - \overline v (1 - z_{gt}) \le f_{gt} \le v_t - \underline v (1 - z_{gt}) \quad (e, f).
+
+The mean as leaf value, :math:`\sum_g n_g f_{gt} = \sum_g n_g \bar y_g z_{gt}` (g), makes residuals orthogonal to fitted
+values in every leaf; with the mean c of all targets and the loss W within groups
+
+.. math::  \sum_i (y_i - f_i)^2 = W + \sum_t \sum_g n_g (\bar y_g - c) (\bar y_g z_{gt} - f_{gt}) \quad (h),
+
+every term of the sum over t being at least 0 (i). The model is a MILP: no tangents.
+
+*Absolute loss:* for every group and distinct target y in it, counted once with its multiplicity,
+
+.. math::
+
+    L \ge y - v_t - (y - \underline v) (1 - z_{gt}), \qquad L \ge v_t - y - (\overline v - y) (1 - z_{gt}), \qquad
+    L \ge \max \{0, \underline v - y, y - \overline v\} \quad (j, k, l).
+
+*The root.* At depth 1 and 2 one valid row bounds the objective by the least value for the threshold at the root (m),
+:mod:`formulations.bounds.depth_two`; it takes the place of (i), as the two together make a slow linear relaxation.
 """
 
 from __future__ import annotations
@@ -42,25 +62,34 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from formulations.class_leaves import check_unit_box, leaves_of
-from formulations.cuts import Cuts, find_cuts, tree_of_cuts
-from formulations.depth_two import RootValues
-from formulations.linear_leaves import LinearLeaves
-from formulations.root_row import value_of_root
-from formulations.routings import CutRouting, HyperplaneRouting, Routing, UnivariateRouting
-from formulations.tight_values import TightMeans, TightMedians, depth_two, leaf_losses
-from formulations.value_leaves import (
-    ConstantLeaves,
-    TargetScale,
-    ValueLeaves,
-    coefficients,
-    with_fitted_leaves,
-    without_needless_splits,
+from formulations.bounds.depth_two import (
+    DepthTwo,
+    RootValues,
+    absolute_losses,
+    root_bound,
+    squared_losses,
 )
-from formulations.wide_gaps import cart_with_gaps
+from formulations.leaves.values import (
+    ConstantLeaves,
+    coefficients,
+    distinct_targets,
+    grouped,
+    range_of_means,
+    range_of_medians,
+)
+from formulations.routing.hyperplane import HyperplaneRouting
+from formulations.routing.thresholds import Thresholds, find_thresholds
+from formulations.routing.univariate import (
+    Routing,
+    ThresholdRouting,
+    UnivariateRouting,
+    check_leaf_size,
+    leaves_of,
+    tree_of_thresholds,
+)
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
-from mipforest.heuristics.cart import cart
+from mipforest.heuristics.cart import cart, cart_with_margin
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.built import TOLERANCE
@@ -72,28 +101,36 @@ from mipforest.trees import Topology, Tree
 #: What the values in the row on the root are lowered by: far above their rounding, far below any gap asked.
 SAFETY = 1e-9
 
+#: Most operations for the table of root values: about ten seconds. Beyond it (absolute loss of many different
+#: targets: from about 300 samples with 10 features) the row on the root is left out.
+MOST_WORK = 1e9
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OrtInstance(Instance):
-    """A data set with what is known of it before the model is written.
+    """A data set with its routing and its leaves.
 
     Attributes
     ----------
-    upper_bound
-        Objective of the known tree, slightly raised; linear leaves only.
-    cuts, roots
-        Cuts of the data (``ort`` in variant ``tight`` only), and least objective by the root's cut (at depth 1
-        and 2 only).
+    routing
+        How samples get to leaves.
+    leaves
+        How leaves predict, with the scaled target.
+    exact
+        Best trees of depth at most two: ``ort`` only, and ``None`` beyond :data:`MOST_WORK`.
+    roots
+        Least objective by the root's threshold: ``ort`` in variant ``tight`` at depth 1 and 2 only.
     """
 
-    upper_bound: float = np.inf
-    cuts: Cuts | None = None
+    routing: Routing
+    leaves: ConstantLeaves
+    exact: DepthTwo | None = None
     roots: RootValues | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Ort(Formulation):
-    """What the four models share.
+class RegressionTree(Formulation):
+    """What the four models share: ORT, ORT-H and, with linear leaves, ORT-L, ORT-LH (:mod:`formulations.ort_l`).
 
     Parameters
     ----------
@@ -107,109 +144,90 @@ class _Ort(Formulation):
 
     task = "regression"
     starts: ClassVar[tuple[str, ...]] = ("cart", "previous-depth")
-    #: "univariate" or "hyperplane".
-    splits: ClassVar[str]
-    #: "constant" or "linear".
-    leaves: ClassVar[str]
 
     alpha: float = parameter(0.0, "cost of a split (of a feature in a hyperplane)", at_least=0)
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)
     loss: str = parameter("squared", "loss of the predictions", choices=("squared", "absolute"))
 
-    # ------------------------------------------------------------------ what differs
-
-    def _routing(self, instance: OrtInstance) -> Routing:
-        cuts = instance.cuts
-        return UnivariateRouting(self.N_min) if cuts is None else CutRouting(self.N_min, cuts)
-
-    def _leaves(self) -> ValueLeaves:
-        return ConstantLeaves(LOSSES[self.loss])
-
-    def _cart(self, data: Dataset, tree: Topology, seed: int) -> Tree:
-        return cart(data, tree, min_leaf=self.N_min, seed=seed)
-
-    # ------------------------------------------------------------------ the model
-
-    def declare(self, m: Model, instance: OrtInstance) -> None:
-        data, tree = instance.data, instance.topology
-        routed = self._routing(instance).declare(m, data, tree)
-        total, penalty = self._leaves().declare(m, data, tree, routed, instance.upper_bound)
-        objective = (1 / self._baseline(data)) * total + self.alpha * routed.complexity + penalty
-        m.minimize(objective)
-        if instance.cuts is not None and isinstance(objective, LinearExpr):
-            self._bound(m, data, objective, instance.cuts, instance.roots)
-
-    def _bound(
-        self, m: Model, data: Dataset, objective: LinearExpr, cuts: Cuts, roots: RootValues | None
-    ) -> None:
-        """Write valid rows that bound the objective, for routing by cuts."""
-
-    # ------------------------------------------------------------------ trees
-
-    def encode(self, fitted: Tree, instance: OrtInstance) -> dict[str, FloatArray]:
-        data, routing = instance.data, self._routing(instance)
-        splits = routing.encode(fitted, data)
-        return {**splits, **self._leaves().encode(fitted, data, *routing.rows(data))}
-
-    def decode(self, values: Values, instance: OrtInstance) -> Tree:
-        data, tree = instance.data, instance.topology
-        routing = self._routing(instance).decode(values, data, tree)
-        return self._leaves().decode(values, routing, data)
-
-    def evaluate(self, fitted: Tree, instance: OrtInstance) -> float:
-        data = instance.data
-        leaves, scale = self._leaves(), TargetScale.of(data)
-        beta = coefficients(fitted) / scale.spread
-        size = leaves_of(fitted, data.X).sum(axis=0)
-        if ((size > 0) & (size < self.N_min)).any() or np.abs(beta).max() > leaves.limit * (1 + TOLERANCE):
-            return float("inf")
-        loss = leaves.loss.total((fitted.predict(data.X) - data.y) / scale.spread) / self._baseline(data)
-        complexity = float(self._routing(instance).complexity(fitted).sum())
-        return loss + self.alpha * complexity + leaves.penalty(beta)
-
-    def _baseline(self, data: Dataset) -> float:
-        return LOSSES[self.loss].baseline(TargetScale.of(data).scaled(data.y))
-
-    # ------------------------------------------------------------------ limits and starts
-
-    def bind(self, data: Dataset, topology: Topology) -> OrtInstance:
-        tight = self.variant == "tight"
-        return OrtInstance(
-            data=data,
-            topology=topology,
-            cuts=find_cuts(data.X, data.features.labels) if tight else None,
-        )
-
-    def check_data(self, data: Dataset, tree: Topology) -> None:
+    def check_data(self, data: Dataset, topology: Topology) -> None:
         if data.task != "regression":
             raise DataError(
                 f"{self.name} predicts numbers, but the target of {data.name} is a class ({data.target})",
                 hint="use a classification model (oct), or load a whole-number target with task='regression'",
                 option="use a classification model (oct), or load a whole-number target with --task regression",
             )
-        check_unit_box(self.name, data, self.N_min)
+        self.require_unit_box(data)
+        check_leaf_size(data, self.N_min)
         if data.y.min() == data.y.max():
             raise DataError(
                 f"the target of {data.name} is {data.y[0]:g} in all {data.n} rows: nothing to predict"
             )
 
+    def _routing(self, data: Dataset, topology: Topology) -> Routing:
+        if self.variant == "tight":
+            return ThresholdRouting(data, topology, self.N_min, find_thresholds(data))
+        return UnivariateRouting(data, topology, self.N_min)
+
+    def evaluate(self, tree: Tree, instance: OrtInstance) -> float:
+        leaves = instance.leaves
+        beta = coefficients(tree) / leaves.spread
+        size = leaves_of(tree, instance.data.X).sum(axis=0)
+        if ((size > 0) & (size < self.N_min)).any() or np.abs(beta).max() > leaves.limit * (1 + TOLERANCE):
+            return float("inf")
+        complexity = float(instance.routing.complexity(tree).sum())
+        return leaves.relative_loss(tree) + self.alpha * complexity + leaves.penalty(beta)
+
     def start(self, name: str, instance: OrtInstance, *, seed: int = 0) -> Tree:
         if name == "cart":
-            return self.polish(self._cart(instance.data, instance.topology, seed), instance)
-        if name == "previous-depth" and name in self.starts:
+            return self.polish(self._cart(instance, seed), instance)
+        if name == "previous-depth":
             return self.polish(self.previous_depth(instance), instance)
         return super().start(name, instance, seed=seed)
 
-    def polish(self, fitted: Tree, instance: OrtInstance) -> Tree:
+    def _cart(self, instance: OrtInstance, seed: int) -> Tree:
+        return cart(instance.data, instance.topology, min_leaf=self.N_min, seed=seed)
+
+    def polish(self, tree: Tree, instance: OrtInstance) -> Tree:
         """Take back splits that do not pay for themselves, and fit the leaves exactly."""
-        data = instance.data
-        cost = self.alpha * self._routing(instance).complexity(fitted)
-        kept = without_needless_splits(fitted, data, self._leaves(), cost, self.N_min)
-        return with_fitted_leaves(kept, data, self._leaves())
+        cost = self.alpha * instance.routing.complexity(tree)
+        return instance.leaves.pruned(tree, cost, self.N_min)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ort(_Ort):
+class ConstantLeafTree(RegressionTree):
+    """What the two models with constant leaves share: the thesis' rows."""
+
+    def declare(self, m: Model, instance: OrtInstance) -> None:
+        data, routing, leaves = instance.data, instance.routing, instance.leaves
+        complexity = routing.declare(m)  # (2.2) - (2.14), or (3.1), (3.2)
+        z = m["z"]
+        beta0 = m.continuous("beta0", instance.topology.leaves)
+        f = m.continuous("f", data.n)
+        m.add("fitted_above", f[:, None] - beta0 <= 1 - z)  # (4.2)
+        m.add("fitted_below", f[:, None] - beta0 >= -(1 - z))  # (4.2)
+        losses = leaves.loss.declare(m, f - leaves.y)  # (4.4) - (4.6)
+        m.minimize((1 / leaves.baseline) * losses + self.alpha * complexity)  # (4.7)
+
+    def bind(self, data: Dataset, topology: Topology) -> OrtInstance:
+        return OrtInstance(
+            data=data,
+            topology=topology,
+            routing=self._routing(data, topology),
+            leaves=ConstantLeaves(data, LOSSES[self.loss]),
+        )
+
+    def encode(self, tree: Tree, instance: OrtInstance) -> dict[str, FloatArray]:
+        leaves, splits = instance.leaves, instance.routing.encode(tree)
+        beta0 = leaves.scaled(tree.leaf_value)
+        f = leaves_of(tree, instance.data.X) @ beta0
+        return {**splits, "beta0": beta0, "f": f, **leaves.loss.encode(f - leaves.y)}
+
+    def decode(self, values: Values, instance: OrtInstance) -> Tree:
+        return instance.leaves.fitted(instance.routing.decode(values))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ort(ConstantLeafTree):
     """Optimal regression tree with univariate splits and constant leaves."""
 
     name = "ort"
@@ -217,59 +235,121 @@ class Ort(_Ort):
     source = "Dunn 2018, chapter 4"
     variants = ("tight", "paper")
     starts = ("depth-two", "cart", "previous-depth")
-    # As for OCT: cuts make the linear relaxation degenerate.
+    # As for OCT: thresholds make the linear relaxation degenerate.
     solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {"highs": {"mip_lp_solver": "ipm"}}
-    splits = "univariate"
-    leaves = "constant"
 
-    def _leaves(self) -> ValueLeaves:
+    def declare(self, m: Model, instance: OrtInstance) -> None:
         if self.variant == "paper":
-            return super()._leaves()
-        return TightMeans(self.N_min) if self.loss == "squared" else TightMedians(self.N_min)
+            super().declare(m, instance)
+            return
+        complexity = instance.routing.declare(m)  # (a) - (d), (2.5) - (2.8)
+        squared = self.loss == "squared"
+        losses = self._declare_means(m, instance) if squared else self._declare_medians(m, instance)
+        objective = (1 / instance.leaves.baseline) * losses + self.alpha * complexity
+        m.minimize(objective)  # (4.7)
+        if instance.exact is not None and instance.roots is not None:
+            u, d, thresholds = m["u"][0], m["d"][0], instance.exact.thresholds
+            bound = root_bound(u, d, thresholds, instance.roots, safety=SAFETY)
+            m.add("root_value", objective >= bound)  # (m)
+        elif squared:
+            m.add("leaf_loss", self._leaf_losses(m, instance) >= 0)  # (i)
 
-    def bind(self, data: Dataset, topology: Topology) -> OrtInstance:
-        instance = super().bind(data, topology)
-        cuts = instance.cuts
-        if cuts is None:
-            return instance
-        exact = depth_two(data, cuts, self.loss, self.alpha, self.N_min)
-        if exact is None or topology.depth > 2:
-            return instance
-        roots = exact.root_values(topology.depth)
-        best = tree_of_cuts(exact.best(roots, topology.depth), cuts, topology, data)
-        known = with_fitted_leaves(best, data, self._leaves())
-        lowered = replace(roots, by_cut=roots.by_cut - SAFETY, none=roots.none - SAFETY)
-        return replace(instance, known=known, roots=lowered)
+    def _declare_means(self, m: Model, instance: OrtInstance) -> LinearExpr:
+        """Write rows (e) to (g); return the squared loss of the tree, (h)."""
+        routing, z, y, leaves = instance.routing, m["z"], instance.leaves.y, instance.topology.leaves
+        weight, mean, within = grouped(y, routing.group)
+        low, high = range_of_means(mean[routing.group], self.N_min)
+        v = m.continuous("beta0", leaves, lower=low, upper=high)
+        f = m.nonnegative("f", (len(weight), leaves), upper=high)
+        m.add("fitted_on_below", f >= low * z)  # (e)
+        m.add("fitted_on_above", f <= high * z)  # (e)
+        m.add("fitted_below", f >= v - high * (1 - z))  # (f)
+        m.add("fitted_above", f <= v - low * (1 - z))  # (f)
+        m.add("mean", weight @ f == (weight * mean) @ z, over=leaves)  # (g)
+        return within + self._leaf_losses(m, instance).sum()  # (h)
 
-    def _bound(
-        self, m: Model, data: Dataset, objective: LinearExpr, cuts: Cuts, roots: RootValues | None
-    ) -> None:
-        if roots is not None:
-            m.add("root_value", objective >= value_of_root(m["u"][0], m["d"][0], cuts, roots))
-        elif self.loss == "squared":
-            # The row on the root says more, and the two together make a slow linear relaxation.
-            m.add("leaf_loss", leaf_losses(m, data, cuts.group) >= 0)
+    def _leaf_losses(self, m: Model, instance: OrtInstance) -> LinearExpr:
+        """(|L|,) squared loss of each leaf beyond that within groups: the terms of (h)."""
+        y = instance.leaves.y
+        weight, mean, _ = grouped(y, instance.routing.group)
+        losses: LinearExpr = (weight * (mean - y.mean())) @ (mean[:, None] * m["z"] - m["f"])
+        return losses
+
+    def _declare_medians(self, m: Model, instance: OrtInstance) -> LinearExpr:
+        """Write rows (j) to (l); return the absolute loss of the tree."""
+        y = instance.leaves.y
+        low, high = range_of_medians(y, self.N_min)
+        group, target, count = distinct_targets(y, instance.routing.group)
+        v = m.continuous("beta0", instance.topology.leaves, lower=low, upper=high)
+        L = m.continuous(
+            "L", len(target), lower=np.maximum(0, np.maximum(low - target, target - high))
+        )  # (l)
+        away = 1 - m["z"][group]
+        above, below = (target - low)[:, None], (high - target)[:, None]
+        m.add("loss_above", L[:, None] >= target[:, None] - v - above * away)  # (j)
+        m.add("loss_below", L[:, None] >= v - target[:, None] - below * away)  # (k)
+        losses: LinearExpr = count @ L
+        return losses
 
     def proven_up_to(self, instance: OrtInstance, touched: frozenset[str]) -> float:
         # Values outside the range of means or medians are left out; constraints may ask for them.
         asks_for_values = self.variant == "tight" and touched & {"beta0", "f", "L"}
         return -np.inf if asks_for_values else np.inf
 
+    def bind(self, data: Dataset, topology: Topology) -> OrtInstance:
+        thresholds, leaves = find_thresholds(data), ConstantLeaves(data, LOSSES[self.loss])
+        instance = OrtInstance(
+            data=data,
+            topology=topology,
+            routing=UnivariateRouting(data, topology, self.N_min)
+            if self.variant == "paper"
+            else ThresholdRouting(data, topology, self.N_min, thresholds),
+            leaves=leaves,
+            exact=self._depth_two(thresholds, leaves),
+        )
+        if self.variant == "paper" or instance.exact is None or topology.depth > 2:
+            return instance
+        roots = instance.exact.root_values(topology.depth)
+        return replace(instance, roots=roots, known=self._best_of_depth_two(instance, instance.exact, roots))
+
+    def _depth_two(self, thresholds: Thresholds, leaves: ConstantLeaves) -> DepthTwo | None:
+        """Best trees of depth at most two, in units of the objective; ``None`` beyond :data:`MOST_WORK`."""
+        per_feature = len(thresholds.X) + np.diff(thresholds.first).max(initial=0)
+        per_group = 3 if self.loss == "squared" else len(np.unique(leaves.y))
+        if 2.0 * len(thresholds) * thresholds.X.shape[1] * per_feature * per_group > MOST_WORK:
+            return None
+        losses = squared_losses if self.loss == "squared" else absolute_losses
+        statistics, cost = losses(leaves.y, thresholds.group, leaves.baseline)
+        return DepthTwo(thresholds, statistics, self.alpha, self.N_min, cost)
+
+    def encode(self, tree: Tree, instance: OrtInstance) -> dict[str, FloatArray]:
+        if self.variant == "paper":
+            return super().encode(tree, instance)
+        leaves, routing = instance.leaves, instance.routing
+        v = leaves.scaled(tree.leaf_value)
+        f = leaves_of(tree, routing.rows) * v
+        if self.loss == "squared":
+            return {**routing.encode(tree), "beta0": v, "f": f}
+        group, target, _ = distinct_targets(leaves.y, routing.group)
+        return {**routing.encode(tree), "beta0": v, "L": np.abs(f.sum(axis=1)[group] - target)}
+
     def start(self, name: str, instance: OrtInstance, *, seed: int = 0) -> Tree:
         if name != "depth-two":
             return super().start(name, instance, seed=seed)
-        data, tree = instance.data, instance.topology
-        cuts = instance.cuts or find_cuts(data.X, data.features.labels)
-        exact = depth_two(data, cuts, self.loss, self.alpha, self.N_min)
+        exact = instance.exact
         if exact is None:
             return self.start("cart", instance, seed=seed)
-        top = min(tree.depth, 2)
-        best = exact.extended(exact.best(exact.root_values(top), top), tree.depth)
-        return with_fitted_leaves(tree_of_cuts(best, cuts, tree, data), data, self._leaves())
+        roots = instance.roots or exact.root_values(min(instance.topology.depth, 2))
+        return self._best_of_depth_two(instance, exact, roots)
+
+    def _best_of_depth_two(self, instance: OrtInstance, exact: DepthTwo, roots: RootValues) -> Tree:
+        chosen = exact.best(roots, instance.topology)
+        best = tree_of_thresholds(instance.data, instance.topology, exact.thresholds, chosen)
+        return instance.leaves.fitted(best)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _HyperplaneOrt(_Ort):
+class HyperplaneSplits(RegressionTree):
     """What the two models with hyperplane splits share.
 
     Parameters
@@ -278,76 +358,19 @@ class _HyperplaneOrt(_Ort):
         Margin that stands for the strict inequality to the left.
     """
 
-    splits = "hyperplane"
-
     mu: float = parameter(0.005, "margin that stands for a strict inequality", above=0, below=1)
 
-    def _routing(self, instance: OrtInstance) -> Routing:
-        return HyperplaneRouting(self.N_min, self.mu)
+    def _routing(self, data: Dataset, topology: Topology) -> Routing:
+        return HyperplaneRouting(data, topology, self.N_min, self.mu)
 
-    def _cart(self, data: Dataset, tree: Topology, seed: int) -> Tree:
-        return cart_with_gaps(data, tree, self.mu, min_leaf=self.N_min, seed=seed)
+    def _cart(self, instance: OrtInstance, seed: int) -> Tree:
+        return cart_with_margin(instance.data, instance.topology, self.mu, min_leaf=self.N_min, seed=seed)
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrtH(_HyperplaneOrt):
+class OrtH(HyperplaneSplits, ConstantLeafTree):
     """Optimal regression tree with hyperplane splits and constant leaves."""
 
     name = "ort-h"
     summary = "optimal regression tree with hyperplane splits and constant leaves"
     source = "Dunn 2018, chapter 4"
-    leaves = "constant"
-
-
-@dataclass(frozen=True, kw_only=True)
-class OrtL(_Ort):
-    """Optimal regression tree with univariate splits and linear leaves.
-
-    Parameters
-    ----------
-    lam
-        Weight lambda of the regulariser: of a coefficient that spans the target's range along the feature's
-        range (l1), or of any non-zero coefficient (l0), in losses of the best constant.
-    regulariser
-        ``"l1"`` or ``"l0"``.
-    M_r
-        Greatest size of a coefficient, in ranges of the target per range of the feature; with l0, and with
-        ``lam = 0`` outside variant ``paper``.
-    """
-
-    name = "ort-l"
-    summary = "optimal regression tree with univariate splits and linear leaves"
-    source = "Dunn 2018, chapter 5"
-    variants = ("tight", "paper")
-    splits = "univariate"
-    leaves = "linear"
-
-    lam: float = parameter(0.01, "weight of the coefficients of linear leaves", at_least=0)
-    regulariser: str = parameter("l1", "size of the coefficients, or their number", choices=("l1", "l0"))
-    M_r: float = parameter(10.0, "greatest coefficient (with l0, or lam = 0)", above=0)
-
-    def _leaves(self) -> ValueLeaves:
-        literal = self.variant == "paper"
-        return LinearLeaves(LOSSES[self.loss], self.lam, self.regulariser, self.M_r, literal=literal)
-
-    def bind(self, data: Dataset, topology: Topology) -> OrtInstance:
-        instance = super().bind(data, topology)
-        known = self.start("cart", instance)
-        value = self.evaluate(known, instance)
-        return replace(instance, known=known, upper_bound=value + TOLERANCE * (1 + value))
-
-    def proven_up_to(self, instance: OrtInstance, touched: frozenset[str]) -> float:
-        if self.variant == "paper":
-            return np.inf
-        # Coefficients of empty leaves are taken to be 0; constraints may ask for others.
-        asks_for_values = touched & {"beta", "beta0", "beta_abs", "r", "f", "L"}
-        return -np.inf if asks_for_values else instance.upper_bound
-
-
-@dataclass(frozen=True, kw_only=True)
-class OrtLH(_HyperplaneOrt, OrtL):
-    """Optimal regression tree with hyperplane splits and linear leaves; see :class:`OrtH` and :class:`OrtL`."""
-
-    name = "ort-lh"
-    summary = "optimal regression tree with hyperplane splits and linear leaves"
-    variants = ("valid", "paper")

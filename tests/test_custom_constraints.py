@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from labelled_trees import labelled_trees
 
-from formulations.class_leaves import baseline_error
+from formulations.leaves.classes import baseline_error
 from formulations.oct import Oct
 from formulations.oct_h import OctH
 from formulations.ort import Ort

@@ -1,12 +1,20 @@
-"""CART (scikit-learn), as a complete tree of this package."""
+"""CART (scikit-learn), as a complete tree of this package: plain, with wide margins, and at random."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 
-from mipforest.arrays import IntArray
+from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.trees import Topology, Tree, midpoint
+from mipforest.trees import Topology, Tree
+from mipforest.trees.thresholds import midpoint
+
+#: Labellings per random tree: all of them at depth 2 and two classes.
+LABELLINGS = 16
 
 
 def cart(
@@ -19,8 +27,8 @@ def cart(
     data
         Scaled features; a class or a real target.
     topology
-        The tree; CART's leaves above the last level become nodes without a split, which send all samples to
-        the right.
+        Index sets of the tree; CART's leaves above the last level become nodes without a split, which send all
+        samples to the right.
     min_leaf
         Least number of samples per leaf.
     seed
@@ -41,12 +49,12 @@ def cart(
     is_classification = data.task == "classification"
     learner = DecisionTreeClassifier if is_classification else DecisionTreeRegressor
     drawn = {"splitter": "random", "max_features": "sqrt"} if random_splits else {}
-    fitted = learner(max_depth=topology.depth, min_samples_leaf=min_leaf, random_state=seed, **drawn).fit(
+    grown = learner(max_depth=topology.depth, min_samples_leaf=min_leaf, random_state=seed, **drawn).fit(
         data.X, data.y
     )
-    source = fitted.tree_
+    source = grown.tree_
     prediction = (
-        fitted.classes_[source.value[:, 0].argmax(axis=1)] if is_classification else source.value[:, 0, 0]
+        grown.classes_[source.value[:, 0].argmax(axis=1)] if is_classification else source.value[:, 0, 0]
     )
     w = np.zeros((topology.n_branches, data.X.shape[1]))
     b = np.ones(topology.n_branches)
@@ -58,8 +66,8 @@ def cart(
         if t >= topology.n_branches:
             leaf_value[t - topology.n_branches] = prediction[node]
         elif left == -1:
-            copy(node, 2 * t + 1, members[:0])
-            copy(node, 2 * t + 2, members)
+            copy(node, topology.left(t), members[:0])
+            copy(node, topology.right(t), members)
         else:
             x = data.X[members, source.feature[node]]
             # scikit-learn compares single-precision samples; the midpoint of the double-precision ones
@@ -67,9 +75,76 @@ def cart(
             goes_left = x.astype(np.float32) <= source.threshold[node]
             w[t, source.feature[node]] = 1.0
             b[t] = -midpoint(x[goes_left].max(), x[~goes_left].min())
-            copy(left, 2 * t + 1, members[goes_left])
-            copy(right, 2 * t + 2, members[~goes_left])
+            copy(left, topology.left(t), members[goes_left])
+            copy(right, topology.right(t), members[~goes_left])
 
     copy(0, 0, np.arange(len(data.X)))
     classes = tuple(data.classes) if is_classification else ()
     return Tree(topology.depth, w, b, leaf_value, classes, tuple(data.features.labels))
+
+
+def cart_with_margin(
+    data: Dataset, topology: Topology, margin: float, *, min_leaf: int = 1, seed: int = 0
+) -> Tree:
+    """Grow a CART tree whose splits all keep the samples of their two sides a margin apart.
+
+    Neighbouring values of a feature less than ``margin`` apart are taken as one value; CART then has no threshold
+    between them to choose.
+
+    Parameters
+    ----------
+    data, topology, min_leaf, seed
+        As for :func:`cart`.
+    margin
+        Least distance between the greatest value sent left and the least sent right, in scaled units.
+
+    Returns
+    -------
+    Tree
+        For scaled features, each threshold in the middle of its margin.
+    """
+    merged = np.column_stack([_merged(column, margin) for column in data.X.T])
+    grown = cart(replace(data, X=merged), topology, min_leaf=min_leaf, seed=seed)
+    reaches, goes_right = grown.decision_path(merged), grown.scores(merged) >= 0
+    b = np.zeros(topology.n_branches)
+    for t in np.flatnonzero(grown.w.any(axis=1)):
+        here, x = reaches[:, t], data.X @ grown.w[t]
+        b[t] = -midpoint(x[here & ~goes_right[:, t]].max(), x[here & goes_right[:, t]].min())
+    return replace(grown, b=b)
+
+
+def _merged(column: FloatArray, margin: float) -> FloatArray:
+    """Replace each value by the number of its run: neighbours less than ``margin`` apart are in one run."""
+    values, inverse = np.unique(column, return_inverse=True)
+    run = np.concatenate([[0], np.cumsum(np.diff(values) >= margin)])
+    numbers: FloatArray = run[inverse].astype(float)
+    return numbers
+
+
+def random_trees(data: Dataset, topology: Topology, min_leaf: int) -> Iterator[Tree]:
+    """Yield randomly split classification trees without end: each with CART's labels, then with other ones.
+
+    One of them may satisfy a constraint that better trees break.
+
+    Parameters
+    ----------
+    data
+        Scaled features, classes.
+    topology
+        Index sets of the tree.
+    min_leaf
+        Least number of samples per leaf.
+    """
+    rng = np.random.default_rng(0)
+    K, n_leaves = len(data.classes), topology.n_leaves
+    seed = 0
+    while True:
+        tree = cart(data, topology, min_leaf=min_leaf, seed=seed, random_splits=True)
+        seed += 1
+        yield tree
+        if K**n_leaves <= LABELLINGS:
+            labellings = np.array(list(product(range(K), repeat=n_leaves)))
+        else:
+            labellings = rng.integers(0, K, (LABELLINGS, n_leaves))
+        for labels in labellings:
+            yield replace(tree, leaf_value=labels)

@@ -12,7 +12,7 @@ from mipforest.data import Dataset
 from mipforest.errors import SolverUnavailable
 from mipforest.trees import Topology, Tree
 
-#: Seconds after which ConTree gives the best tree so far.
+#: Seconds after which ConTree returns the best tree so far.
 TIME_LIMIT = 60.0
 
 
@@ -26,7 +26,7 @@ def contree(
     data
         Scaled features; classes.
     topology
-        The tree.
+        Index sets of the tree.
     split_cost
         Cost of a split as a share of the samples, 0 to 1.
     time_limit
@@ -59,14 +59,14 @@ def contree(
         if t >= topology.n_branches:
             leaf_value[t - topology.n_branches] = node.get_label()
         elif node.is_leaf_node():
-            copy(node, 2 * t + 1, members[:0])
-            copy(node, 2 * t + 2, members)
+            copy(node, topology.left(t), members[:0])
+            copy(node, topology.right(t), members)
         else:
             j, threshold = node.get_split_feature(), node.get_split_threshold()
             goes_left = data.X[members, j] <= threshold
             w[t, j], b[t] = 1.0, -np.nextafter(threshold, np.inf)
-            copy(node.get_left(), 2 * t + 1, members[goes_left])
-            copy(node.get_right(), 2 * t + 2, members[~goes_left])
+            copy(node.get_left(), topology.left(t), members[goes_left])
+            copy(node.get_right(), topology.right(t), members[~goes_left])
 
     copy(source, 0, np.arange(data.n))
     return Tree(topology.depth, w, b, leaf_value, tuple(data.classes), tuple(data.features.labels))

@@ -5,12 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
-from formulations.class_leaves import baseline_error
-from formulations.cuts import find_cuts
-from formulations.depth_two import DepthTwo
-from formulations.depth_two import misclassified as misclassified_counts
-from formulations.oct import Oct, group_counts
-from formulations.univariate_splits import univariate_tree
+from formulations.bounds.depth_two import DepthTwo
+from formulations.bounds.depth_two import misclassified as misclassified_counts
+from formulations.leaves.classes import baseline_error
+from formulations.oct import Oct
+from formulations.routing.univariate import univariate_tree
 from mipforest.data import DataError, Dataset, load
 from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology
@@ -113,7 +112,7 @@ def random_univariate_tree(rng, data, depth):
         np.bincount(data.y[here[leaf]], minlength=len(data.classes)).argmax() if len(here[leaf]) else 0
         for leaf in topology.leaves
     ]
-    return univariate_tree(feature, threshold, np.array(labels), topology, data)
+    return univariate_tree(data, topology, feature, threshold, np.array(labels))
 
 
 def test_alpha_has_the_meaning_of_cost_complexity_pruning():
@@ -240,15 +239,15 @@ def test_skipped_roots_have_lower_bounds_and_the_best_is_exact(depth, split_cost
     y = (X[:, 0] + 0.5 * rng.random(n) > 0.7).astype(int)
     y[:2] = [0, 1]
     data = Dataset.from_arrays(X, y)
-    cuts = find_cuts(data.X, data.features.labels)
-    exact = DepthTwo(
-        cuts, group_counts(data, cuts), split_cost, 1, leaf_cost=lambda c: misclassified_counts(c)
-    )
-    skipping = DepthTwo(cuts, group_counts(data, cuts), split_cost, 1)
+    instance = Oct(variant="paper").bind(data, Topology(depth))
+    thresholds, counts = instance.thresholds, instance.counts
+    exact = DepthTwo(thresholds, counts, split_cost, 1, leaf_cost=lambda c: misclassified_counts(c))
+    skipping = DepthTwo(thresholds, counts, split_cost, 1)
     all_values, values = exact.root_values(depth), skipping.root_values(depth)
-    assert values.none == all_values.none
-    assert (values.by_cut <= all_values.by_cut + 1e-12).all()
-    best = min(all_values.none, all_values.by_cut.min(initial=np.inf))
-    assert values.by_cut.min(initial=np.inf) >= min(best, all_values.by_cut.min(initial=np.inf)) - 1e-12
-    chosen = all_values.none if values.best < 0 else all_values.by_cut[values.best]
+    assert values.no_split == all_values.no_split
+    assert (values.by_threshold <= all_values.by_threshold + 1e-12).all()
+    least = all_values.by_threshold.min(initial=np.inf)
+    best = min(all_values.no_split, least)
+    assert values.by_threshold.min(initial=np.inf) >= min(best, least) - 1e-12
+    chosen = all_values.no_split if values.best < 0 else all_values.by_threshold[values.best]
     assert chosen == pytest.approx(best, abs=1e-12)

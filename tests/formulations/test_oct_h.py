@@ -4,10 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from independent_routes import scip_optimum
 
-from formulations.class_leaves import baseline_error, with_majority_labels
+from formulations.leaves.classes import baseline_error, with_majority_labels
 from formulations.oct import Oct
 from formulations.oct_h import OctH
-from formulations.wide_gaps import cart_with_gaps
 from mipforest.data import Dataset, load
 from mipforest.trees import Topology, Tree
 
@@ -120,16 +119,3 @@ def test_greedy_is_no_worse_than_its_first_split():
     instance = formulation.bind(data, Topology(2))
     tree = formulation.start("greedy", instance)
     assert formulation.evaluate(tree, instance) == pytest.approx(0)
-
-
-@given(seed=st.integers(0, 10**6), gap=st.floats(0.001, 0.3))
-@settings(max_examples=40)
-def test_cart_with_gaps_keeps_its_distance(seed, gap):
-    rng = np.random.default_rng(seed)
-    data = Dataset.from_arrays(rng.random((30, 2)), np.append([0, 1], rng.integers(0, 2, 28)))
-    tree = cart_with_gaps(data, Topology(3), gap)
-    passes = tree.decision_path(data.X)
-    scores = tree.scores(data.X)
-    for t in np.flatnonzero(tree.w.any(axis=1)):
-        here = scores[passes[:, t], t]
-        assert here[here >= 0].min() - here[here < 0].max() >= gap * (1 - 1e-9)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from mipforest.data import Dataset
-from mipforest.heuristics.cart import cart
+from mipforest.heuristics.cart import cart, cart_with_margin
 from mipforest.trees import Topology
 
 
@@ -55,6 +55,19 @@ def test_leaves_above_the_last_level_send_all_to_the_right():
     assert tree.apply(data.X).tolist() == [10, 14, 14]
 
 
-def test_the_cut_is_halfway_between_neighbours():
+def test_the_threshold_is_halfway_between_neighbours():
     data = Dataset.from_arrays([[0.0], [2.0], [10.0]], [0, 0, 1])
     assert cart(data, Topology(1)).b[0] == pytest.approx(-0.6)
+
+
+@given(seed=st.integers(0, 10**6), margin=st.floats(0.001, 0.3))
+@settings(max_examples=40)
+def test_splits_keep_their_margin(seed, margin):
+    rng = np.random.default_rng(seed)
+    data = Dataset.from_arrays(rng.random((30, 2)), np.append([0, 1], rng.integers(0, 2, 28)))
+    tree = cart_with_margin(data, Topology(3), margin)
+    passes = tree.decision_path(data.X)
+    scores = tree.scores(data.X)
+    for t in np.flatnonzero(tree.w.any(axis=1)):
+        here = scores[passes[:, t], t]
+        assert here[here >= 0].min() - here[here < 0].max() >= margin * (1 - 1e-9)

@@ -1,0 +1,177 @@
+r"""Leaves that predict a value: the fit of single leaves and of whole trees, in scaled units.
+
+**Units.** The target is scaled to [0, 1] by its least and greatest value, so a coefficient :math:`\beta_{jt}` is the
+share of the target's range by which the prediction rises along the whole range of feature j. The loss relative to that
+of the best constant is free of units. Trees predict in the target's units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.data import Dataset
+from mipforest.objectives.leaf_losses import Loss
+from mipforest.trees import Tree
+
+
+class LeafFit(NamedTuple):
+    """A leaf's prediction ``beta . x + beta0``, in scaled units, and its share of the objective."""
+
+    beta: FloatArray
+    beta0: float
+    cost: float
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantLeaves:
+    """Leaves that predict a constant.
+
+    Attributes
+    ----------
+    data
+        Training samples, a real target.
+    loss
+        Loss of the predictions.
+    """
+
+    data: Dataset
+    loss: Loss
+
+    @cached_property
+    def least(self) -> float:
+        """Least value of the target."""
+        return float(self.data.y.min())
+
+    @cached_property
+    def spread(self) -> float:
+        """Range of the target: greatest value less least."""
+        return float(self.data.y.max() - self.data.y.min())
+
+    @cached_property
+    def y(self) -> FloatArray:
+        """(n,) scaled target."""
+        return self.scaled(self.data.y)
+
+    @cached_property
+    def baseline(self) -> float:
+        """Loss of the best single constant, for the scaled target (Dunn's Lhat)."""
+        return self.loss.baseline(self.y)
+
+    @property
+    def limit(self) -> float:
+        """Greatest size of a coefficient that the model allows."""
+        return np.inf
+
+    def penalty(self, beta: FloatArray) -> float:
+        """Return the regulariser's term of the objective for coefficients (|L|, p)."""
+        return 0.0
+
+    def fit(self, X: FloatArray, y: FloatArray) -> LeafFit:
+        """Return the best prediction for the samples of a leaf, n >= 1, with a scaled target."""
+        return self.fit_constant(X, y)
+
+    def fit_constant(self, X: FloatArray, y: FloatArray) -> LeafFit:
+        """Return the best constant for the samples of a leaf."""
+        beta0 = self.loss.best_constant(y)
+        return LeafFit(np.zeros(X.shape[1]), beta0, self.loss.total(beta0 - y) / self.baseline)
+
+    def scaled(self, values: FloatArray | IntArray) -> FloatArray:
+        """Scale target values."""
+        return np.asarray((values - self.least) / self.spread, dtype=np.float64)
+
+    def relative_loss(self, tree: Tree) -> float:
+        """Return the loss of a tree on the training samples over :attr:`baseline`, by the definition."""
+        return self.loss.total((tree.predict(self.data.X) - self.data.y) / self.spread) / self.baseline
+
+    def with_values(self, tree: Tree, beta: FloatArray, beta0: FloatArray) -> Tree:
+        """Return a tree with leaves given in scaled units; constants need no ``beta`` (|L|, p)."""
+        return Tree(tree.depth, tree.w, tree.b, self.least + self.spread * beta0, (), tree.features)
+
+    def fitted(self, tree: Tree) -> Tree:
+        """Fit the leaves of a tree; an empty one predicts the constant of its closest ancestor with samples."""
+        passed, topology = tree.decision_path(self.data.X), tree.topology
+        fits = []
+        for leaf in topology.leaves:
+            node = leaf
+            while not passed[:, node].any():
+                node = topology.parent(node)
+            here = passed[:, node]
+            fit = self.fit if node == leaf else self.fit_constant
+            fits.append(fit(self.data.X[here], self.y[here]))
+        return self.with_values(
+            tree, np.array([fit.beta for fit in fits]), np.array([fit.beta0 for fit in fits])
+        )
+
+    def pruned(self, tree: Tree, split_cost: FloatArray, N_min: int) -> Tree:
+        """Take back splits that do not pay for themselves, from the leaves up; fit the leaves.
+
+        A node keeps its split if its subtree then costs less than one leaf in its place, with all leaves fitted.
+        Below a node without a split there are none.
+
+        Parameters
+        ----------
+        tree
+            For scaled features.
+        split_cost
+            (|B|,) cost of each split.
+        N_min
+            Least number of samples in a leaf that holds any.
+        """
+        passed, topology = tree.decision_path(self.data.X), tree.topology
+        value = np.zeros(topology.n_nodes)
+        keeps = np.zeros(topology.n_nodes, dtype=bool)
+        for t in reversed(range(topology.n_nodes)):
+            here = passed[:, t]
+            if here.any():
+                alone = self.fit(self.data.X[here], self.y[here]).cost if here.sum() >= N_min else np.inf
+            else:
+                alone = 0.0
+            value[t] = alone
+            if t < topology.n_branches and not tree.is_trivial(t):
+                split = split_cost[t] + value[topology.left(t)] + value[topology.right(t)]
+                keeps[t], value[t] = split < alone, min(split, alone)
+        for t in range(1, topology.n_branches):
+            keeps[t] &= keeps[topology.parent(t)]
+        kept = keeps[: topology.n_branches]
+        w, b = np.where(kept[:, None], tree.w, 0.0), np.where(kept, tree.b, 0.0)
+        return self.fitted(Tree(tree.depth, w, b, np.zeros(topology.n_leaves), (), tree.features))
+
+
+def coefficients(tree: Tree) -> FloatArray:
+    """(|L|, p) coefficients of a tree's leaves over scaled features; 0 for constant leaves."""
+    return np.zeros((tree.topology.n_leaves, tree.n_features)) if tree.leaf_w is None else tree.leaf_w
+
+
+# ---------------------------------------------------------------------- groups of equal samples, ranges of leaf values
+
+
+def grouped(y: FloatArray, group: IntArray) -> tuple[FloatArray, FloatArray, float]:
+    """Return sizes (g,) and mean targets (g,) of the groups, and the squared loss within all of them."""
+    weight = np.bincount(group).astype(float)
+    mean = np.bincount(group, weights=y) / weight
+    return weight, mean, float(((y - mean[group]) ** 2).sum())
+
+
+def distinct_targets(y: FloatArray, group: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """List groups, targets and multiplicities of the distinct pairs (group, target)."""
+    pairs, count = np.unique(np.column_stack([group, y]), axis=0, return_counts=True)
+    return pairs[:, 0].astype(np.int64), pairs[:, 1], count.astype(float)
+
+
+def range_of_means(y: FloatArray, N_min: int) -> tuple[float, float]:
+    """Return bounds on the mean of at least ``N_min`` of the targets (n,)."""
+    ordered = np.sort(y)
+    low, high = float(ordered[:N_min].mean()), float(ordered[-N_min:].mean())
+    return min(low, high), max(low, high)  # equal means may cross by rounding
+
+
+def range_of_medians(y: FloatArray, N_min: int) -> tuple[float, float]:
+    """Return bounds on some median of at least ``N_min`` of the targets (n,): the lower median."""
+    ordered = np.sort(y)
+    low, high = float(ordered[(N_min + 1) // 2 - 1]), float(ordered[-(N_min // 2 + 1)])
+    return min(low, high), high

@@ -1,0 +1,267 @@
+r"""ORT-L, ORT-LH: optimal regression trees whose leaves predict a linear function of the features.
+
+Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MIT 2018, problem (5.6). Splits and
+assignment, losses :math:`L_i`, scaling and :math:`\hat L` are those of :mod:`formulations.ort`, and
+
+.. math::
+
+    \min\; & \frac{1}{\hat L} \sum_i L_i + \alpha C + \lambda \sum_{t \in L} \|\beta_t\| && (5.3, 5.5) \\
+    & |f_i - (\beta_t^\top x_i + \beta_{0t})| \le M_f (1 - z_{it}) && i,\; t \in L \quad (5.2)
+
+with :math:`\|\beta_t\| = \|\beta_t\|_1` (l1), or :math:`\sum_j r_{jt}` (l0) with binaries
+
+.. math::  -M_r r_{jt} \le \beta_{jt} \le M_r r_{jt} && t \in L,\; j \quad (5.4).
+
+**Units.** A coefficient :math:`\beta_{jt} = 1` moves the prediction by the whole range of the target along the whole
+range of the feature. :math:`\lambda` is the price of such a coefficient (l1), or of any coefficient but 0 (l0), in
+losses of the best constant.
+
+**The constant M_f** of the thesis is :math:`2 (r + \max |y|)`, with r the greatest error of one sample in a solution
+as good as the best one known (:math:`\sqrt{z_F}` for squared loss, :math:`z_F` for absolute). That is no valid bound:
+it holds where a leaf's function is evaluated at samples of the leaf, and says nothing of its value at other samples,
+where it extrapolates: variant ``paper`` can cut off the optimum. Valid is, for every sample,
+
+.. math::
+
+    M_i = 1 + 2 r + \min \{ B \textstyle\sum_j h_{ij}, \; N \max_j h_{ij} \}, \qquad
+    h_{ij} = \max \{x_{ij}, 1 - x_{ij}\},
+
+with B and N bounds on the single coefficients of a leaf and on the sum of their sizes. For compare with any sample k
+of the leaf: :math:`|f_i - f_k| \le 1 + 2 r`, as the scaled target has range 1, and
+:math:`|\beta^\top (x_i - x_k)|` is at most the last term. (An empty leaf needs no coefficients, and may predict any
+:math:`f_k`.) In a solution no worse than UB the regulariser bounds both, :math:`\lambda \|\beta_t\|_1 \le UB`; without
+one (:math:`\lambda = 0`), and with l0, coefficients are limited to :math:`M_r`. UB is the objective of the start tree
+known from building the model: all solutions as good as that are in it.
+
+**Variants.** ``paper``: the thesis' rows and its M_f. ``tight`` (``ort-l``): routing by thresholds, and the valid M_f.
+``valid`` (``ort-lh``): the thesis' routing, and the valid M_f.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from formulations.leaves.values import ConstantLeaves, LeafFit, coefficients
+from formulations.ort import HyperplaneSplits, OrtInstance, RegressionTree
+from formulations.routing.univariate import leaves_of
+from mipforest.arrays import FloatArray
+from mipforest.data import Dataset
+from mipforest.model import LinearExpr, Model, Values, VarArray
+from mipforest.objectives.leaf_losses import LOSSES
+from mipforest.problem.built import TOLERANCE
+from mipforest.problem.parameters import parameter
+from mipforest.solving import solve
+from mipforest.trees import Topology, Tree
+
+#: A coefficient of a linear leaf below this, in scaled units, is a solver's residue.
+NEGLIGIBLE = 1e-7
+
+#: Gap and seconds for the exact fit of one linear leaf; only with the l0 regulariser it takes a search.
+FIT_GAP = 1e-6
+FIT_TIME_LIMIT = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class LinearLeaves(ConstantLeaves):
+    """Leaves that predict a linear function of the features.
+
+    Attributes
+    ----------
+    lam, regulariser
+        Weight of the regulariser, and which: ``"l1"`` or ``"l0"``.
+    M_r
+        Greatest size of a coefficient, with ``"l0"`` or where nothing else bounds it.
+    literal
+        Whether to take the thesis' M_f, which is not valid in general.
+    """
+
+    lam: float
+    regulariser: str
+    M_r: float
+    literal: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether the regulariser counts coefficients."""
+        return self.regulariser == "l0"
+
+    @property
+    def limit(self) -> float:
+        return self.M_r if self.counts or (self.lam == 0 and not self.literal) else np.inf
+
+    def penalty(self, beta: FloatArray) -> float:
+        size = np.count_nonzero(beta) if self.counts else np.abs(beta).sum()
+        return float(self.lam * size)
+
+    def declare_size(self, m: Model, beta: VarArray) -> LinearExpr:
+        """Write (5.4), or the sizes in (5.3); return the regulariser, without its weight."""
+        if self.counts:
+            r = m.binary("r", beta.shape)
+            m.add("size_above", beta <= self.limit * r)  # (5.4)
+            m.add("size_below", beta >= -self.limit * r)  # (5.4)
+            return r.sum()
+        size = m.nonnegative("beta_abs", beta.shape)
+        m.add("size_above", size >= beta)  # (5.3)
+        m.add("size_below", size >= -beta)  # (5.3)
+        return size.sum()
+
+    def big_m(self, X: FloatArray, upper_bound: float) -> FloatArray:
+        """(g,) M_f of each row of X (g, p), for solutions with an objective of at most ``upper_bound``."""
+        error = self.loss.greatest_error(upper_bound * self.baseline)
+        if self.literal:
+            return np.full(len(X), 2 * (error + float(np.abs(self.y).max())))
+        per_unit = np.inf if self.lam == 0 else upper_bound / self.lam
+        if self.counts:
+            single = self.limit
+            together = min(X.shape[1], per_unit) * single
+        else:
+            single = min(self.limit, per_unit)
+            together = min(X.shape[1] * single, per_unit)
+        far = np.maximum(X, 1 - X)
+        room: FloatArray = 1 + 2 * error + np.minimum(single * far.sum(axis=1), together * far.max(axis=1))
+        return room
+
+    def fit(self, X: FloatArray, y: FloatArray) -> LeafFit:
+        # A feature that is constant in the leaf is no better than the constant term.
+        varies = np.ptp(X, axis=0) > 0
+        beta = np.zeros(X.shape[1])
+        if varies.any():
+            beta[varies] = self._solve_fit(X[:, varies], y)
+        beta0 = self.loss.best_constant(y - X @ beta)
+        cost = self.loss.total(X @ beta + beta0 - y) / self.baseline + self.penalty(beta[None])
+        constant = self.fit_constant(X, y)
+        return LeafFit(beta, beta0, cost) if cost < constant.cost else constant
+
+    def _solve_fit(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        """Solve the leaf's linear, quadratic or mixed-integer programme."""
+        m = Model("leaf")
+        beta = m.continuous("beta", X.shape[1], lower=-self.limit, upper=self.limit)
+        losses = self.loss.declare(m, X @ beta + m.continuous("beta0") - y)
+        m.minimize((1 / self.baseline) * losses + self.lam * self.declare_size(m, beta))
+        solution = solve(m, gap=FIT_GAP, time_limit=FIT_TIME_LIMIT)
+        if solution.x is None:
+            return np.zeros(X.shape[1])
+        found = np.clip(solution.values["beta"], -self.limit, self.limit)
+        found[np.abs(found) <= NEGLIGIBLE] = 0.0
+        if self.counts:
+            found[solution.values["r"] <= 0.5] = 0.0
+        return found
+
+    def with_values(self, tree: Tree, beta: FloatArray, beta0: FloatArray) -> Tree:
+        constant = super().with_values(tree, beta, beta0)
+        return replace(constant, leaf_w=self.spread * beta)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OrtLInstance(OrtInstance):
+    """A data set with its routing, its linear leaves, and a bound on the objective.
+
+    Attributes
+    ----------
+    upper_bound
+        Objective of the known tree, slightly raised.
+    """
+
+    leaves: LinearLeaves
+    upper_bound: float = np.inf
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrtL(RegressionTree):
+    """Optimal regression tree with univariate splits and linear leaves.
+
+    Parameters
+    ----------
+    lam
+        Weight lambda of the regulariser: of a coefficient that spans the target's range along the feature's
+        range (l1), or of any non-zero coefficient (l0), in losses of the best constant.
+    regulariser
+        ``"l1"`` or ``"l0"``.
+    M_r
+        Greatest size of a coefficient, in ranges of the target per range of the feature; with l0, and with
+        ``lam = 0`` outside variant ``paper``.
+    """
+
+    name = "ort-l"
+    summary = "optimal regression tree with univariate splits and linear leaves"
+    source = "Dunn 2018, chapter 5"
+    variants = ("tight", "paper")
+
+    lam: float = parameter(0.01, "weight of the coefficients of linear leaves", at_least=0)
+    regulariser: str = parameter("l1", "size of the coefficients, or their number", choices=("l1", "l0"))
+    M_r: float = parameter(10.0, "greatest coefficient (with l0, or lam = 0)", above=0)
+
+    # ------------------------------------------------------------------ the model
+
+    def declare(self, m: Model, instance: OrtLInstance) -> None:
+        routing, leaves, topology = instance.routing, instance.leaves, instance.topology
+        complexity = routing.declare(m)  # (2.2) - (2.14), or (3.1), (3.2)
+        z, M_f = m["z"], leaves.big_m(routing.rows, instance.upper_bound)[:, None]
+        beta0 = m.continuous("beta0", topology.leaves)
+        beta = m.continuous(
+            "beta", (topology.leaves, instance.data.features), lower=-leaves.limit, upper=leaves.limit
+        )
+        f = m.continuous("f", len(routing.rows))
+        apart = f[:, None] - (routing.rows @ beta.T + beta0)
+        m.add("fitted_above", apart <= M_f * (1 - z))  # (5.2)
+        m.add("fitted_below", apart >= -(M_f * (1 - z)))  # (5.2)
+        losses = leaves.loss.declare(m, f[routing.group] - leaves.y)  # (4.4) - (4.6)
+        size = leaves.declare_size(m, beta)  # (5.4)
+        m.minimize((1 / leaves.baseline) * losses + self.alpha * complexity + self.lam * size)  # (5.3), (5.5)
+
+    def bind(self, data: Dataset, topology: Topology) -> OrtLInstance:
+        instance = OrtLInstance(
+            data=data,
+            topology=topology,
+            routing=self._routing(data, topology),
+            leaves=LinearLeaves(
+                data,
+                LOSSES[self.loss],
+                lam=self.lam,
+                regulariser=self.regulariser,
+                M_r=self.M_r,
+                literal=self.variant == "paper",
+            ),
+        )
+        known = self.start("cart", instance)
+        value = self.evaluate(known, instance)
+        return replace(instance, known=known, upper_bound=value + TOLERANCE * (1 + value))
+
+    def proven_up_to(self, instance: OrtLInstance, touched: frozenset[str]) -> float:
+        if self.variant == "paper":
+            return np.inf
+        # Coefficients of empty leaves are taken to be 0; constraints may ask for others.
+        asks_for_values = touched & {"beta", "beta0", "beta_abs", "r", "f", "L"}
+        return -np.inf if asks_for_values else instance.upper_bound
+
+    # ------------------------------------------------------------------ trees
+
+    def encode(self, tree: Tree, instance: OrtLInstance) -> dict[str, FloatArray]:
+        leaves, routing = instance.leaves, instance.routing
+        beta0, beta = leaves.scaled(tree.leaf_value), coefficients(tree) / leaves.spread
+        f = (leaves_of(tree, routing.rows) * (routing.rows @ beta.T + beta0)).sum(axis=1)
+        size = {"r": (beta != 0).astype(float)} if leaves.counts else {"beta_abs": np.abs(beta)}
+        losses = leaves.loss.encode(f[routing.group] - leaves.y)
+        return {**routing.encode(tree), "beta0": beta0, "beta": beta, "f": f, **losses, **size}
+
+    def decode(self, values: Values, instance: OrtLInstance) -> Tree:
+        """Read splits and leaves off a solution: leaves fitted anew could leave the room of the literal M_f."""
+        leaves, tree = instance.leaves, instance.routing.decode(values)
+        kept = np.abs(values["beta"]) > NEGLIGIBLE
+        if leaves.counts:
+            kept &= values["r"] > 0.5
+        # What an empty leaf predicts counts for nothing; without a regulariser it may be anything.
+        holds_samples = leaves_of(tree, instance.data.X).sum(axis=0) > 0
+        kept &= holds_samples[:, None]
+        return leaves.with_values(tree, np.where(kept, values["beta"], 0.0), values["beta0"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrtLH(HyperplaneSplits, OrtL):
+    """Optimal regression tree with hyperplane splits and linear leaves."""
+
+    name = "ort-lh"
+    summary = "optimal regression tree with hyperplane splits and linear leaves"
+    variants = ("valid", "paper")

@@ -1,0 +1,1 @@
+"""How samples get to leaves: variables and rows of the splits, shared by formulations."""

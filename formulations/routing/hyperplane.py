@@ -1,0 +1,127 @@
+r"""Hyperplane splits and the assignment of samples to leaves: shared by the models that use them.
+
+Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MIT 2018, section 3.1. Features in [0, 1].
+
+.. math::
+
+    & \sum_j \hat a_{jt} \le d_t, \quad \hat a_{jt} \ge \pm a_{jt}, \quad -d_t \le b_t \le d_t && t \in B \\
+    & -s_{jt} \le a_{jt} \le s_{jt}, \quad s_{jt} \le d_t, \quad \sum_j s_{jt} \ge d_t && t \in B,\; j \\
+    & s_{jt}, d_t \in \{0, 1\} && t \in B,\; j \\
+    & a_m^\top x_i + \mu \le b_m + (2 + \mu)(1 - z_{it}) && i,\; t \in L,\; m \in A_L(t) \quad (3.1) \\
+    & a_m^\top x_i \ge b_m - 2 (1 - z_{it}) && i,\; t \in L,\; m \in A_R(t) \quad (3.2)
+
+with (2.5) to (2.8) and (*) as for univariate splits (:mod:`formulations.routing.univariate`). The split of a node sends
+``a.x < b`` left; a node without a split sends everything right. As :math:`\|a_t\|_1 \le 1`, :math:`\mu` is a margin:
+only hyperplanes that keep the two sides at least :math:`\mu` apart, in that scaling, are in the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from formulations.routing.univariate import (
+    Routing,
+    declare_hierarchy,
+    declare_leaf_sizes,
+    leaves_of,
+    sides,
+)
+from mipforest.arrays import FloatArray
+from mipforest.model import LinearExpr, Model, Values
+from mipforest.trees import Tree
+from mipforest.trees.thresholds import midpoint
+
+#: A coefficient below this is a solver's residue: ``|a_t|`` sums to about 1.
+NEGLIGIBLE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class HyperplaneRouting(Routing):
+    """Splits by hyperplanes; their complexity is the number of features they use.
+
+    Attributes
+    ----------
+    mu
+        Margin that stands for the strict inequality to the left.
+    """
+
+    mu: float
+
+    def declare(self, m: Model) -> LinearExpr:
+        X, mu, topology = self.data.X, self.mu, self.topology
+        nodes = (topology.branches, self.data.features)
+        a = m.continuous("a", nodes, lower=-1, upper=1)
+        size = m.nonnegative("a_abs", nodes)
+        s = m.binary("s", nodes)
+        b = m.continuous("b", topology.branches, lower=-1, upper=1)
+        d = m.binary("d", topology.branches)
+        z = m.binary("z", (self.data.samples, topology.leaves))
+        used = m.binary("l", topology.leaves)
+        t_left, m_left = np.nonzero(topology.leaf_reach_left.toarray())
+        t_right, m_right = np.nonzero(topology.leaf_reach_right.toarray())
+
+        m.add("norm", size.sum(axis=1) <= d, over=topology.branches)
+        m.add("abs_above", size >= a, over=nodes)
+        m.add("abs_below", size >= -a, over=nodes)
+        m.add("threshold_above", b <= d, over=topology.branches)
+        m.add("threshold_below", b >= -d, over=topology.branches)
+        m.add("feature_above", a <= s, over=nodes)
+        m.add("feature_below", a >= -s, over=nodes)
+        m.add("feature_needs_split", s <= d[:, None], over=nodes)
+        m.add("split_needs_feature", s.sum(axis=1) >= d, over=topology.branches)
+        declare_hierarchy(m, topology, d)  # (2.5)
+        declare_leaf_sizes(m, topology, d, z, used, np.ones(self.data.n), self.N_min)  # (2.6), (2.7), (*)
+        m.add("assign", z.sum(axis=1) == 1, over=self.data.samples)  # (2.8)
+        score = X @ a.T
+        m.add("left", score[:, m_left] + mu <= b[m_left] + (2 + mu) * (1 - z[:, t_left]))  # (3.1)
+        m.add("right", score[:, m_right] >= b[m_right] - 2 * (1 - z[:, t_right]))  # (3.2)
+        return s.sum()
+
+    def encode(self, tree: Tree) -> dict[str, FloatArray]:
+        z = leaves_of(tree, self.data.X)
+        goes_left, goes_right = sides(z, self.topology)
+        norm = np.abs(tree.w).sum(axis=1)
+        splits = norm > 0
+        a = tree.w / np.where(splits, norm, 1.0)[:, None]
+        b = np.zeros(self.topology.n_branches)
+        for t in np.flatnonzero(splits):
+            score = self.data.X @ a[t]
+            # Any threshold between the sides routes alike; the highest leaves the left side the most room.
+            b[t] = (
+                score[goes_right[:, t]].min()
+                if goes_right[:, t].any()
+                else score[goes_left[:, t]].max(initial=-1.0) + self.mu
+            )
+        return {
+            "a": a,
+            "a_abs": np.abs(a),
+            "s": (a != 0).astype(float),
+            "b": b,
+            "d": splits.astype(float),
+            "z": z,
+            "l": z.any(axis=0).astype(float),
+        }
+
+    def decode(self, values: Values) -> Tree:
+        """Read the splits off a solution; thresholds stand midway between the sides."""
+        keeps = (values["s"] > 0.5) & (np.abs(values["a"]) > NEGLIGIBLE) & (values["d"] > 0.5)[:, None]
+        w = np.where(keeps, values["a"], 0.0)
+        goes_left, goes_right = sides(values["z"], self.topology)
+        b = np.zeros(self.topology.n_branches)
+        for t in self.topology.branches:
+            score = self.data.X @ w[t]
+            if goes_left[:, t].any() and goes_right[:, t].any():
+                b[t] = -midpoint(score[goes_left[:, t]].max(), score[goes_right[:, t]].min())
+            # Where all samples take one side, the solver's threshold may miss it by its tolerance.
+            elif goes_left[:, t].any():
+                b[t] = -np.nextafter(score[goes_left[:, t]].max(), np.inf)
+            elif goes_right[:, t].any():
+                b[t] = -score[goes_right[:, t]].min()
+        classes, features = tuple(self.data.classes), tuple(self.data.features.labels)
+        return Tree(self.topology.depth, w, b, np.zeros(self.topology.n_leaves), classes, features)
+
+    def complexity(self, tree: Tree) -> FloatArray:
+        features: FloatArray = (tree.w != 0).sum(axis=1).astype(float)
+        return features

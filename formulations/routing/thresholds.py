@@ -1,0 +1,106 @@
+"""The thresholds of a data set: all ways to split its samples on one feature.
+
+Thresholds between the same two neighbouring values of a feature route all samples alike, so one per gap is enough.
+Samples with equal features go to the same leaf, and are merged into groups first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy import sparse
+
+from mipforest.arrays import FloatArray, IntArray, SparseMatrix
+from mipforest.data import Dataset
+from mipforest.trees.thresholds import midpoint
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """All thresholds of a data set, feature by feature.
+
+    Attributes
+    ----------
+    X
+        (g, p) distinct rows of the data.
+    group
+        (n,) the group of each sample: its row of ``X``.
+    feature, value
+        (q,) feature and value of each threshold, ascending within a feature.
+    first
+        (p + 1,) where each feature's thresholds begin.
+    left
+        (g, q) CSR matrix with a 1 at the lowest threshold that sends a group left, feature by feature.
+    labels
+        Names of the thresholds.
+    """
+
+    X: FloatArray
+    group: IntArray
+    feature: IntArray
+    value: FloatArray
+    first: IntArray
+    left: SparseMatrix
+    labels: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.feature)
+
+    @property
+    def lowest(self) -> IntArray:
+        """The lowest threshold of each feature that has any."""
+        return self.first[:-1][np.diff(self.first) > 0]
+
+    @property
+    def above_lowest(self) -> IntArray:
+        """Thresholds that have a lower one of the same feature."""
+        return np.setdiff1d(np.arange(len(self)), self.first)
+
+    def of(self, j: int) -> slice:
+        """Return where the thresholds of feature j stand among all."""
+        return slice(int(self.first[j]), int(self.first[j + 1]))
+
+    def encode(self, feature: IntArray, threshold: FloatArray) -> FloatArray:
+        """(|B|, q) values of the variables u for splits ``x_j < threshold``; feature -1 does not split."""
+        u = np.zeros((len(feature), len(self)))
+        for t in np.flatnonzero(feature >= 0):
+            values = np.unique(self.X[:, feature[t]])
+            # Threshold k is chosen when k values lie below; it and all lower ones are on.
+            u[t, self.of(feature[t])] = np.arange(1, len(values)) <= (values < threshold[t]).sum()
+        return u
+
+    def decode(self, u: FloatArray) -> IntArray:
+        """(|B|,) chosen threshold of each node by the values of u, -1 where a node does not split."""
+        chosen = np.full(len(u), -1)
+        for t, row in enumerate(u):
+            on = np.flatnonzero(row > 0.5)
+            if len(on):
+                chosen[t] = on[-1]  # the highest that is on
+        return chosen
+
+
+def find_thresholds(data: Dataset) -> Thresholds:
+    """List the thresholds of a data set."""
+    rows, group = np.unique(data.X, axis=0, return_inverse=True)
+    distinct = [np.unique(column) for column in rows.T]
+    values = [np.array([midpoint(low, high) for low, high in pairwise(v)]) for v in distinct]
+    sizes = np.array([len(v) for v in values])
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    # The lowest threshold that sends a value of rank r left is number r + 1; the greatest value is sent left by none.
+    at = [(np.searchsorted(v, column), j) for j, (v, column) in enumerate(zip(distinct, rows.T, strict=True))]
+    entries = [(np.flatnonzero(rank < sizes[j]), first[j] + rank[rank < sizes[j]]) for rank, j in at]
+    row = np.concatenate([r for r, _ in entries])
+    column = np.concatenate([c for _, c in entries])
+    left = sparse.csr_array((np.ones(len(row)), (row, column)), shape=(len(rows), int(first[-1])))
+    names = data.features.labels
+    return Thresholds(
+        X=rows,
+        group=group.ravel(),
+        feature=np.repeat(np.arange(data.p), sizes),
+        value=np.concatenate([np.zeros(0), *values]),
+        first=first,
+        left=left,
+        labels=tuple(f"{names[j]}<{v:.6g}#{k}" for j, own in enumerate(values) for k, v in enumerate(own)),
+    )

@@ -1,0 +1,358 @@
+r"""Univariate splits and the assignment of samples to leaves: shared by the models that use them.
+
+Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MIT 2018, section 2.2. Features in
+[0, 1]; a split sends ``a.x < b`` left and the rest right; a node that does not split sends everything right.
+
+.. math::
+
+    & \sum_j a_{jt} = d_t, \quad 0 \le b_t \le d_t, \quad a_{jt}, d_t \in \{0, 1\} && t \in B \quad (2.2 - 2.4) \\
+    & d_t \le d_{p(t)} && t \in B \setminus \{0\} \quad (2.5) \\
+    & z_{it} \le l_t, \quad \sum_i z_{it} \ge N_{\min} l_t && t \in L \quad (2.6, 2.7) \\
+    & \sum_{t \in L} z_{it} = 1 && i \quad (2.8) \\
+    & a_m^\top (x_i + \epsilon) \le b_m + (1 + \epsilon_{\max}) (1 - z_{it})
+        && i,\; t \in L,\; m \in A_L(t) \quad (2.13) \\
+    & a_m^\top x_i \ge b_m - (1 - z_{it}) && i,\; t \in L,\; m \in A_R(t) \quad (2.14) \\
+    & l_t \le d_m && t \in L,\; m \in A_L(t) \quad (*)
+
+with :math:`\epsilon_j` the smallest gap between distinct values of feature j, and :math:`\epsilon_{\max}` the largest
+of them.
+
+Rows (*) are not in the thesis. Without them its model is not the one it describes: at a node that does not split,
+``a = 0`` and ``b = 0`` satisfy (2.13) as ``0 <= 0``, so samples may go left there at will, and a tree without any split
+separates any data. The earlier paper (Bertsimas and Dunn, Machine Learning 106, 2017, eq. 21) avoids this with
+:math:`\epsilon_{\min}` on the left of (2.13); (*) says the same without a constant near the solver's tolerance.
+
+**By thresholds**, without a big-M or an epsilon, for groups i of samples with equal features: a feature j with distinct
+values :math:`v_0 < \dots < v_m` has the thresholds 1..m, number k between :math:`v_{k-1}` and :math:`v_k`
+(:mod:`formulations.routing.thresholds`). The binary :math:`u_{tjk}` says that node t splits on feature j **at threshold
+k or a higher one**:
+
+.. math::
+
+    & \sum_j u_{tj1} = d_t, \quad u_{tj1} \ge u_{tj2} \ge \dots && t \in B,\; j \quad (a, b) \\
+    & \mathrm{left}_{it} = \sum_j u_{t,j,r_{ij}+1} \in \{0, 1\} && i,\; t \in B \\
+    & \sum_{t \in sub_L(m)} z_{it} \le \mathrm{left}_{im}, \quad \sum_{t \in sub_R(m)} z_{it} \le 1 - \mathrm{left}_{im}
+        && i,\; m \in B \quad (c, d)
+
+with :math:`r_{ij}` the rank of :math:`x_{ij}` among the distinct values (and :math:`u_{t,j,m+1} = 0`), (2.5) to (2.8)
+and (*). Cumulated like this, left has p entries; with one binary per threshold it would have one for every threshold
+above the sample. Both have the same linear relaxation: :math:`u_{tjk} - u_{t,j,k+1}` is the binary of threshold k. The
+assignment z is continuous: for binary u its rows leave each group one leaf only. With :math:`N_{\min} = 1` rows (2.6),
+(2.7), (*) only let a leaf be empty or not, and are left out.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from formulations.routing.thresholds import Thresholds
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.data import DataError, Dataset
+from mipforest.model import LinearExpr, Model, Values, VarArray
+from mipforest.problem.expressions import Expression, one_sided
+from mipforest.trees import Topology, Tree
+from mipforest.trees.thresholds import midpoint
+
+
+@dataclass(frozen=True, eq=False)
+class Routing(ABC):
+    """How samples get to leaves: any leaves go with any routing.
+
+    Attributes
+    ----------
+    data, topology
+        Training samples (scaled) and index sets of the tree.
+    N_min
+        Least number of samples in a leaf that holds any.
+    """
+
+    data: Dataset
+    topology: Topology
+    N_min: int
+
+    @property
+    def rows(self) -> FloatArray:
+        """(g, p) features of what the assignment ``z`` (g, |L|) has rows for: samples, or groups of equal ones."""
+        return self.data.X
+
+    @property
+    def group(self) -> IntArray:
+        """(n,) row of :attr:`rows` of each sample."""
+        return np.arange(self.data.n)
+
+    @abstractmethod
+    def declare(self, m: Model) -> LinearExpr:
+        """Write splits ``d`` (|B|,) and assignment ``z`` (g, |L|); return the complexity C of the tree."""
+
+    @abstractmethod
+    def encode(self, tree: Tree) -> dict[str, FloatArray]:
+        """Return the values of those blocks for a tree (for scaled features)."""
+
+    @abstractmethod
+    def decode(self, values: Values) -> Tree:
+        """Read the splits off a solution; all leaves predict 0 still."""
+
+    def complexity(self, tree: Tree) -> FloatArray:
+        """(|B|,) share of each split in the complexity: 1 for a split, unless it counts features."""
+        return tree.w.any(axis=1).astype(float)
+
+
+class UnivariateRouting(Routing):
+    """Splits by the thesis' rows."""
+
+    @cached_property
+    def gaps(self) -> FloatArray:
+        """(p,) smallest gap between distinct values of each feature; 1 for a constant one (it splits nothing)."""
+        gaps = [np.diff(np.unique(column)) for column in self.data.X.T]
+        return np.array([gap.min() if len(gap) else 1.0 for gap in gaps])
+
+    def declare(self, m: Model) -> LinearExpr:
+        X, epsilon, topology = self.data.X, self.gaps, self.topology
+        a = m.binary("a", (topology.branches, self.data.features))
+        b = m.nonnegative("b", topology.branches)
+        d = m.binary("d", topology.branches)
+        z = m.binary("z", (self.data.samples, topology.leaves))
+        used = m.binary("l", topology.leaves)
+        # Variables are repeated per leaf, not their products with X: choosing variables copies no matrix.
+        t_left, m_left = np.nonzero(topology.leaf_reach_left.toarray())
+        t_right, m_right = np.nonzero(topology.leaf_reach_right.toarray())
+
+        m.add("one_feature", a.sum(axis=1) == d, over=topology.branches)  # (2.2)
+        m.add("threshold", b <= d, over=topology.branches)  # (2.3)
+        declare_hierarchy(m, topology, d)  # (2.5)
+        declare_leaf_sizes(m, topology, d, z, used, np.ones(self.data.n), self.N_min)  # (2.6), (2.7), (*)
+        m.add("assign", z.sum(axis=1) == 1, over=self.data.samples)  # (2.8)
+        big_m = 1 + epsilon.max()
+        m.add("left", (X + epsilon) @ a[m_left].T <= b[m_left] + big_m * (1 - z[:, t_left]))  # (2.13)
+        m.add("right", X @ a[m_right].T >= b[m_right] - (1 - z[:, t_right]))  # (2.14)
+        return d.sum()
+
+    def encode(self, tree: Tree) -> dict[str, FloatArray]:
+        feature, X = chosen_features(tree), self.data.X
+        z = leaves_of(tree, X)
+        goes_left, goes_right = sides(z, self.topology)
+        a, b = np.zeros(tree.w.shape), np.zeros(self.topology.n_branches)
+        for t in np.flatnonzero(feature >= 0):
+            j = feature[t]
+            a[t, j] = 1.0
+            # Any threshold in the gap between the sides routes alike; (2.13) wants it eps_j above the left side.
+            b[t] = (
+                X[goes_right[:, t], j].min()
+                if goes_right[:, t].any()
+                else X[goes_left[:, t], j].max(initial=0.0) + self.gaps[j]
+            )
+        return {"a": a, "b": b, "d": (feature >= 0).astype(float), "z": z, "l": z.any(axis=0).astype(float)}
+
+    def decode(self, values: Values) -> Tree:
+        """Read the splits off a solution; thresholds stand midway between the sides."""
+        feature = np.where(values["d"] > 0.5, values["a"].argmax(axis=1), -1)
+        goes_left, goes_right = sides(values["z"], self.topology)
+        threshold = np.array(values["b"])
+        for t in np.flatnonzero(feature >= 0):
+            x = self.data.X[:, feature[t]]
+            if goes_left[:, t].any() and goes_right[:, t].any():
+                threshold[t] = midpoint(x[goes_left[:, t]].max(), x[goes_right[:, t]].min())
+            elif goes_left[:, t].any():
+                threshold[t] = np.nextafter(x[goes_left[:, t]].max(), np.inf)
+            elif goes_right[:, t].any():
+                # The solver's threshold may lie above it by its tolerance.
+                threshold[t] = x[goes_right[:, t]].min()
+        return univariate_tree(self.data, self.topology, feature, threshold)
+
+    def assignment(self, m: Model) -> VarArray:
+        """(n, |L|) assignment of samples to leaves."""
+        return m["z"]
+
+    def features(self, m: Model) -> Expression:
+        """(|B|, p) expression that is 1 where a node splits on a feature."""
+        return m["a"]
+
+    def fix_split(self, m: Model, t: int, j: int, threshold: float) -> None:
+        """Add rows: node t sends samples whose feature j is below the threshold left, others right."""
+        x = self.data.X[:, j]
+        below, above = x[x < threshold], x[x >= threshold]
+        if not (len(below) and len(above)):
+            raise one_sided(self.data, j, threshold)
+        name, b = f"split_n{t}", m["b"][t]
+        m.add(f"{name}_feature", m["a"][t, j] == 1)
+        # Rows (2.13) keep the threshold eps_j above the left side.
+        m.add(f"{name}_above_left", b >= below.max() + self.gaps[j])
+        m.add(f"{name}_below_right", b <= above.min())
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdRouting(Routing):
+    """Splits by thresholds, on groups of equal samples.
+
+    Attributes
+    ----------
+    thresholds
+        All thresholds of the data.
+    """
+
+    thresholds: Thresholds
+
+    @property
+    def rows(self) -> FloatArray:
+        return self.thresholds.X
+
+    @property
+    def group(self) -> IntArray:
+        return self.thresholds.group
+
+    def declare(self, m: Model) -> LinearExpr:
+        d = m.binary("d", self.topology.branches)
+        left = self.declare_splits(m, d)  # (a), (b)
+        self.declare_assignment(m, d, left)  # (2.5) - (2.8), (c), (d), (*)
+        return d.sum()
+
+    def declare_splits(self, m: Model, d: VarArray) -> LinearExpr:
+        """Write rows (a), (b); return left (g, |B|): 1 where a group goes left at a node, 0 where it goes right."""
+        thresholds, lowest, above = self.thresholds, self.thresholds.lowest, self.thresholds.above_lowest
+        u = m.binary("u", (self.topology.branches, list(thresholds.labels)))
+        m.add("one_cut", u[:, lowest].sum(axis=1) == d, over=self.topology.branches)  # (a)
+        if len(above):
+            m.add("ordered", u[:, above] <= u[:, above - 1])  # (b)
+        return self._left(u)
+
+    def _left(self, u: VarArray) -> LinearExpr:
+        left: LinearExpr = self.thresholds.left @ u.T
+        return left
+
+    def declare_assignment(self, m: Model, d: VarArray, left: LinearExpr) -> None:
+        """Write rows (2.5) to (2.8), (c), (d), (*)."""
+        z = self._declare_leaves(m, left)
+        used = m.binary("l", self.topology.leaves) if self.N_min > 1 else None
+        declare_hierarchy(m, self.topology, d)  # (2.5)
+        if used is not None:
+            weight = np.bincount(self.group).astype(float)
+            declare_leaf_sizes(m, self.topology, d, z, used, weight, self.N_min)  # (2.6), (2.7), (*)
+
+    def _declare_leaves(self, m: Model, left: LinearExpr) -> VarArray:
+        z = m.nonnegative("z", (left.shape[0], self.topology.leaves), upper=1)
+        m.add("assign", z.sum(axis=1) == 1)  # (2.8)
+        m.add("assign_left", z @ self.topology.leaf_reach_left <= left)  # (c)
+        m.add("assign_right", z @ self.topology.leaf_reach_right <= 1 - left)  # (d)
+        return z
+
+    def assignment(self, m: Model) -> VarArray:
+        """(g, |L|) assignment of groups to leaves; declared here where the model does without."""
+        return m["z"] if "z" in m.variables else self._declare_leaves(m, self._left(m["u"]))
+
+    def encode(self, tree: Tree) -> dict[str, FloatArray]:
+        feature, z = chosen_features(tree), leaves_of(tree, self.rows)
+        splits = {"d": (feature >= 0).astype(float), "u": self.thresholds.encode(feature, -tree.b), "z": z}
+        return splits | {"l": z.any(axis=0).astype(float)} if self.N_min > 1 else splits
+
+    def decode(self, values: Values) -> Tree:
+        chosen = self.thresholds.decode(values["u"])
+        return tree_of_thresholds(self.data, self.topology, self.thresholds, chosen)
+
+    def features(self, m: Model) -> Expression:
+        """(|B|, p) expression that is 1 where a node splits on a feature."""
+        lowest, n_thresholds = self.thresholds.lowest, len(self.thresholds)
+        picks = sparse.csr_array(
+            (np.ones(len(lowest)), (lowest, self.thresholds.feature[lowest])),
+            shape=(n_thresholds, self.data.p),
+        )
+        used: LinearExpr = m["u"] @ picks
+        return used
+
+    def fix_split(self, m: Model, t: int, j: int, threshold: float) -> None:
+        """Add rows: node t sends samples whose feature j is below the threshold left, others right."""
+        x = self.data.X[:, j]
+        if not x.min() < threshold <= x.max():
+            raise one_sided(self.data, j, threshold)
+        on = self.thresholds.encode(np.array([j]), np.array([threshold]))[0]
+        m.add(f"split_n{t}", m["u"][t] == on)
+
+
+# ---------------------------------------------------------------------- rows that routings share
+
+
+def declare_hierarchy(m: Model, topology: Topology, d: VarArray) -> None:
+    """Write (2.5): a node splits only if its parent does."""
+    children = np.arange(1, topology.n_branches)
+    if len(children):
+        m.add("hierarchy", d[children] <= d[topology.parents[children]])  # (2.5)
+
+
+def declare_leaf_sizes(
+    m: Model, topology: Topology, d: VarArray, z: VarArray, used: VarArray, weight: FloatArray, N_min: int
+) -> None:
+    """Write (2.6), (2.7), (*): a leaf in use holds enough samples, and lies left of splits only.
+
+    Parameters
+    ----------
+    m, topology
+        Model and index sets of the tree.
+    d, z, used
+        Splits (|B|,), assignment (g, |L|), leaves in use (|L|,).
+    weight
+        (g,) number of samples that each row of the assignment stands for.
+    N_min
+        Least number of samples in a leaf in use.
+    """
+    m.add("in_use", z <= used)  # (2.6)
+    m.add("leaf_size", weight @ z >= N_min * used, over=topology.leaves)  # (2.7)
+    t_left, m_left = np.nonzero(topology.leaf_reach_left.toarray())
+    m.add("left_needs_split", used[t_left] <= d[m_left])  # (*)
+
+
+def check_leaf_size(data: Dataset, N_min: int) -> None:
+    """Refuse a least leaf size above the number of samples, with a DataError."""
+    if N_min > data.n:
+        raise DataError(f"N_min is {N_min}, but {data.name} has {data.n} samples; give at most that")
+
+
+# ---------------------------------------------------------------------- trees
+
+
+def leaves_of(tree: Tree, X: FloatArray) -> FloatArray:
+    """(n, |L|) assignment of samples to the leaves of a tree, as 0 and 1."""
+    z = np.zeros((len(X), tree.topology.n_leaves))
+    z[np.arange(len(X)), tree.apply(X) - tree.topology.n_branches] = 1.0
+    return z
+
+
+def sides(z: FloatArray, topology: Topology) -> tuple[BoolArray, BoolArray]:
+    """(n, |B|) which samples an assignment to leaves sends left, and right, at each branch node."""
+    return z @ topology.leaf_reach_left > 0.5, z @ topology.leaf_reach_right > 0.5
+
+
+def chosen_features(tree: Tree) -> IntArray:
+    """(|B|,) feature of each split of a univariate tree, -1 where a node does not split."""
+    feature: IntArray = np.where(tree.w.any(axis=1), np.abs(tree.w).argmax(axis=1), -1)
+    return feature
+
+
+def univariate_tree(
+    data: Dataset,
+    topology: Topology,
+    feature: IntArray,
+    threshold: FloatArray,
+    leaf_value: FloatArray | IntArray | None = None,
+) -> Tree:
+    """Return the tree of the splits ``x_j >= threshold`` (|B|,) to the right; feature -1 sends everything right.
+
+    Leaves predict ``leaf_value`` (|L|,), class indices or values, and 0 where it is not given.
+    """
+    w = np.zeros((topology.n_branches, data.p))
+    splits = np.flatnonzero(feature >= 0)
+    w[splits, feature[splits]] = 1.0
+    b = np.where(feature >= 0, -threshold, 0.0)
+    leaf_value = np.zeros(topology.n_leaves) if leaf_value is None else leaf_value
+    return Tree(topology.depth, w, b, leaf_value, tuple(data.classes), tuple(data.features.labels))
+
+
+def tree_of_thresholds(data: Dataset, topology: Topology, thresholds: Thresholds, chosen: IntArray) -> Tree:
+    """Return the tree (leaves still 0) of one threshold per branch node (|B|,), -1 where a node does not split."""
+    feature, value = np.full(len(chosen), -1), np.zeros(len(chosen))
+    splits = np.flatnonzero(chosen >= 0)
+    feature[splits], value[splits] = thresholds.feature[chosen[splits]], thresholds.value[chosen[splits]]
+    return univariate_tree(data, topology, feature, value)
