@@ -19,9 +19,10 @@ from time import perf_counter
 import numpy as np
 from markdown import add_output, measured_with, publish, table
 
-from formulations.margot import HfsMargot, Margot, SfsMargot, passed
+from formulations.margot import HfsMargot, Margot, SfsMargot
 from mipforest.data import Dataset, load
-from mipforest.heuristics import svm_path as path
+from mipforest.heuristics import svm_starts as path
+from mipforest.heuristics.node_problems import passed
 from mipforest.trees import Topology, Tree
 
 #: Data set: penalties C by level (the paper's), and what was known before: value of the paper's local SVM

@@ -1,13 +1,25 @@
 r"""The general loss-optimal tree: any loss, norm and feature selection of the framework, in every combination.
 
 Source: T. Aldinucci, *Optimization Methods for Interpretable Machine Learning*, PhD thesis, section "The
-Generalized Framework", problems (3.11) and (3.12). The model is that of :mod:`formulations.level_loss_tree`.
+Generalized Framework", problems (3.11) and (3.12).
+
+.. math::
+
+    \min\; & \sum_h \Bigl( C_h \sum_i \xi_{ih} + \sum_{t \text{ at level } h} \Omega(w_t) \Bigr) \quad (3.12) \\
+    & \xi_{ih} \ge f(y_i, w_t^\top x_i + b_t) - M \Bigl(1 - \sum_{s \in S''(t)} z_{is}\Bigr)
+        && i,\; h,\; t \text{ at level } h \quad (3.13)
+
+with the routing rows (3.6), (3.7) of :mod:`formulations.olct`. Loss f and norm :math:`\Omega` state their rows
+themselves, in :mod:`mipforest.objectives.branches`: for the lines :math:`a_k + d_k v` of a piecewise-linear loss there
+is one row each (3.15), and the l1 norm has the parts of the weights (3.16). The thesis puts a weight on the norm in the
+model and C on the loss in its experiments; here it is C on the loss. The variants ``valid`` and ``paper``, starts and
+the refinement are in :mod:`formulations.routing.levels`.
 
 ========== =================================================================================================
 parameter  values
 ========== =================================================================================================
 loss       ``misclassification``, ``hinge``: :math:`\max(0, 1 - v)`, ``logistic``: tangents of
-           :math:`\log(1 + e^{-v})`
+           :math:`\log(1 + e^{-v})`; or a loss of another package (:mod:`mipforest.objectives.registry`)
 regulariser ``none``, ``l1``, ``l2``: :math:`\tfrac12 \|w\|^2`, with the half as in MARGOT
 selection  ``none``, ``hard``: at most B features per node, ``soft``: each further one costs alpha
 levels     ``all``: loss and norm are charged at every level (3.12), ``last``: at the last one only (3.11)
@@ -21,6 +33,20 @@ Points of the framework: hinge, l2, all levels is MARGOT, with ``hard`` HFS-MARG
 l1, all levels is OLCT. Hinge, l2, last level are "SVM leaves". Misclassification at the last level without a norm is
 not Dunn's OCT-H, whose splits are normalised and whose leaves choose their labels.
 
+**Where this differs from the thesis.**
+
+- The line of the tangent at :math:`+\infty`, :math:`\xi \ge 0`, is a bound on the slack, for all samples.
+- A score of 0 goes right, as everywhere in this package, and the gap epsilon is kept on the left; the thesis has it
+  the other way round. The models are mirror images: turn the signs of w, b and y.
+- Misclassification, rows (3.9): :math:`\hat y_i` may be either label where the score is 0, so w = 0, b = 0 predicts all
+  samples right, at no cost: the literal model has the optimal value 0 for any data. Here scores of samples that are
+  predicted -1 are at most :math:`-\varepsilon`. With :math:`\hat y_i = y_i (1 - 2 \xi_i)` the rows are
+
+  .. math::  y_i (w_t^\top x_i + b_t) \ge \varepsilon [y_i = -1] - M \bigl(\xi_{ih} + 1 - \sum z\bigr),
+             \quad \xi_{ih} \in \{0, 1\};
+
+  those for the wrong prediction are left out, as no optimum predicts wrong what it could predict right.
+
 **Misclassification and epsilon.** Errors do not depend on the scale of w and b, so the norm shrinks both until the
 gaps between sides are epsilon wide: epsilon sets the scale of the weights, hence what the norm weighs against an error.
 With a norm choose it well above a solver's tolerances, 0.01 or more; a norm is then the inverse of a margin.
@@ -28,32 +54,32 @@ With a norm choose it well above a solver's tolerances, 0.01 or more; a norm is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulations.feature_selection import FeatureSelection
-from formulations.level_loss_tree import LevelLossTree
-from formulations.log_loss import tangent_points, underestimator
-from formulations.loss_optimal_tree import LinearInstance
-from mipforest.data import Dataset
-from mipforest.heuristics.branch_losses import HINGE, BranchLoss, Misclassification
-from mipforest.heuristics.margin_split import Split, keep_sides
-from mipforest.heuristics.norms import NORMS, Norm
-from mipforest.model import Values
+from formulations.bounds.margins import at_nodes
+from formulations.routing.levels import LevelInstance, LevelTree
+from formulations.routing.linear import declare_hyperplanes
+from mipforest.heuristics.node_problems import NodeProblems
+from mipforest.model import Model, Values
+from mipforest.objectives.branches import NORMS, BranchLoss
+from mipforest.objectives.log_loss import tangent_points
+from mipforest.objectives.registry import get_loss, loss_names
 from mipforest.problem.parameters import PerNode, parameter, per_node
 from mipforest.trees import Topology, Tree
+from mipforest.trees.sides import keep_sides
 from mipforest.trees.topology import Nodes
 
 
 @dataclass(frozen=True, kw_only=True)
-class LossOptimal(LevelLossTree):
+class LossOptimal(LevelTree):
     """Loss-optimal tree with any loss, norm and feature selection.
 
     Parameters
     ----------
     loss
-        ``misclassification``, ``hinge`` or ``logistic``.
+        ``misclassification``, ``hinge``, ``logistic``, or another registered loss.
     tangents
         Tangent points of the logistic loss: ``V0`` to ``V3``, or the number of finite ones.
     regulariser
@@ -76,9 +102,7 @@ class LossOptimal(LevelLossTree):
     summary = "loss-optimal tree: misclassification, hinge or log-loss with any norm and feature selection"
     source = "Aldinucci, PhD thesis, section 3.1, The Generalized Framework"
 
-    loss: str = parameter(
-        "hinge", "what a sample costs at a node", choices=("misclassification", "hinge", "logistic")
-    )
+    loss: str = parameter("hinge", "what a sample costs at a node", choices=loss_names())
     tangents: str = parameter("V0", "tangent points of the logistic loss: V0, V1, V2, V3, or how many")
     regulariser: str = parameter("l1", "norm charged for weights", choices=tuple(NORMS))
     selection: str = parameter("none", "how features are selected", choices=("none", "hard", "soft"))
@@ -91,44 +115,80 @@ class LossOptimal(LevelLossTree):
         super().__post_init__()
         tangent_points(self.tangents)
 
-    def _tangents(self) -> str:
-        return self.tangents if self.loss == "logistic" else ""
+    def node_problems(self, topology: Topology) -> NodeProblems:
+        selects = self.selection != "none"
+        return NodeProblems(
+            C=per_node("C", self.C, topology.depth),
+            epsilon=self.epsilon,
+            budget=per_node("B", self.B, topology.depth).astype(np.int64) if selects else None,
+            alpha=self.alpha if self.selection == "soft" else None,
+            loss=self.branch_loss(),
+            norm=NORMS[self.regulariser],
+            uncharged=frozenset(topology.branches) - frozenset(self.charged(topology)),
+        )
 
-    def _refines(self) -> bool:
-        return self.refinement
+    def branch_loss(self) -> BranchLoss:
+        """Return the loss of a sample at a branch node."""
+        return get_loss(self.loss).build(epsilon=self.epsilon, tangents=self.tangents)
 
-    def _loss(self) -> BranchLoss:
-        if self.loss == "misclassification":
-            return Misclassification(self.epsilon)
-        return HINGE if self.loss == "hinge" else underestimator(tangent_points(self.tangents))
+    def charged(self, topology: Topology) -> Nodes:
+        return topology.branches if self.levels == "all" else topology.last_branches
 
-    def _norm(self) -> Norm:
-        return NORMS[self.regulariser]
+    def declare(self, m: Model, instance: LevelInstance) -> None:
+        data, topology, limits, nodes = instance.data, instance.topology, instance.limits, instance.nodes
+        charged, slacks, upper = instance.charged, instance.slacks, topology.upper_branches
+        charged_nodes, upper_nodes = (data.samples, charged), (data.samples, upper)
+        M_xi = tuple(at_nodes(M, charged) for M in limits.M_xi)
+        M_right, M_left = at_nodes(limits.M_right, upper), at_nodes(limits.M_left, upper)
 
-    def _selection(self, tree: Topology) -> FeatureSelection | None:
-        if self.selection == "none":
-            return None
-        budget = per_node("B", self.B, tree.depth).astype(np.int64)
-        return FeatureSelection(budget, self.alpha if self.selection == "soft" else None)
+        w, b = declare_hyperplanes(m, instance)
+        xi = nodes.loss.slack(m, (data.samples, slacks.over))
+        z = m.binary("z", (data.samples, topology.last_branches))
+        score = data.X @ w.T + b
+        away = 1 - z @ topology.reach
 
-    def _charged(self, tree: Topology) -> Nodes:
-        return tree.branches if self.levels == "all" else tree.last_branches
+        objective = nodes.norm.declare(m, w[np.asarray(charged)]) + slacks.C @ xi.sum(
+            axis=0
+        )  # (3.12), (3.16)
+        if nodes.alpha is not None:
+            objective = objective + nodes.alpha * m.nonnegative("u", topology.branches).sum()
+        m.minimize(objective)
+        m.add("assign", z.sum(axis=1) == 1, over=data.samples)
+        nodes.loss.declare(
+            m,
+            xi[:, slacks.of_node],
+            score[:, charged],
+            data.sign[:, None],
+            away[:, charged],
+            M_xi,
+            charged_nodes,
+        )  # (3.13), (3.15)
+        if upper:
+            above, right, left = score[:, upper], z @ topology.reach_right, z @ topology.reach_left
+            m.add("right", above >= -M_right * (1 - right), over=upper_nodes)  # (3.6)
+            m.add("left", above + self.epsilon <= M_left * (1 - left), over=upper_nodes)  # (3.7)
+        if nodes.budget is not None:
+            s = m.binary("s", (topology.branches, data.features))
+            m.add("below", w >= -limits.M_w * s, over=(topology.branches, data.features))  # (3.14)
+            m.add("above", w <= limits.M_w * s, over=(topology.branches, data.features))  # (3.14)
+            if nodes.alpha is None:
+                m.add("budget", s.sum(axis=1) <= nodes.budget, over=topology.branches)  # (3.14)
+            else:
+                m.add("excess", m["u"] >= s.sum(axis=1) - nodes.budget, over=topology.branches)
 
-    def decode(self, values: Values, instance: LinearInstance) -> Tree:
-        fitted = super().decode(values, instance)
-        if self.loss != "misclassification":
-            return fitted
-        return self._with_exact_errors(fitted, values, instance.data)
-
-    def _with_exact_errors(self, fitted: Tree, values: Values, data: Dataset) -> Tree:
-        """Move biases of the last level by the solver's tolerance: what counts as right is predicted right."""
-        tree, b = fitted.topology, fitted.b.copy()
-        last = np.asarray(tree.last_branches)
-        of_node = self._slacks(tree).of_node[-len(last) :]
-        predicted_right = (values["z"] > 0.5) & (values["xi"][:, of_node] < 0.5)
+    def decode(self, values: Values, instance: LevelInstance) -> Tree:
+        """Read the tree off; where the loss jumps, no solver's tolerance decides a label at the last level."""
+        tree = super().decode(values, instance)
+        right = instance.nodes.loss.predicted_right(values["xi"])
+        if right is None:
+            return tree
+        data, b = instance.data, tree.b.copy()
+        last = np.asarray(instance.topology.last_branches)
+        counted = (values["z"] > 0.5) & right[:, instance.slacks.of_node[-len(last) :]]
         for s, t in enumerate(last):
-            counted = predicted_right[:, s]
-            scores = data.X[counted] @ fitted.w[t] + b[t]
-            b[t] = keep_sides(scores, data.sign[counted] > 0, float(b[t]))
-        splits = {t: Split(fitted.w[t], float(b[t]), np.nan) for t in tree.branches}
-        return self._tree(splits, data, tree)
+            X, sign = data.X[counted[:, s]], data.sign[counted[:, s]]
+            b[t] = keep_sides(X @ tree.w[t] + b[t], sign > 0, float(b[t]))
+        return replace(tree, b=b)
+
+    def refine(self, tree: Tree, instance: LevelInstance) -> Tree:
+        return super().refine(tree, instance) if self.refinement else tree

@@ -25,34 +25,32 @@ child. HFS-MARGOT adds a budget of features per node, SFS-MARGOT charges what ex
 
 **Variants.** ``paper``: the constants of the paper, :math:`M_\xi = M_w = 50`, :math:`M_H = 100`. They are no bounds
 in general: with a large C optimal weights exceed them, and the optimum is cut off. ``valid`` (the default): per-sample
-constants and bounds on w and b proven from a feasible tree; see :mod:`formulations.margin_limits`. Both have the same
+constants and bounds on w and b proven from a feasible tree; see :mod:`formulations.bounds.margins`. Both have the same
 optimal value wherever the paper's constants suffice.
 
-What MARGOT shares with other trees of linear classifiers is in :mod:`formulations.loss_optimal_tree`: MARGOT is the one
-with the hinge loss and half the squared Euclidean norm, charged at every branch node.
+What trees of linear classifiers share beside their rows is in :mod:`formulations.routing.linear`. MARGOT is the
+loss-optimal tree (:mod:`formulations.loss_optimal`) with the hinge loss and half the squared Euclidean norm.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulations.feature_selection import FeatureSelection
-from formulations.loss_optimal_tree import LossOptimalTree
-from formulations.margin_limits import MarginLimits
-from formulations.routed_splits import passed
-from mipforest.heuristics.branch_losses import HINGE, PiecewiseLinearLoss
-from mipforest.heuristics.local_svm import local_svm
-from mipforest.heuristics.norms import HALF_SQUARED_L2, Norm
-from mipforest.heuristics.svm_path import svm_path
-from mipforest.problem.instance import Instance
+from formulations.bounds.margins import MarginLimits, at_nodes
+from formulations.routing.linear import LinearInstance, LinearTree, declare_hyperplanes, losses_paid
+from mipforest.arrays import FloatArray
+from mipforest.heuristics.node_problems import NodeProblems
+from mipforest.heuristics.svm_starts import local_svm, svm_path
+from mipforest.model import Model, sum_squares
+from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE
 from mipforest.problem.parameters import PerNode, parameter, per_node
 from mipforest.trees import Topology, Tree
 
 
 @dataclass(frozen=True, kw_only=True)
-class Margot(LossOptimalTree):
+class Margot(LinearTree):
     """Margin optimal classification tree.
 
     Parameters
@@ -70,25 +68,51 @@ class Margot(LossOptimalTree):
 
     C: PerNode = parameter(1.0, "penalty of margin violations", above=0)
 
-    def _loss(self) -> PiecewiseLinearLoss:
-        return HINGE
+    def node_problems(self, topology: Topology) -> NodeProblems:
+        C = per_node("C", self.C, topology.depth)
+        return NodeProblems(C, self.epsilon, loss=HINGE, norm=HALF_SQUARED_L2)
 
-    def _norm(self) -> Norm:
-        return HALF_SQUARED_L2
-
-    def _paper_limits(self) -> MarginLimits:
+    def paper_limits(self, nodes: NodeProblems) -> MarginLimits:
         return MarginLimits(M_xi=(50.0,), M_right=100.0, M_left=100.0, M_w=50.0)
 
-    def start(self, name: str, instance: Instance, *, seed: int = 0) -> Tree:
-        data, tree = instance.data, instance.topology
-        if name == "svm-path":
-            return self._svm_path(instance, seed)
-        if name == "local-svm":
-            return local_svm(data, tree, self._nodes(tree))
-        return super().start(name, instance, seed=seed)
+    def declare(self, m: Model, instance: LinearInstance) -> None:
+        data, topology, limits, C = instance.data, instance.topology, instance.limits, instance.nodes.C
+        X, y, upper = data.X, data.sign[:, None], topology.upper_branches
+        all_nodes, upper_nodes = (data.samples, topology.branches), (data.samples, upper)
+        M_xi, M_right, M_left = (
+            limits.M_xi[0],
+            at_nodes(limits.M_right, upper),
+            at_nodes(limits.M_left, upper),
+        )
 
-    def _svm_path(self, instance: Instance, seed: int) -> Tree:
-        return svm_path(instance.data, instance.topology, self._nodes(instance.topology))
+        w, b = declare_hyperplanes(m, instance)
+        xi = m.nonnegative("xi", all_nodes)  # (8)
+        z = m.binary("z", (data.samples, topology.last_branches))  # (6)
+        score = X @ w.T + b
+
+        m.minimize(0.5 * sum_squares(w) + C @ xi.sum(axis=0))
+        m.add("assign", z.sum(axis=1) == 1, over=data.samples)  # (5)
+        m.add("margin", y * score >= 1 - xi - M_xi * (1 - z @ topology.reach), over=all_nodes)  # (7)
+        if upper:
+            above, right, left = score[:, upper], z @ topology.reach_right, z @ topology.reach_left
+            m.add("right", above >= -M_right * (1 - right), over=upper_nodes)  # (9)
+            m.add("left", above + self.epsilon <= M_left * (1 - left), over=upper_nodes)  # (10)
+
+    def encode(self, tree: Tree, instance: LinearInstance) -> dict[str, FloatArray]:
+        return {**super().encode(tree, instance), "xi": losses_paid(tree, instance)}
+
+    def start(self, name: str, instance: LinearInstance, *, seed: int = 0) -> Tree:
+        data, topology, nodes = instance.data, instance.topology, instance.nodes
+        if name == "local-svm":
+            return local_svm(data, topology, nodes)
+        if name != "svm-path":
+            return super().start(name, instance, seed=seed)
+        path = svm_path(data, topology, nodes)
+        if nodes.budget is None:
+            return path
+        # With few features per node CART's routing often is better.
+        candidates = (path, self.start("cart", instance, seed=seed))
+        return min(candidates, key=lambda tree: self.evaluate(tree, instance))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,17 +133,21 @@ class HfsMargot(Margot):
 
     B: PerNode = parameter(2, "most features per node", at_least=1, whole=True)
 
-    def _selection(self, tree: Topology) -> FeatureSelection:
-        return FeatureSelection(per_node("B", self.B, tree.depth).astype(np.int64))
+    def node_problems(self, topology: Topology) -> NodeProblems:
+        budget = per_node("B", self.B, topology.depth).astype(np.int64)
+        return replace(super().node_problems(topology), budget=budget)
 
-    def _svm_path(self, instance: Instance, seed: int) -> Tree:
-        """Take CART's routing where it is better: with few features per node it often is."""
-        candidates = (super()._svm_path(instance, seed), self.start("cart", instance, seed=seed))
-        return min(candidates, key=lambda fitted: self.evaluate(fitted, instance))
+    def declare(self, m: Model, instance: LinearInstance) -> None:
+        super().declare(m, instance)
+        branches, w, M_w = instance.topology.branches, m["w"], instance.limits.M_w
+        s = m.binary("s", (branches, instance.data.features))  # (12)
+        m.add("below", w >= -M_w * s, over=(branches, instance.data.features))  # (11)
+        m.add("above", w <= M_w * s, over=(branches, instance.data.features))  # (11)
+        m.add("budget", s.sum(axis=1) <= instance.nodes.budget, over=branches)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SfsMargot(HfsMargot):
+class SfsMargot(Margot):
     """MARGOT with soft feature selection: every feature beyond ``B`` per node costs ``alpha``.
 
     Parameters
@@ -139,8 +167,16 @@ class SfsMargot(HfsMargot):
     B: PerNode = parameter(1, "features per node free of cost", at_least=1, whole=True)
     alpha: float = parameter(1.0, "cost of every feature beyond B", above=0)
 
-    def _selection(self, tree: Topology) -> FeatureSelection:
-        return FeatureSelection(per_node("B", self.B, tree.depth).astype(np.int64), self.alpha)
+    def node_problems(self, topology: Topology) -> NodeProblems:
+        budget = per_node("B", self.B, topology.depth).astype(np.int64)
+        return replace(super().node_problems(topology), budget=budget, alpha=self.alpha)
 
-
-__all__: list[str] = ["HfsMargot", "Margot", "SfsMargot", "passed"]
+    def declare(self, m: Model, instance: LinearInstance) -> None:
+        super().declare(m, instance)
+        branches, w, M_w = instance.topology.branches, m["w"], instance.limits.M_w
+        u = m.nonnegative("u", branches)
+        s = m.binary("s", (branches, instance.data.features))  # (12)
+        m.minimize(0.5 * sum_squares(w) + instance.nodes.C @ m["xi"].sum(axis=0) + self.alpha * u.sum())
+        m.add("below", w >= -M_w * s, over=(branches, instance.data.features))  # (11)
+        m.add("above", w <= M_w * s, over=(branches, instance.data.features))  # (11)
+        m.add("excess", u >= s.sum(axis=1) - instance.nodes.budget, over=branches)

@@ -72,13 +72,13 @@ from formulations.mimic.target import (
 )
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.heuristics.margin_split import keep_sides
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import Expression, TreeExpressions, require_weight
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.instance import Instance
 from mipforest.problem.parameters import PerNode, TreeEnsemble, parameter
 from mipforest.trees import Topology, Tree
+from mipforest.trees.sides import keep_sides
 
 #: A coefficient below this is a solver's residue: coefficients are in [-1, 1].
 NEGLIGIBLE = 1e-9

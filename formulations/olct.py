@@ -5,39 +5,48 @@ problem (3.17). Features have mean 0 and variance 1, labels are -1 and +1.
 
 .. math::
 
-    \min\; & \sum_{h=1}^D \Bigl( C_h \sum_i \xi_{ih} + \sum_{t \text{ at level } h} \sum_j (w_{tj}^+ + w_{tj}^-) \Bigr),
-        \quad w = w^+ - w^-, \quad w^+, w^- \ge 0 \\
+    \min\; & \sum_{h=1}^D \Bigl( C_h \sum_i \xi_{ih}
+        + \sum_{t \text{ at level } h} \sum_j (w_{tj}^+ + w_{tj}^-) \Bigr) \\
+    & w = w^+ - w^-, \quad w^+, w^- \ge 0 \quad (3.16) \\
     & \xi_{ih} \ge f(v) + f'(v) \bigl( y_i (w_t^\top x_i + b_t) - v \bigr)
-        - M \Bigl(1 - \sum_{s \in S''(t)} z_{is}\Bigr) && i,\; h,\; t \text{ at level } h,\; v \in V \\
-    & \text{routing: (3.6), (3.7), as in } \texttt{formulations.routed\_splits}
+        - M \Bigl(1 - \sum_{s \in S''(t)} z_{is}\Bigr) && i,\; h,\; t \text{ at level } h,\; v \in V \quad (3.15) \\
+    & w_t^\top x_i + b_t \ge -M \Bigl(1 - \sum_{s \in S''_R(t)} z_{is}\Bigr) && i,\; t \in B' \quad (3.6) \\
+    & w_t^\top x_i + b_t + \varepsilon \le M \Bigl(1 - \sum_{s \in S''_L(t)} z_{is}\Bigr)
+        && i,\; t \in B' \quad (3.7) \\
+    & \sum_{s \in B''} z_{is} = 1, \quad z_{is} \in \{0, 1\}
 
-with :math:`f(v) = \log(1 + e^{-v})` and its tangents at :math:`\pm\infty`, the lines 0 and :math:`-v`. It is the
-loss-optimal tree with the log-loss and the l1 norm at all levels; :mod:`formulations.level_loss_tree` states the
-variants ``valid`` and ``paper``, the refinement, and where the model differs from the thesis.
+with :math:`f(v) = \log(1 + e^{-v})` and its tangents at the points V (:mod:`mipforest.objectives.log_loss`), among them
+:math:`\pm\infty`, the lines 0 and :math:`-v`; the node sets are those of :mod:`formulations.margot`.
 
 **Sparse splits** (remark 2 of the thesis): ``budgeted-olct`` adds :math:`\sum_j \delta_{tj} \le B_t`,
-:math:`-M \delta \le w \le M \delta`; ``univariate-olct`` is the budget of one feature.
+:math:`-M \delta \le w \le M \delta` (3.14); ``univariate-olct`` is the budget of one feature.
+
+The variants ``valid`` and ``paper``, starts and the refinement are in :mod:`formulations.routing.levels`; where the
+model differs from the thesis stands in :mod:`formulations.loss_optimal`, of which it is the tree with the log-loss and
+the l1 norm at all levels.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from formulations.feature_selection import FeatureSelection
-from formulations.level_loss_tree import LevelLossTree
-from formulations.log_loss import tangent_points, underestimator
+from formulations.bounds.margins import at_nodes
+from formulations.routing.levels import LevelInstance, LevelTree
+from formulations.routing.linear import declare_hyperplanes
 from mipforest.data.encoding import Scaling
-from mipforest.heuristics.branch_losses import BranchLoss
-from mipforest.heuristics.norms import L1, Norm
+from mipforest.heuristics.node_problems import NodeProblems
+from mipforest.model import Model
+from mipforest.objectives.branches import L1
+from mipforest.objectives.log_loss import LogisticLoss, tangent_points
 from mipforest.problem.parameters import PerNode, parameter, per_node
-from mipforest.trees import Topology
+from mipforest.trees import Topology, Tree
 
 
 @dataclass(frozen=True, kw_only=True)
-class Olct(LevelLossTree):
+class Olct(LevelTree):
     """Optimal logistic classification tree.
 
     Parameters
@@ -66,21 +75,56 @@ class Olct(LevelLossTree):
         super().__post_init__()
         tangent_points(self.tangents)
 
-    def _tangents(self) -> str:
-        return self.tangents
+    def node_problems(self, topology: Topology) -> NodeProblems:
+        C = per_node("C", self.C, topology.depth)
+        return NodeProblems(C, self.epsilon, loss=LogisticLoss(tangent_points(self.tangents)), norm=L1)
 
-    def _refines(self) -> bool:
-        return self.refinement
+    def declare(self, m: Model, instance: LevelInstance) -> None:
+        data, topology, limits, slacks = instance.data, instance.topology, instance.limits, instance.slacks
+        X, y, upper = data.X, data.sign[:, None], topology.upper_branches
+        weights = (topology.branches, data.features)
+        all_nodes, upper_nodes = (data.samples, topology.branches), (data.samples, upper)
+        M_right, M_left = at_nodes(limits.M_right, upper), at_nodes(limits.M_left, upper)
+        tangents = instance.nodes.loss.convex
 
-    def _loss(self) -> BranchLoss:
-        return underestimator(tangent_points(self.tangents))
+        w, b = declare_hyperplanes(m, instance)
+        xi = m.nonnegative("xi", (data.samples, slacks.over))  # by level, or by node in variant valid
+        z = m.binary("z", (data.samples, topology.last_branches))
+        w_plus, w_minus = m.nonnegative("w_plus", weights), m.nonnegative("w_minus", weights)
+        score = X @ w.T + b
+        away = 1 - z @ topology.reach
 
-    def _norm(self) -> Norm:
-        return L1
+        m.minimize(w_plus.sum() + w_minus.sum() + slacks.C @ xi.sum(axis=0))
+        m.add("parts", w == w_plus - w_minus, over=weights)  # (3.16)
+        m.add("assign", z.sum(axis=1) == 1, over=data.samples)
+        lines = zip(tangents.intercepts, tangents.slopes, limits.M_xi, strict=True)
+        for k, (a, d, M) in enumerate(lines):
+            m.add(
+                f"loss_{k}", -d * (y * score) >= a - xi[:, slacks.of_node] - M * away, over=all_nodes
+            )  # (3.15)
+        if upper:
+            above, right, left = score[:, upper], z @ topology.reach_right, z @ topology.reach_left
+            m.add("right", above >= -M_right * (1 - right), over=upper_nodes)  # (3.6)
+            m.add("left", above + self.epsilon <= M_left * (1 - left), over=upper_nodes)  # (3.7)
+
+    def refine(self, tree: Tree, instance: LevelInstance) -> Tree:
+        return super().refine(tree, instance) if self.refinement else tree
+
+
+class _SparseOlct(Olct):
+    """OLCT with the rows of a budget of features per node."""
+
+    def declare(self, m: Model, instance: LevelInstance) -> None:
+        super().declare(m, instance)
+        branches, w, M_w = instance.topology.branches, m["w"], instance.limits.M_w
+        delta = m.binary("s", (branches, instance.data.features))
+        m.add("below", w >= -M_w * delta, over=(branches, instance.data.features))  # (3.14)
+        m.add("above", w <= M_w * delta, over=(branches, instance.data.features))  # (3.14)
+        m.add("budget", delta.sum(axis=1) <= instance.nodes.budget, over=branches)  # (3.14)
 
 
 @dataclass(frozen=True, kw_only=True)
-class BudgetedOlct(Olct):
+class BudgetedOlct(_SparseOlct):
     """OLCT with at most ``B`` features per node.
 
     Parameters
@@ -97,12 +141,13 @@ class BudgetedOlct(Olct):
 
     B: PerNode = parameter(2, "most features per node", at_least=1, whole=True)
 
-    def _selection(self, tree: Topology) -> FeatureSelection:
-        return FeatureSelection(per_node("B", self.B, tree.depth).astype(np.int64))
+    def node_problems(self, topology: Topology) -> NodeProblems:
+        budget = per_node("B", self.B, topology.depth).astype(np.int64)
+        return replace(super().node_problems(topology), budget=budget)
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnivariateOlct(Olct):
+class UnivariateOlct(_SparseOlct):
     """OLCT with one feature per node.
 
     Parameters
@@ -115,5 +160,6 @@ class UnivariateOlct(Olct):
     summary = "OLCT with one feature per node"
     source = "Aldinucci, PhD thesis, section 3.2, remark 2"
 
-    def _selection(self, tree: Topology) -> FeatureSelection:
-        return FeatureSelection(np.ones(tree.n_branches, dtype=np.int64))
+    def node_problems(self, topology: Topology) -> NodeProblems:
+        one = np.ones(topology.n_branches, dtype=np.int64)
+        return replace(super().node_problems(topology), budget=one)

@@ -130,6 +130,10 @@ class DataError(MipforestError, ValueError):
     """Data that cannot be used as they are: the message says what is wrong, where, and what to do."""
 
 
+class ParameterError(MipforestError, ValueError):
+    """A hyperparameter that is unknown, of the wrong type, or out of range."""
+
+
 class EnsembleError(MipforestError, ValueError):
     """An ensemble that cannot be used: the message says what it is, why, and what to do."""
 

@@ -39,7 +39,7 @@ def paper_split(folder, name):
 
 def random_tree(rng, data, depth, *, epsilon, budget=None, bound=2.0):
     """A random tree within the limits of the MARGOT models: small weights, no sample between the sides."""
-    from mipforest.heuristics.margin_split import into_a_gap
+    from mipforest.trees.sides import into_a_gap
 
     topology = Topology(depth)
     p = data.X.shape[1]
@@ -59,7 +59,7 @@ def random_tree(rng, data, depth, *, epsilon, budget=None, bound=2.0):
 
 def with_gaps_everywhere(tree, data, epsilon):
     """The same tree, no sample between the sides at the last level either: what counting errors needs."""
-    from mipforest.heuristics.margin_split import into_a_gap
+    from mipforest.trees.sides import into_a_gap
 
     scores = tree.scores(data.X)
     return replace(tree, b=tree.b + [into_a_gap(scores[:, t], epsilon) for t in range(len(tree.w))])

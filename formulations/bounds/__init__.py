@@ -1,1 +1,1 @@
-"""Valid bounds on the objective, proven from the data before the model is solved."""
+"""Bounds proven from the data, or from a feasible tree, before the model is solved."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from mipforest.data import Dataset
 from mipforest.ensembles import describe_target, fitted_target, names_no_file
-from mipforest.errors import MipforestError, close_names
+from mipforest.errors import ParameterError, close_names
 
 #: A value per branch node: one for all, one per level (root first), or one per node in heap order.
 PerNode = float | tuple[float, ...]
@@ -20,10 +20,6 @@ PerNode = float | tuple[float, ...]
 _LARGEST_INTEGER = 2**63 - 1
 
 _YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
-
-
-class ParameterError(MipforestError, ValueError):
-    """A hyperparameter that is unknown, of the wrong type, or out of range."""
 
 
 @dataclass(frozen=True, kw_only=True)

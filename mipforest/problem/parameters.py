@@ -10,11 +10,10 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.errors import close_names, did_you_mean
+from mipforest.errors import ParameterError, close_names, did_you_mean
 from mipforest.problem.parameter_kinds import (
     Number,
     NumberPerNode,
-    ParameterError,
     ParameterKind,
     PerNode,
     Text,

@@ -248,7 +248,7 @@ def test_refuses_what_it_does_not_take(wrong):
 
 
 def test_lines_of_the_surrogate_are_those_of_the_enumeration():
-    lines = LossOptimal(loss="logistic")._loss()
+    lines = LossOptimal(loss="logistic").branch_loss()
     np.testing.assert_allclose(
         sorted(zip(lines.intercepts, lines.slopes, strict=True)), sorted(V0), atol=1e-15
     )

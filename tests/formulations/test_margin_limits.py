@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from margin_data import random_data, random_tree, with_gaps_everywhere
 
+from formulations.bounds.margins import moved_into_limits, proven_limits
 from formulations.loss_optimal import LossOptimal
-from formulations.margin_limits import moved_into_limits, proven_limits
-from mipforest.heuristics.branch_losses import HINGE as HINGE_LOSS
-from mipforest.heuristics.branch_losses import Misclassification
 from mipforest.model import Model
+from mipforest.objectives.branches import HINGE as HINGE_LOSS
+from mipforest.objectives.branches import Misclassification
 from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology
 
@@ -40,8 +40,8 @@ def test_valid_limits_contain_every_polished_tree_up_to_their_upper_bound(formul
     model = Model()
     limits = proven_limits(
         data.X, formulation.epsilon, limit, n_branches=3,
-        root_share=formulation._root_share(data, Topology(2)),
-        loss=formulation._loss(), norm=formulation._norm(),
+        root_share=formulation.root_share(instance),
+        loss=instance.nodes.loss, norm=instance.nodes.norm,
     )  # fmt: skip
     formulation.declare(model, replace(instance, limits=limits))
     inside = np.flatnonzero(values <= limit)

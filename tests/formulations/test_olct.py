@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from independent_lp import V0, enumerated_tree, tangent, thresholds
 from margin_data import random_data, random_tree
 
-from formulations.log_loss import log_loss, tangent_points, underestimator
 from formulations.olct import BudgetedOlct, Olct, UnivariateOlct
 from mipforest.data import Dataset, load
+from mipforest.objectives.log_loss import LogisticLoss, log_loss, tangent_points
 from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology, Tree
 
@@ -131,7 +131,7 @@ def test_v3_is_nowhere_farther_from_the_log_loss_than_v0():
         assert 0 <= gaps[1] <= gaps[0]
         margins = data.sign[:, None] * tree.scores(data.X)
         errors = [
-            log_loss(margins) - underestimator(tangent_points(v)).of_margin(margins) for v in ("V0", "V3")
+            log_loss(margins) - LogisticLoss(tangent_points(v)).of_margin(margins) for v in ("V0", "V3")
         ]
         assert (errors[1] <= errors[0] + 1e-12).all()
     # Both optima bound the least exact objective from below, the finer one at least as well.

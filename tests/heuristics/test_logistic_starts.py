@@ -6,13 +6,18 @@ from margin_data import random_data
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from mipforest.heuristics.branch_losses import HINGE, Misclassification, PiecewiseLinearLoss
-from mipforest.heuristics.error_nodes import ErrorNodes
-from mipforest.heuristics.greedy_logistic import greedy_logistic
-from mipforest.heuristics.logistic_split import logistic_split, logistic_value
-from mipforest.heuristics.margin_nodes import MarginNodes
-from mipforest.heuristics.margin_split import margin_split
-from mipforest.heuristics.norms import HALF_SQUARED_L2, L1, NO_NORM, NORMS
+from mipforest.heuristics.logistic import greedy_logistic, logistic_split, logistic_value
+from mipforest.heuristics.node_problems import NodeProblems
+from mipforest.heuristics.node_split import margin_split
+from mipforest.objectives.branches import (
+    HALF_SQUARED_L2,
+    HINGE,
+    L1,
+    NO_NORM,
+    NORMS,
+    Misclassification,
+    PiecewiseLinearLoss,
+)
 from mipforest.trees import Topology
 
 EPSILON = 1e-5
@@ -103,9 +108,9 @@ def test_a_node_with_l1_and_tangents_equals_scipys_lp(seed, C):
         np.testing.assert_array_equal(split.scores(data.X) >= 0, right)
 
 
-def test_error_nodes_keep_sides_at_least_norm():
+def test_nodes_that_count_errors_keep_sides_at_least_norm():
     data = random_data(2, n=20, p=2)
-    nodes = ErrorNodes(np.full(3, 2.0), 0.1, norm=L1)
+    nodes = NodeProblems(np.full(3, 2.0), 0.1, loss=Misclassification(0.1), norm=L1)
     free = nodes.split(1, data.X, data.sign)
     errors = int(((free.scores(data.X) >= 0) != (data.sign > 0)).sum())
     assert free.value == pytest.approx(np.abs(free.w).sum() + 2.0 * errors)
@@ -120,7 +125,7 @@ def test_error_nodes_keep_sides_at_least_norm():
 
 def test_uncharged_nodes_are_fitted_and_cost_nothing():
     data = random_data(2, n=20, p=2)
-    nodes = MarginNodes(np.ones(3), EPSILON, uncharged=frozenset({0}))
+    nodes = NodeProblems(np.ones(3), EPSILON, uncharged=frozenset({0}))
     top, below = (nodes.split(t, data.X, data.sign) for t in (0, 1))
     assert (top.value, top.w.tolist()) == (0.0, below.w.tolist())
     assert nodes.value(0, top.w, top.b, data.X, data.sign) == 0.0
@@ -136,7 +141,7 @@ def test_each_node_of_the_greedy_tree_is_a_regression_of_what_reaches_it(seed, d
     data = random_data(seed, n=30, p=3)
     n_branches = 2**depth - 1
     budgets = None if budget is None else np.full(n_branches, budget)
-    nodes = MarginNodes(np.full(n_branches, 2.0), EPSILON, budget=budgets, norm=L1)
+    nodes = NodeProblems(np.full(n_branches, 2.0), EPSILON, budget=budgets, norm=L1)
     tree = greedy_logistic(data, Topology(depth), nodes)
     here = tree.decision_path(data.X)
     scores = tree.scores(data.X)
@@ -155,7 +160,7 @@ def test_each_node_of_the_greedy_tree_is_a_regression_of_what_reaches_it(seed, d
 
 
 def test_the_greedy_tree_is_deterministic():
-    data, nodes = random_data(3, 25, 3), MarginNodes(np.ones(3), EPSILON, norm=L1)
+    data, nodes = random_data(3, 25, 3), NodeProblems(np.ones(3), EPSILON, norm=L1)
     first, second = (greedy_logistic(data, Topology(2), nodes) for _ in range(2))
     np.testing.assert_array_equal(first.w, second.w)
     np.testing.assert_array_equal(first.b, second.b)

@@ -10,19 +10,17 @@ from sklearn.svm import SVC
 
 from formulations.margot import HfsMargot, Margot, SfsMargot
 from mipforest.data import Dataset
-from mipforest.heuristics.local_svm import local_svm
-from mipforest.heuristics.margin_nodes import MarginNodes, bias_if_empty, margin_tree
-from mipforest.heuristics.margin_split import (
-    SIDE_TOLERANCE,
+from mipforest.heuristics.node_problems import NodeProblems, bias_if_empty
+from mipforest.heuristics.node_split import (
     Split,
-    into_a_gap,
-    keep_sides,
+    exact_sparse_split,
     margin_split,
     margin_value,
+    sparse_split,
 )
-from mipforest.heuristics.sparse_split import exact_sparse_split, sparse_split
-from mipforest.heuristics.svm_path import svm_path
+from mipforest.heuristics.svm_starts import local_svm, svm_path
 from mipforest.trees import Topology
+from mipforest.trees.sides import SIDE_TOLERANCE, into_a_gap, keep_sides
 
 EPSILON = 1e-3
 
@@ -90,7 +88,7 @@ def test_budgets_hold(start, make, most):
 
 
 def test_starts_are_deterministic():
-    data, nodes = random_data(3, 25, 3), MarginNodes(np.ones(3), EPSILON)
+    data, nodes = random_data(3, 25, 3), NodeProblems(np.ones(3), EPSILON)
     for start in (local_svm, svm_path):
         first, second = (start(data, Topology(2), nodes) for _ in range(2))
         np.testing.assert_array_equal(first.w, second.w)
@@ -99,7 +97,7 @@ def test_starts_are_deterministic():
 
 def test_deep_trees_of_few_samples_have_pure_and_empty_nodes():
     data = random_data(0, n=6, p=2)
-    nodes = MarginNodes(np.full(31, 1e3), EPSILON)
+    nodes = NodeProblems(np.full(31, 1e3), EPSILON)
     for start in (local_svm, svm_path):
         tree = start(data, Topology(5), nodes)
         trivial = [t for t in range(31) if tree.is_trivial(t)]
@@ -109,7 +107,7 @@ def test_deep_trees_of_few_samples_have_pure_and_empty_nodes():
 
 
 def test_a_path_without_time_still_gives_a_tree():
-    data, nodes = random_data(1, 25, 3), MarginNodes(np.ones(7), EPSILON)
+    data, nodes = random_data(1, 25, 3), NodeProblems(np.ones(7), EPSILON)
     tree = svm_path(data, Topology(3), nodes, time_limit=0.0)
     assert tree.depth == 3
 
@@ -122,7 +120,7 @@ def test_a_node_that_is_better_off_constant_has_no_residue_of_weights():
 
 def test_empty_nodes_point_outwards():
     assert [bias_if_empty(t) for t in (1, 2, 3, 4)] == [-1.0, 1.0, -1.0, 1.0]
-    tree = margin_tree({}, random_data(0, 5, 2), Topology(2))
+    tree = NodeProblems(np.ones(3), EPSILON).tree({}, random_data(0, 5, 2), Topology(2))
     assert tree.b.tolist() == [1.0, -1.0, 1.0]
     assert tree.leaf_value.tolist() == [0, 1, 0, 1]
 
@@ -245,14 +243,14 @@ def test_a_budget_of_all_features_is_no_budget():
     assert exact_sparse_split(data.X, data.sign, 1.0, 3, None, time_limit=9.0).value == pytest.approx(
         free.value
     )
-    nodes = MarginNodes(np.ones(1), EPSILON, budget=np.array([3]))
+    nodes = NodeProblems(np.ones(1), EPSILON, budget=np.array([3]))
     assert nodes.split(0, data.X, data.sign).value == free.value
 
 
 def test_a_feature_beyond_a_hard_budget_is_out_of_the_question():
     X, sign = np.eye(2), np.array([1.0, -1.0])
-    hard = MarginNodes(np.ones(1), EPSILON, budget=np.array([1]))
-    soft = MarginNodes(np.ones(1), EPSILON, budget=np.array([1]), alpha=7.0)
+    hard = NodeProblems(np.ones(1), EPSILON, budget=np.array([1]))
+    soft = NodeProblems(np.ones(1), EPSILON, budget=np.array([1]), alpha=7.0)
     w = np.array([1.0, -1.0])
     assert hard.value(0, w, 0.0, X, sign) == np.inf
     assert soft.value(0, w, 0.0, X, sign) == pytest.approx(8.0)
@@ -260,7 +258,7 @@ def test_a_feature_beyond_a_hard_budget_is_out_of_the_question():
 
 
 def test_routing_leaves_no_sample_between_the_sides():
-    nodes = MarginNodes(np.ones(1), EPSILON)
+    nodes = NodeProblems(np.ones(1), EPSILON)
     X = np.array([[0.0], [0.5], [0.50001]])
     moved, right = nodes.route(Split(np.array([1.0]), -0.5005, 1.0), X)
     scores = moved.scores(X)
@@ -271,4 +269,4 @@ def test_routing_leaves_no_sample_between_the_sides():
 def test_two_classes_are_needed():
     three = Dataset.from_arrays(np.random.default_rng(0).random((6, 2)), np.repeat([0, 1, 2], 2))
     with pytest.raises(ValueError, match="3 classes"):
-        local_svm(three, Topology(2), MarginNodes(np.ones(3), EPSILON))
+        local_svm(three, Topology(2), NodeProblems(np.ones(3), EPSILON))

@@ -1,22 +1,141 @@
-r"""The best split of one node with few features: a budget that must hold, or one whose excess costs.
+r"""The best split of one node under the objective of a tree of linear classifiers, with all features or with few.
 
-Hard: at most ``budget`` non-zero weights. Soft: the objective pays ``alpha max(0, nonzeros - budget)``
-(D'Onofrio et al. 2024, section 4). The heuristic ranks features by recursive elimination (Guyon et al.
-2002: drop the smallest weight, refit) and then exchanges single features; :func:`exact_sparse_split`
-solves the node's mixed-integer model.
+.. math::
+
+    \min_{w, b}\; \Omega(w) + C \sum_i f(y_i (w^\top x_i + b))
+
+with a norm and a convex piecewise-linear loss. For MARGOT these are half the squared Euclidean norm and the hinge,
+a soft-margin support vector machine. A node above the last level also has to keep its samples' sides:
+``w.x_i + b >= 0`` to the right, ``w.x_i + b <= -epsilon`` to the left (D'Onofrio et al. 2024, section 3).
+
+**Few features.** Hard: at most ``budget`` non-zero weights. Soft: the objective pays
+``alpha max(0, nonzeros - budget)`` (D'Onofrio et al. 2024, section 4). The heuristic ranks features by recursive
+elimination (Guyon et al. 2002: drop the smallest weight, refit) and then exchanges single features;
+:func:`exact_sparse_split` solves the node's mixed-integer model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.heuristics.margin_split import Split, margin_split, margin_value
 from mipforest.model import Model, sum_squares
+from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, Norm, PiecewiseLinearLoss
+from mipforest.settings import SolveSettings
+from mipforest.solvers.registry import get_solver
+from mipforest.solvers.solution import Status
 from mipforest.solving import solve
+from mipforest.trees.sides import keep_sides
+
+#: Weights up to this size, absolutely and relative to the largest, are what the interior-point solver leaves
+#: of 0.
+RESIDUE = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A hyperplane and its share of the objective.
+
+    Attributes
+    ----------
+    w, b
+        (p,) weights and the bias.
+    value
+        The charge for the weights, plus C times the loss (plus a penalty on features, where the node has one).
+    """
+
+    w: FloatArray
+    b: float
+    value: float
+
+    def scores(self, X: FloatArray) -> FloatArray:
+        """(n,) scores ``w.x + b``."""
+        return X @ self.w + self.b
+
+
+def margin_value(w: FloatArray, b: float, X: FloatArray, sign: FloatArray, C: float) -> float:
+    """``1/2 |w|^2 + C sum_i max(0, 1 - y_i (w.x_i + b))`` of a split on the samples that reach it."""
+    return float(0.5 * w @ w + C * np.maximum(0.0, 1.0 - sign * (X @ w + b)).sum())
+
+
+def margin_split(
+    X: FloatArray,
+    sign: FloatArray,
+    C: float,
+    *,
+    right: BoolArray | None = None,
+    epsilon: float = 0.0,
+    features: IntArray | None = None,
+    bias_if_empty: float = 1.0,
+    loss: PiecewiseLinearLoss = HINGE,
+    norm: Norm = HALF_SQUARED_L2,
+) -> Split | None:
+    """Solve a node's problem exactly.
+
+    Parameters
+    ----------
+    X, sign
+        (n, p) samples that reach the node, and their labels, -1 or +1.
+    C
+        Penalty of the loss, above 0.
+    right
+        (n,) side each sample must keep; ``None`` where sides are free (the last level, or a plain SVM).
+    epsilon
+        Gap that stands for the strict inequality on the left.
+    features
+        Features the split may use; all when left out.
+    bias_if_empty
+        The bias (+1 or -1) of a node that no sample reaches.
+    loss, norm
+        What the objective charges for margins and for weights.
+
+    Returns
+    -------
+    The best split, or ``None`` if no hyperplane keeps the sides.
+    """
+    constant = _constant_split(sign, right, X.shape[1], bias_if_empty, loss.flat_from)
+    if constant is not None:
+        return constant
+    used = np.arange(X.shape[1]) if features is None else features
+    m = Model("node")
+    w = m.continuous("w", len(used))
+    b = m.continuous("b")
+    xi = m.nonnegative("xi", len(sign))
+    score = X[:, used] @ w + b
+    m.minimize(norm.declare(m, w) + C * xi.sum())
+    for k, (intercept, slope) in enumerate(zip(loss.intercepts, loss.slopes, strict=True)):
+        m.add(f"line_{k}", -slope * sign * score >= intercept - xi)
+    if right is not None:
+        m.add("right", score[right] >= 0)
+        m.add("left", score[~right] <= -epsilon)
+    form = m.matrix()
+    solver = "clarabel" if form.is_quadratic else "highs"
+    solution = get_solver(solver).solve(form, SolveSettings())
+    if solution.x is None or solution.status is not Status.OPTIMAL:
+        return None
+    weights = np.zeros(X.shape[1])
+    found = solution["w"]
+    residue = np.abs(found) <= RESIDUE * max(1.0, np.abs(found).max(initial=0.0))
+    weights[used] = np.where(residue, 0.0, found)
+    bias = float(solution["b"])
+    if right is not None:
+        bias = keep_sides(X @ weights + bias, right, bias)
+    return Split(weights, bias, norm.value(weights) + C * float(loss.values(X @ weights + bias, sign).sum()))
+
+
+def _constant_split(
+    sign: FloatArray, right: BoolArray | None, p: int, bias_if_empty: float, flat_from: float
+) -> Split | None:
+    """Return ``w = 0`` and a bias free of cost, where one class alone reaches the node (and goes its way)."""
+    if len(sign) == 0:
+        return Split(np.zeros(p), bias_if_empty, 0.0)
+    if (sign == sign[0]).all() and (right is None or (right == (sign > 0)).all()):
+        return Split(np.zeros(p), flat_from * float(sign[0]), 0.0)
+    return None
+
 
 #: A weight below this share of the largest is taken as zero: far above an interior-point solver's residue.
 NEGLIGIBLE_WEIGHT = 1e-7
@@ -39,7 +158,7 @@ def sparse_split(
     Parameters
     ----------
     X, sign, C, right, epsilon, bias_if_empty
-        As for :func:`~mipforest.heuristics.margin_split.margin_split`.
+        As for :func:`~mipforest.heuristics.node_split.margin_split`.
     budget
         Number of features that are free of cost, at least 1.
     alpha

@@ -20,15 +20,14 @@ every corner has its own best cut, and the greedy rule takes the largest one.
 from __future__ import annotations
 
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from mipforest.arrays import FloatArray
-from mipforest.heuristics.branch_losses import PiecewiseLinearLoss
-from mipforest.problem.parameters import ParameterError
+from mipforest.errors import ParameterError
+from mipforest.objectives.branches import PiecewiseLinearLoss
 
 #: The published sets, without :math:`\pm\infty`.
 POSITIVE_POINTS: dict[str, tuple[float, ...]] = {
@@ -49,7 +48,7 @@ _EQUAL_AREAS = 1e-9
 
 
 def log_loss(v: FloatArray) -> FloatArray:
-    """``log(1 + exp(-v))``, without overflow."""
+    """Return ``log(1 + exp(-v))``, without overflow."""
     loss: FloatArray = np.logaddexp(0.0, -v)
     return loss
 
@@ -93,27 +92,39 @@ def _greedy(count: int) -> tuple[float, ...]:
     return tuple(points[1:-1])
 
 
-def underestimator(points: FloatArray) -> PiecewiseLinearLoss:
-    """Largest of the tangents at finite points and at both infinities, as a loss.
+class LogisticLoss(PiecewiseLinearLoss):
+    """Largest of the tangents of the log-loss at finite points and at both infinities.
 
     Parameters
     ----------
     points
         (K,) finite tangent points, ascending.
     """
-    intercepts, slopes = _tangents(np.concatenate([[-np.inf], points]))
-    return PiecewiseLinearLoss(intercepts, slopes)
+
+    name = "logistic"
+    log_odds = True
+
+    def __init__(self, points: FloatArray) -> None:
+        super().__init__(*_tangents(np.concatenate([[-np.inf], points])))
+
+    @classmethod
+    def build(cls, *, epsilon: float, tangents: str) -> LogisticLoss:  # noqa: ARG003
+        return cls(tangent_points(tangents))
 
 
-def largest_error(points: FloatArray) -> float:
-    """Largest difference between f and its underestimator anywhere: it is at one of the corners."""
-    everywhere = np.concatenate([[-np.inf], points, [np.inf]])
-    corners = np.array([_crossing(u, v) for u, v in pairwise(everywhere)])
-    return float((log_loss(corners) - underestimator(points).of_margin(corners)).max())
+def largest_error(loss: PiecewiseLinearLoss) -> float:
+    """Return how far at most a loss, the tangents at both infinities among its lines, lies below the log-loss.
+
+    Between two corners their difference is convex: it is largest at one of the corners.
+    """
+    intercepts, slopes = np.append(loss.intercepts, 0.0), np.append(loss.slopes, 0.0)
+    first, second = np.triu_indices(len(slopes), 1)
+    corners = (intercepts[first] - intercepts[second]) / (slopes[second] - slopes[first])
+    return float((log_loss(corners) - loss.of_margin(corners)).max())
 
 
 def _tangents(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Give intercepts and slopes of the tangents at points, infinite ones included."""
+    """Return intercepts and slopes of the tangents at points, infinite ones included."""
     slopes = -expit(-points)
     # The intercept f(v) - v f'(v) is an even function of v.
     size = np.abs(points)

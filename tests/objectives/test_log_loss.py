@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from formulations.log_loss import (
+from mipforest.objectives.log_loss import (
     MOST_POINTS,
     POSITIVE_POINTS,
+    LogisticLoss,
     greedy_points,
     largest_error,
     log_loss,
     tangent_points,
-    underestimator,
 )
 from mipforest.problem.parameters import ParameterError
 
@@ -23,7 +23,7 @@ GRID = np.linspace(-60, 60, 24001)
 
 def area(points):
     """Area between the log-loss and its underestimator, by quadrature between the tangent points."""
-    surrogate = underestimator(points)
+    surrogate = LogisticLoss(points)
 
     def error(v):
         return float(log_loss(v) - surrogate.of_margin(v))
@@ -50,7 +50,7 @@ def test_each_greedy_point_leaves_the_least_area(count):
 @pytest.mark.parametrize("name", SETS)
 def test_the_surrogate_lies_below_and_touches(name):
     points = tangent_points(name)
-    surrogate = underestimator(points)
+    surrogate = LogisticLoss(points)
     assert (surrogate.of_margin(GRID) <= log_loss(GRID) + 1e-15).all()
     np.testing.assert_allclose(surrogate.of_margin(points), log_loss(points), rtol=1e-12)
     assert surrogate.of_margin(np.array([-700.0]))[0] == pytest.approx(700.0)
@@ -62,21 +62,25 @@ def test_the_surrogate_lies_below_and_touches(name):
 @settings(max_examples=15)
 def test_the_largest_error_is_that_of_a_fine_grid(count):
     points = greedy_points(count)
-    on_grid = (log_loss(GRID) - underestimator(points).of_margin(GRID)).max()
-    assert on_grid <= largest_error(points) + 1e-12
-    assert largest_error(points) - on_grid < 2.6e-3  # the grid's width times half the largest slope
+    on_grid = (log_loss(GRID) - LogisticLoss(points).of_margin(GRID)).max()
+    assert on_grid <= largest_error(LogisticLoss(points)) + 1e-12
+    assert (
+        largest_error(LogisticLoss(points)) - on_grid < 2.6e-3
+    )  # the grid's width times half the largest slope
 
 
 def test_the_largest_error_of_v0():
     # At its corner 2 log 2 the log-loss is log(1 + 1/4), the surrogate 0.
-    assert largest_error(tangent_points("V0")) == pytest.approx(np.log(1.25), rel=1e-12)
+    assert largest_error(LogisticLoss(tangent_points("V0"))) == pytest.approx(np.log(1.25), rel=1e-12)
 
 
 @pytest.mark.parametrize(("finer", "coarser"), [("V1", "V0"), ("V2", "V1"), ("V3", "V2")])
 def test_more_points_are_nowhere_worse(finer, coarser):
-    fine, coarse = (underestimator(tangent_points(name)).of_margin(GRID) for name in (finer, coarser))
+    fine, coarse = (LogisticLoss(tangent_points(name)).of_margin(GRID) for name in (finer, coarser))
     assert (fine >= coarse).all()
-    assert largest_error(tangent_points(finer)) < largest_error(tangent_points(coarser))
+    assert largest_error(LogisticLoss(tangent_points(finer))) < largest_error(
+        LogisticLoss(tangent_points(coarser))
+    )
 
 
 @pytest.mark.parametrize("wrong", ["V4", "0", "-3", "2.5", str(MOST_POINTS + 1), "", "many"])

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulations.routed_splits import passed
 from mipforest.arrays import FloatArray
+from mipforest.heuristics.node_problems import passed
 from mipforest.model import LinearExpr
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions, one_sided, require_weight
 from mipforest.trees import Tree
@@ -50,7 +50,7 @@ class SplitExpressions(TreeExpressions):
         require_weight(self, w, limit, j)
 
     def leaves(self) -> Expression:
-        """Give the expression; it rests on products of the assignment and the side, 0 or 1 where these are."""
+        """Return the expression; it rests on products of the assignment and the side, 0 or 1 where these are."""
         second, z = self._second_class(), self.m["z"]
         if "right_leaf" not in self.m.variables:
             right = self.m.nonnegative("right_leaf", z.shape)
@@ -93,12 +93,12 @@ class SplitExpressions(TreeExpressions):
         self.m.add(f"{name}_weight", w[t, j] >= least)
         self.m.add(f"{name}_at", self.m["b"][t] + threshold * w[t, j] == 0)
 
-    def encode(self, fitted: Tree) -> dict[str, FloatArray]:
+    def encode(self, tree: Tree) -> dict[str, FloatArray]:
         last = np.asarray(self.tree.last_branches)
-        here = passed(fitted, self.data)[:, last]
-        right = here & (fitted.scores(self.data.X)[:, last] >= 0)
+        here = passed(tree, self.data)[:, last]
+        right = here & (tree.scores(self.data.X)[:, last] >= 0)
         added = {
-            "uses": (fitted.w != 0).astype(float),
+            "uses": (tree.w != 0).astype(float),
             "second_class": right.any(axis=1).astype(float),
             "right_leaf": right.astype(float),
         }

@@ -1,8 +1,10 @@
-"""The default start of the MARGOT family: routings from support vector machines at many penalties.
+"""Starts of the MARGOT family: the local SVM heuristic, and routings from support vector machines at many penalties.
 
-For a fixed routing the MARGOT model falls apart into one convex problem per node. The routing of a node is
-taken from support vector machines at a path of penalties, not only at the node's own; each routing is priced
-with the node's exact problem at its true penalty, plus the best subtrees on both sides. At depth 2 all
+**Local SVM** (D'Onofrio et al. 2024, algorithm 1) goes node by node from the root down.
+
+**The path**, the default. For a fixed routing the MARGOT model falls apart into one convex problem per node. The
+routing of a node is taken from support vector machines at a path of penalties, not only at the node's own; each routing
+is priced with the node's exact problem at its true penalty, plus the best subtrees on both sides. At depth 2 all
 routings of the path are priced to the end; deeper, the node's own and the most promising ones by a lower
 bound are. With feature budgets, features are searched quickly first, and once more for the best trees.
 For models with another loss or norm, the node problems of these take the place of the support vector machines.
@@ -20,8 +22,8 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.heuristics.margin_nodes import MarginNodes, margin_tree
-from mipforest.heuristics.margin_split import Split
+from mipforest.heuristics.node_problems import NodeProblems, bias_if_empty, top_down
+from mipforest.heuristics.node_split import Split, exact_sparse_split
 from mipforest.trees import Topology, Tree
 
 #: Penalties of the support vector machines that propose routings, where the next level is the last.
@@ -37,8 +39,56 @@ WIDTHS = {0: len(PENALTIES) + 1, 1: 3}
 #: Trees whose features are searched once more, where there are budgets.
 FINALISTS = 2
 
+#: Seconds of the local SVM heuristic for all nodes together where a feature budget makes each a mixed-integer model,
+#: as in the paper.
+LOCAL_TIME_LIMIT = 30.0
+
 #: Seconds after which no further routing is tried: a safeguard for large data, out of reach on the papers'.
 TIME_LIMIT = 60.0
+
+
+def local_svm(
+    data: Dataset, topology: Topology, nodes: NodeProblems, *, time_limit: float = LOCAL_TIME_LIMIT
+) -> Tree:
+    """Fit each node to the samples that its ancestors send it, level by level.
+
+    Parameters
+    ----------
+    data
+        Two classes; scaled features.
+    topology
+        The tree.
+    nodes
+        What each node's split costs.
+    time_limit
+        Seconds for all nodes together; matters with a feature budget only.
+
+    Returns
+    -------
+    Tree
+        For scaled features, feasible for the model.
+    """
+    share = time_limit / len(topology.branches)
+    return top_down(data, topology, nodes, lambda t, X, sign: _node_svm(t, X, sign, nodes, share))
+
+
+def _node_svm(t: int, X: FloatArray, sign: FloatArray, nodes: NodeProblems, time_limit: float) -> Split:
+    if nodes.budget is not None and nodes.budget[t] < X.shape[1]:
+        return exact_sparse_split(
+            X,
+            sign,
+            float(nodes.C[t]),
+            int(nodes.budget[t]),
+            nodes.alpha,
+            time_limit=time_limit,
+            bias_if_empty=bias_if_empty(t),
+        )
+    split = nodes.split(t, X, sign)
+    assert split is not None  # a plain support vector machine always has a solution
+    return split
+
+
+# ------------------------------------------------------------------ the path
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +111,7 @@ class _Routing:
 
 
 def svm_path(
-    data: Dataset, topology: Topology, nodes: MarginNodes, *, time_limit: float = TIME_LIMIT
+    data: Dataset, topology: Topology, nodes: NodeProblems, *, time_limit: float = TIME_LIMIT
 ) -> Tree:
     """Search routings from a path of penalties for the best exact objective.
 
@@ -87,12 +137,12 @@ def svm_path(
     if nodes.budget is not None:
         finalists = sorted(search.whole_trees, key=lambda tree: tree.value)[:FINALISTS]
         best = min([best, *map(search.refined, finalists)], key=lambda tree: tree.value)
-    return margin_tree(best.splits, data, topology)
+    return nodes.tree(best.splits, data, topology)
 
 
 class _Search:
     def __init__(
-        self, X: FloatArray, sign: FloatArray, topology: Topology, nodes: MarginNodes, deadline: float
+        self, X: FloatArray, sign: FloatArray, topology: Topology, nodes: NodeProblems, deadline: float
     ) -> None:
         self.X, self.sign = X, sign
         self.topology, self.nodes = topology, nodes
@@ -114,8 +164,8 @@ class _Search:
         for routing in (own, *sorted(others, key=lambda routing: routing.promise)[:width]):
             if best is not None and (routing.promise >= best.value or monotonic() > self.deadline):
                 break
-            left = self.subtree(2 * t + 1, members[~routing.right])
-            right = self.subtree(2 * t + 2, members[routing.right])
+            left = self.subtree(self.topology.left(t), members[~routing.right])
+            right = self.subtree(self.topology.right(t), members[routing.right])
             value = routing.split.value + left.value + right.value
             found = _Subtree({t: routing.split, **left.splits, **right.splits}, value)
             if t == 0:
@@ -139,10 +189,11 @@ class _Search:
             if better is not None and better.value < splits[t].value:
                 splits[t] = better
             if not is_last:
-                members[2 * t + 1], members[2 * t + 2] = members[t][~right], members[t][right]
+                left, right_child = self.topology.left(t), self.topology.right(t)
+                members[left], members[right_child] = members[t][~right], members[t][right]
         return _Subtree(splits, sum(split.value for split in splits.values()))
 
-    def _plain(self, nodes: MarginNodes, t: int, members: IntArray, C: float | None = None) -> Split:
+    def _plain(self, nodes: NodeProblems, t: int, members: IntArray, C: float | None = None) -> Split:
         """Fit node t, sides free: exact for the last level; without budget, a lower bound for any subtree."""
         split = nodes.split(t, self.X[members], self.sign[members], C=C, quick=True)
         assert split is not None
@@ -164,8 +215,8 @@ class _Search:
                 continue
             own = self._at_true_penalty(t, proposal, X, sign)
             split = self.nodes.split(t, X, sign, right=right, quick=True) or own
-            left_least = self._plain(self.without_budget, 2 * t + 1, members[~right]).value
-            right_least = self._plain(self.without_budget, 2 * t + 2, members[right]).value
+            left_least = self._plain(self.without_budget, self.topology.left(t), members[~right]).value
+            right_least = self._plain(self.without_budget, self.topology.right(t), members[right]).value
             best = min(split, own, key=lambda split: split.value)
             found[key] = _Routing(right, best, left_least + right_least)
         return list(found.values())

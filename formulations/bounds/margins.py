@@ -31,9 +31,9 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from mipforest.arrays import FloatArray
-from mipforest.heuristics.branch_losses import HINGE, BigM, BranchLoss
-from mipforest.heuristics.norms import HALF_SQUARED_L2, Norm
+from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, BigM, BranchLoss, Norm
 from mipforest.trees import Tree
+from mipforest.trees.topology import Nodes
 
 #: UB and V are values in floating-point numbers: allow for their rounding.
 ROUNDING = 1e-6
@@ -80,7 +80,7 @@ def proven_limits(
     loss: BranchLoss = HINGE,
     norm: Norm = HALF_SQUARED_L2,
 ) -> MarginLimits:
-    """Limits that hold for an optimal solution, from the value of any feasible tree.
+    """Return limits that hold for an optimal solution, from the value of any feasible tree.
 
     Parameters
     ----------
@@ -115,24 +115,29 @@ def proven_limits(
     )
 
 
-def moved_into_limits(fitted: Tree, X: FloatArray, flat_from: float) -> Tree:
+def moved_into_limits(tree: Tree, X: FloatArray, flat_from: float) -> Tree:
     """Move biases as in step 2 of the proof: no sample changes sides, no loss grows.
 
     Parameters
     ----------
-    fitted
-        A tree for scaled features whose left sides have scores of at most ``-epsilon``.
+    tree
+        For scaled features; its left sides have scores of at most ``-epsilon``.
     X
         (n, p) training samples.
     flat_from
         Margin from which on the loss is 0.
     """
-    scores = fitted.scores(X)
+    scores = tree.scores(X)
     above, below = scores.min(axis=0) - flat_from, -flat_from - scores.max(axis=0)
-    return replace(fitted, b=fitted.b - np.maximum(above, 0.0) + np.maximum(below, 0.0))
+    return replace(tree, b=tree.b - np.maximum(above, 0.0) + np.maximum(below, 0.0))
 
 
 def farthest_distances(X: FloatArray, distance: str = "euclidean") -> FloatArray:
-    """(n,) distance of each sample to the one farthest from it, in the metric that scipy knows by this name."""
+    """Return the (n,) distances of samples to the one farthest from each, in scipy's metric of this name."""
     parts = [cdist(X[start : start + CHUNK], X, distance).max(axis=1) for start in range(0, len(X), CHUNK)]
     return np.concatenate(parts)
+
+
+def at_nodes(M: BigM, nodes: Nodes) -> BigM:
+    """Return the big-Ms of some nodes, where they differ by node."""
+    return M if np.ndim(M) == 0 or np.shape(M)[1] == 1 else np.asarray(M)[:, np.asarray(nodes)]

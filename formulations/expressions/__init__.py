@@ -1,0 +1,1 @@
+"""What constraints of users read, by kind of model."""

@@ -1,0 +1,217 @@
+"""The node problems of a tree of linear classifiers, and trees put together from their solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.data import Dataset
+from mipforest.heuristics.node_split import Split, margin_split, search_features
+from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, NO_NORM, BranchLoss, Norm
+from mipforest.trees import Topology, Tree
+from mipforest.trees.sides import into_a_gap
+
+
+@dataclass(frozen=True, eq=False)
+class NodeProblems:
+    """What an objective charges at each branch node: the loss of the samples that reach it, and a norm of its weights.
+
+    For a fixed routing of the samples a tree falls apart into one such problem per node.
+
+    Attributes
+    ----------
+    C
+        (|B|,) penalties of the loss.
+    epsilon
+        Gap that stands for the strict inequality on the left.
+    budget
+        (|B|,) features free of cost per node; ``None`` for all.
+    alpha
+        Cost of a feature above the budget; ``None`` forbids it.
+    loss, norm
+        What is charged for scores and for weights: those of MARGOT unless given.
+    uncharged
+        Nodes that are fitted like the others, and of which only features above the budget cost.
+    """
+
+    C: FloatArray
+    epsilon: float
+    budget: IntArray | None = None
+    alpha: float | None = None
+    loss: BranchLoss = HINGE
+    norm: Norm = HALF_SQUARED_L2
+    uncharged: frozenset[int] = frozenset()
+
+    @property
+    def exact(self) -> bool:
+        """Whether the problems are convex, so that :meth:`split` solves them exactly (without a budget)."""
+        return self.loss.convex is self.loss
+
+    def split(
+        self,
+        t: int,
+        X: FloatArray,
+        sign: FloatArray,
+        *,
+        right: BoolArray | None = None,
+        C: float | None = None,
+        quick: bool = False,
+    ) -> Split | None:
+        """Return the best split of node t for the samples that reach it (with a budget: the best found).
+
+        Parameters
+        ----------
+        t
+            Branch node.
+        X, sign, right
+            (n_t, p) samples, their labels, and the sides they must keep (``None``: free).
+        C
+            Another penalty than the node's own.
+        quick
+            With a budget: search a tenth of the time.
+
+        Returns
+        -------
+        Split
+            ``None`` if none was found that keeps the sides.
+        """
+        penalty = float(self.C[t]) if C is None else C
+        best_of = self._convex if self.exact else self._by_stand_in
+
+        def fit(features: IntArray) -> Split | None:
+            return best_of(t, X, sign, penalty, right, features)
+
+        p = X.shape[1]
+        if self.budget is None or self.budget[t] >= p:
+            found = fit(np.arange(p))
+        else:
+            found = search_features(fit, p, int(self.budget[t]), self.alpha, quick=quick)
+        if found is None or t not in self.uncharged:
+            return found
+        return replace(found, value=self.value(t, found.w, found.b, X, sign))
+
+    def _convex(
+        self, t: int, X: FloatArray, sign: FloatArray, C: float, right: BoolArray | None, features: IntArray
+    ) -> Split | None:
+        """Solve the convex problem of node t with these features."""
+        return margin_split(
+            X,
+            sign,
+            C,
+            right=right,
+            epsilon=self.epsilon,
+            features=features,
+            bias_if_empty=bias_if_empty(t),
+            loss=self.loss.convex,
+            norm=self.norm,
+        )
+
+    def _by_stand_in(
+        self, t: int, X: FloatArray, sign: FloatArray, C: float, right: BoolArray | None, features: IntArray
+    ) -> Split | None:
+        """Let the convex stand-in propose the sides; the split with the least norm for these sides follows.
+
+        Above the last level the sides are given; for a loss that depends on sides only that split is then optimal.
+        """
+        sides = right
+        if sides is None:
+            proposed = self._convex(t, X, sign, C, None, features)
+            assert proposed is not None  # with free sides the stand-in always has a split
+            sides = self.route(proposed, X)[1]
+        # Without a norm any split with these sides is as good: the stand-in's keeps a natural scale.
+        penalty = C if self.norm is NO_NORM else 0.0
+        found = self._convex(t, X, sign, penalty, sides, features)
+        if found is None:
+            return None
+        return replace(found, value=self.norm.value(found.w) + C * self._losses(found.scores(X), sign))
+
+    def value(self, t: int, w: FloatArray, b: float, X: FloatArray, sign: FloatArray) -> float:
+        """Return the charge for a split of node t and the samples that reach it; inf beyond a hard budget."""
+        charge = self.norm.value(w) + float(self.C[t]) * self._losses(X @ w + b, sign)
+        total = 0.0 if t in self.uncharged else charge
+        if self.budget is None:
+            return total
+        excess = max(0, int((w != 0).sum()) - int(self.budget[t]))
+        if self.alpha is None:
+            return float("inf") if excess else total
+        return total + self.alpha * excess
+
+    def _losses(self, scores: FloatArray, sign: FloatArray) -> float:
+        return float(self.loss.values(scores, sign).sum())
+
+    def route(self, split: Split, X: FloatArray) -> tuple[Split, BoolArray]:
+        """Shift a split so that no sample lies between the sides; return it, and which samples go right."""
+        shift = into_a_gap(split.scores(X), self.epsilon)
+        moved = Split(split.w, split.b + shift, split.value)
+        return moved, moved.scores(X) >= 0
+
+    def tree(self, splits: Mapping[int, Split], data: Dataset, topology: Topology) -> Tree:
+        """Put splits together: left leaves predict the first class (-1), right leaves the second (+1)."""
+        p = data.X.shape[1]
+        w = np.array([splits[t].w if t in splits else np.zeros(p) for t in topology.branches])
+        b = np.array([splits[t].b if t in splits else bias_if_empty(t) for t in topology.branches])
+        return self.labelled(w, b, data, topology)
+
+    def labelled(self, w: FloatArray, b: FloatArray, data: Dataset, topology: Topology) -> Tree:
+        """Return the tree of weights (|B|, p) and biases (|B|,); the loss says whether its scores are log-odds."""
+        return Tree(
+            depth=topology.depth,
+            w=w,
+            b=b,
+            leaf_value=np.tile([0, 1], topology.n_leaves // 2),
+            classes=tuple(data.classes),
+            features=tuple(data.features.labels),
+            logistic=self.loss.log_odds,
+        )
+
+
+def passed(tree: Tree, data: Dataset) -> BoolArray:
+    """Return (n, |B|) whether a sample passes a branch node of a tree for scaled features."""
+    return tree.decision_path(data.X)[:, : tree.topology.n_branches]
+
+
+def bias_if_empty(t: int) -> float:
+    """Return the bias of a node that no sample reaches: +1 for a right child (even number), -1 for a left one."""
+    return 1.0 if t % 2 == 0 else -1.0
+
+
+def top_down(
+    data: Dataset,
+    topology: Topology,
+    nodes: NodeProblems,
+    fit: Callable[[int, FloatArray, FloatArray], Split],
+) -> Tree:
+    """Grow a tree level by level.
+
+    Parameters
+    ----------
+    data
+        Two classes; scaled features.
+    topology
+        The tree.
+    nodes
+        Shifts splits so that they route.
+    fit
+        Returns the split of node t for the samples (n_t, p) that reach it, with their labels, -1 or +1.
+
+    Returns
+    -------
+    Tree
+        For scaled features. Where samples fall between the sides of a node above the last level, its bias is
+        shifted to the nearest gap of their scores, so that the tree is feasible for the model.
+    """
+    members = {0: np.arange(data.n)}
+    splits: dict[int, Split] = {}
+    for t in topology.branches:
+        X, sign = data.X[members[t]], data.sign[members[t]]
+        splits[t] = fit(t, X, sign)
+        if t not in topology.last_branches:
+            splits[t], goes_right = nodes.route(splits[t], X)
+            members[topology.left(t)], members[topology.right(t)] = (
+                members[t][~goes_right],
+                members[t][goes_right],
+            )
+    return nodes.tree(splits, data, topology)
