@@ -42,7 +42,7 @@ class Distribution:
         return cls(setting, finite, np.arange(1, len(finite) + 1) / max(len(found), 1))
 
     def at(self, value: float) -> float:
-        """Give the share of instances with at most this value."""
+        """Return the share of instances with at most this value."""
         count = int(np.searchsorted(self.values, value, side="right"))
         return float(self.shares[count - 1]) if count else 0.0
 
@@ -52,7 +52,7 @@ class Distribution:
         return float(self.shares[-1]) if len(self.shares) else 0.0
 
 
-def table_of(cells: pd.DataFrame, column: str) -> pd.DataFrame:
+def instance_table(cells: pd.DataFrame, column: str) -> pd.DataFrame:
     """Lay a column out: one row per instance (data and seed), one column per setting, in the suite's order.
 
     Instances that some setting has not come to yet are left out; where a setting failed, the value is missing.
@@ -68,7 +68,7 @@ def table_of(cells: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def performance_profiles(costs: pd.DataFrame, least: float = 0.0) -> list[Distribution]:
-    """Distribution of each setting's cost over the least cost of any setting, per instance.
+    """Return the distribution of each setting's cost over the least cost of any setting, per instance.
 
     Parameters
     ----------
@@ -89,12 +89,12 @@ def performance_profiles(costs: pd.DataFrame, least: float = 0.0) -> list[Distri
 
 
 def distances_from_best(values: pd.DataFrame) -> list[Distribution]:
-    """Distribution of each setting's distance from the largest value of any setting, per instance."""
+    """Return the distribution of each setting's distance from the largest value of any setting, per instance."""
     table = values.to_numpy(dtype=float)
     best = np.nanmax(table, axis=1, keepdims=True) if len(table) else table
     return [Distribution.of(str(name), (best - table)[:, k]) for k, name in enumerate(values.columns)]
 
 
 def distributions(values: pd.DataFrame) -> list[Distribution]:
-    """Distribution of each setting's values; NaN where there is none."""
+    """Return the distribution of each setting's values; NaN where there is none."""
     return [Distribution.of(str(name), values[name].to_numpy(dtype=float)) for name in values.columns]

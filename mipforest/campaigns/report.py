@@ -16,18 +16,18 @@ from mipforest.campaigns.profiles import (
     LEAST_TIME,
     distances_from_best,
     distributions,
+    instance_table,
     performance_profiles,
-    table_of,
 )
 from mipforest.campaigns.store import Store
 from mipforest.campaigns.suite import Suite, parse_suite
 from mipforest.campaigns.tables import (
     by_data,
-    cells_frame,
-    events_frame,
+    events_table,
     markdown_table,
     overall,
     prediction_columns,
+    results_table,
 )
 from mipforest.errors import CampaignError
 from mipforest.trees.figure import save_figure
@@ -62,8 +62,8 @@ def write_report(results: Path, folder: Path) -> list[Path]:
     """
     with Store(results) as store:
         suite = parse_suite(store.suite_text())
-        cells = cells_frame(store)
-        events = events_frame(store)
+        cells = results_table(store)
+        events = events_table(store)
     folder = folder.expanduser()
     if folder.exists() and not folder.is_dir():
         raise CampaignError(f"{folder} is a file; give a folder for the report")
@@ -99,19 +99,19 @@ def _pictures(cells: pd.DataFrame, events: pd.DataFrame) -> dict[str, Figure]:
     solved = cells.assign(seconds=cells["seconds"].where(cells["status"] == "optimal"))
     found = {
         "profile-time": distribution_figure(
-            performance_profiles(table_of(solved, "seconds"), LEAST_TIME),
+            performance_profiles(instance_table(solved, "seconds"), LEAST_TIME),
             "Performance profile of the time to a proof of optimality",
             "time, as a multiple of the fastest setting's",
             ratio=True,
         ),
         "profile-features": distribution_figure(
-            performance_profiles(table_of(cells, "features_per_split")),
+            performance_profiles(instance_table(cells, "features_per_split")),
             "Performance profile of the number of features per split",
             "features per split, as a multiple of the sparsest tree's",
             ratio=True,
         ),
         "gaps": distribution_figure(
-            distributions(table_of(cells, "gap")),
+            distributions(instance_table(cells, "gap")),
             "Relative gap between objective and bound at the end",
             "gap",
             percent=True,
@@ -121,7 +121,7 @@ def _pictures(cells: pd.DataFrame, events: pd.DataFrame) -> dict[str, Figure]:
         if measure in cells:
             words = measure.removeprefix("test_").replace("_", " ")
             found[f"distance-{words.replace(' ', '-')}"] = distribution_figure(
-                distances_from_best(table_of(cells, measure)),
+                distances_from_best(instance_table(cells, measure)),
                 f"Distance from the best {words} on test samples",
                 f"difference in {words}",
                 percent=measure != "test_r2",
@@ -175,8 +175,8 @@ def _state(cells: pd.DataFrame) -> str:
 
 
 def _overall_table(per_setting: pd.DataFrame) -> str:
-    measured = [name for name in prediction_columns(per_setting) if name.startswith("test_")]
-    columns = ["cells", "done", "solved", "verified", *measured, "gap", "seconds", "features_per_split"]
+    predictions = [name for name in prediction_columns(per_setting) if name.startswith("test_")]
+    columns = ["cells", "done", "solved", "verified", *predictions, "gap", "seconds", "features_per_split"]
     known = [column for column in columns if column in per_setting]
     header = ["setting", *map(_heading, known)]
     rows = [
@@ -187,11 +187,11 @@ def _overall_table(per_setting: pd.DataFrame) -> str:
 
 
 def _data_table(rows: pd.DataFrame, published: Mapping[str, Mapping[str, float]]) -> str:
-    measured = prediction_columns(rows)
+    predictions = prediction_columns(rows)
     columns = [
         "solved",
         "verified",
-        *measured,
+        *predictions,
         "objective",
         "bound",
         "gap",

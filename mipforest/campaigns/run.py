@@ -1,4 +1,4 @@
-"""Running a campaign: every cell once, by as many processes as there are."""
+"""Run a campaign: every experiment once, by as many processes as there are."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-from mipforest.campaigns.cells import Planned, plan
-from mipforest.campaigns.measured import Measured, environment
-from mipforest.campaigns.solve import data_path, solve_cell
+from mipforest.campaigns.experiment_result import ExperimentResult, environment
+from mipforest.campaigns.experiments import PlannedExperiment, plan
+from mipforest.campaigns.solve import data_path, solve_experiment
 from mipforest.campaigns.store import Counts, Store
 from mipforest.campaigns.suite import Suite, read_suite
 from mipforest.errors import CampaignError, did_you_mean
 
-#: Called with a cell and what came out of it, after it was recorded.
-Finished = Callable[[Planned, Measured], None]
+#: Called with an experiment and what came out of it, after it was recorded.
+Finished = Callable[[PlannedExperiment, ExperimentResult], None]
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """A suite, its results file, and which of its cells to run.
+    """A suite, its results file, and which of its experiments to run.
 
     Attributes
     ----------
@@ -48,8 +48,8 @@ class Campaign:
     only: tuple[str, ...] = ()
     time_limit: float | None = None
 
-    def read(self) -> tuple[Suite, tuple[Planned, ...], tuple[Planned, ...]]:
-        """Read the suite; give it, all cells, and the chosen ones.
+    def read(self) -> tuple[Suite, tuple[PlannedExperiment, ...], tuple[PlannedExperiment, ...]]:
+        """Read the suite; return it, all experiments, and the chosen ones.
 
         Raises
         ------
@@ -63,11 +63,11 @@ class Campaign:
         return suite, planned, _chosen(planned, self.only)
 
 
-def _chosen(planned: tuple[Planned, ...], only: Collection[str]) -> tuple[Planned, ...]:
-    kinds: tuple[Callable[[Planned], str], ...] = (
-        lambda entry: entry.cell.model_label,
-        lambda entry: entry.cell.data_label,
-        lambda entry: entry.cell.solver,
+def _chosen(planned: tuple[PlannedExperiment, ...], only: Collection[str]) -> tuple[PlannedExperiment, ...]:
+    kinds: tuple[Callable[[PlannedExperiment], str], ...] = (
+        lambda entry: entry.experiment.model_label,
+        lambda entry: entry.experiment.data_label,
+        lambda entry: entry.experiment.solver,
         lambda entry: entry.setting,
     )
     known = {kind(entry) for kind in kinds for entry in planned}
@@ -86,7 +86,7 @@ def _chosen(planned: tuple[Planned, ...], only: Collection[str]) -> tuple[Planne
 def run(
     campaign: Campaign, *, jobs: int = 1, retry_failed: bool = False, finished: Finished | None = None
 ) -> Counts:
-    """Run the cells that have no result yet.
+    """Run the experiments that have no result yet.
 
     Any number of processes may run the same campaign at once, and any may be killed at any time.
 
@@ -95,17 +95,17 @@ def run(
     campaign
         What to run.
     jobs
-        Number of processes, at least 1; with 1, this process runs the cells itself.
+        Number of processes, at least 1; with 1, this process runs the experiments itself.
     retry_failed
-        Whether to run cells again that failed before.
+        Whether to run experiments again that failed before.
     finished
-        Called after each cell; from another process if there are several jobs, so it must be a function of a
+        Called after each experiment; from another process if there are several jobs, so it must be a function of a
         module.
 
     Returns
     -------
     Counts
-        How many of the chosen cells are done, have failed, and are not finished: those another process runs.
+        How many of the chosen experiments are done, have failed, and are not finished: those another process runs.
 
     Raises
     ------
@@ -118,10 +118,10 @@ def run(
     """
     suite, planned, chosen = campaign.read()
     for entry in chosen:
-        data_path(entry.cell.data, campaign.folder)
+        data_path(entry.experiment.data, campaign.folder)
     with Store(campaign.results, create=True) as store:
         store.register(suite, planned)
-        numbers = store.numbers({entry.cell.key for entry in chosen}).values()
+        numbers = store.numbers({entry.experiment.key for entry in chosen}).values()
         if retry_failed:
             store.forget_failures(numbers)
         if jobs == 1:
@@ -132,55 +132,57 @@ def run(
 
 
 def work(campaign: Campaign, *, stopping: Callable[[], bool], finished: Finished | None) -> None:
-    """Run the cells of a registered campaign that are free, one after the other, until none is left.
+    """Run the experiments of a registered campaign that are free, one after the other, until none is left.
 
     Parameters
     ----------
     campaign, finished
         As for :func:`run`.
     stopping
-        Asked before and during each cell whether to stop.
+        Asked before and during each experiment whether to stop.
     """
     suite, _, chosen = campaign.read()
     machine = environment()
     with Store(campaign.results) as store:
-        numbers = store.numbers({entry.cell.key for entry in chosen})
-        claims = Claims(campaign.results.with_name(f"{campaign.results.name}.lock"))
+        numbers = store.numbers({entry.experiment.key for entry in chosen})
+        locks = ExperimentLocks(campaign.results.with_name(f"{campaign.results.name}.lock"))
         try:
             for entry in chosen:
                 if stopping():
                     raise KeyboardInterrupt
-                number = numbers.get(entry.cell.key)
+                number = numbers.get(entry.experiment.key)
                 if number is None:
                     raise CampaignError(f"{campaign.suite_path} changed while it was read; run it again")
                 # Asked first to spare the lock, and again under it: another process may just have finished.
                 if store.is_finished(number):
                     continue
-                with claims.held(number) as claimed:
-                    if not claimed or store.is_finished(number):
+                with locks.held(number) as locked:
+                    if not locked or store.is_finished(number):
                         continue
-                    measured = _measured(entry, campaign.folder, store, stopping)
-                    store.record(number, suite.sha256, machine, measured)
+                    result = _run_experiment(entry, campaign.folder, store, stopping)
+                    store.record(number, suite.sha256, machine, result)
                 if finished is not None:
-                    finished(entry, measured)
+                    finished(entry, result)
         finally:
-            claims.close()
+            locks.close()
 
 
-def _measured(entry: Planned, folder: Path | None, store: Store, stopping: Callable[[], bool]) -> Measured:
-    cell = entry.cell
+def _run_experiment(
+    entry: PlannedExperiment, folder: Path | None, store: Store, stopping: Callable[[], bool]
+) -> ExperimentResult:
+    experiment = entry.experiment
     try:
-        return solve_cell(
-            cell,
+        return solve_experiment(
+            experiment,
             folder,
-            check_data=partial(store.check_data, cell.data_label, cell.seed),
+            check_data=partial(store.check_data, experiment.data_label, experiment.settings.seed),
             stopping=stopping,
         )
     except CampaignError:
         raise
     except Exception as error:
-        # Whatever a model, a solver or its plug-in may raise: the other cells go on.
-        return Measured.failed(error)
+        # Whatever a model, a solver or its plug-in may raise: the other experiments go on.
+        return ExperimentResult.failed(error)
 
 
 def _never() -> bool:
@@ -191,7 +193,7 @@ def _never() -> bool:
 
 
 def _run_processes(campaign: Campaign, jobs: int, finished: Finished | None) -> None:
-    """Let several processes work; they share out the cells by their claims.
+    """Let several processes work; they share out the experiments by their locks.
 
     The first Ctrl-C asks them to stop and waits until they have, the second ends them.
     """
@@ -254,14 +256,14 @@ def _work_as_child(campaign: Campaign, parent: int, stop: Event, finished: Finis
         raise SystemExit(f"error: {error}") from error
 
 
-# ---------------------------------------------------------------------- claims
+# ---------------------------------------------------------------------- locks
 
 
-class Claims:
-    """Claims of this process on the cells of a results file.
+class ExperimentLocks:
+    """Locks of this process on experiments of a results file: of the operating system, on one byte of a file for each.
 
     The system drops a lock when its process ends, however it ends: a killed process leaves nothing to wait for,
-    and one that hangs, sleeps or holds up all its threads keeps its claim. Leases with a clock give neither.
+    and one that hangs, sleeps or holds up all its threads keeps its lock. Leases with a clock give neither.
 
     Parameters
     ----------
@@ -289,26 +291,26 @@ class Claims:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
     def close(self) -> None:
-        """Drop all claims."""
+        """Drop all locks."""
         os.close(self._file)
 
     @contextmanager
     def held(self, number: int) -> Iterator[bool]:
-        """Claim a cell for the ``with`` block; gives ``False`` where another process has claimed it.
+        """Lock an experiment for the ``with`` block; yield ``False`` where another process has locked it.
 
         Parameters
         ----------
         number
-            The cell's number in the results file, at least 0.
+            The experiment's number in the results file, at least 0.
         """
-        claimed = self._claim(number)
+        locked = self._lock(number)
         try:
-            yield claimed
+            yield locked
         finally:
-            if claimed:
+            if locked:
                 self._fcntl.lockf(self._file, self._fcntl.LOCK_UN, 1, number)
 
-    def _claim(self, number: int) -> bool:
+    def _lock(self, number: int) -> bool:
         try:
             self._fcntl.lockf(self._file, self._fcntl.LOCK_EX | self._fcntl.LOCK_NB, 1, number)
         except (BlockingIOError, PermissionError):  # POSIX allows either to say that another has it

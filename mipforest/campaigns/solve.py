@@ -1,4 +1,4 @@
-"""Running one cell."""
+"""Run one experiment."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
 
-from mipforest.campaigns.cells import Cell
-from mipforest.campaigns.measured import Measured
+from mipforest.campaigns.experiment_result import ExperimentResult
+from mipforest.campaigns.experiments import Experiment
 from mipforest.campaigns.suite import DataEntry
 from mipforest.data import Dataset, load
 from mipforest.data.files import SUFFIXES
@@ -17,8 +17,8 @@ from mipforest.solvers.solution import Event, Status
 
 
 @dataclass(frozen=True, eq=False)
-class CellData:
-    """Samples of a cell.
+class ExperimentData:
+    """Samples of an experiment.
 
     Attributes
     ----------
@@ -55,8 +55,8 @@ def data_path(entry: DataEntry, folder: Path | None) -> Path | None:
     return path
 
 
-def load_cell(cell: Cell, folder: Path | None) -> CellData:
-    """Load the data of a cell, merge classes, and put test samples apart.
+def load_experiment(experiment: Experiment, folder: Path | None) -> ExperimentData:
+    """Load the data of an experiment, merge classes, and put test samples apart.
 
     Raises
     ------
@@ -65,56 +65,56 @@ def load_cell(cell: Cell, folder: Path | None) -> CellData:
     DataError
         If anything about the data is not as it must be.
     """
-    entry, split = cell.data, cell.split
+    entry, split = experiment.data, experiment.split
     whole = load(
         data_path(entry, folder) or entry.load,
         target=entry.target,
-        seed=cell.seed,
-        scaling=cell.scaling,  # type: ignore[arg-type] # checked by the suite
+        seed=experiment.settings.seed,
+        scaling=experiment.scaling,  # type: ignore[arg-type] # checked by the suite
         task=entry.task,
     )
     if split is None:
-        return CellData(whole.sha256, _merged(whole, entry), None)
-    seed = cell.seed if split.seed is None else split.seed
+        return ExperimentData(whole.sha256, _merged(whole, entry), None)
+    seed = experiment.settings.seed if split.seed is None else split.seed
     if split.stratify == "labels":
         train, test = whole.split(split.test_size, seed=seed, stratify=True)
-        return CellData(whole.sha256, _merged(train, entry), _merged(test, entry))
+        return ExperimentData(whole.sha256, _merged(train, entry), _merged(test, entry))
     train, test = _merged(whole, entry).split(
         split.test_size, seed=seed, stratify=split.stratify == "classes"
     )
-    return CellData(whole.sha256, train, test)
+    return ExperimentData(whole.sha256, train, test)
 
 
 def _merged(data: Dataset, entry: DataEntry) -> Dataset:
     return data.binarise(entry.positive) if entry.positive else data
 
 
-def solve_cell(
-    cell: Cell,
+def solve_experiment(
+    experiment: Experiment,
     folder: Path | None,
     *,
     check_data: Callable[[str], None],
     stopping: Callable[[], bool],
-) -> Measured:
-    """Load, build, solve and measure one cell.
+) -> ExperimentResult:
+    """Load, build, solve and measure one experiment.
 
     Parameters
     ----------
-    cell, folder
-        The cell, and where files of data are.
+    experiment, folder
+        The experiment, and where files of data are.
     check_data
         Called with the checksum of the data; raises ``CampaignError`` to refuse them.
     stopping
-        Asked while the solver runs whether to give the cell up.
+        Asked while the solver runs whether to give the experiment up.
 
     Raises
     ------
     CampaignError
         If the data cannot be those of the campaign.
     KeyboardInterrupt
-        If the cell was given up, by Ctrl-C or by ``stopping``: what it has by then depends on the moment.
+        If the experiment was given up, by Ctrl-C or by ``stopping``: what it has by then depends on the moment.
     Exception
-        Whatever goes wrong with this cell alone.
+        Whatever goes wrong with this experiment alone.
     """
 
     def on_progress(event: Event) -> bool:
@@ -122,25 +122,20 @@ def solve_cell(
         return stopping()
 
     began, began_cpu = perf_counter(), process_time()
-    data = load_cell(cell, folder)
+    data = load_experiment(experiment, folder)
     check_data(data.sha256)
     result = (
-        cell.formulation()
-        .build(data.train, cell.depth)
+        experiment.formulation()
+        .build(data.train, experiment.depth)
         .solve(
-            cell.solver,
-            start=cell.start,
-            time_limit=cell.time_limit,
-            gap=cell.gap,
-            threads=cell.threads,
-            seed=cell.seed,
-            solver_options=cell.solver_options,
+            experiment.solver,
+            settings=experiment.settings,
             on_progress=on_progress,
         )
     )
     if result.solution.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
-    return Measured.of(
+    return ExperimentResult.of(
         result,
         data.sha256,
         data.test,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mipforest.campaigns.cells import Planned
-from mipforest.campaigns.measured import Measured
+from mipforest.campaigns.experiment_result import ExperimentResult
+from mipforest.campaigns.experiments import PlannedExperiment
 from mipforest.campaigns.schema import APPLICATION, TABLES, VERSION
 from mipforest.campaigns.suite import Suite
 from mipforest.errors import CampaignError
@@ -21,7 +21,7 @@ WAIT = 60.0
 
 @dataclass(frozen=True)
 class Counts:
-    """How far a campaign is: numbers of cells."""
+    """How far a campaign is: numbers of experiments."""
 
     done: int
     failed: int
@@ -29,7 +29,7 @@ class Counts:
 
     @property
     def all(self) -> int:
-        """Number of cells."""
+        """Number of experiments."""
         return self.done + self.failed + self.waiting
 
 
@@ -127,10 +127,10 @@ class Store:
 
     # ------------------------------------------------------------------ the campaign
 
-    def register(self, suite: Suite, planned: Sequence[Planned]) -> None:
-        """Take note of a suite and its cells; cells known already keep their results.
+    def register(self, suite: Suite, planned: Sequence[PlannedExperiment]) -> None:
+        """Note a suite and its experiments; experiments known already keep their results.
 
-        Cells of earlier versions of the suite that it has no more stay in the file, without a position.
+        Experiments of earlier versions of the suite that it has no more stay in the file, without a position.
 
         Raises
         ------
@@ -151,25 +151,25 @@ class Store:
             self._execute("UPDATE suites SET latest = (sha256 = ?)", (suite.sha256,))
             self._execute("UPDATE cells SET position = NULL")
             for entry in planned:
-                self._register_cell(entry)
+                self._register_experiment(entry)
 
-    def _register_cell(self, entry: Planned) -> None:
-        cell = entry.cell
+    def _register_experiment(self, entry: PlannedExperiment) -> None:
+        experiment = entry.experiment
         self._execute(
             "INSERT INTO cells (key, position, setting, model, data, seed, solver, depth, time_limit, definition) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (key) DO UPDATE SET position = excluded.position, setting = excluded.setting",
             (
-                cell.key,
+                experiment.key,
                 entry.position,
                 entry.setting,
-                cell.model_label,
-                cell.data_label,
-                cell.seed,
-                cell.solver,
-                cell.depth,
-                cell.time_limit,
-                cell.definition(),
+                experiment.model_label,
+                experiment.data_label,
+                experiment.settings.seed,
+                experiment.solver,
+                experiment.depth,
+                experiment.settings.time_limit,
+                experiment.definition(),
             ),
         )
 
@@ -186,26 +186,26 @@ class Store:
             raise CampaignError(f"{self.path} holds no campaign yet; run 'mipforest bench run' first")
         return str(texts[0][0])
 
-    # ------------------------------------------------------------------ cells
+    # ------------------------------------------------------------------ experiments
 
     def numbers(self, keys: Collection[str]) -> dict[str, int]:
-        """Give the numbers of cells by key."""
+        """Return the numbers of experiments by key."""
         rows = self._execute("SELECT key, number FROM cells")
         return {row["key"]: row["number"] for row in rows if row["key"] in keys}
 
     def is_finished(self, number: int) -> bool:
-        """Whether a cell has a result, or has failed."""
+        """Whether an experiment has a result, or has failed."""
         return bool(self._execute("SELECT 1 FROM results WHERE cell = ?", (number,)))
 
     def counts(self, numbers: Collection[int]) -> Counts:
-        """Count the cells of these numbers by how far they are."""
+        """Count the experiments of these numbers by how far they are."""
         rows = self._execute("SELECT cell, state FROM results")
         states = [row["state"] for row in rows if row["cell"] in numbers]
         done = states.count("done")
         return Counts(done, len(states) - done, len(numbers) - len(states))
 
     def forget_failures(self, numbers: Collection[int]) -> None:
-        """Forget which of these cells failed, so that they are run again."""
+        """Forget which of these experiments failed, so that they are run again."""
         with self._transaction():
             for number in numbers:
                 self._execute("DELETE FROM results WHERE cell = ? AND state = 'failed'", (number,))
@@ -229,13 +229,15 @@ class Store:
                 "restore them, or give another --results"
             )
 
-    def record(self, number: int, suite_sha256: str, machine: Mapping[str, Any], measured: Measured) -> None:
-        """Write the result of a cell.
+    def record(
+        self, number: int, suite_sha256: str, machine: Mapping[str, Any], result: ExperimentResult
+    ) -> None:
+        """Write the result of an experiment.
 
         Raises
         ------
         CampaignError
-            If the cell has a result already.
+            If the experiment has a result already.
         """
         suite, environment = (
             "(SELECT number FROM suites WHERE sha256 = :suite)",
@@ -248,11 +250,11 @@ class Store:
             places = ", ".join(f":{name}" for name in machine)
             self._execute(f"INSERT OR IGNORE INTO environments ({names}) VALUES ({places})", dict(machine))
             found = self._execute(f"SELECT {suite}, {environment}", {"suite": suite_sha256, **machine})[0]
-            values = {"cell": number, "suite": found[0], "environment": found[1], **measured.values}
+            values = {"cell": number, "suite": found[0], "environment": found[1], **result.values}
             self._insert("results", values)
-            for name, value in measured.measures.items():
+            for name, value in result.measures.items():
                 self._insert("measures", {"cell": number, "name": name, "value": value})
-            for k, event in enumerate(measured.events):
+            for k, event in enumerate(result.events):
                 moment = dict(zip(("seconds", "objective", "bound", "nodes"), event, strict=True))
                 self._insert("events", {"cell": number, "number": k, **moment})
 

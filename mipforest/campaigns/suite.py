@@ -66,7 +66,7 @@ class Split:
         ``"labels"``: both parts keep the shares of the labels as they stand in the data; ``"classes"``: those of
         the classes after labels were merged; ``"none"``: neither.
     seed
-        Seed of the shuffle; that of the cell if ``None``.
+        Seed of the shuffle; that of the experiment if ``None``.
     """
 
     test_size: float
@@ -104,11 +104,11 @@ class ModelEntry:
     model, ensemble, scaling
         Name of the formulation; the ensemble that it mimics and how features are scaled, where given.
     variants, depths, starts
-        Each makes cells of its own; ``""`` is the default variant.
+        Each makes experiments of its own; ``""`` is the default variant.
     parameters
-        Hyperparameters of all its cells.
+        Hyperparameters of all its experiments.
     grid
-        Values of hyperparameters that each make cells of their own.
+        Values of hyperparameters that each make experiments of their own.
     by_data
         Hyperparameters that count for one data set, by its label.
     """
@@ -135,7 +135,7 @@ class Suite:
     data, models
         By label.
     seeds, solvers, time_limits
-        Each makes cells of its own; a time limit is in seconds, infinite for none.
+        Each makes experiments of its own; a time limit is in seconds, infinite for none.
     gap, threads, solver_options
         As for :meth:`Problem.solve <mipforest.problem.problem.Problem.solve>`; options by solver.
     split
@@ -172,7 +172,7 @@ def read_suite(path: Path) -> Suite:
     Raises
     ------
     CampaignError
-        If the file is no suite. Names of models and parameters are checked with the cells.
+        If the file is no suite. Names of models and parameters are checked with the experiments.
     OSError
         If the file cannot be read.
     """

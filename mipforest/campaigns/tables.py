@@ -50,8 +50,8 @@ _EVENTS = """
 """
 
 
-def cells_frame(store: Store) -> pd.DataFrame:
-    """Give every cell of the latest suite, in its order: what it is, its result, and its measures.
+def results_table(store: Store) -> pd.DataFrame:
+    """Return every cell (experiment) of the latest suite, in its order: what it is, its result, and its measures.
 
     Cells without a result have ``state`` "waiting" and missing values.
     """
@@ -71,8 +71,8 @@ def cells_frame(store: Store) -> pd.DataFrame:
     return joined
 
 
-def events_frame(store: Store) -> pd.DataFrame:
-    """Give incumbent and bound over time: columns ``cell``, ``seconds``, ``objective``, ``bound``."""
+def events_table(store: Store) -> pd.DataFrame:
+    """Return incumbent and bound over time: columns ``cell``, ``seconds``, ``objective``, ``bound``."""
     frame = pd.DataFrame(store.rows(_EVENTS), columns=["cell", "seconds", "objective", "bound"])
     return frame.astype({"objective": float, "bound": float})
 
@@ -128,12 +128,12 @@ def _counted(group: pd.DataFrame, done: pd.DataFrame) -> dict[str, int]:
 
 
 def _means(done: pd.DataFrame) -> dict[str, float]:
-    measured = prediction_columns(done)
+    predictions = prediction_columns(done)
     numbers = ("objective", "bound", "nodes", "seconds", "features_used", "features_per_split")
-    known = [name for name in (*measured, *numbers) if name in done]
+    known = [name for name in (*predictions, *numbers) if name in done]
     # What some cell lacks, such as a bound, has no mean.
     means = {name: float(done[name].mean(skipna=False)) for name in known}
-    means |= {f"{name}_sd": float(done[name].std()) for name in measured}
+    means |= {f"{name}_sd": float(done[name].std()) for name in predictions}
     return means | {"gap": float(done["gap"].fillna(np.inf).mean())}
 
 
@@ -144,7 +144,7 @@ def prediction_columns(cells: pd.DataFrame) -> list[str]:
 
 
 def shifted_geometric_mean(values: Iterable[float], shift: float = SHIFT) -> float:
-    """Give the geometric mean of ``values + shift``, less ``shift``; NaN of no values."""
+    """Return the geometric mean of ``values + shift``, less ``shift``; NaN of no values."""
     array = np.asarray(list(values), dtype=float)
     return float(np.exp(np.log(array + shift).mean()) - shift) if len(array) else float("nan")
 

@@ -14,8 +14,8 @@ from mipforest.formatting import duration, number, percent
 
 if TYPE_CHECKING:
     from mipforest.campaigns import Counts
-    from mipforest.campaigns.cells import Planned
-    from mipforest.campaigns.measured import Measured
+    from mipforest.campaigns.experiment_result import ExperimentResult
+    from mipforest.campaigns.experiments import PlannedExperiment
 
 
 class BenchGroup(ReportingGroup):
@@ -77,7 +77,10 @@ def run_campaign(
 
         campaign = Campaign(suite, path, data, tuple(only or ()), time_limit)
         counts = run(
-            campaign, jobs=jobs, retry_failed=retry_failed, finished=None if quiet or as_json else print_cell
+            campaign,
+            jobs=jobs,
+            retry_failed=retry_failed,
+            finished=None if quiet or as_json else print_experiment,
         )
     except KeyboardInterrupt:
         print_text(f"stopped; {path} keeps the finished cells, the same command goes on")
@@ -91,10 +94,10 @@ def run_campaign(
     raise Exit(NO_ANSWER if counts.failed else 0)
 
 
-def print_cell(planned: Planned, measured: Measured) -> None:
-    """Print a line on a finished cell; called in whichever process ran it."""
-    cell, values = planned.cell, measured.values
-    what = f"{planned.setting}, {cell.data_label}, seed {cell.seed}"
+def print_experiment(planned: PlannedExperiment, result: ExperimentResult) -> None:
+    """Print a line on a finished experiment; called in whichever process ran it."""
+    experiment, values = planned.experiment, result.values
+    what = f"{planned.setting}, {experiment.data_label}, seed {experiment.settings.seed}"
     if values["state"] == "failed":
         print(printable(f"{what}: failed: {values['error']}"), flush=True)
         return

@@ -15,8 +15,8 @@ import pytest
 from campaign_suites import PAIR, TINY, campaign_of
 
 from mipforest.campaigns import Campaign, Store
-from mipforest.campaigns.run import Claims
-from mipforest.campaigns.tables import TIMINGS, cells_frame
+from mipforest.campaigns.run import ExperimentLocks
+from mipforest.campaigns.tables import TIMINGS, results_table
 
 
 def start(campaign: Campaign, *options: object) -> subprocess.Popen[str]:
@@ -50,10 +50,10 @@ def cells_named(lines: list[str]) -> list[str]:
     ]
 
 
-def table_of(campaign: Campaign) -> pd.DataFrame:
+def final_table(campaign: Campaign) -> pd.DataFrame:
     """Give the final table without what differs from run to run: times, and names of environments."""
     with Store(campaign.results) as store:
-        return cells_frame(store).drop(columns=[*TIMINGS, "cell"])
+        return results_table(store).drop(columns=[*TIMINGS, "cell"])
 
 
 def test_a_campaign_that_is_killed_three_times_ends_with_the_same_table(tmp_path, undisturbed):
@@ -73,7 +73,7 @@ def test_a_campaign_that_is_killed_three_times_ends_with_the_same_table(tmp_path
     assert len(named) == len(set(named)), "a cell was run twice"
     # A process may be killed between recording a cell and telling so, at most once per kill.
     assert 41 <= len(named) <= 44
-    pd.testing.assert_frame_equal(table_of(campaign), table_of(undisturbed))
+    pd.testing.assert_frame_equal(final_table(campaign), final_table(undisturbed))
 
 
 def test_processes_share_out_the_cells(tmp_path, undisturbed):
@@ -85,7 +85,7 @@ def test_processes_share_out_the_cells(tmp_path, undisturbed):
         assert process.returncode == 0, errors
         named += cells_named(out.splitlines(keepends=True))
     assert len(named) == len(set(named)) == 16
-    found, expected = table_of(campaign), table_of(undisturbed)
+    found, expected = final_table(campaign), final_table(undisturbed)
     expected = expected[expected["seed"] <= 3].reset_index(drop=True)
     pd.testing.assert_frame_equal(found, expected[found.columns], check_dtype=False)
 
@@ -112,26 +112,26 @@ def test_ctrl_c_stops_and_says_how_to_go_on(tmp_path, jobs):
 HOLD = """
 import sys
 from pathlib import Path
-from mipforest.campaigns.run import Claims
-claims = Claims(Path(sys.argv[1]))
-with claims.held(3) as claimed:
-    print(claimed, flush=True)
+from mipforest.campaigns.run import ExperimentLocks
+locks = ExperimentLocks(Path(sys.argv[1]))
+with locks.held(3) as locked:
+    print(locked, flush=True)
     sys.stdin.read()
 """
 
 
-def test_a_claim_excludes_other_processes_until_its_own_is_killed(tmp_path: Path):
+def test_a_lock_excludes_other_processes_until_its_own_is_killed(tmp_path: Path):
     path = tmp_path / "lock"
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert holder.stdout is not None
     assert holder.stdout.readline() == "True\n"
-    claims = Claims(path)
-    with claims.held(3) as claimed, claims.held(4) as other:
-        assert (claimed, other) == (False, True)
+    locks = ExperimentLocks(path)
+    with locks.held(3) as locked, locks.held(4) as other:
+        assert (locked, other) == (False, True)
     holder.kill()
     holder.communicate()
-    with claims.held(3) as claimed:
-        assert claimed
-    claims.close()
+    with locks.held(3) as locked:
+        assert locked
+    locks.close()

@@ -7,8 +7,8 @@ from hypothesis.extra import numpy as hnp
 from mipforest.campaigns.profiles import (
     Distribution,
     distances_from_best,
+    instance_table,
     performance_profiles,
-    table_of,
 )
 from mipforest.campaigns.tables import shifted_geometric_mean
 
@@ -75,7 +75,7 @@ def test_instances_that_a_setting_has_not_come_to_are_left_out():
             "seconds": [1.0, 2.0, np.nan, np.nan],
         }
     )
-    table = table_of(cells, "seconds")
+    table = instance_table(cells, "seconds")
     assert list(table.index) == [("x", 0)]
     assert list(table.columns) == ["a", "b"]
     assert table.loc[("x", 0), "a"] == 1.0

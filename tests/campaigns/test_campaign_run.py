@@ -7,10 +7,10 @@ import pytest
 from campaign_suites import PAIR, campaign_of
 
 from mipforest.campaigns import Campaign, CampaignError, Counts, Store, run
-from mipforest.campaigns.cells import plan
-from mipforest.campaigns.solve import load_cell
+from mipforest.campaigns.experiments import plan
+from mipforest.campaigns.solve import load_experiment
 from mipforest.campaigns.suite import read_suite
-from mipforest.campaigns.tables import cells_frame
+from mipforest.campaigns.tables import results_table
 from mipforest.data import load
 from mipforest.trees import from_dict
 
@@ -24,10 +24,14 @@ def test_a_result_is_what_a_solve_by_hand_gives(tmp_path):
     campaign = campaign_of(tmp_path, PAIR)
     assert run(campaign) == Counts(done=2, failed=0, waiting=0)
     for entry, row in zip(plan(read_suite(campaign.suite_path)), results_of(campaign), strict=True):
-        cell = entry.cell
-        data = load("synthetic:tree,depth=1,n=24,p=2", seed=cell.seed)
-        train, test = data.split(0.25, seed=cell.seed)
-        result = cell.formulation().build(train, 1).solve(time_limit=60, threads=1, seed=cell.seed)
+        experiment = entry.experiment
+        data = load("synthetic:tree,depth=1,n=24,p=2", seed=experiment.settings.seed)
+        train, test = data.split(0.25, seed=experiment.settings.seed)
+        result = (
+            experiment.formulation()
+            .build(train, 1)
+            .solve(time_limit=60, threads=1, seed=experiment.settings.seed)
+        )
         assert (row["state"], row["status"], row["verified"]) == ("done", "optimal", 1)
         assert row["objective"] == pytest.approx(result.objective, abs=1e-9)
         assert row["data_sha256"] == data.sha256
@@ -46,9 +50,9 @@ def test_a_result_is_what_a_solve_by_hand_gives(tmp_path):
 def test_finished_cells_are_never_run_again(tmp_path):
     campaign = campaign_of(tmp_path, PAIR)
     seen: list[str] = []
-    run(campaign, finished=lambda planned, measured: seen.append(planned.cell.key))
+    run(campaign, finished=lambda planned, result: seen.append(planned.experiment.key))
     before = results_of(campaign)
-    run(campaign, finished=lambda planned, measured: seen.append(planned.cell.key))
+    run(campaign, finished=lambda planned, result: seen.append(planned.experiment.key))
     assert len(seen) == len(set(seen)) == 2
     assert results_of(campaign) == before
 
@@ -58,10 +62,10 @@ def test_a_suite_may_grow_and_keeps_its_results(tmp_path):
     run(campaign)
     seen: list[int] = []
     campaign_of(tmp_path, PAIR.replace("seeds = [2, 3]", "seeds = [3, 4]"))
-    run(campaign, finished=lambda planned, measured: seen.append(planned.cell.seed))
+    run(campaign, finished=lambda planned, result: seen.append(planned.experiment.settings.seed))
     assert seen == [4]
     with Store(campaign.results) as store:
-        assert list(cells_frame(store)["seed"]) == [3, 4]
+        assert list(results_table(store)["seed"]) == [3, 4]
         assert len(store.rows("SELECT * FROM results")) == 3
         assert len(store.rows("SELECT * FROM suites")) == 2
 
@@ -87,7 +91,7 @@ def test_only_what_is_chosen_is_run(tmp_path):
     text = PAIR + '[models.other]\nmodel = "oct"\ndepth = 1\n'
     assert run(campaign_of(tmp_path, text, only=("other",))) == Counts(2, 0, 0)
     with Store(tmp_path / "results.sqlite") as store:
-        cells = cells_frame(store)
+        cells = results_table(store)
     assert list(cells["state"]) == ["waiting", "waiting", "done", "done"]
     with pytest.raises(CampaignError, match="did you mean 'other'"):
         run(campaign_of(tmp_path, text, only=("othe",)))
@@ -152,7 +156,7 @@ def test_labels_or_classes_are_stratified(tmp_path):
     counts = {}
     for stratify in ("classes", "labels"):
         suite = read_suite(campaign_of(tmp_path, text.replace("classes", stratify)).suite_path)
-        data = load_cell(plan(suite)[0].cell, None)
+        data = load_experiment(plan(suite)[0].experiment, None)
         whole = load("iris")
         names = [whole.classes[int(whole.y[whole.samples.labels.index(s)])] for s in data.test.samples.labels]
         counts[stratify] = pd.Series(names).value_counts()

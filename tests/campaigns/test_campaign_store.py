@@ -4,7 +4,7 @@ import pytest
 from campaign_suites import PAIR, TINY, campaign_of
 
 from mipforest.campaigns import CampaignError, Store, run
-from mipforest.campaigns.measured import Measured, environment
+from mipforest.campaigns.experiment_result import ExperimentResult, environment
 
 
 def test_files_that_hold_no_results_are_refused_and_left_as_they_are(tmp_path):
@@ -48,7 +48,7 @@ def test_a_second_result_of_a_cell_is_refused(tmp_path):
     with Store(campaign.results) as store:
         (sha256,) = {row["sha256"] for row in store.rows("SELECT sha256 FROM suites")}
         with pytest.raises(CampaignError, match="has a result already"):
-            store.record(1, sha256, environment(), Measured.failed(ValueError("again")))
+            store.record(1, sha256, environment(), ExperimentResult.failed(ValueError("again")))
         assert store.rows("SELECT state FROM results WHERE cell = 1") == [{"state": "done"}]
 
 

@@ -10,8 +10,8 @@ import pytest
 from campaign_suites import PAIR
 
 from mipforest.campaigns import CampaignError, read_suite
-from mipforest.campaigns.cells import plan
-from mipforest.campaigns.solve import load_cell
+from mipforest.campaigns.experiments import plan
+from mipforest.campaigns.solve import load_experiment
 from mipforest.campaigns.suite import parse_suite
 from mipforest.errors import SolverUnavailable
 from mipforest.problem.registry import UnknownFormulation
@@ -39,8 +39,8 @@ def test_lists_are_multiplied_out():
     cells = plan(suite)
     assert len(cells) == 2 * 2 * 2 * 2 * 2 * 2 * 3
     assert [entry.position for entry in cells] == list(range(len(cells)))
-    assert len({entry.cell.key for entry in cells}) == len(cells)
-    assert {entry.cell.time_limit for entry in cells} == {1.0, None}
+    assert len({entry.experiment.key for entry in cells}) == len(cells)
+    assert {entry.experiment.settings.time_limit for entry in cells} == {1.0, None}
     # Settings tell apart all but data and seeds.
     assert len({entry.setting for entry in cells}) == len(cells) / 4
     assert cells[0].setting == "oct, tight, depth 1, start cart, alpha=0, 1 s"
@@ -62,7 +62,7 @@ def test_hyperparameters_of_one_data_set_count_before_those_of_all_and_a_list_is
         by_data.b = { C = [1, 10] }
         """
     )
-    a, b = (entry.cell for entry in plan(suite))
+    a, b = (entry.experiment for entry in plan(suite))
     assert a.parameters == {"C": 1.0, "alpha": 2.0}
     assert b.parameters == {"C": (1.0, 10.0), "alpha": 2.0}
     assert b.formulation().parameters()["C"] in ((1.0, 10.0), [1.0, 10.0])
@@ -70,14 +70,14 @@ def test_hyperparameters_of_one_data_set_count_before_those_of_all_and_a_list_is
 
 def test_a_key_depends_on_what_is_asked_for_not_on_how_it_is_written():
     plain, other = PAIR, PAIR.replace("[60.0]", "60") + "variant = 'tight'\nparameters = {alpha = 0}\n"
-    first = [entry.cell for entry in plan(parse_suite(plain))]
-    again = [entry.cell for entry in plan(parse_suite(f"# a remark\n{plain}"))]
-    assert [cell.key for cell in first] == [cell.key for cell in again]
-    explicit = [entry.cell for entry in plan(parse_suite(other))]
-    assert [cell.variant for cell in explicit] == [cell.variant for cell in first]
-    limited = [entry.cell for entry in plan(parse_suite(plain), time_limit=5.0)]
-    assert {cell.key for cell in limited}.isdisjoint(cell.key for cell in first)
-    assert {cell.time_limit for cell in limited} == {5.0}
+    first = [entry.experiment for entry in plan(parse_suite(plain))]
+    again = [entry.experiment for entry in plan(parse_suite(f"# a remark\n{plain}"))]
+    assert [experiment.key for experiment in first] == [experiment.key for experiment in again]
+    explicit = [entry.experiment for entry in plan(parse_suite(other))]
+    assert [experiment.variant for experiment in explicit] == [experiment.variant for experiment in first]
+    limited = [entry.experiment for entry in plan(parse_suite(plain), time_limit=5.0)]
+    assert {experiment.key for experiment in limited}.isdisjoint(experiment.key for experiment in first)
+    assert {experiment.settings.time_limit for experiment in limited} == {5.0}
 
 
 @pytest.mark.parametrize(
@@ -173,13 +173,13 @@ def test_shipped_suites_can_be_planned(path):
 def test_the_demonstration_needs_no_files():
     suite = read_suite(next(path for path in SHIPPED if path.stem == "demo"))
     assert not any(entry.load.endswith((".csv", ".parquet")) for entry in suite.data.values())
-    assert sum(entry.cell.time_limit or 0 for entry in plan(suite)) <= 240
+    assert sum(entry.experiment.settings.time_limit or 0 for entry in plan(suite)) <= 240
 
 
 def test_cleveland_is_split_by_its_five_labels_and_then_made_binary(papers_data):
     suite = read_suite(next(path for path in SHIPPED if path.stem == "margot-tables-5-6"))
-    cell = next(entry.cell for entry in plan(suite) if entry.cell.data_label == "cleveland")
-    data = load_cell(cell, papers_data)
+    experiment = next(entry.experiment for entry in plan(suite) if entry.experiment.data_label == "cleveland")
+    data = load_experiment(experiment, papers_data)
     assert data.test is not None
     assert (data.train.n, data.test.n) == (237, 60)
     assert data.train.classes == data.test.classes == ("0", "1|2|3|4")
@@ -199,4 +199,4 @@ def test_the_example_of_the_documentation_is_a_suite():
     (example,) = re.findall(r"^```toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     cells = plan(parse_suite(example))
     assert len(cells) == (2 + 2) * 2 * 2
-    assert {entry.cell.parameters.get("C") for entry in cells} == {1.0, (0.1, 1.0), None}
+    assert {entry.experiment.parameters.get("C") for entry in cells} == {1.0, (0.1, 1.0), None}

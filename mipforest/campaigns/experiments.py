@@ -1,10 +1,12 @@
-"""From a suite to its cells: one solve each."""
+"""From a suite to its experiments: one solve each.
+
+Results files, tables and messages call an experiment a *cell*: of the table of all models on all data.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -16,29 +18,32 @@ from mipforest.errors import CampaignError, did_you_mean
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, check_parameters
 from mipforest.problem.registry import get_formulation, make_formulation
+from mipforest.settings import SolveSettings
 from mipforest.solvers.registry import get_solver
 from mipforest.trees import Topology
 
-#: Digits of a key: enough that two cells never share one.
+#: Digits of a key: enough that two experiments never share one.
 KEY_DIGITS = 24
+
+#: Settings of a solve that a suite states: they are part of an experiment's definition.
+_DECISIVE = ("start", "seed", "time_limit", "gap", "threads", "solver_options")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class Experiment:
     """One solve of a campaign.
 
     Attributes
     ----------
     model_label, data_label
         As in the suite.
-    model, variant, depth, start, parameters, ensemble, scaling
-        The formulation, and where to start.
+    model, variant, depth, parameters, ensemble, scaling
+        The formulation.
     data, split
         The samples.
-    seed
-        Of generated data, of the split unless it has its own, of starts that draw, and of the solver.
-    solver, solver_options, time_limit, gap, threads
-        How it is solved; no time limit if ``None``.
+    solver, settings
+        How it is solved. The seed is also that of generated data, of the split unless it has its own, and of starts
+        that draw.
     """
 
     model_label: str
@@ -46,26 +51,24 @@ class Cell:
     model: str
     variant: str
     depth: int
-    start: str
     parameters: Mapping[str, Any]
     ensemble: str | None
     scaling: str
     data: DataEntry
     split: Split | None
-    seed: int
     solver: str
-    solver_options: Mapping[str, Any]
-    time_limit: float | None
-    gap: float
-    threads: int | None
+    settings: SolveSettings
 
     def definition(self) -> str:
-        """Give all that decides the result as JSON; equal for equal cells only."""
-        return json.dumps(asdict(self), sort_keys=True, allow_nan=False)
+        """Return all that decides the result as JSON; equal for equal experiments only."""
+        plain = asdict(self)
+        settings = plain.pop("settings")
+        plain |= {name: settings[name] for name in _DECISIVE}
+        return json.dumps(plain, sort_keys=True, allow_nan=False)
 
     @property
     def key(self) -> str:
-        """What the cell is called in a results file: a checksum of its definition."""
+        """What the experiment is called in a results file: a checksum of its definition."""
         return hashlib.sha256(self.definition().encode()).hexdigest()[:KEY_DIGITS]
 
     def formulation(self) -> Formulation:
@@ -80,26 +83,26 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A cell and its place in the suite.
+class PlannedExperiment:
+    """An experiment and its place in the suite.
 
     Attributes
     ----------
     position
-        Number of the cell, from 0.
+        Number of the experiment, from 0.
     setting
         What tells its model and limits from the others of the suite: what differs between data sets and
         seeds is left out.
-    cell
-        The cell.
+    experiment
+        The experiment.
     """
 
     position: int
     setting: str
-    cell: Cell
+    experiment: Experiment
 
 
-def plan(suite: Suite, *, time_limit: float | None = None) -> tuple[Planned, ...]:
+def plan(suite: Suite, *, time_limit: float | None = None) -> tuple[PlannedExperiment, ...]:
     """Multiply a suite out: models, settings, data, seeds, solvers and limits, the last one fastest.
 
     Parameters
@@ -124,14 +127,14 @@ def plan(suite: Suite, *, time_limit: float | None = None) -> tuple[Planned, ...
                 f"solver_options has {name!r:.60}, no solver of the suite{did_you_mean(name, suite.solvers)}"
             )
     limits = suite.time_limits if time_limit is None else (time_limit,)
-    planned: dict[str, Planned] = {}
-    for setting, cell in _cells(suite, limits):
-        if cell.key not in planned:
-            planned[cell.key] = Planned(len(planned), setting, cell)
+    planned: dict[str, PlannedExperiment] = {}
+    for setting, experiment in _experiments(suite, limits):
+        if experiment.key not in planned:
+            planned[experiment.key] = PlannedExperiment(len(planned), setting, experiment)
     return tuple(planned.values())
 
 
-def _cells(suite: Suite, limits: tuple[float, ...]) -> Iterator[tuple[str, Cell]]:
+def _experiments(suite: Suite, limits: tuple[float, ...]) -> Iterator[tuple[str, Experiment]]:
     for label, entry in suite.models.items():
         kind = _kind(label, entry)
         for variant, depth, start, *values in product(
@@ -143,31 +146,33 @@ def _cells(suite: Suite, limits: tuple[float, ...]) -> Iterator[tuple[str, Cell]
                 suite.data.items(), suite.seeds, suite.solvers, limits
             ):
                 parameters = {**entry.parameters, **entry.by_data.get(data_label, {}), **grid}
-                cell = Cell(
+                experiment = Experiment(
                     model_label=label,
                     data_label=data_label,
                     model=entry.model,
                     variant=variant or kind.variants[0],
                     depth=depth,
-                    start=start,
                     parameters=_checked(label, kind, parameters),
                     ensemble=entry.ensemble,
                     scaling=entry.scaling or data.scaling or kind.scaling,
                     data=data,
                     split=suite.split,
-                    seed=seed,
                     solver=solver,
-                    solver_options=suite.solver_options.get(solver, {}),
-                    time_limit=None if math.isinf(limit) else limit,
-                    gap=suite.gap,
-                    threads=suite.threads,
+                    settings=SolveSettings(
+                        start=start,
+                        seed=seed,
+                        time_limit=limit,
+                        gap=suite.gap,
+                        threads=suite.threads,
+                        solver_options=suite.solver_options.get(solver, {}),
+                    ),
                 )
-                _check(label, cell, kind)
+                _check(label, experiment, kind)
                 several = (
                     [solver] if len(suite.solvers) > 1 else [],
                     [f"{limit:g} s"] if len(limits) > 1 else [],
                 )
-                yield ", ".join([label, *swept, *several[0], *several[1]]), cell
+                yield ", ".join([label, *swept, *several[0], *several[1]]), experiment
 
 
 def _kind(label: str, entry: ModelEntry) -> type[Formulation]:
@@ -211,21 +216,21 @@ def _short(value: Any) -> str:
 
 
 def _checked(label: str, kind: type[Formulation], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Give hyperparameters in the form that the formulation keeps, so that 1 and 1.0 are the same cell."""
+    """Return hyperparameters in the form that the formulation keeps, so that 1 and 1.0 are the same experiment."""
     try:
         return check_parameters(kind, parameters)
     except ParameterError as error:
         raise error.located(f"[models.{label}]", CampaignError) from error
 
 
-def _check(label: str, cell: Cell, kind: type[Formulation]) -> None:
+def _check(label: str, experiment: Experiment, kind: type[Formulation]) -> None:
     try:
-        cell.formulation()
+        experiment.formulation()
     except ParameterError as error:
         raise error.located(f"[models.{label}]", CampaignError) from error
-    task = cell.data.task
+    task = experiment.data.task
     if task is not None and task != kind.task:
         raise CampaignError(
-            f"[models.{label}]: {cell.model} is for {kind.task}, and [data.{cell.data_label}] is a {task}; "
+            f"[models.{label}]: {experiment.model} is for {kind.task}, and [data.{experiment.data_label}] is a {task}; "
             "put them into two suites"
         )

@@ -1,4 +1,4 @@
-"""What is kept of a cell that was run: its result, and the machine and versions that it was run with."""
+"""What is kept of an experiment that was run: its result, and the machine and versions that it was run with."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ Moment = tuple[float, float | None, float | None, int]
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Result of a cell, in the columns of :mod:`mipforest.campaigns.schema`.
+class ExperimentResult:
+    """Result of an experiment, in the columns of :mod:`mipforest.campaigns.schema`.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Measured:
         *,
         wall_seconds: float,
         cpu_seconds: float,
-    ) -> Measured:
+    ) -> ExperimentResult:
         """Collect what is worth keeping of a result.
 
         Parameters
@@ -104,7 +104,7 @@ class Measured:
         return cls(values, measures, events)
 
     @classmethod
-    def failed(cls, error: Exception) -> Measured:
+    def failed(cls, error: Exception) -> ExperimentResult:
         """Keep the message of an error."""
         message = f"{type(error).__name__}: {error}"
         return cls({**_circumstances("failed"), "error": message[:LONGEST_ERROR]})
