@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -86,13 +85,14 @@ class Outcome:
             If the disk is full, or anything else comes in between; nothing is left then.
         """
         from mipforest.runs.folder import LOG, PICTURE, RESULT, TREE
+        from mipforest.runs.json_files import json_text
 
         (folder.staging / LOG).touch()
-        _write_json(folder.staging / RESULT, self.result)
+        (folder.staging / RESULT).write_text(json_text(self.result), encoding="utf-8")
         if self.saved is not None:
             from mipforest.trees import save_plot
 
-            _write_json(folder.staging / TREE, self.saved.to_dict())
+            (folder.staging / TREE).write_text(json_text(self.saved.to_dict()), encoding="utf-8")
             save_plot(self.saved.tree, folder.staging / PICTURE, self.data.train.X_raw, self.data.train.y)
         folder.commit()
 
@@ -191,9 +191,3 @@ def end(
     if failure is not None and not as_json:
         raise failure
     raise Exit(code)
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(
-        json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8"
-    )

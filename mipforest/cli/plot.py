@@ -47,8 +47,7 @@ def plot(
     if output is None and path.is_symlink():
         # A run folder from elsewhere must not decide which file is written.
         raise CommandError(f"{path} is a link to {path.readlink()}; name the picture with -o")
-    if path.suffix.lower() not in SUFFIXES:
-        raise CommandError(f"{path} is no picture that can be drawn; end the name in {', '.join(SUFFIXES)}")
+    check_picture(path)
     if partition and tree.n_features != 2:
         raise CommandError(f"--partition needs 2 features, these data have {tree.n_features}; leave it out")
     loaded, reason = samples_of(found)
@@ -69,3 +68,9 @@ def plot(
         print_json({"written": str(path)})
     else:
         print_text(f"{path}")
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a name that does not end as that of a picture."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise CommandError(f"{path} is no picture that can be drawn; end the name in {', '.join(SUFFIXES)}")

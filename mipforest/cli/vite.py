@@ -11,7 +11,7 @@ from mipforest.cli import options as o
 from mipforest.cli.errors import CommandError
 from mipforest.cli.inputs import check_depth, source_of
 from mipforest.cli.output import print_json, print_text
-from mipforest.cli.plot import SUFFIXES
+from mipforest.cli.plot import check_picture
 
 if TYPE_CHECKING:
     from mipforest.vite import Vite
@@ -123,8 +123,8 @@ def vite(
 
 def _check_outputs(output: Path | None, csv: Path | None) -> None:
     """Refuse before anything is fitted what cannot be written."""
-    if output is not None and output.suffix.lower() not in SUFFIXES:
-        raise CommandError(f"{output} is no picture that can be drawn; end the name in {', '.join(SUFFIXES)}")
+    if output is not None:
+        check_picture(output)
     for path in (output, csv):
         if path is not None and not path.parent.is_dir():
             raise CommandError(f"there is no folder {path.parent}; make it first, or write elsewhere")

@@ -51,7 +51,7 @@ class ParameterKind(ABC):
 
     @abstractmethod
     def check(self, parameter: str, value: Any) -> Any:
-        """Return a value of the named parameter back, normalised, if it is allowed.
+        """Return a value of the named parameter, normalised, if it is allowed.
 
         Raises
         ------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from mipforest.problem.problem import Problem
 from mipforest.problem.registry import get_formulation, make_formulation
 from mipforest.runs.data_source import DataSource
 from mipforest.runs.folder import RunError
-from mipforest.runs.json_files import JsonFileError, read_json_object
+from mipforest.runs.json_files import JsonFileError, json_text, read_json_object
 from mipforest.trees import Topology, Tree
 
 FORMAT = "mipforest-instance"
@@ -133,7 +132,7 @@ def write_instance(
         "warnings": [*problem.instance.notes, *warnings],
     }
     with atomic_write(description, "w") as file:
-        file.write(json.dumps(metadata, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+        file.write(json_text(metadata))
     return metadata
 
 

@@ -1,4 +1,4 @@
-"""JSON files of runs and instances: read with bounds, and refused with a reason."""
+"""JSON files of runs and instances: written alike, read with bounds, and refused with a reason."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from mipforest.errors import MipforestError
 
 #: Largest JSON file that is read. A tree of depth 10 with a thousand features and split texts has about 50 MB.
 LARGEST = 1 << 28
+
+
+def json_text(content: dict[str, Any]) -> str:
+    """Return a JSON object as runs and instances write it; ValueError if a number is not finite."""
+    return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 class JsonFileError(MipforestError, ValueError):
