@@ -92,10 +92,10 @@ from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import LOSSES
-from mipforest.problem.built import TOLERANCE
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.instance import Instance
 from mipforest.problem.parameters import parameter
+from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.trees import Topology, Tree
 
 #: What the values in the row on the root are lowered by: far above their rounding, far below any gap asked.
@@ -172,7 +172,9 @@ class RegressionTree(Formulation):
         leaves = instance.leaves
         beta = coefficients(tree) / leaves.spread
         size = leaves_of(tree, instance.data.X).sum(axis=0)
-        if ((size > 0) & (size < self.N_min)).any() or np.abs(beta).max() > leaves.limit * (1 + TOLERANCE):
+        if ((size > 0) & (size < self.N_min)).any() or np.abs(beta).max() > leaves.limit * (
+            1 + FEASIBILITY_TOLERANCE
+        ):
             return float("inf")
         complexity = float(instance.routing.complexity(tree).sum())
         return leaves.relative_loss(tree) + self.alpha * complexity + leaves.penalty(beta)

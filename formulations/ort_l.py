@@ -50,8 +50,8 @@ from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.objectives.leaf_losses import LOSSES
-from mipforest.problem.built import TOLERANCE
 from mipforest.problem.parameters import parameter
+from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solving import solve
 from mipforest.trees import Topology, Tree
 
@@ -227,7 +227,7 @@ class OrtL(RegressionTree):
         )
         known = self.start("cart", instance)
         value = self.evaluate(known, instance)
-        return replace(instance, known=known, upper_bound=value + TOLERANCE * (1 + value))
+        return replace(instance, known=known, upper_bound=value + FEASIBILITY_TOLERANCE * (1 + value))
 
     def proven_up_to(self, instance: OrtLInstance, touched: frozenset[str]) -> float:
         if self.variant == "paper":

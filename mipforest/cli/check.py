@@ -10,6 +10,7 @@ from typer import Argument, Exit, Option
 from mipforest.cli import options as o
 from mipforest.cli.errors import NO_ANSWER, SUCCESS, CommandError
 from mipforest.cli.output import print_json, print_note, print_text
+from mipforest.settings import FEASIBILITY_TOLERANCE
 
 if TYPE_CHECKING:
     from mipforest.model import MatrixForm
@@ -30,7 +31,9 @@ def check(
             show_default=False,
         ),
     ],
-    tolerance: Annotated[float, Option(min=0, help="Largest violation that counts as feasible.")] = 1e-6,
+    tolerance: Annotated[
+        float, Option(min=0, help="Largest violation that counts as feasible.")
+    ] = FEASIBILITY_TOLERANCE,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:

@@ -16,7 +16,7 @@ from mipforest.instances.library import Library
 from mipforest.instances.suite import InstanceSpec
 from mipforest.model import MatrixForm
 from mipforest.model.check import violations
-from mipforest.problem.built import TOLERANCE
+from mipforest.settings import FEASIBILITY_TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _findings(library: Library, spec: InstanceSpec, entry: Entry, rebuild: bool)
     if entry.solver:
         yield from _wrong_point(form, library.solution_path(spec), entry.objective)
     worse = entry.objective > entry.bound if form.maximize else entry.objective < entry.bound
-    if worse and abs(entry.objective - entry.bound) > TOLERANCE * max(1.0, abs(entry.objective)):
+    if worse and abs(entry.objective - entry.bound) > FEASIBILITY_TOLERANCE * max(1.0, abs(entry.objective)):
         yield f"the best objective {entry.objective:.9g} lies beyond the bound {entry.bound:.9g}"
 
 
@@ -92,11 +92,11 @@ def _wrong_point(form: MatrixForm, path: Path, objective: float | None) -> Itera
         yield str(error)
         return
     worst = violations(form, x)
-    if worst.max > TOLERANCE:
+    if worst.max > FEASIBILITY_TOLERANCE:
         name, amount = worst.worst(1)[0]
         yield f"{path.name} violates {name} by {amount:.3g}"
     found = form.objective(x)
-    if objective is not None and abs(found - objective) > TOLERANCE * max(1.0, abs(objective)):
+    if objective is not None and abs(found - objective) > FEASIBILITY_TOLERANCE * max(1.0, abs(objective)):
         yield f"{path.name} has the objective {found:.9g}, the catalogue says {objective:.9g}"
 
 

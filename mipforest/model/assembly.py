@@ -14,7 +14,7 @@ from mipforest.errors import DataValueError, ExpressionError, ShapeError
 from mipforest.model.constraints import ConstraintBlock
 from mipforest.model.expressions import LinearExpr, QuadraticExpr
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
-from mipforest.model.numeric import numeric
+from mipforest.model.operators import numeric
 from mipforest.model.rows import stack_rows, widen
 
 

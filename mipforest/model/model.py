@@ -25,7 +25,7 @@ from mipforest.model.expression_array import Relation
 from mipforest.model.expressions import LinearExpr, QuadraticExpr
 from mipforest.model.index_sets import IndexSets, index_sets
 from mipforest.model.matrix import Block, MatrixForm, Statistics, Values, statistics
-from mipforest.model.numeric import fitted, numeric
+from mipforest.model.operators import fitted, numeric
 from mipforest.model.rows import row_bounds, widen
 from mipforest.model.variables import VarArray, check_bounds
 

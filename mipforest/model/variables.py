@@ -11,8 +11,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from mipforest.errors import DataValueError
 from mipforest.model.expressions import LinearExpr
 from mipforest.model.index_sets import Labels, kept_labels, numeric_key
-from mipforest.model.numeric import fitted
-from mipforest.model.operators import Shape
+from mipforest.model.operators import Shape, fitted
 
 
 class Columns(Protocol):

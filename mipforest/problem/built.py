@@ -14,11 +14,8 @@ from mipforest.model.matrix import Values
 from mipforest.problem.instance import Instance
 from mipforest.problem.model_changes import BuiltModel
 from mipforest.problem.operations import Operations
+from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.trees import Topology, Tree
-
-#: A point counts as feasible, and two objective values as equal, up to this (the latter relative):
-#: the default feasibility tolerance of the solvers.
-TOLERANCE = 1e-6
 
 
 class StartError(MipforestError, ValueError):
@@ -128,7 +125,7 @@ class BuiltProblem:
     def worst_violation(self, values: Values) -> str:
         """Name the worst violation of the model by values of all its blocks; empty if they are feasible."""
         worst = self.model.violations(values)
-        if worst.max <= TOLERANCE:
+        if worst.max <= FEASIBILITY_TOLERANCE:
             return ""
         name, amount = worst.worst(1)[0]
         return f"{name} by {amount:.3g}"

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from mipforest.model import Values
-from mipforest.problem.built import TOLERANCE, BuiltProblem
+from mipforest.problem.built import BuiltProblem
 from mipforest.problem.result import Result
 from mipforest.problem.start_repair import feasible_start
-from mipforest.settings import SolveSettings, one_of
+from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Progress, Solution, Status
 from mipforest.solving import solve
@@ -98,7 +98,7 @@ class Problem(BuiltProblem):
 
     def checked(self, solution: Solution) -> Result:
         """Decode and check a solution from elsewhere, as :meth:`solve` does with its solver's."""
-        infeasible = solution.x is not None and self.model.violations(solution.x).max > TOLERANCE
+        infeasible = solution.x is not None and self.model.violations(solution.x).max > FEASIBILITY_TOLERANCE
         return self._checked(solution if infeasible else self._snapped_to_tree(solution))
 
     def _snapped_to_tree(self, solution: Solution) -> Solution:
@@ -124,7 +124,7 @@ class Problem(BuiltProblem):
         x = form.to_point(values)
         objective = form.objective(x)
         worse = objective < solution.objective if form.maximize else objective > solution.objective
-        if worse or self.model.violations(x).max > TOLERANCE:
+        if worse or self.model.violations(x).max > FEASIBILITY_TOLERANCE:
             return None
         bound = max(solution.bound, objective) if form.maximize else min(solution.bound, objective)
         return replace(solution, x=x, values=form.to_values(x), objective=objective, bound=bound)
@@ -171,15 +171,19 @@ class Problem(BuiltProblem):
         evaluated = self.formulation.evaluate(tree, self.instance)
         violation = self.model.violations(solution.x).max
         doubts = []
-        if violation > TOLERANCE:
-            doubts.append(f"the solution violates the model by {violation:.3g}, more than {TOLERANCE:g}")
+        if violation > FEASIBILITY_TOLERANCE:
+            doubts.append(
+                f"the solution violates the model by {violation:.3g}, more than {FEASIBILITY_TOLERANCE:g}"
+            )
         different = (
             f"the tree's objective by the definition is {evaluated:.9g}, "
             f"the solver's is {solution.objective:.9g}"
         )
         if self.as_built.objective_replaced():
             doubts.append(f"the model's objective was replaced: {different}")
-        elif not abs(evaluated - solution.objective) <= TOLERANCE * max(1.0, abs(solution.objective)):
+        elif not abs(evaluated - solution.objective) <= FEASIBILITY_TOLERANCE * max(
+            1.0, abs(solution.objective)
+        ):
             doubts.append(different)
         offset, scale = self.data.encoding.offset, self.data.encoding.scale
         refined, warnings = self._refined(tree)

@@ -10,12 +10,12 @@ from typing import Any
 from mipforest.files.solutions.points import point_in
 from mipforest.files.solutions.reader import SolutionFile, read_solution
 from mipforest.model.matrix import MatrixForm
-from mipforest.problem.built import TOLERANCE
 from mipforest.problem.problem import Problem
 from mipforest.problem.result import Result
 from mipforest.runs.data_source import DataSource, LoadedData
 from mipforest.runs.folder import RunError
 from mipforest.runs.instance import Metadata, read_metadata, sha256_of_model
+from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.solution import Solution, Status
 
 #: Names and violations that a warning lists.
@@ -101,7 +101,7 @@ def _checked(problem: Problem, given: SolutionFile, metadata: Metadata) -> Resul
         warnings.append(
             f"{len(point.absent)} of {form.n_columns} columns are not in {given.path.name} and count as 0: {few}"
         )
-    if violations.max > TOLERANCE:
+    if violations.max > FEASIBILITY_TOLERANCE:
         worst = ", ".join(f"{name} by {amount:.3g}" for name, amount in violations.worst(_LISTED))
         warnings.append(f"the solution is infeasible; it violates {worst}")
     solution = Solution(

@@ -31,8 +31,8 @@ from __future__ import annotations
 
 import os
 
-from mipforest.files.mps.fields import MpsError
 from mipforest.files.mps.reader import read_mps
+from mipforest.files.mps.reading import MpsError
 from mipforest.files.mps.writer import mps_text
 from mipforest.files.streams import split_suffix, write_lines
 from mipforest.model.matrix import MatrixForm

@@ -6,7 +6,7 @@ import os
 
 from mipforest.errors import close_names
 from mipforest.files.layout import TWO_SIDES
-from mipforest.files.mps.fields import Reading, mps_lines, short
+from mipforest.files.mps.reading import Reading, mps_lines, short
 from mipforest.files.mps.sections import (
     Bounds,
     Columns,

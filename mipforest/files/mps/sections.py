@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from math import inf, isinf
 
-from mipforest.files.mps.fields import Reading, short
+from mipforest.files.mps.reading import Reading, short
 
 
 class Section(ABC):

@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mipforest.errors import MipforestError
+from mipforest.settings import FEASIBILITY_TOLERANCE
 
 #: What the error of a file without a solution says of it.
 NO_SOLUTION = "no solution in it"
-
-#: Objectives count as equal up to this: the default feasibility tolerance of the solvers.
-_TOLERANCE = 1e-6
 
 #: Numbered lines, blanks at both ends removed.
 Lines = Iterator[tuple[int, str]]
@@ -71,7 +69,7 @@ class SolutionFile:
     def agrees_with(self, objective: float) -> bool:
         """Whether the file states this objective (up to the tolerance of solvers), or none."""
         return self.objective is None or math.isclose(
-            self.objective, objective, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE
+            self.objective, objective, rel_tol=FEASIBILITY_TOLERANCE, abs_tol=FEASIBILITY_TOLERANCE
         )
 
     def add(self, line: int, name: str, text: str) -> None:
