@@ -176,7 +176,7 @@ def _experiments(suite: Suite, limits: tuple[float, ...]) -> Iterator[tuple[str,
 
 
 def _kind(label: str, entry: ModelEntry) -> type[Formulation]:
-    """Give the formulation's class; refuse what does not depend on data."""
+    """Return the formulation's class; refuse what does not depend on data."""
     where = f"[models.{label}]"
     kind = get_formulation(entry.model)
     for depth in entry.depths:

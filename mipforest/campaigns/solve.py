@@ -34,7 +34,7 @@ class ExperimentData:
 
 
 def data_path(entry: DataEntry, folder: Path | None) -> Path | None:
-    """Give the file that holds the data of an entry; ``None`` for data that need none.
+    """Return the file that holds the data of an entry; ``None`` for data that need none.
 
     Raises
     ------

@@ -86,13 +86,13 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
     # ------------------------------------------------------------------ predict
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """(n,) predicted labels, of :attr:`classes_`."""
+        """Return (n,) predicted labels, of :attr:`classes_`."""
         X_raw = self._features(X)
         labels: npt.NDArray[Any] = self.classes_[self.tree_.predict(X_raw)]
         return labels
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """(n, K) probabilities of the classes, in the order of :attr:`classes_`; rows sum to 1.
+        """Return (n, K) probabilities of the classes, in the order of :attr:`classes_`; rows sum to 1.
 
         A logistic tree gives those of its model (see :meth:`Tree.predict_proba
         <mipforest.trees.Tree.predict_proba>`), whose largest one is that of the predicted class.
@@ -137,7 +137,7 @@ def _labels(estimator: TreeClassifier, y: Any) -> npt.NDArray[Any]:
 
 
 def leaf_frequencies(tree: Tree, X: FloatArray, y: IntArray) -> FloatArray:
-    """Give the share of every class among the training samples of every leaf.
+    """Return the share of every class among the training samples of every leaf.
 
     Parameters
     ----------

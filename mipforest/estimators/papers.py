@@ -35,7 +35,7 @@ class PaperEstimator(TreeEstimator):
 
     @abstractmethod
     def _formulation_name(self) -> str:
-        """Give the name of the formulation in the registry."""
+        """Return the name of the formulation in the registry."""
 
     def _model(self) -> type[Formulation]:
         return get_formulation(self._formulation_name())

@@ -25,7 +25,7 @@ class TreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc] # scik
         return Dataset.from_arrays(X_raw, values, features=features, task="regression", scaling=scaling)
 
     def predict(self, X: Any) -> FloatArray:
-        """(n,) predicted values, in the target's units."""
+        """Return (n,) predicted values, in the target's units."""
         X_raw = self._features(X)
         return np.asarray(self.tree_.predict(X_raw), dtype=np.float64)
 

@@ -83,17 +83,17 @@ def cross_validate(plan: Plan, executor: Executor, records: Records, on_fit: OnF
 
 
 def _submitted(executor: Executor, work: Work, neighbour: Tree | None) -> Future[Fit]:
-    with _telling(executor, work):
+    with _naming_the_fit(executor, work):
         return executor.submit(work, neighbour)
 
 
 def _outcome(executor: Executor, future: Future[Fit], work: Work) -> Fit:
-    with _telling(executor, work):
+    with _naming_the_fit(executor, work):
         return future.result()
 
 
 @contextmanager
-def _telling(executor: Executor, work: Work) -> Iterator[None]:
+def _naming_the_fit(executor: Executor, work: Work) -> Iterator[None]:
     """Note on an error which fit it is of."""
     try:
         yield
@@ -124,7 +124,7 @@ class Records:
         self._fits[place] = replace(fit, tree=None)
 
     def of_setting(self, setting: int) -> list[Fit]:
-        """Give the finished fits of a setting, in the order of the folds."""
+        """Return the finished fits of a setting, in the order of the folds."""
         places = ((setting, fold) for fold in range(len(self._plan.folds)))
         return [self._fits[place] for place in places if place in self._fits]
 
@@ -133,7 +133,7 @@ class Records:
         return len(self.of_setting(setting)) == len(self._plan.folds)
 
     def table(self) -> pd.DataFrame:
-        """Give one row per setting, in grid order; see :attr:`mipforest.tuning.run.Tuning.table`."""
+        """Return one row per setting, in grid order; see :attr:`mipforest.tuning.run.Tuning.table`."""
         grid = self._plan.grid
         labels = [axis.label for axis in grid.axes]
         return pd.DataFrame(
@@ -170,5 +170,5 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _std(values: Sequence[float]) -> float:
-    """Give the standard deviation over the folds, which are all there are: as in scikit-learn's ``cv_results_``."""
+    """Return the standard deviation over the folds, which are all there are: as in scikit-learn's ``cv_results_``."""
     return float(np.std(values)) if values else np.nan

@@ -79,7 +79,7 @@ class InThisProcess(AbstractContextManager["InThisProcess"]):
         return done
 
     def explained(self, error: Exception) -> Exception:
-        """Give the error back."""
+        """Return the error as it is."""
         return error
 
 

@@ -147,7 +147,7 @@ class Start:
 
 
 def better_start(problem: Problem, neighbour: Tree | None, *, seed: int) -> Start:
-    """Give the better of the default start and a neighbour's tree.
+    """Return the better of the default start and a neighbour's tree.
 
     Parameters
     ----------

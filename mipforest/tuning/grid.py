@@ -107,19 +107,19 @@ class Grid:
         return len(self.axes[-1].values)
 
     def after(self, number: int) -> int | None:
-        """Give the number of the next setting along the last axis; ``None`` at its end."""
+        """Return the number of the next setting along the last axis; ``None`` at its end."""
         return number + 1 if (number + 1) % self.chain else None
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Give the values on every axis, setting by setting."""
+        """Return the values on every axis, setting by setting."""
         return product(*(axis.values for axis in self.axes))
 
     def row(self, number: int) -> tuple[Any, ...]:
-        """Give the values on every axis for one setting."""
+        """Return the values on every axis for one setting."""
         return next(islice(self.rows(), number, None))
 
     def settings(self) -> Iterator[dict[str, Any]]:
-        """Give the hyperparameters by name, setting by setting; tuples for what differs between levels."""
+        """Return the hyperparameters by name, setting by setting; tuples for what differs between levels."""
         for row in self.rows():
             setting: dict[str, Any] = {}
             for axis, value in zip(self.axes, row, strict=True):

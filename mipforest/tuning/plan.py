@@ -116,12 +116,12 @@ class Plan:
         return self.n_fits // self.grid.chain
 
     def first(self) -> list[Work]:
-        """Give the fits that need no other's tree."""
+        """Return the fits that need no other's tree."""
         heads = range(0, self.grid.size, self.grid.chain)
         return [self._work(setting, fold) for setting in heads for fold in range(len(self.folds))]
 
     def after(self, work: Work) -> Work | None:
-        """Give the fit that starts from the tree of this one; ``None`` at the end of the grid's last axis."""
+        """Return the fit that starts from the tree of this one; ``None`` at the end of the grid's last axis."""
         setting = self.grid.after(work.setting)
         return None if setting is None else self._work(setting, work.fold)
 

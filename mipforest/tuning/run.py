@@ -189,7 +189,7 @@ def tune(
 def executor_for(
     plan: Plan, *, jobs: int = 1, dask: str | None = None, stopping: Stopping | None = None
 ) -> AbstractContextManager[Executor]:
-    """Give what does the fits of a plan.
+    """Return what does the fits of a plan.
 
     Parameters
     ----------

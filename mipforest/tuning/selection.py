@@ -54,7 +54,7 @@ SCORES = {score.name: score for score in _ALL}
 
 
 def get_score(name: str | None, task: Task) -> Score:
-    """Give a score by name, or the default one of a task.
+    """Return a score by name, or the default one of a task.
 
     Raises
     ------
