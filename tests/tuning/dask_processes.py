@@ -26,9 +26,24 @@ class Cluster:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for process in reversed(self._processes):
+        self.end_workers()
+        for process in self._processes:
             process.kill()
             process.wait()
+
+    def end_workers(self) -> None:
+        """Kill all workers, and wait until the scheduler has noticed."""
+        from distributed import Client
+
+        scheduler, *workers = self._processes
+        for process in workers:
+            process.kill()
+            process.wait()
+        self._processes = [scheduler]
+        with Client(self.address, timeout=PATIENCE, set_as_default=False) as client:
+            end = time.monotonic() + PATIENCE
+            while client.scheduler_info()["workers"] and time.monotonic() < end:
+                time.sleep(0.05)
 
     @property
     def address(self) -> str:
@@ -55,7 +70,7 @@ class Cluster:
 
     def _start(self, *arguments: object) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "dask", *map(str, arguments), "--no-dashboard"]
-        log = (self._folder / f"log-{len(self._processes)}").open("wb")
+        log = (self._folder / f"log-{len(self._processes)}").open("ab")
         process = subprocess.Popen(
             command,
             cwd=self._folder,

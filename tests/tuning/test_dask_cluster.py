@@ -25,10 +25,17 @@ def versicolor():
     return load("iris").binarise(["versicolor"])
 
 
-@pytest.fixture
-def cluster(tmp_path):
-    with Cluster(tmp_path) as running:
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory):
+    with Cluster(tmp_path_factory.mktemp("cluster")) as running:
         yield running
+
+
+@pytest.fixture
+def cluster(scheduler):
+    """A cluster without workers; those that a test adds end with it."""
+    yield scheduler
+    scheduler.end_workers()
 
 
 def without_times(table):
