@@ -153,12 +153,8 @@ class Oct(Formulation):
         m.minimize(L.sum() / instance.baseline + self.alpha * splits)  # (2.23)
 
     def _declare_tight(self, m: Model, instance: OctInstance, routing: ThresholdRouting) -> None:
-        data, topology, counts, baseline = (
-            instance.data,
-            instance.topology,
-            instance.counts,
-            instance.baseline,
-        )
+        data, topology = instance.data, instance.topology
+        counts, baseline = instance.counts, instance.baseline
         group, label = np.nonzero(counts)
 
         c = m.binary("c", (list(data.classes), topology.leaves))

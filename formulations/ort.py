@@ -225,7 +225,7 @@ class ConstantLeafTree(RegressionTree):
         return {**splits, "beta0": beta0, "f": f, **leaves.loss.encode(f - leaves.y)}
 
     def decode(self, values: Values, instance: OrtInstance) -> Tree:
-        return instance.leaves.fitted(instance.routing.decode(values))
+        return instance.leaves.with_fitted_leaves(instance.routing.decode(values))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -347,7 +347,7 @@ class Ort(ConstantLeafTree):
     def _best_of_depth_two(self, instance: OrtInstance, exact: DepthTwo, roots: RootValues) -> Tree:
         chosen = exact.best(roots, instance.topology)
         best = tree_of_thresholds(instance.data, instance.topology, exact.thresholds, chosen)
-        return instance.leaves.fitted(best)
+        return instance.leaves.with_fitted_leaves(best)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,7 +92,7 @@ class ConstantLeaves:
         """Return a tree with leaves given in scaled units; constants need no ``beta`` (|L|, p)."""
         return Tree(tree.depth, tree.w, tree.b, self.least + self.spread * beta0, (), tree.features)
 
-    def fitted(self, tree: Tree) -> Tree:
+    def with_fitted_leaves(self, tree: Tree) -> Tree:
         """Fit the leaves of a tree; an empty one predicts the constant of its closest ancestor with samples."""
         passed, topology = tree.decision_path(self.data.X), tree.topology
         fits = []
@@ -139,7 +139,7 @@ class ConstantLeaves:
             keeps[t] &= keeps[topology.parent(t)]
         kept = keeps[: topology.n_branches]
         w, b = np.where(kept[:, None], tree.w, 0.0), np.where(kept, tree.b, 0.0)
-        return self.fitted(Tree(tree.depth, w, b, np.zeros(topology.n_leaves), (), tree.features))
+        return self.with_fitted_leaves(Tree(tree.depth, w, b, np.zeros(topology.n_leaves), (), tree.features))
 
 
 def coefficients(tree: Tree) -> FloatArray:

@@ -5,10 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
-from formulations.bounds.depth_two import DepthTwo
-from formulations.bounds.depth_two import misclassified as misclassified_counts
 from formulations.leaves.classes import baseline_error
 from formulations.oct import Oct
+from formulations.routing.thresholds import find_thresholds
 from formulations.routing.univariate import univariate_tree
 from mipforest.data import DataError, Dataset, load
 from mipforest.problem.parameters import ParameterError
@@ -103,11 +102,11 @@ def random_univariate_tree(rng, data, depth):
         rows = here.get(t, np.zeros(0, dtype=int))
         j = int(rng.integers(data.p))
         values = np.unique(data.X[rows, j])
-        if len(values) > 1 and (t == 0 or feature[(t - 1) // 2] >= 0) and rng.random() < 0.8:
+        if len(values) > 1 and (t == 0 or feature[topology.parent(t)] >= 0) and rng.random() < 0.8:
             k = int(rng.integers(1, len(values)))
             feature[t], threshold[t] = j, (values[k - 1] + values[k]) / 2
         goes_right = data.X[rows, j] >= threshold[t] if feature[t] >= 0 else np.ones(len(rows), dtype=bool)
-        here[2 * t + 1], here[2 * t + 2] = rows[~goes_right], rows[goes_right]
+        here[topology.left(t)], here[topology.right(t)] = rows[~goes_right], rows[goes_right]
     labels = [
         np.bincount(data.y[here[leaf]], minlength=len(data.classes)).argmax() if len(here[leaf]) else 0
         for leaf in topology.leaves
@@ -228,26 +227,14 @@ def test_one_class_is_refused(variant):
         Oct(variant=variant).build(data, 1)
 
 
-@pytest.mark.parametrize("depth", [1, 2])
-@pytest.mark.parametrize("split_cost", [0.0, 0.7])
-@given(seed=st.integers(0, 10**6))
-@settings(max_examples=30)
-def test_skipped_roots_have_lower_bounds_and_the_best_is_exact(depth, split_cost, seed):
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(5, 60))
-    X = np.round(rng.random((n, int(rng.integers(1, 4)))), 2)
-    y = (X[:, 0] + 0.5 * rng.random(n) > 0.7).astype(int)
-    y[:2] = [0, 1]
-    data = Dataset.from_arrays(X, y)
-    instance = Oct(variant="paper").bind(data, Topology(depth))
-    thresholds, counts = instance.thresholds, instance.counts
-    exact = DepthTwo(thresholds, counts, split_cost, 1, leaf_cost=lambda c: misclassified_counts(c))
-    skipping = DepthTwo(thresholds, counts, split_cost, 1)
-    all_values, values = exact.root_values(depth), skipping.root_values(depth)
-    assert values.no_split == all_values.no_split
-    assert (values.by_threshold <= all_values.by_threshold + 1e-12).all()
-    least = all_values.by_threshold.min(initial=np.inf)
-    best = min(all_values.no_split, least)
-    assert values.by_threshold.min(initial=np.inf) >= min(best, least) - 1e-12
-    chosen = all_values.no_split if values.best < 0 else all_values.by_threshold[values.best]
-    assert chosen == pytest.approx(best, abs=1e-12)
+@pytest.mark.parametrize("variant", Oct.variants)
+def test_thresholds_are_found_once_however_often_a_problem_is_solved(variant, monkeypatch):
+    found = []
+    monkeypatch.setattr(
+        "formulations.oct.find_thresholds", lambda data: found.append(data) or find_thresholds(data)
+    )
+    data, _, _ = small_data(1)
+    problem = Oct(variant=variant).build(data, 2)
+    for start in ("depth-two", "cart"):
+        assert problem.solve(start=start, time_limit=20).verified
+    assert found == [data]

@@ -89,7 +89,7 @@ def random_oblique_tree(rng, data, depth, mu):
     for t in topology.branches:
         rows = here.get(t, np.zeros(0, dtype=int))
         direction = rng.uniform(-1, 1, data.p) * (rng.random(data.p) < 0.7)
-        parent_splits = t == 0 or w[(t - 1) // 2].any()
+        parent_splits = t == 0 or w[topology.parent(t)].any()
         if len(rows) and parent_splits and direction.any():
             direction /= np.abs(direction).sum()
             values = np.unique(data.X[rows] @ direction)
@@ -98,7 +98,7 @@ def random_oblique_tree(rng, data, depth, mu):
                 k = int(rng.choice(wide))
                 w[t], b[t] = direction, -(values[k] + values[k + 1]) / 2
         goes_right = data.X[rows] @ w[t] + b[t] >= 0
-        here[2 * t + 1], here[2 * t + 2] = rows[~goes_right], rows[goes_right]
+        here[topology.left(t)], here[topology.right(t)] = rows[~goes_right], rows[goes_right]
     tree = Tree(depth, w, b, np.zeros(topology.n_leaves), tuple(data.classes), tuple(data.features.labels))
     return with_majority_labels(tree, data)
 

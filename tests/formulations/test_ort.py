@@ -205,11 +205,11 @@ def random_tree(rng, data, depth, *, hyperplanes):
         direction /= np.abs(direction).sum()
         score = np.sort(data.X[rows] @ direction)
         wide = np.flatnonzero(np.diff(score) >= 0.02)
-        if len(wide) and (t == 0 or w[(t - 1) // 2].any()) and rng.random() < 0.8:
+        if len(wide) and (t == 0 or w[topology.parent(t)].any()) and rng.random() < 0.8:
             k = rng.choice(wide)
             w[t], b[t] = direction, -(score[k] + score[k + 1]) / 2
         goes_right = data.X[rows] @ w[t] + b[t] >= 0
-        here[2 * t + 1], here[2 * t + 2] = rows[~goes_right], rows[goes_right]
+        here[topology.left(t)], here[topology.right(t)] = rows[~goes_right], rows[goes_right]
     return Tree(depth, w, b, np.zeros(topology.n_leaves), (), tuple(data.features.labels))
 
 
