@@ -15,7 +15,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.objectives.leaf_losses import Loss
+from mipforest.objectives.leaf_losses import LeafLoss
 from mipforest.trees import Tree
 
 
@@ -40,7 +40,7 @@ class ConstantLeaves:
     """
 
     data: Dataset
-    loss: Loss
+    loss: LeafLoss
 
     @cached_property
     def least(self) -> float:

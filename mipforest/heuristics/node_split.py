@@ -188,7 +188,7 @@ def search_features(
     Parameters
     ----------
     fit
-        Gives the best split that uses only these features (ascending); ``None`` where there is none.
+        Returns the best split that uses only these features (ascending); ``None`` where there is none.
     p
         Number of features.
     budget, alpha, quick

@@ -1,4 +1,4 @@
-"""Losses of regression: absolute and squared, as sums over samples."""
+"""Losses of the leaves of a regression tree: absolute and squared errors, as sums over samples."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from mipforest.arrays import FloatArray
 from mipforest.model import LinearExpr, Model, QuadraticExpr, sum_squares
 
 
-class Loss(ABC):
+class LeafLoss(ABC):
     """A loss as a function of the errors, prediction minus target."""
 
     @abstractmethod
     def total(self, errors: FloatArray) -> float:
-        """Sum over all samples."""
+        """Return the sum over all samples."""
 
     @abstractmethod
     def best_constant(self, y: FloatArray) -> float:
-        """Give the constant prediction of least loss for targets (n,), n >= 1."""
+        """Return the constant prediction of least loss for targets (n,), n >= 1."""
 
     @abstractmethod
     def greatest_error(self, total: float) -> float:
-        """Greatest absolute error of one sample when all together have at most a total loss."""
+        """Return the greatest absolute error of one sample when all together have at most a total loss."""
 
     @abstractmethod
     def declare(self, m: Model, errors: LinearExpr) -> LinearExpr | QuadraticExpr:
@@ -31,14 +31,14 @@ class Loss(ABC):
 
     @abstractmethod
     def encode(self, errors: FloatArray) -> dict[str, FloatArray]:
-        """Values of the blocks that :meth:`declare` makes."""
+        """Return the values of the blocks that :meth:`declare` makes."""
 
     def baseline(self, y: FloatArray) -> float:
-        """Loss of the best single constant (Dunn's Lhat)."""
+        """Return the loss of the best single constant (Dunn's Lhat)."""
         return self.total(self.best_constant(y) - y)
 
 
-class AbsoluteLoss(Loss):
+class AbsoluteLoss(LeafLoss):
     """Sum of absolute errors; rows (4.4), (4.5) of Dunn's thesis."""
 
     def total(self, errors: FloatArray) -> float:
@@ -60,7 +60,7 @@ class AbsoluteLoss(Loss):
         return {"L": np.abs(errors)}
 
 
-class SquaredLoss(Loss):
+class SquaredLoss(LeafLoss):
     """Sum of squared errors, in the objective: the same optimum as with the quadratic row (4.6)."""
 
     def total(self, errors: FloatArray) -> float:
@@ -80,4 +80,4 @@ class SquaredLoss(Loss):
 
 
 #: The losses by name.
-LOSSES: dict[str, Loss] = {"absolute": AbsoluteLoss(), "squared": SquaredLoss()}
+LOSSES: dict[str, LeafLoss] = {"absolute": AbsoluteLoss(), "squared": SquaredLoss()}
