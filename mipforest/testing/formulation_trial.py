@@ -1,0 +1,217 @@
+"""What the tests of a formulation run on: small data, random trees, built models, solved once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.data import Dataset
+from mipforest.errors import SolverUnavailable
+from mipforest.model import Model, Values
+from mipforest.problem.built import TOLERANCE
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.instance import Instance
+from mipforest.problem.problem import Problem
+from mipforest.problem.result import Result
+from mipforest.solving import solve
+from mipforest.trees import Tree
+
+#: Makes a tree within a formulation's limits, for a built problem: as for :func:`random_tree`.
+TreeMaker = Callable[[Problem, np.random.Generator], Tree]
+
+#: Samples of the two sides of a random split are at least this far apart, in scaled features: wider than the gaps
+#: that stand for strict inequalities.
+SPLIT_GAP = 0.02
+
+#: Seconds for a solve; what is not proven by then is compared as far as it is.
+SOLVE_TIME_LIMIT = 5.0
+
+
+def small_data(formulation: type[Formulation]) -> Dataset:
+    """Return 16 samples with three features on a grid, of two classes or with a real target, scaled as it prefers."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 20, (16, 3)) / 20
+    score = np.sin(6 * X[:, 0]) + X[:, 1] + 0.3 * rng.standard_normal(16)
+    regression = formulation.task == "regression"
+    y = np.round(score, 2) if regression else (score > np.median(score)).astype(int)
+    return Dataset.from_arrays(X, y, name="small", task=formulation.task, scaling=formulation.scaling)  # type: ignore[arg-type]
+
+
+def random_tree(problem: Problem, rng: np.random.Generator) -> Tree:
+    """Return random univariate splits with the leaves that suit the training samples, polished by the formulation.
+
+    Every split has samples on both sides, :data:`SPLIT_GAP` apart. A node without a split sends all samples right, and
+    no node below it splits.
+
+    Parameters
+    ----------
+    problem
+        The formulation, built.
+    rng
+        Where the splits are drawn from.
+    """
+    data, topology = problem.data, problem.topology
+    w, b = np.zeros((topology.n_branches, data.p)), np.zeros(topology.n_branches)
+    here: dict[int, IntArray] = {0: np.arange(data.n)}
+    for t in topology.branches:
+        rows, j = here[t], int(rng.integers(data.p))
+        x = np.sort(data.X[rows, j])
+        apart = np.flatnonzero(np.diff(x) >= SPLIT_GAP)
+        below_split = t == 0 or w[topology.parent(t)].any()
+        if len(apart) and below_split and rng.random() < 0.85:
+            k = int(rng.choice(apart))
+            w[t, j], b[t] = 1.0, -(x[k] + x[k + 1]) / 2
+        goes_right = data.X[rows] @ w[t] + b[t] >= 0
+        here[topology.left(t)], here[topology.right(t)] = rows[~goes_right], rows[goes_right]
+    leaves = np.array([_leaf(data, here[leaf]) for leaf in topology.leaves])
+    classes = tuple(data.classes) if data.task == "classification" else ()
+    tree = Tree(topology.depth, w, b, leaves, classes, tuple(data.features.labels))
+    return problem.formulation.polish(tree, problem.instance)
+
+
+def _leaf(data: Dataset, rows: IntArray) -> float:
+    """Return the most common class of some samples, or their mean; 0 for none."""
+    if len(rows) == 0:
+        return 0.0
+    return float(data.y[rows].mean() if data.task == "regression" else np.bincount(data.y[rows]).argmax())
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Trial:
+    """A formulation with its hyperparameters and variant, on small data.
+
+    Attributes
+    ----------
+    formulation
+        The formulation.
+    data, few
+        Training samples for trees, and a few of them for solves.
+    depths
+        Depths of the trees; solves take the first.
+    make_tree, n_trees
+        What draws trees, and how many for each depth.
+    exact_leaves
+        Whether ``decode(encode(tree))`` keeps the numbers of the leaves, and not only who shares one.
+    """
+
+    formulation: Formulation
+    data: Dataset
+    few: Dataset
+    depths: tuple[int, ...]
+    make_tree: TreeMaker
+    n_trees: int
+    exact_leaves: bool
+    _problems: dict[int, Problem] = field(default_factory=dict, init=False)
+    _trees: dict[int, list[tuple[str, Tree]]] = field(default_factory=dict, init=False)
+
+    def problem(self, depth: int) -> Problem:
+        """Return the problem of a depth, built once; its model stays as built."""
+        if depth not in self._problems:
+            self._problems[depth] = self.formulation.build(self.data, depth)
+        return self._problems[depth]
+
+    def fresh(self, depth: int) -> Problem:
+        """Return the problem of a depth with a model of its own, to add rows to."""
+        return with_model(self.formulation, self.problem(depth).instance)
+
+    def starts(self, depth: int) -> list[tuple[str, Tree]]:
+        """Return the tree of every start that is installed."""
+        instance, found = self.problem(depth).instance, []
+        for name in self.formulation.starts:
+            try:
+                found.append((f"start {name}", self.formulation.start(name, instance)))
+            except SolverUnavailable:  # a start may need a package that is not here
+                continue
+        return found
+
+    def trees(self, depth: int) -> list[tuple[str, Tree]]:
+        """Return random trees and the known one, by name, that evaluate to a finite value.
+
+        Raises
+        ------
+        AssertionError
+            If there is none.
+        """
+        if depth not in self._trees:
+            problem, rng = self.problem(depth), np.random.default_rng(1)
+            drawn = [(f"random tree {k}", self.make_tree(problem, rng)) for k in range(self.n_trees)]
+            if problem.instance.known is not None:
+                drawn.append(("the known tree", problem.instance.known))
+            finite = [(name, tree) for name, tree in drawn if np.isfinite(self.value(tree, depth))]
+            assert finite, (
+                f"depth {depth}: evaluate calls every drawn tree infeasible; give a function trees= that draws trees "
+                "within the formulation's limits"
+            )
+            self._trees[depth] = finite
+        return self._trees[depth]
+
+    def value(self, tree: Tree, depth: int) -> float:
+        """Return the objective of a tree by its definition."""
+        return self.formulation.evaluate(tree, self.problem(depth).instance)
+
+    def is_covered(self, tree: Tree, depth: int) -> bool:
+        """Say whether the model, as built, has to hold the tree.
+
+        A value of -inf says that nothing is proven once the model is changed: as built, it holds every tree.
+        """
+        limit = self.formulation.proven_up_to(self.problem(depth).instance, frozenset())
+        return limit == -np.inf or self.value(tree, depth) <= limit + TOLERANCE * max(1.0, abs(limit))
+
+    def decoded(self, tree: Tree, depth: int) -> Tree:
+        """Return the tree after a way through the model."""
+        instance = self.problem(depth).instance
+        return self.formulation.decode(self.formulation.encode(tree, instance), instance)
+
+    @cached_property
+    def result(self) -> Result:
+        """The formulation solved on the few samples."""
+        return self.formulation.build(self.few, self.depths[0]).solve(time_limit=SOLVE_TIME_LIMIT, gap=1e-6)
+
+
+def with_model(formulation: Formulation, instance: Instance) -> Problem:
+    """Return a problem with a newly declared model."""
+    model = Model("small")
+    formulation.declare(model, instance)
+    return Problem(
+        formulation=formulation, instance=instance, model=model, prepare_seconds=0.0, build_seconds=0.0
+    )
+
+
+def admits(problem: Problem, tree: Tree) -> bool:
+    """Say whether a problem's model, added rows included, has a feasible point for a tree."""
+    values = problem.encoded(tree)
+    if values.keys() >= problem.model.variables.keys():
+        return not problem.worst_violation(values)
+    rest = problem.model.copy()
+    rest.minimize(0.0)
+    for name, value in values.items():
+        rest[name].fix(value)
+    completed = solve(rest, time_limit=SOLVE_TIME_LIMIT)
+    return completed.x is not None and not problem.worst_violation(completed.values)
+
+
+def few_samples(data: Dataset, n: int) -> Dataset:
+    """Return n samples, spread over the sorted target: all classes are among them where n allows it."""
+    order = np.argsort(data.y, kind="stable")
+    return data.take(np.sort(order[np.linspace(0, data.n - 1, min(n, data.n)).round().astype(np.int64)]))
+
+
+def all_trials(
+    formulation: type[Formulation], settings: Sequence[Mapping[str, Any]], **shared: Any
+) -> list[list[Trial]]:
+    """Return one list for each set of hyperparameters: a trial for each variant."""
+    return [
+        [Trial(formulation=formulation(variant=name, **values), **shared) for name in formulation.variants]
+        for values in settings
+    ]
+
+
+def point_of(problem: Problem, tree: Tree) -> FloatArray:
+    """Return the point of a problem's model that stands for a tree, blocks of constraints included."""
+    encoded: Values = problem.encoded(tree)
+    return problem.model.matrix().to_point(encoded)
