@@ -13,11 +13,11 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.errors import SolverUnavailable
 from mipforest.model import Model, Values
-from mipforest.problem.built import TOLERANCE
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.instance import Instance
 from mipforest.problem.problem import Problem
 from mipforest.problem.result import Result
+from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solving import solve
 from mipforest.trees import Tree
 
@@ -160,7 +160,9 @@ class Trial:
         A value of -inf says that nothing is proven once the model is changed: as built, it holds every tree.
         """
         limit = self.formulation.proven_up_to(self.problem(depth).instance, frozenset())
-        return limit == -np.inf or self.value(tree, depth) <= limit + TOLERANCE * max(1.0, abs(limit))
+        return limit == -np.inf or self.value(tree, depth) <= limit + FEASIBILITY_TOLERANCE * max(
+            1.0, abs(limit)
+        )
 
     def decoded(self, tree: Tree, depth: int) -> Tree:
         """Return the tree after a way through the model."""

@@ -51,7 +51,7 @@ def two_classes() -> Dataset:
 
 
 LINEAR = {"trees": linear_tree, "n_trees": 8}
-OLCT = {**LINEAR, "data": two_classes().with_scaling("standard")}
+OLCT = {**LINEAR, "data": two_classes().with_scaling("standard"), "n_trees": 5}
 MIRET = {"ensemble": "random-forest:trees=5", "alpha": 0.05, "proximity": 1.5}
 MIRET_LABEL = "".join(f" {name}={value}" for name, value in MIRET.items())
 
