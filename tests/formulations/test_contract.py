@@ -57,10 +57,10 @@ MIRET_LABEL = "".join(f" {name}={value}" for name, value in MIRET.items())
 
 #: What the tests of a formulation need that differs from the defaults.
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "oct": {"settings": [{"alpha": 0.05}, {"N_min": 3}], "depths": (1, 2, 3), "n_trees": 10},
-    "oct-h": {"settings": [{"alpha": 0.02, "N_min": 2}], "depths": (1, 3), "n_trees": 10},
-    "ort": {"settings": [{"alpha": 0.05}, {"loss": "absolute", "N_min": 2}], "n_trees": 10},
-    "ort-h": {"settings": [{"alpha": 0.05, "loss": "absolute"}], "n_trees": 10},
+    "oct": {"settings": [{"alpha": 0.05}, {"N_min": 3}], "depths": (1, 3), "n_trees": 8},
+    "oct-h": {"settings": [{"alpha": 0.02, "N_min": 2}], "depths": (1, 3), "n_trees": 8},
+    "ort": {"settings": [{"alpha": 0.05}, {"loss": "absolute", "N_min": 2}], "n_trees": 8},
+    "ort-h": {"settings": [{"alpha": 0.05, "loss": "absolute"}], "n_trees": 8},
     "ort-l": {"settings": [{"alpha": 0.05}], "data": regression_data(), "n_solved": 5},
     "ort-lh": {
         "settings": [{"loss": "absolute", "regulariser": "l0"}],
