@@ -31,7 +31,7 @@ from formulations.routing.univariate import (
 from mipforest.arrays import FloatArray
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.trees import Tree
-from mipforest.trees.thresholds import midpoint
+from mipforest.trees.sides import midpoint
 
 #: A coefficient below this is a solver's residue: ``|a_t|`` sums to about 1.
 NEGLIGIBLE = 1e-9

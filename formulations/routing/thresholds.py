@@ -14,7 +14,7 @@ from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray, SparseMatrix
 from mipforest.data import Dataset
-from mipforest.trees.thresholds import midpoint
+from mipforest.trees.sides import midpoint
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,7 +56,7 @@ from mipforest.data import DataError, Dataset
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.problem.expressions import Expression, one_sided
 from mipforest.trees import Topology, Tree
-from mipforest.trees.thresholds import midpoint
+from mipforest.trees.sides import midpoint
 
 
 @dataclass(frozen=True, eq=False)

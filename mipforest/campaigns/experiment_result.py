@@ -33,7 +33,7 @@ Moment = tuple[float, float | None, float | None, int]
 
 @dataclass(frozen=True)
 class ExperimentResult:
-    """Result of an experiment, in the columns of :mod:`mipforest.campaigns.schema`.
+    """Result of an experiment, in the columns of :mod:`mipforest.campaigns.store`.
 
     Attributes
     ----------

@@ -11,10 +11,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from mipforest.atomic import atomic_write
-from mipforest.campaigns.figures import bounds_figure, distribution_figure
-from mipforest.campaigns.profiles import (
+from mipforest.campaigns.figures import (
     LEAST_TIME,
+    bounds_figure,
     distances_from_best,
+    distribution_figure,
     distributions,
     instance_table,
     performance_profiles,

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 from mipforest.data.encoding import Scaling
 from mipforest.errors import did_you_mean
 from mipforest.estimators.base import TreeEstimator
-from mipforest.estimators.classifier import TreeClassifier
-from mipforest.estimators.regressor import TreeRegressor
+from mipforest.estimators.tasks import TreeClassifier, TreeRegressor
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, parameters_of
 from mipforest.problem.registry import get_formulation

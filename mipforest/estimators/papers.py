@@ -11,8 +11,7 @@ from typing import Any
 
 from mipforest.data.encoding import Scaling
 from mipforest.estimators.base import TreeEstimator
-from mipforest.estimators.classifier import TreeClassifier
-from mipforest.estimators.regressor import TreeRegressor
+from mipforest.estimators.tasks import TreeClassifier, TreeRegressor
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, PerNode, parameters_of
 from mipforest.problem.registry import get_formulation

@@ -11,7 +11,7 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.trees import Topology, Tree
-from mipforest.trees.thresholds import midpoint
+from mipforest.trees.sides import midpoint
 
 #: Labellings per random tree: all of them at depth 2 and two classes.
 LABELLINGS = 16

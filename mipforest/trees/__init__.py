@@ -18,9 +18,9 @@ from mipforest.trees.measures import (
     regression_measures,
 )
 from mipforest.trees.regions import leaf_regions
+from mipforest.trees.sides import midpoint
 from mipforest.trees.statistics import NodeStatistics, feature_influence, node_statistics
 from mipforest.trees.text import to_text
-from mipforest.trees.thresholds import midpoint
 from mipforest.trees.topology import MAX_DEPTH, Nodes, Topology
 from mipforest.trees.tree import FeaturesUsed, Tree
 

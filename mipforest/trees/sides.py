@@ -1,10 +1,25 @@
-"""Sides of hyperplanes that no rounding error decides: a score of at least 0 goes right, of at most -epsilon left."""
+"""Sides of splits that no rounding error decides.
+
+A value of at least the threshold goes right. At a hyperplane, a score of at least 0 does; one of at most -epsilon goes
+left.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+
+
+def midpoint(low: float, high: float) -> float:
+    """Return the threshold between two neighbouring values of a feature, ``low < high``.
+
+    A value goes right if it is at least the threshold; where rounding leaves no number between the two, the
+    threshold is therefore ``high``.
+    """
+    middle = low + (high - low) / 2
+    return float(middle if middle > low else high)
+
 
 #: Scores this close to a side count as on it; far above rounding errors, far below any epsilon in use.
 SIDE_TOLERANCE = 1e-9

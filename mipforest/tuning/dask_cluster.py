@@ -17,8 +17,7 @@ from typing import Any
 
 from mipforest.errors import ClusterError
 from mipforest.trees import Tree
-from mipforest.tuning.fit import Fit, Work, fit
-from mipforest.tuning.folds import Fold
+from mipforest.tuning.fit import Fit, Fold, Work, fit
 
 #: Seconds to wait for the scheduler, and then for its first worker.
 TIMEOUT = 10.0

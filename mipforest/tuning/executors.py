@@ -15,8 +15,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 
 from mipforest.errors import TuningError
 from mipforest.trees import Tree
-from mipforest.tuning.fit import Fit, Work, fit
-from mipforest.tuning.folds import Fold
+from mipforest.tuning.fit import Fit, Fold, Work, fit
 
 #: Seconds after which an idle process ends.
 _IDLE = 60

@@ -16,8 +16,7 @@ from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.registry import get_solver
 from mipforest.trees import Topology
-from mipforest.tuning.fit import Work
-from mipforest.tuning.folds import Fold, check_folds, make_folds
+from mipforest.tuning.fit import Fold, Work, check_folds, make_folds
 from mipforest.tuning.grid import Grid
 from mipforest.tuning.selection import Rule, Score, check_rule, get_score
 

@@ -4,6 +4,6 @@
 features and where, which samples it treats alike, and how sure it is of its predictions.
 """
 
-from mipforest.vite.inspection import Vite, vite
+from mipforest.vite.picture import Vite, vite
 
 __all__ = ["Vite", "vite"]

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from mipforest.campaigns.profiles import (
+from mipforest.campaigns.figures import (
     Distribution,
     distances_from_best,
     instance_table,

@@ -6,7 +6,7 @@ from handmade_forest import LEAF, TREES, forest_of, forests, member_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import mipforest.ensembles.measures as measures_module
+import mipforest.ensembles.ensemble as measures_module
 from mipforest.ensembles import EnsembleError, level_frequencies, node_uses, proximity
 from mipforest.ensembles.ensemble import output_variance
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mipforest.estimators.classifier import leaf_frequencies
+from mipforest.estimators.tasks import leaf_frequencies
 from mipforest.trees import Tree
 
 #: x < 0 goes left. Leaves predict b, a, c, a.

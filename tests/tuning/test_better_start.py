@@ -3,8 +3,7 @@
 import pytest
 
 from mipforest import get_formulation, load
-from mipforest.tuning.fit import better_start
-from mipforest.tuning.folds import make_folds
+from mipforest.tuning.fit import better_start, make_folds
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mipforest import DataError, Dataset, load
 from mipforest.tuning import TuningError
-from mipforest.tuning.folds import make_folds
+from mipforest.tuning.fit import make_folds
 
 
 @pytest.mark.parametrize("source", ["iris", "diabetes"])

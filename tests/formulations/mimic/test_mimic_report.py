@@ -57,7 +57,7 @@ def test_report_and_measures_say_what_the_tree_does():
 def test_measures_of_too_many_samples_leave_out_pairs(monkeypatch):
     data = blobs(14, 30, 2)
     problem = Miret(ensemble=FEW).build(data, 2)
-    monkeypatch.setattr("mipforest.ensembles.measures.LARGEST_PROXIMITY", 100)
+    monkeypatch.setattr("mipforest.ensembles.ensemble.LARGEST_PROXIMITY", 100)
     known = problem.instance.known.with_scaling(data.encoding.offset, data.encoding.scale)
     measured = problem.formulation.measures(known, data, problem.instance)
     assert measured["close_pairs"] is None
