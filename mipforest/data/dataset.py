@@ -166,7 +166,8 @@ class Dataset:
         X_raw = encoding.encode(table.features)
         encoding = encoding.fit_scaling(scaling, X_raw)
         read = read_target(table.target, task)
-        return cls._of(X_raw, read, encoding, table.samples, name, target, (*notes, *table.notes))
+        told = (*notes, *table.notes, *encoding.notes)
+        return cls._of(X_raw, read, encoding, table.samples, name, target, told)
 
     @classmethod
     def from_frame_like(

@@ -10,7 +10,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.data.axis import Axis
-from mipforest.data.columns import is_numeric, numbers, refuse_missing, sort_texts, texts
+from mipforest.data.columns import exact_base, is_numeric, numbers, refuse_missing, sort_texts, texts
 from mipforest.data.table import with_text_names
 from mipforest.errors import DataError, did_you_mean, some_of
 
@@ -30,15 +30,22 @@ class Column:
         ``None`` for a column of numbers, which becomes one feature of the same name. For texts,
         categories and true/false, all values as text, sorted (numerically if all are numbers):
         level ``red`` of ``colour`` becomes the 0/1 feature ``colour=red``.
+    base
+        What is subtracted from whole numbers that float64 would round (see
+        :func:`~mipforest.data.columns.exact_base`): ``time`` becomes the feature ``time-1700000000000000000``.
+        0, and the feature has the column's name, for all others.
     """
 
     name: str
     levels: tuple[str, ...] | None = None
+    base: int = 0
 
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the features it becomes."""
-        return (self.name,) if self.levels is None else tuple(f"{self.name}={level}" for level in self.levels)
+        if self.levels is not None:
+            return tuple(f"{self.name}={level}" for level in self.levels)
+        return (f"{self.name}{-self.base:+d}" if self.base else self.name,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +89,14 @@ class Encoding:
         Raises
         ------
         DataError
-            If values are missing, a column holds neither numbers nor texts, or names of features coincide.
+            If values are missing, a column holds neither numbers nor texts, names of features coincide, or
+            whole numbers range over more than float64 tells apart.
         """
         refuse_missing(frame)
         columns = [
-            Column(name, None if is_numeric(column) else sort_texts(set(texts(column))))
+            Column(name, base=exact_base(column))
+            if is_numeric(column)
+            else Column(name, sort_texts(set(texts(column))))
             for name, column in frame.items()
         ]
         encoding = cls.unscaled(columns)
@@ -129,6 +139,16 @@ class Encoding:
         refuse_missing(frame)
         parts = [_encode_column(column, frame[column.name]) for column in self.columns]
         return np.hstack(parts) if parts else np.zeros((len(frame), 0))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know of columns that are shifted."""
+        return tuple(
+            f"column {column.name!r} holds whole numbers beyond 2^53, which float64 would round: the feature "
+            f"{column.features[0]!r} is their exact difference from the smallest"
+            for column in self.columns
+            if column.base
+        )
 
     def fit_scaling(self, scaling: Scaling, X_raw: FloatArray) -> Encoding:
         """Fit the scaling of every feature.
@@ -179,6 +199,7 @@ class Encoding:
         return {
             "columns": [
                 {"name": column.name, "levels": None if column.levels is None else list(column.levels)}
+                | ({"base": column.base} if column.base else {})
                 for column in self.columns
             ],
             "scaling": self.scaling,
@@ -197,7 +218,11 @@ class Encoding:
         """
         try:
             columns = tuple(
-                Column(entry["name"], None if entry["levels"] is None else tuple(entry["levels"]))
+                Column(
+                    entry["name"],
+                    None if entry["levels"] is None else tuple(entry["levels"]),
+                    entry.get("base", 0),
+                )
                 for entry in entries["columns"]
             )
             offset, scale = (
@@ -218,7 +243,7 @@ class Encoding:
 def _encode_column(column: Column, values: Any) -> FloatArray:
     """Return the (n, k) features of one column."""
     if column.levels is None:
-        return numbers(values)[:, None]
+        return numbers(values, column.base)[:, None]
     position = {level: k for k, level in enumerate(column.levels)}
     labels = texts(values)
     found = np.array([position.get(label, -1) for label in labels], dtype=np.int64)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import warnings
-import zlib
+from collections.abc import Mapping
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
@@ -15,10 +14,18 @@ import pandas as pd
 from pandas.errors import ParserError, ParserWarning
 
 from mipforest.data.axis import Axis
+from mipforest.data.columns import EXACT
 from mipforest.errors import DataError, did_you_mean
+from mipforest.unpacking import SUSPECT_RATIO, UnpackingError, most_unpacked, unpacked_blocks
 
 #: Endings of the files that can be read.
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
+
+#: What is a whole number as it is written; Python takes no more digits at once.
+_WHOLE_NUMBER = r"\s*[+-]?[0-9]{1,4000}\s*"
+
+#: Most rows of a Parquet file that are unpacked at a time.
+_BATCH = 1024
 
 
 def read_file(path: Path) -> Any:
@@ -42,7 +49,8 @@ def read_file(path: Path) -> Any:
     Raises
     ------
     DataError
-        If there is no such file, it is a directory, of another kind, empty, or cannot be read.
+        If there is no such file, it is a directory, of another kind, empty, cannot be read, or is a compressed
+        file that unpacks to more than 200 times its size (and 4 MiB).
     """
     _check_path(path)
     try:
@@ -74,17 +82,17 @@ def _read_csv(path: Path) -> Any:
             f"the first line of {path} holds numbers, not column names; put a line of names on top"
         )
     Axis(tuple(names), f"{path}: column")
+    options: dict[str, Any] = {
+        "sep": separator,
+        "na_values": ["?"],
+        "skipinitialspace": True,
+        "index_col": False,
+        "low_memory": False,
+    }
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", ParserWarning)
-            frame = pd.read_csv(
-                StringIO(content),
-                sep=separator,
-                na_values=["?"],
-                skipinitialspace=True,
-                index_col=False,
-                low_memory=False,
-            )
+            frame = _with_exact_integers(pd.read_csv(StringIO(content), **options), content, options)
     except (ParserError, ParserWarning, csv.Error) as error:
         raise DataError(
             f"{path} is not a regular table ({str(error).strip()}); every line needs {len(names)} values"
@@ -97,19 +105,43 @@ def _read_csv(path: Path) -> Any:
 def _text_of(path: Path) -> str:
     """Read a text file, compressed or not, without its byte order mark."""
     try:
-        data = gzip.decompress(path.read_bytes()) if path.name.endswith(".gz") else path.read_bytes()
+        data = b"".join(unpacked_blocks(path)) if path.name.endswith(".gz") else path.read_bytes()
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8 .csv"
         ) from error
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(
-            f"{path} is not a complete gzip file ({error}); compress it again, or rename it to .csv"
-        ) from error
+    except UnpackingError as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
     if "\0" in text:
         raise DataError(f"{path} is a binary file, not text; export it as .csv")
     return text
+
+
+def _with_exact_integers(frame: Any, content: str, options: Mapping[str, Any]) -> Any:
+    """Return a table whose columns keep whole numbers that pandas rounds, or takes for text.
+
+    pandas reads a column as float64 if one of its values is missing or has a fraction, and as text if no type
+    of its own has the range.
+    """
+    suspects = [name for name in frame.columns if _may_be_rounded(frame[name])]
+    if not suspects:
+        return frame
+    written = pd.read_csv(StringIO(content), **options, dtype=str, usecols=suspects)
+    for name in suspects:
+        whole = written[name].str.fullmatch(_WHOLE_NUMBER).fillna(False).astype(bool)
+        exact = frame[name].astype(object)
+        exact[whole] = pd.Series([int(text) for text in written[name][whole]], exact.index[whole], object)
+        frame[name] = exact
+    return frame
+
+
+def _may_be_rounded(column: Any) -> bool:
+    if column.dtype.kind == "f":
+        return bool((column.abs() >= EXACT).any())
+    texts = column.dropna()
+    kind = pd.api.types.infer_dtype(texts)
+    return kind == "string" and bool(texts.str.fullmatch(_WHOLE_NUMBER).all())
 
 
 def _is_number(name: str) -> bool:
@@ -124,9 +156,42 @@ def _read_parquet(path: Path) -> Any:
     if find_spec("pyarrow") is None:
         raise DataError("reading .parquet needs the package pyarrow: pip install 'mipforest[parquet]'")
     try:
-        frame = pd.read_parquet(path, engine="pyarrow")
-    except ValueError as error:  # pyarrow's ArrowInvalid, and columns of the same name
-        raise DataError(f"{path} is not a readable parquet file: {error}") from error
+        frame = _bounded_table(path)
+    except DataError:
+        raise
+    except Exception as error:  # damage shows up as any of pyarrow's errors, and as several of Python's
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise DataError(
+            f"{path} is not a readable parquet file: {reason}; write it again, or as .csv"
+        ) from error
     if frame.empty:
         raise DataError(f"{path} has no rows or no columns; write it again with data")
     return frame
+
+
+def _bounded_table(path: Path) -> Any:
+    """Read a Parquet file in parts, and refuse one that grows as no honest file does.
+
+    A dictionary and run lengths make any number of equal values out of a few bytes.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    most = most_unpacked(path)
+    suspect = DataError(
+        f"{path} expands to more than {SUSPECT_RATIO} times its size; if you trust the file, write it as .csv"
+    )
+    with parquet.ParquetFile(path) as file:
+        stored = [file.metadata.row_group(k).total_byte_size for k in range(file.metadata.num_row_groups)]
+        if sum(stored) > most:
+            raise suspect
+        # No row is larger than all that its group stores: a part never holds more than is allowed.
+        rows = max(1, min(_BATCH, most // max([1, *stored])))
+        parts, size = [], 0
+        for part in file.iter_batches(batch_size=rows):
+            parts.append(part)
+            size += max(part.nbytes, part.num_rows * part.num_columns)
+            if size > most:
+                raise suspect
+        table = pyarrow.Table.from_batches(parts, file.schema_arrow)
+    return table.to_pandas(integer_object_nulls=True)

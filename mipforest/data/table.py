@@ -12,7 +12,7 @@ from scipy import sparse
 
 from mipforest.arrays import FloatArray
 from mipforest.data.axis import Axis
-from mipforest.data.columns import is_numeric, refuse_missing
+from mipforest.data.columns import is_numeric, refuse_missing, refuse_rounding
 from mipforest.errors import DataError, did_you_mean, some_of
 
 #: What to do with rows that lack a value: refuse the table, or drop them and say so.
@@ -140,13 +140,14 @@ def feature_matrix(X: ArrayLike) -> FloatArray:
     Raises
     ------
     DataError
-        If it is sparse, not numeric, not two-dimensional, or has values that are missing or infinite.
+        If it is sparse, not numeric, not two-dimensional, or has values that are missing, infinite, or whole
+        numbers that float64 would round.
     """
     if sparse.issparse(X):
         raise DataError("X is a sparse matrix; pass X.toarray()")
     try:
         matrix = np.array(X, dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(
             f"X must be a matrix of numbers ({error}); use Dataset.from_frame for text"
         ) from error
@@ -161,6 +162,7 @@ def feature_matrix(X: ArrayLike) -> FloatArray:
             f"X has {bad.sum()} value(s) that are missing or infinite, the first in row {row}, column "
             f"{column}; replace them (impute) or drop the rows"
         )
+    refuse_rounding(X, matrix, "X")
     return matrix
 
 
@@ -170,11 +172,14 @@ def target_column(y: ArrayLike, n: int, name: str) -> Any:
     Raises
     ------
     DataError
-        If the shape is not (n,) or values are missing.
+        If the shape is not (n,), values are missing, or whole numbers among fractions would be rounded.
     """
     if np.shape(y) != (n,):
         raise DataError(f"y has shape {np.shape(y)}, it must be ({n},): one label or value for each row of X")
-    column = pd.Series(np.asarray(y), name=name)
+    values = np.asarray(y)
+    if values.dtype.kind == "f":
+        refuse_rounding(y, values, "y")
+    column = pd.Series(values, name=name)
     if column.isna().any():
         raise DataError(f"y lacks {column.isna().sum()} of {n} values; drop these rows of X and y")
     return column

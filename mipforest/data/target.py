@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.data.columns import Label, is_numeric, numbers, sort_texts, text, texts, to_label
+from mipforest.data.columns import Label, is_numeric, numbers, rounds, sort_texts, text, texts, to_label
 from mipforest.errors import DataError, did_you_mean, some_of
 
 Task = Literal["classification", "regression"]
@@ -58,18 +58,18 @@ def read_target(column: Any, task: Task | None = None) -> Target:
     Raises
     ------
     DataError
-        If there is only one class or value, the task is unknown, or text is to be predicted as a number.
+        If there is only one class or value, the task is unknown, or text, or whole numbers that float64 would
+        round, are to be predicted as numbers.
     """
     if task is not None and task not in get_args(Task):
         known = get_args(Task)
         raise DataError(f"unknown task {task!r}{did_you_mean(task, known)}; it is one of {', '.join(known)}")
     numeric = is_numeric(column)
     if numeric:
-        values = numbers(column)
-        if task is None and (np.any(values % 1) or len(np.unique(values)) > MAX_NUMERIC_CLASSES):
+        if task is None and not _few_whole_numbers(column):
             task = "regression"
         if task == "regression":
-            return _regression(values, column.name)
+            return _regression(numbers(column), column.name)
     elif task == "regression":
         raise DataError(
             f"target {column.name!r} holds text or categories, a regression needs numbers",
@@ -82,6 +82,13 @@ def read_target(column: Any, task: Task | None = None) -> Target:
         note = f"whole-number target {column.name!r} read as {count} classes; task='regression' predicts it"
         return replace(target, notes=(note,))
     return target
+
+
+def _few_whole_numbers(column: Any) -> bool:
+    if rounds(column):  # labels are told apart as they are written
+        return len(set(texts(column))) <= MAX_NUMERIC_CLASSES and all(value == int(value) for value in column)
+    values = numbers(column)
+    return not np.any(values % 1) and len(np.unique(values)) <= MAX_NUMERIC_CLASSES
 
 
 def match_classes(column: Any, class_values: tuple[Label, ...]) -> IntArray:

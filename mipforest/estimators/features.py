@@ -9,6 +9,7 @@ import pandas as pd
 from sklearn.utils import validation
 
 from mipforest.arrays import FloatArray
+from mipforest.data.columns import refuse_rounding
 from mipforest.data.encoding import Column, Encoding
 from mipforest.data.table import with_text_names
 
@@ -52,6 +53,7 @@ def learn_features(estimator: Any, X: Any) -> tuple[Encoding, FloatArray]:
         encoding = Encoding.fit(frame)
         return encoding, encoding.encode(frame)
     matrix = validate(estimator, X, reset=True, dtype=np.float64, ensure_min_samples=LEAST_SAMPLES)
+    refuse_rounding(X, matrix, "X")
     names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(matrix.shape[1])])
     return Encoding.unscaled([Column(str(name)) for name in names]), matrix
 
@@ -66,9 +68,10 @@ def read_features(estimator: Any, encoding: Encoding, X: Any) -> FloatArray:
     ValueError, TypeError
         If columns are others than in training, a value is missing, or a level is new.
     """
-    numeric = all(column.levels is None for column in encoding.columns)
+    numeric = all(column.levels is None and not column.base for column in encoding.columns)
     if numeric and not isinstance(X, pd.DataFrame):
         matrix: FloatArray = validate(estimator, X, reset=False, dtype=np.float64, order="C")
+        refuse_rounding(X, matrix, "X")
         return matrix
     validate(estimator, X, reset=False, skip_check_array=True)
     if not isinstance(X, pd.DataFrame):

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import DataError, Dataset
-from mipforest.data.columns import text
+from mipforest.data.columns import refuse_rounding, text
 from mipforest.data.encoding import Scaling
 from mipforest.errors import some_of
 from mipforest.estimators.base import TreeEstimator
@@ -192,4 +192,5 @@ def _values(estimator: TreeRegressor, y: Any) -> FloatArray:
         )
     values: FloatArray = column_or_1d(y, dtype=np.float64, warn=True)
     assert_all_finite(values, input_name="y")
+    refuse_rounding(y, values, "y")
     return values

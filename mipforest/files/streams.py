@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import gzip
 import os
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO
 
 from mipforest.atomic import atomic_write
+from mipforest.unpacking import BLOCK, UnpackingError, unpacked_blocks
 
 #: Formats of models that can be written.
 MODEL_SUFFIXES = (".mps", ".lp")
@@ -53,14 +52,8 @@ def stem(path: Path) -> str:
 #: A line longer than this holds no record of any format that is read as lines.
 LONGEST_LINE = 1 << 16
 
-_BLOCK = 1 << 20
-
 #: Beyond this level zlib takes several times as long for a few percent.
 _COMPRESSION = 4
-
-#: A compressed file that has grown to so many bytes, and by this factor, was made to waste time: models and
-#: points shrink to a tenth or twentieth, while gzip can reach a thousandth.
-_SUSPECT_SIZE, _SUSPECT_RATIO = 1 << 22, 200
 
 #: Makes the error of a file from the number of a line and a reason.
 MakeError = Callable[[int, str], Exception]
@@ -92,38 +85,31 @@ def numbered_lines(
     OSError
         As the system reports it.
     """
-    number, rest, size = 0, b"", 0
-    with gzip.open(path, "rb") if compressed else open(path, "rb") as file:
-        most = max(_SUSPECT_SIZE, _SUSPECT_RATIO * os.path.getsize(path)) if compressed else None
-        while True:
-            block = _read(file, number, error)
-            size += len(block)
-            if most is not None and size > most:
-                reason = f"the compressed data expand to more than {_SUSPECT_RATIO} times their size"
-                raise error(number + 1, f"{reason}; if you trust the file, unpack it first")
-            lines = (rest + block).splitlines(keepends=True)
-            # The last line may go on in the next block, as may a line end of two characters.
-            rest = lines.pop() if block and lines else b""
-            for line in lines:
-                number += 1
-                if len(line) > LONGEST_LINE:
-                    raise error(number, _too_long(line))
-                yield number, line
-            if len(rest) > LONGEST_LINE:
-                raise error(number + 1, _too_long(rest))
-            if not block:
-                return
+    number, rest = 0, b""
+    blocks = unpacked_blocks(path) if compressed else _plain_blocks(path)
+    while True:
+        try:
+            block = next(blocks, b"")
+        except UnpackingError as damage:
+            raise error(number + 1, str(damage)) from damage
+        lines = (rest + block).splitlines(keepends=True)
+        # The last line may go on in the next block, as may a line end of two characters.
+        rest = lines.pop() if block and lines else b""
+        for line in lines:
+            number += 1
+            if len(line) > LONGEST_LINE:
+                raise error(number, _too_long(line))
+            yield number, line
+        if len(rest) > LONGEST_LINE:
+            raise error(number + 1, _too_long(rest))
+        if not block:
+            return
 
 
-def _read(file: gzip.GzipFile | IO[bytes], number: int, error: MakeError) -> bytes:
-    try:
-        return file.read(_BLOCK)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as cause:
-        reason = (
-            f"the compressed data are damaged or cut off ({cause}); "
-            "fetch the file again, or leave .gz out of its name if it is plain text"
-        )
-        raise error(number + 1, reason) from cause
+def _plain_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    with open(path, "rb") as file:
+        while block := file.read(BLOCK):
+            yield block
 
 
 def _too_long(line: bytes) -> str:
