@@ -55,7 +55,6 @@ from formulations.leaves.classes import (
     with_labels,
     with_majority_labels,
 )
-from formulations.routing.thresholds import Thresholds, find_thresholds
 from formulations.routing.univariate import (
     ThresholdRouting,
     UnivariateRouting,
@@ -69,6 +68,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart, random_trees
 from mipforest.heuristics.contree import contree
+from mipforest.heuristics.thresholds import Thresholds, find_thresholds
 from mipforest.model import Model, Values, VarArray
 from mipforest.problem.expressions import Expression, TreeExpressions
 from mipforest.problem.formulation import Formulation

@@ -78,7 +78,6 @@ from formulations.leaves.values import (
     range_of_medians,
 )
 from formulations.routing.hyperplane import HyperplaneRouting
-from formulations.routing.thresholds import Thresholds, find_thresholds
 from formulations.routing.univariate import (
     Routing,
     ThresholdRouting,
@@ -90,6 +89,7 @@ from formulations.routing.univariate import (
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
+from mipforest.heuristics.thresholds import Thresholds, find_thresholds
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.formulation import Formulation

@@ -28,8 +28,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from formulations.routing.thresholds import Thresholds
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.heuristics.thresholds import Thresholds
 from mipforest.model import LinearExpr, VarArray
 from mipforest.trees import Topology
 

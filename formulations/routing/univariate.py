@@ -24,7 +24,7 @@ separates any data. The earlier paper (Bertsimas and Dunn, Machine Learning 106,
 
 **By thresholds**, without a big-M or an epsilon, for groups i of samples with equal features: a feature j with distinct
 values :math:`v_0 < \dots < v_m` has the thresholds 1..m, number k between :math:`v_{k-1}` and :math:`v_k`
-(:mod:`formulations.routing.thresholds`). The binary :math:`u_{tjk}` says that node t splits on feature j **at threshold
+(:mod:`mipforest.heuristics.thresholds`). The binary :math:`u_{tjk}` says that node t splits on feature j **at threshold
 k or a higher one**:
 
 .. math::
@@ -50,9 +50,9 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from formulations.routing.thresholds import Thresholds
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import DataError, Dataset
+from mipforest.heuristics.thresholds import Thresholds
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.problem.expressions import Expression, one_sided
 from mipforest.trees import Topology, Tree

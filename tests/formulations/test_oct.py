@@ -7,9 +7,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from formulations.leaves.classes import baseline_error
 from formulations.oct import Oct
-from formulations.routing.thresholds import find_thresholds
 from formulations.routing.univariate import univariate_tree
 from mipforest.data import DataError, Dataset, load
+from mipforest.heuristics.thresholds import find_thresholds
 from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology
 
