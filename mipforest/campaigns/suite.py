@@ -13,7 +13,7 @@ from typing import Any, get_args
 from mipforest.data.encoding import Scaling
 from mipforest.data.target import Task
 from mipforest.errors import CampaignError, NotAllowed, did_you_mean
-from mipforest.runs.toml_files import TomlReader
+from mipforest.runs.text_files import TomlReader
 from mipforest.settings import SolveSettings
 
 #: What the shares of the classes are kept for, when data are split.

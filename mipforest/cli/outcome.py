@@ -85,7 +85,7 @@ class Outcome:
             If the disk is full, or anything else comes in between; nothing is left then.
         """
         from mipforest.runs.folder import LOG, PICTURE, RESULT, TREE
-        from mipforest.runs.json_files import json_text
+        from mipforest.runs.text_files import json_text
 
         (folder.staging / LOG).touch()
         (folder.staging / RESULT).write_text(json_text(self.result), encoding="utf-8")

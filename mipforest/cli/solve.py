@@ -19,9 +19,8 @@ from mipforest.cli.inputs import (
     source_of,
     start_of,
 )
-from mipforest.cli.interrupts import interruptible
 from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
-from mipforest.cli.progress import Progress
+from mipforest.cli.progress import Progress, interruptible
 from mipforest.formatting import duration
 from mipforest.settings import SolveSettings
 

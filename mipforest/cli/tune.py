@@ -11,10 +11,9 @@ from typer import Exit, Option
 from mipforest.cli import options as o
 from mipforest.cli.errors import INTERRUPTED
 from mipforest.cli.inputs import scaling_of, settings_of, source_of
-from mipforest.cli.interrupts import interruptible
 from mipforest.cli.outcome import end, run_folder, write_outcome
 from mipforest.cli.output import print_json, print_text
-from mipforest.cli.progress import Progress
+from mipforest.cli.progress import Progress, interruptible
 from mipforest.cli.solve import Job
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from mipforest.runs.folder import LOG, TUNING
 from mipforest.tuning import Plan, Records, choose, cross_validate, executor_for
 
 if TYPE_CHECKING:
-    from mipforest.cli.interrupts import Interruption
-    from mipforest.cli.progress import Progress
+    from mipforest.cli.progress import Interruption, Progress
     from mipforest.data import Dataset
     from mipforest.problem.result import Result
     from mipforest.runs import DataSource, LoadedData, RunFolder

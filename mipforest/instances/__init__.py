@@ -1,11 +1,9 @@
 """The instance library: a declarative suite, its catalogue, and how both are built, checked and improved."""
 
-from mipforest.instances.build import Built, build_instance, build_problem
-from mipforest.instances.catalogue import CatalogueError, Entry, read_catalogue, write_catalogue
+from mipforest.instances.build import Built, Finding, build_instance, build_problem, verify
+from mipforest.instances.catalogue import CatalogueError, Entry, Library, read_catalogue, write_catalogue
 from mipforest.instances.improve import improve
-from mipforest.instances.library import Library
 from mipforest.instances.suite import InstanceSpec, SuiteError, read_suite
-from mipforest.instances.verify import Finding, verify
 
 __all__ = [
     "Built",

@@ -9,8 +9,7 @@ import numpy as np
 
 from mipforest.files.solutions.points import point_of, read_point, write_point
 from mipforest.instances.build import build_problem
-from mipforest.instances.catalogue import Entry
-from mipforest.instances.library import Library
+from mipforest.instances.catalogue import Entry, Library
 from mipforest.instances.suite import InstanceSpec
 from mipforest.problem.problem import Problem
 from mipforest.solvers.base import Solver

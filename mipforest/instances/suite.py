@@ -12,7 +12,7 @@ from mipforest.data.load import BUNDLED
 from mipforest.ensembles import names_no_file
 from mipforest.errors import MipforestError
 from mipforest.runs.data_source import DataSource
-from mipforest.runs.toml_files import TomlReader
+from mipforest.runs.text_files import TomlReader
 from mipforest.trees import MAX_DEPTH
 
 FAMILIES = ("small", "medium", "hard")

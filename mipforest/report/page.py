@@ -13,7 +13,7 @@ import numpy as np
 
 from mipforest.formatting import duration, number, percent
 from mipforest.report.content import Content
-from mipforest.report.markup import document, element, short, verbatim
+from mipforest.report.markup import document, element, plain, short, verbatim
 from mipforest.report.progress import progress_section
 from mipforest.report.provenance import (
     reported_section,
@@ -23,7 +23,6 @@ from mipforest.report.provenance import (
 )
 from mipforest.report.quality import quality_section
 from mipforest.report.tree_section import features_section, tree_section
-from mipforest.report.values import plain
 from mipforest.runs import status_in_words
 
 _TITLES = {

@@ -9,8 +9,7 @@ from xml.etree.ElementTree import Element
 
 from mipforest.formatting import number, percent
 from mipforest.report.chart import Chart, Point, legend, span, thinned
-from mipforest.report.markup import Part, details, element, section, table
-from mipforest.report.values import plain
+from mipforest.report.markup import Part, details, element, plain, section, table
 from mipforest.solvers.solution import relative_gap
 
 #: Most events that the table lists.

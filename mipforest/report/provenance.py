@@ -10,8 +10,19 @@ from xml.etree.ElementTree import Element
 from mipforest.formatting import duration, number
 from mipforest.problem.parameters import ensemble_parameter_of
 from mipforest.problem.registry import formulation_classes
-from mipforest.report.markup import LONGEST, Part, description_list, element, section, short
-from mipforest.report.values import PARTS, measure, plain, shown, title
+from mipforest.report.markup import (
+    LONGEST,
+    PARTS,
+    Part,
+    description_list,
+    element,
+    measure,
+    plain,
+    section,
+    short,
+    shown,
+    title,
+)
 from mipforest.runs import status_in_words
 
 #: Most doubts, warnings and notes that are listed.

@@ -13,9 +13,8 @@ from mipforest.data import Dataset
 from mipforest.formatting import percent
 from mipforest.report.chart import Chart, Point, legend, span, thinned
 from mipforest.report.content import Content, FittedTree
-from mipforest.report.markup import Part, details, element, section, short, table
+from mipforest.report.markup import PARTS, Part, details, element, measure, section, short, table, title
 from mipforest.report.tree_section import shaded
-from mipforest.report.values import PARTS, measure, title
 from mipforest.trees import Tree
 from mipforest.trees.measures import N_BINS
 

@@ -19,7 +19,7 @@ from mipforest.problem.problem import Problem
 from mipforest.problem.registry import get_formulation, make_formulation
 from mipforest.runs.data_source import DataSource
 from mipforest.runs.folder import RunError
-from mipforest.runs.json_files import JsonFileError, json_text, read_json_object
+from mipforest.runs.text_files import JsonFileError, json_text, read_json_object
 from mipforest.trees import Topology, Tree
 
 FORMAT = "mipforest-instance"

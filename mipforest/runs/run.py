@@ -12,8 +12,8 @@ from mipforest.errors import did_you_mean
 from mipforest.formatting import percent
 from mipforest.runs.data_source import DataSource, LoadedData
 from mipforest.runs.folder import RESULT, TREE, RunError
-from mipforest.runs.json_files import JsonFileError, read_json_object
 from mipforest.runs.saved_tree import SavedTree, load_saved_tree
+from mipforest.runs.text_files import JsonFileError, read_json_object
 
 _WITHOUT_GAP = {
     "infeasible": "infeasible: no tree satisfies all constraints, proven",

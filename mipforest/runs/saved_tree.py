@@ -15,7 +15,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import DataError, Encoding
 from mipforest.data.columns import numbers, text
 from mipforest.runs.data_source import LoadedData
-from mipforest.runs.json_files import read_json_object
+from mipforest.runs.text_files import read_json_object
 from mipforest.trees import NodeStatistics, Tree, TreeFileError, from_dict, node_statistics, to_dict
 
 #: Statistics of a regression tree: one number per node, absent where no sample passes.

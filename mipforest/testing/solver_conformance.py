@@ -24,11 +24,9 @@ from mipforest.testing.conformance import (
     indicators,
     integer,
     linear,
-    progress,
     quadratic,
-    refusals,
-    settings,
-    starts,
+    requests,
+    search,
 )
 from mipforest.testing.conformance.case import Case, Trial
 
@@ -62,7 +60,7 @@ def arguments(solver: str) -> dict[str, Any]:
     return {"opt_out": OPT_OUT.get(solver), "node_limit": NODE_LIMIT.get(solver)}
 
 
-_TOPICS = (linear, integer, quadratic, indicators, refusals, starts, settings, progress)
+_TOPICS = (linear, integer, quadratic, indicators, requests, search)
 
 #: All cases by name.
 CASES: Mapping[str, Case] = {case.name: case for topic in _TOPICS for case in topic.cases}

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from mipforest.cli.interrupts import interruptible
+from mipforest.cli.progress import interruptible
 from mipforest.solvers.worker import Worker
 
 
