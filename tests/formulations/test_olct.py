@@ -109,7 +109,7 @@ def test_equals_scip_on_standardised_real_data(papers_data):
 def test_exact_objective_and_errors(seed, depth, tangents):
     rng = np.random.default_rng(seed)
     data = random_data(seed, n=20, p=3)
-    formulation = Olct(C=0.7, tangents=tangents)
+    formulation = Olct(C=0.7, tangents=tangents, variant="paper")  # nothing to prove before
     instance = formulation.bind(data, Topology(depth))
     tree = random_tree(rng, data, depth, epsilon=1e-5)
     exact, surrogate = formulation.exact_objective(tree, instance), formulation.evaluate(tree, instance)
@@ -153,7 +153,7 @@ def test_v3_is_nowhere_farther_from_the_log_loss_than_v0():
 def test_refinement_never_raises_the_exact_objective(seed, depth, C, kind):
     rng = np.random.default_rng(seed)
     data = random_data(seed, n=int(rng.integers(4, 40)), p=3)
-    formulation = kind(C=C)
+    formulation = kind(C=C, variant="paper")  # nothing to prove before
     instance = formulation.bind(data, Topology(depth))
     budget = 2 if kind is BudgetedOlct else None
     tree = random_tree(rng, data, depth, epsilon=1e-5, budget=budget)
