@@ -157,6 +157,14 @@ class OctH(Formulation):
 class OctHExpressions(ClassTreeExpressions):
     """What OCT-H says of its tree."""
 
+    def keep_monotone(self, j: int, *, increasing: bool) -> None:
+        """Add rows as for univariate splits, which hold where the weight of feature j is not negative: it may not be.
+
+        A split with a negative weight can be turned round, its subtrees changing places.
+        """
+        super().keep_monotone(j, increasing=increasing)
+        self.m.add(f"monotone_{self.data.features.labels[j]}_weight", self.m["a"][:, j] >= 0)
+
     def features(self) -> Expression:
         return self.m["s"]
 

@@ -55,17 +55,31 @@ def random_tree(problem: Problem, rng: np.random.Generator) -> Tree:
     rng
         Where the splits are drawn from.
     """
+    return _random_tree(problem, lambda: np.eye(problem.data.p)[rng.integers(problem.data.p)], rng)
+
+
+def random_oblique_tree(problem: Problem, rng: np.random.Generator) -> Tree:
+    """Return random hyperplane splits, their weights of sum 1 in size, otherwise as :func:`random_tree` does."""
+
+    def direction() -> FloatArray:
+        w = rng.uniform(-1, 1, problem.data.p) * (rng.random(problem.data.p) < 0.7)
+        return w / max(float(np.abs(w).sum()), 1e-9)
+
+    return _random_tree(problem, direction, rng)
+
+
+def _random_tree(problem: Problem, direction: Callable[[], FloatArray], rng: np.random.Generator) -> Tree:
     data, topology = problem.data, problem.topology
     w, b = np.zeros((topology.n_branches, data.p)), np.zeros(topology.n_branches)
     here: dict[int, IntArray] = {0: np.arange(data.n)}
     for t in topology.branches:
-        rows, j = here[t], int(rng.integers(data.p))
-        x = np.sort(data.X[rows, j])
-        apart = np.flatnonzero(np.diff(x) >= SPLIT_GAP)
+        rows, w_t = here[t], direction()
+        score = np.sort(data.X[rows] @ w_t)
+        apart = np.flatnonzero(np.diff(score) >= SPLIT_GAP)
         below_split = t == 0 or w[topology.parent(t)].any()
         if len(apart) and below_split and rng.random() < 0.85:
             k = int(rng.choice(apart))
-            w[t, j], b[t] = 1.0, -(x[k] + x[k + 1]) / 2
+            w[t], b[t] = w_t, -(score[k] + score[k + 1]) / 2
         goes_right = data.X[rows] @ w[t] + b[t] >= 0
         here[topology.left(t)], here[topology.right(t)] = rows[~goes_right], rows[goes_right]
     leaves = np.array([_leaf(data, here[leaf]) for leaf in topology.leaves])
