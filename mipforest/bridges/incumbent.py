@@ -11,8 +11,8 @@ from mipforest.arrays import FloatArray
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.solvers.checks import with_exact_integers
 from mipforest.solvers.solution import Event, Progress
-from mipforest.solvers.starts import with_exact_integers
 
 #: Incumbent and bound that agree to this, absolutely or relatively, have met whatever gap was asked: the
 #: accuracy of the quadratic solver.

@@ -27,9 +27,9 @@ from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.base import Feature, Solver
+from mipforest.solvers.checks import judge_start, with_exact_integers
 from mipforest.solvers.convexity import is_convex
 from mipforest.solvers.solution import Event, Progress, Solution, Status
-from mipforest.solvers.starts import judge_start, with_exact_integers
 
 NAME = "quadratic_to_tangents"
 

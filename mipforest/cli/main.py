@@ -10,8 +10,7 @@ from mipforest.cli.bench import app as bench
 from mipforest.cli.check import check
 from mipforest.cli.doctor import doctor
 from mipforest.cli.errors import ReportingGroup
-from mipforest.cli.export import export
-from mipforest.cli.import_solution import import_solution
+from mipforest.cli.exchange import export, import_solution
 from mipforest.cli.instances import app as instances
 from mipforest.cli.lists import data, models, solvers
 from mipforest.cli.plot import plot

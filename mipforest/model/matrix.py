@@ -289,3 +289,16 @@ def statistics(form: MatrixForm) -> Statistics:
         smallest=float(magnitudes.min()) if len(magnitudes) else 0.0,
         largest=float(magnitudes.max(initial=0.0)),
     )
+
+
+def read_only(form: MatrixForm) -> MatrixForm:
+    """Lock the arrays of a form that several readers share, so that none changes it for the others."""
+    rows = form.indicators
+    vectors = [form.c, form.row_lower, form.row_upper, form.col_lower, form.col_upper, form.integer]
+    vectors += [rows.binary, rows.value, rows.lower, rows.upper]
+    for matrix in (form.A, rows.A, form.Q):
+        if matrix is not None:
+            vectors += [matrix.data, matrix.indices, matrix.indptr]
+    for vector in vectors:
+        vector.setflags(write=False)
+    return form

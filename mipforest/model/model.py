@@ -18,13 +18,20 @@ from mipforest.errors import (
     UnknownNameError,
     closest,
 )
-from mipforest.model.assembly import objective, read_only, stack_blocks, stack_indicators
 from mipforest.model.check import Violations, complete_point, violations
-from mipforest.model.constraints import ConstraintBlock, ConstraintBlocks, add_switch, constraint_block
+from mipforest.model.constraints import (
+    ConstraintBlock,
+    ConstraintBlocks,
+    add_switch,
+    constraint_block,
+    objective,
+    stack_blocks,
+    stack_indicators,
+)
 from mipforest.model.expression_array import Relation
 from mipforest.model.expressions import LinearExpr, QuadraticExpr
 from mipforest.model.index_sets import IndexSets, index_sets
-from mipforest.model.matrix import Block, MatrixForm, Statistics, Values, statistics
+from mipforest.model.matrix import Block, MatrixForm, Statistics, Values, read_only, statistics
 from mipforest.model.operators import fitted, numeric
 from mipforest.model.rows import row_bounds, widen
 from mipforest.model.variables import VarArray, check_bounds

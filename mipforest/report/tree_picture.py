@@ -8,8 +8,7 @@ from xml.etree.ElementTree import Element
 from mipforest.report.content import FittedTree
 from mipforest.report.markup import element
 from mipforest.report.node_text import NodeTexts
-from mipforest.trees.figure import FAINT, class_colours, text_size
-from mipforest.trees.layout import Sizes, place
+from mipforest.trees.figure import FAINT, Sizes, class_colours, place, text_size
 from mipforest.trees.node_box import BAR_GAP, BAR_HEIGHT, PADDING, Line, NodeBox, node_box
 from mipforest.trees.reachable import ReachableNode
 

@@ -14,8 +14,7 @@ from mipforest.errors import NotAllowed
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
-from mipforest.solvers.assembly import no_bound
-from mipforest.solvers.base import Feature, Solver
+from mipforest.solvers.base import Feature, Solver, no_bound
 from mipforest.solvers.checks import require_plain_numbers, unknown_option, writable
 from mipforest.solvers.convexity import require_convex
 from mipforest.solvers.solution import Progress, Solution, Status

@@ -17,7 +17,7 @@ from mipforest.trees.measures import (
     class_measures,
     regression_measures,
 )
-from mipforest.trees.regions import leaf_regions
+from mipforest.trees.reachable import leaf_regions
 from mipforest.trees.sides import midpoint
 from mipforest.trees.statistics import NodeStatistics, feature_influence, node_statistics
 from mipforest.trees.text import to_text

@@ -23,8 +23,7 @@ from mipforest.trees.figure import (
     value_colours,
     value_rgb,
 )
-from mipforest.trees.reachable import reachable_tree
-from mipforest.trees.regions import Region, chord, rectangle, regions_below, split_line
+from mipforest.trees.reachable import Region, chord, reachable_tree, rectangle, regions_below, split_line
 from mipforest.trees.text import format_number
 from mipforest.trees.tree import Tree
 from mipforest.trees.validation import as_samples, class_numbers, target_values

@@ -13,15 +13,16 @@ from matplotlib.patches import FancyBboxPatch, Patch, Rectangle
 
 from mipforest.trees.figure import (
     FAINT,
+    Layout,
     add_legend,
     class_colours,
     figure_of,
     new_figure,
+    place,
     save_figure,
     shorten,
     text_size,
 )
-from mipforest.trees.layout import Layout, place
 from mipforest.trees.node_box import BAR_GAP, BAR_HEIGHT, PADDING, Line, NodeBox, node_box
 from mipforest.trees.reachable import ReachableNode, reachable_tree
 from mipforest.trees.statistics import node_statistics

@@ -1,9 +1,17 @@
-"""The part of a tree that samples can reach: what a reader needs to see."""
+"""What samples can reach: the part of a tree that a reader needs to see.
+
+Of trees of two features also the part of the plane whose points reach each node.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
+from mipforest.arrays import FloatArray
 from mipforest.trees.tree import Tree
 
 
@@ -48,3 +56,107 @@ def reachable_tree(tree: Tree, node: int = 0) -> ReachableNode:
         return ReachableNode(node, tuple(passed))
     left, right = (reachable_tree(tree, child) for child in (topology.left(node), topology.right(node)))
     return ReachableNode(node, tuple(passed), left, right)
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """The part of the plane whose points reach a node: a convex polygon, (m, 2) corners in order."""
+
+    node: ReachableNode
+    polygon: FloatArray
+
+
+def leaf_regions(tree: Tree, lower: npt.ArrayLike, upper: npt.ArrayLike) -> dict[int, FloatArray]:
+    """Return the part of a rectangle whose points reach each leaf.
+
+    Parameters
+    ----------
+    tree
+        A tree of two features.
+    lower, upper
+        (2,) corners of the rectangle in original units.
+
+    Returns
+    -------
+    dict
+        Corners (m, 2) of the leaf's convex polygon, counter-clockwise, by leaf number; leaves that no point
+        of positive area reaches are absent.
+    """
+    whole = rectangle(np.asarray(lower, dtype=float), np.asarray(upper, dtype=float))
+    return {
+        region.node.number: region.polygon
+        for region in regions_below(tree, reachable_tree(tree), whole)
+        if not region.node.children
+    }
+
+
+def regions_below(tree: Tree, node: ReachableNode, polygon: FloatArray) -> Iterator[Region]:
+    """Iterate over the regions of a subtree that are not empty, parents before their children."""
+    if len(polygon) == 0:
+        return
+    yield Region(node, polygon)
+    if node.left is not None and node.right is not None:
+        normal, constant = split_line(tree, node.number)
+        yield from regions_below(tree, node.left, cut(polygon, -normal, -constant))
+        yield from regions_below(tree, node.right, cut(polygon, normal, constant))
+
+
+def split_line(tree: Tree, t: int) -> tuple[FloatArray, float]:
+    """Return the normal (2,) and the constant of the line on which branch node t has score 0, in original units."""
+    w, b = tree.original_units()
+    return w[t], float(b[t])
+
+
+def rectangle(lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Return the (4, 2) corners of a rectangle, counter-clockwise."""
+    return np.array([lower, (upper[0], lower[1]), upper, (lower[0], upper[1])], dtype=np.float64)
+
+
+def cut(polygon: FloatArray, normal: FloatArray, constant: float) -> FloatArray:
+    """Keep the part of a convex polygon where ``normal . x + constant >= 0``.
+
+    Parameters
+    ----------
+    polygon
+        (m, 2) corners in order; m may be 0.
+    normal
+        (2,) direction.
+    constant
+        Number.
+
+    Returns
+    -------
+    FloatArray
+        (m', 2) corners in the same order; m' = 0 where nothing is left.
+
+    Notes
+    -----
+    One step of Sutherland and Hodgman's reentrant polygon clipping (Communications of the ACM, 1974).
+    """
+    side = polygon @ normal + constant
+    corners: list[FloatArray] = []
+    for i in range(len(polygon)):
+        j = (i + 1) % len(polygon)
+        if side[i] >= 0:
+            corners.append(polygon[i])
+        if (side[i] < 0) != (side[j] < 0) and side[i] != 0 and side[j] != 0:
+            corners.append(_crossing(polygon[i], polygon[j], side[i], side[j]))
+    return np.array(corners) if len(corners) > 2 else np.zeros((0, 2))
+
+
+def chord(polygon: FloatArray, normal: FloatArray, constant: float) -> FloatArray | None:
+    """Return the (2, 2) ends of the line ``normal . x + constant = 0`` within a convex polygon, or ``None``."""
+    side = polygon @ normal + constant
+    ends: list[FloatArray] = []
+    for i in range(len(polygon)):
+        j = (i + 1) % len(polygon)
+        if side[i] == 0:
+            ends.append(polygon[i])
+        elif side[i] * side[j] < 0:
+            ends.append(_crossing(polygon[i], polygon[j], side[i], side[j]))
+    return np.array(ends[:2]) if len(ends) >= 2 else None
+
+
+def _crossing(start: FloatArray, end: FloatArray, side_start: float, side_end: float) -> FloatArray:
+    share = side_start / (side_start - side_end)
+    return start + share * (end - start)

@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from mipforest.trees import Topology
-from mipforest.trees.figure import FAINT, shorten, text_size
-from mipforest.trees.layout import place
+from mipforest.trees.figure import FAINT, place, shorten, text_size
 from mipforest.trees.reachable import ReachableNode
 from mipforest.trees.text import format_number
 from mipforest.vite.drawing import (

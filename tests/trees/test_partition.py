@@ -6,7 +6,7 @@ from tree_strategies import random_tree, trees
 
 from mipforest.trees import Tree, leaf_regions, plot_partition, save_figure
 from mipforest.trees.figure import value_rgb
-from mipforest.trees.regions import chord, cut, rectangle
+from mipforest.trees.reachable import chord, cut, rectangle
 
 CLASSES = ("no", "yes")
 

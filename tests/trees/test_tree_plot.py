@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from tree_strategies import random_tree, trees
 
 from mipforest.trees import Tree, node_statistics, plot_tree, save_plot
-from mipforest.trees.figure import shorten, value_colours
-from mipforest.trees.layout import place
+from mipforest.trees.figure import place, shorten, value_colours
 from mipforest.trees.node_box import UNKNOWN, leaf_colours, node_box
 from mipforest.trees.reachable import reachable_tree
 

@@ -14,8 +14,7 @@ from gurobipy import GRB, GurobiError
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import NotAllowed
 from mipforest.model.matrix import IndicatorRows, MatrixForm
-from mipforest.solvers.checks import unknown_option
-from mipforest.solvers.starts import JudgedStart
+from mipforest.solvers.checks import JudgedStart, unknown_option
 
 
 def load(model: gurobipy.Model, form: MatrixForm) -> gurobipy.MVar:

@@ -13,9 +13,8 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Feature, Solver
-from mipforest.solvers.checks import require_plain_numbers
+from mipforest.solvers.checks import JudgedStart, judge_start, require_plain_numbers, with_exact_integers
 from mipforest.solvers.solution import Event, Progress, Solution
-from mipforest.solvers.starts import JudgedStart, judge_start, with_exact_integers
 from mipforest.solvers.worker import Worker
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Feature, Solver
+from mipforest.solvers.checks import JudgedStart, judge_start
 from mipforest.solvers.solution import Progress, Solution, Status
-from mipforest.solvers.starts import JudgedStart, judge_start
 from mipforest.solvers.worker import Worker
 
 if TYPE_CHECKING:

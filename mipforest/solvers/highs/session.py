@@ -17,8 +17,7 @@ from mipforest.errors import NotAllowed, SolverError
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
-from mipforest.solvers.checks import require_plain_numbers, unknown_option, writable
-from mipforest.solvers.starts import with_exact_integers
+from mipforest.solvers.checks import require_plain_numbers, unknown_option, with_exact_integers, writable
 from mipforest.solvers.worker import Worker
 
 #: HiGHS stops at this absolute gap whatever the relative one. Its default, 1e-6, would end a run with

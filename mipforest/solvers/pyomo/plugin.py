@@ -14,11 +14,9 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import SolverUnavailable
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
-from mipforest.solvers.assembly import no_bound
-from mipforest.solvers.base import Feature, Solver
-from mipforest.solvers.checks import require_plain_numbers, whole_bounds
+from mipforest.solvers.base import Feature, Solver, no_bound
+from mipforest.solvers.checks import require_plain_numbers, whole_bounds, with_exact_integers
 from mipforest.solvers.solution import Progress, Solution, Status
-from mipforest.solvers.starts import with_exact_integers
 from mipforest.solvers.worker import Worker
 
 #: Interfaces that are suggested, in this order, where they are available.

@@ -20,7 +20,7 @@ from mipforest.arrays import FloatArray
 from mipforest.errors import LicenseLimit, NotAllowed, SolverError
 from mipforest.model.matrix import Block, MatrixForm
 from mipforest.settings import SolveSettings
-from mipforest.solvers.assembly import NO_OPTIMUM, no_bound
+from mipforest.solvers.base import NO_OPTIMUM, no_bound
 from mipforest.solvers.checks import whole_bounds, writable
 from mipforest.solvers.pyomo.model import concrete_model
 from mipforest.solvers.solution import Status

@@ -23,8 +23,7 @@ from scipy import sparse
 from mipforest.arrays import FloatArray, SparseMatrix
 from mipforest.errors import NotAllowed
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.checks import unknown_option
-from mipforest.solvers.starts import JudgedStart
+from mipforest.solvers.checks import JudgedStart, unknown_option
 
 #: Entries up to this size count as zero for SCIP (its parameter ``numerics/epsilon``).
 NEGLIGIBLE = 1e-9

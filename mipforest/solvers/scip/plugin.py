@@ -10,11 +10,10 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import SolverUnavailable
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import SolveSettings
-from mipforest.solvers.assembly import NO_OPTIMUM
-from mipforest.solvers.base import Feature, Solver
+from mipforest.solvers.base import NO_OPTIMUM, Feature, Solver
+from mipforest.solvers.checks import with_exact_integers
 from mipforest.solvers.convexity import with_best_rest
 from mipforest.solvers.solution import Progress, Solution, Status
-from mipforest.solvers.starts import with_exact_integers
 from mipforest.solvers.worker import Worker
 
 if TYPE_CHECKING:

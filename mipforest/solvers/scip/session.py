@@ -22,7 +22,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import SolverError
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import SolveSettings
-from mipforest.solvers.checks import SOLVER_INFINITY, require_plain_numbers, writable
+from mipforest.solvers.checks import SOLVER_INFINITY, judge_start, require_plain_numbers, writable
 from mipforest.solvers.convexity import require_convex
 from mipforest.solvers.scip.model import (
     ScipStart,
@@ -33,7 +33,6 @@ from mipforest.solvers.scip.model import (
     negligible_entries,
     set_parameter,
 )
-from mipforest.solvers.starts import judge_start
 from mipforest.solvers.worker import Worker
 
 
