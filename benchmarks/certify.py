@@ -32,7 +32,7 @@ def certify(data: Dataset, variant: str, limit: float) -> dict[str, str]:
     )
     seconds = monotonic() - began
     errors = baseline_error(data)
-    assert result.verified, result.doubts
+    assert result.verified, result.failed_checks
     return {
         "errors": f"{result.objective * errors:.0f}",
         "bound": f"{max(0.0, result.bound * errors):.1f}",

@@ -63,7 +63,7 @@ def solved(train: Dataset, formulation: Miret, limit: float) -> tuple[Result, st
     before = process_time()
     result = problem.solve(time_limit=limit)
     used = process_time() - before
-    assert result.verified, result.doubts
+    assert result.verified, result.failed_checks
     if result.status == "optimal":
         return result, f"{result.solution.seconds:.1f} ({used:.1f})"
     return result, f"> {limit:.0f} ({used:.0f}), gap {100 * result.gap:.0f}%"

@@ -58,7 +58,7 @@ def require_features(problem: Problem, features: str | Sequence[str]) -> None:
 
 
 def features_used(problem: Problem) -> VarArray:
-    """Give the (p,) binaries that say whether a feature is used anywhere in the tree: to bound, or to minimise.
+    """Return the (p,) binaries that say whether a feature is used anywhere in the tree: to bound, or to minimise.
 
     They are added as block ``feature_used`` when first asked for.
 
@@ -323,7 +323,7 @@ def _groups(problem: Problem, group: Any) -> tuple[IntArray, int]:
 
 
 def _free_name(problem: Problem, name: str) -> str:
-    """Give a name that no constraint or variable block has yet: ``name``, ``name_2``, ..."""
+    """Return a name that no constraint or variable block has yet: ``name``, ``name_2``, ..."""
     taken = {*problem.model.variables, *problem.model.constraints}
     number, free = 1, name
     while any(other == free or other.startswith(f"{free}_") for other in taken):

@@ -29,7 +29,7 @@ def most_unpacked(path: str | os.PathLike[str]) -> int:
 
 
 def unpacked_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    """Give what a gzip file holds, a block at a time.
+    """Yield what a gzip file holds, a block at a time.
 
     Raises
     ------

@@ -137,7 +137,7 @@ def test_optimum_under_a_constraint_equals_enumeration(name, variant):
     result = problem.solve(**PROVEN)
     assert result.status == ("optimal" if allowed else "infeasible")
     if allowed:
-        assert result.verified, result.doubts
+        assert result.verified, result.failed_checks
         assert result.objective == pytest.approx(expected, abs=1e-6)
 
 

@@ -68,7 +68,7 @@ def test_depth_one_equals_all_sides_by_quadratic_programmes(small, constrain, ho
     problem.model["b"].set_bounds(-200, 200)
     constrain(problem)
     result = problem.solve(**PROVEN)
-    assert result.verified, result.doubts
+    assert result.verified, result.failed_checks
     assert result.objective == pytest.approx(min(values), rel=1e-5)
     free = Margot(C=C).build(small, 1).solve(**PROVEN)
     assert result.objective > free.objective + 1e-3, "the constraint must bind to be tested"
@@ -90,7 +90,7 @@ def solved(formulation, data, depth, *added):
     for constrain in added:
         constrain(problem)
     result = problem.solve(time_limit=20)
-    assert result.verified, result.doubts
+    assert result.verified, result.failed_checks
     return result
 
 

@@ -103,7 +103,7 @@ class Tangents:
         self._sides: list[FloatArray] = []
 
     def extended(self, x: FloatArray) -> FloatArray:
-        """Give the point of the linear models for a point of the model, with every theta at its q."""
+        """Return the point of the linear models for a point of the model, with every theta at its q."""
         return np.concatenate([x, self.components.values(x)])
 
     def add(self, x: FloatArray, lift: float = 0.0) -> bool:

@@ -91,19 +91,19 @@ def _end(first: float, largest: float, wide: bool) -> float:
     return float(largest + 0.05 * span) if span > 0 else first + 1.0
 
 
-def bounds_figure(cells: pd.DataFrame, events: pd.DataFrame, title: str) -> Figure:
+def bounds_figure(experiments: pd.DataFrame, events: pd.DataFrame, title: str) -> Figure:
     """Draw incumbent and bound over time: one panel per model, as objectives of models are not comparable.
 
     Parameters
     ----------
-    cells
-        Finished cells of one data set and seed.
+    experiments
+        Finished experiments of one data set and seed.
     events
-        Incumbent and bound over time of these cells at least.
+        Incumbent and bound over time of these experiments at least.
     title
         Title.
     """
-    models = list(dict.fromkeys(cells["model"]))
+    models = list(dict.fromkeys(experiments["model"]))
     columns = min(len(models), 3)
     rows = math.ceil(len(models) / columns)
     figure = new_figure(PANEL_WIDTH * columns, PANEL_HEIGHT * rows + 0.5, layout="constrained")
@@ -111,15 +111,15 @@ def bounds_figure(cells: pd.DataFrame, events: pd.DataFrame, title: str) -> Figu
     for axes in panels[len(models) :]:
         axes.set_axis_off()
     for axes, model in zip(panels, models, strict=False):
-        _draw_bounds(axes, cells[cells["model"] == model], events, model)
+        _draw_bounds(axes, experiments[experiments["model"] == model], events, model)
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK, parse_math=False)
     return figure
 
 
-def _draw_bounds(axes: Axes, cells: pd.DataFrame, events: pd.DataFrame, model: str) -> None:
+def _draw_bounds(axes: Axes, experiments: pd.DataFrame, events: pd.DataFrame, model: str) -> None:
     drawn, names = [], []
-    known = events[events["cell"].isin(cells["cell"])]
-    for cell, style in zip(cells.itertuples(), _styles(len(cells)), strict=True):
+    known = events[events["cell"].isin(experiments["cell"])]
+    for cell, style in zip(experiments.itertuples(), _styles(len(experiments)), strict=True):
         own = known[known["cell"] == cell.cell]
         # Events are of changes: the last state holds until the end.
         seconds = np.maximum([*own["seconds"], cell.seconds], EARLIEST)
@@ -130,7 +130,7 @@ def _draw_bounds(axes: Axes, cells: pd.DataFrame, events: pd.DataFrame, model: s
             drawn += [line] if column == "objective" else []
         names.append(str(cell.setting))
     axes.set_xscale("log")
-    axes.set_xlim(EARLIEST, max(1.0, 1.1 * cells["seconds"].max()))
+    axes.set_xlim(EARLIEST, max(1.0, 1.1 * experiments["seconds"].max()))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     low, high = known[["objective", "bound"]].min().min(), known[["objective", "bound"]].max().max()
@@ -213,15 +213,15 @@ class Distribution:
         return float(self.shares[-1]) if len(self.shares) else 0.0
 
 
-def instance_table(cells: pd.DataFrame, column: str) -> pd.DataFrame:
+def instance_table(experiments: pd.DataFrame, column: str) -> pd.DataFrame:
     """Lay a column out: one row per instance (data and seed), one column per setting, in the suite's order.
 
     Instances that some setting has not come to yet are left out; where a setting failed, the value is missing.
     """
-    waiting = cells.loc[cells["state"] == "waiting", ["data", "seed"]].apply(tuple, axis=1)
-    instances = cells[["data", "seed"]].apply(tuple, axis=1)
-    compared = cells[~instances.isin(set(waiting))]
-    order = list(dict.fromkeys(cells["setting"]))
+    waiting = experiments.loc[experiments["state"] == "waiting", ["data", "seed"]].apply(tuple, axis=1)
+    instances = experiments[["data", "seed"]].apply(tuple, axis=1)
+    compared = experiments[~instances.isin(set(waiting))]
+    order = list(dict.fromkeys(experiments["setting"]))
     table = compared.pivot_table(
         index=["data", "seed"], columns="setting", values=column, aggfunc="first", dropna=False
     )

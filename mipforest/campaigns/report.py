@@ -63,7 +63,7 @@ def write_report(results: Path, folder: Path) -> list[Path]:
     """
     with Store(results) as store:
         suite = parse_suite(store.suite_text())
-        cells = results_table(store)
+        experiments = results_table(store)
         events = events_table(store)
     folder = folder.expanduser()
     if folder.exists() and not folder.is_dir():
@@ -76,28 +76,28 @@ def write_report(results: Path, folder: Path) -> list[Path]:
             file.write(text)
         written.append(folder / name)
 
-    per_data, per_setting = by_data(cells), overall(cells)
-    pictures = _pictures(cells, events)
+    per_data, per_setting = by_data(experiments), overall(experiments)
+    pictures = _pictures(experiments, events)
     for name, figure in pictures.items():
         for suffix in (".svg", ".png"):
             save_figure(figure, folder / f"{name}{suffix}")
             written.append(folder / f"{name}{suffix}")
-    write_text("cells.csv", cells.drop(columns="cell").to_csv(index=False, lineterminator="\n"))
+    write_text("cells.csv", experiments.drop(columns="cell").to_csv(index=False, lineterminator="\n"))
     write_text("by_data.csv", per_data.to_csv(index=False, lineterminator="\n"))
     write_text("overall.csv", per_setting.to_csv(index=False, lineterminator="\n"))
-    write_text("report.md", _page(suite, cells, per_data, per_setting, pictures))
+    write_text("report.md", _page(suite, experiments, per_data, per_setting, pictures))
     return written
 
 
 # ---------------------------------------------------------------------- pictures
 
 
-def _pictures(cells: pd.DataFrame, events: pd.DataFrame) -> dict[str, Figure]:
+def _pictures(experiments: pd.DataFrame, events: pd.DataFrame) -> dict[str, Figure]:
     """All pictures by name; those with nothing to show are left out."""
-    done = cells[cells["state"] == "done"]
+    done = experiments[experiments["state"] == "done"]
     if done.empty:
         return {}
-    solved = cells.assign(seconds=cells["seconds"].where(cells["status"] == "optimal"))
+    solved = experiments.assign(seconds=experiments["seconds"].where(experiments["status"] == "optimal"))
     found = {
         "profile-time": distribution_figure(
             performance_profiles(instance_table(solved, "seconds"), LEAST_TIME),
@@ -106,23 +106,23 @@ def _pictures(cells: pd.DataFrame, events: pd.DataFrame) -> dict[str, Figure]:
             ratio=True,
         ),
         "profile-features": distribution_figure(
-            performance_profiles(instance_table(cells, "features_per_split")),
+            performance_profiles(instance_table(experiments, "features_per_split")),
             "Performance profile of the number of features per split",
             "features per split, as a multiple of the sparsest tree's",
             ratio=True,
         ),
         "gaps": distribution_figure(
-            distributions(instance_table(cells, "gap")),
+            distributions(instance_table(experiments, "gap")),
             "Relative gap between objective and bound at the end",
             "gap",
             percent=True,
         ),
     }
     for measure in ("test_balanced_accuracy", "test_r2"):
-        if measure in cells:
+        if measure in experiments:
             words = measure.removeprefix("test_").replace("_", " ")
             found[f"distance-{words.replace(' ', '-')}"] = distribution_figure(
-                distances_from_best(instance_table(cells, measure)),
+                distances_from_best(instance_table(experiments, measure)),
                 f"Distance from the best {words} on test samples",
                 f"difference in {words}",
                 percent=measure != "test_r2",
@@ -138,28 +138,28 @@ def _pictures(cells: pd.DataFrame, events: pd.DataFrame) -> dict[str, Figure]:
 
 def _page(
     suite: Suite,
-    cells: pd.DataFrame,
+    experiments: pd.DataFrame,
     per_data: pd.DataFrame,
     per_setting: pd.DataFrame,
     pictures: Mapping[str, Figure],
 ) -> str:
     parts = [f"# {suite.name}", suite.summary, suite.source and f"Source: {suite.source}."]
-    parts += [_state(cells), "## All data", _overall_table(per_setting)]
+    parts += [_state(experiments), "## All data", _overall_table(per_setting)]
     for setting, rows in per_data.groupby("setting", sort=False):
         published = suite.published.get(rows["model"].iloc[0], {})
         parts += [f"## {setting}", _data_table(rows, published)]
     parts += ["## Pictures", *(f"![{name}]({name}.svg)" for name in pictures)] if pictures else []
-    parts += _failures(cells)
+    parts += _failures(experiments)
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _state(cells: pd.DataFrame) -> str:
-    counts = cells["state"].value_counts()
+def _state(experiments: pd.DataFrame) -> str:
+    counts = experiments["state"].value_counts()
     lines = [
-        f"{counts.get('done', 0)} of {len(cells)} cells are done, {counts.get('failed', 0)} failed, "
+        f"{counts.get('done', 0)} of {len(experiments)} cells are done, {counts.get('failed', 0)} failed, "
         f"{counts.get('waiting', 0)} are not run yet."
     ]
-    run = cells[cells["state"] != "waiting"]
+    run = experiments[experiments["state"] != "waiting"]
     for (cpu, cores, mipforest, python), group in run.groupby(
         ["cpu", "cores", "mipforest", "python"], sort=True
     ):
@@ -206,7 +206,7 @@ def _data_table(rows: pd.DataFrame, published: Mapping[str, Mapping[str, float]]
             continue
         header.append(_heading(name))
         for line, (_, row) in zip(values, rows.iterrows(), strict=True):
-            line.append(_of_cells(name, row))
+            line.append(_of_experiments(name, row))
         if any(name in figures for figures in published.values()):
             header.append("paper")
             for line, data in zip(values, rows["data"], strict=True):
@@ -214,7 +214,7 @@ def _data_table(rows: pd.DataFrame, published: Mapping[str, Mapping[str, float]]
     return markdown_table(header, values)
 
 
-def _of_cells(name: str, row: pd.Series) -> str:
+def _of_experiments(name: str, row: pd.Series) -> str:
     if name in ("solved", "verified"):
         return f"{row[name]:g}/{row['cells']:g}"
     return _cell(name, row[name])
@@ -236,8 +236,8 @@ def _cell(name: str, value: float) -> str:
     return format(float(value), decimals.get(name, ".7g"))
 
 
-def _failures(cells: pd.DataFrame) -> list[str]:
-    failed = cells[cells["state"] == "failed"]
+def _failures(experiments: pd.DataFrame) -> list[str]:
+    failed = experiments[experiments["state"] == "failed"]
     if failed.empty:
         return []
     rows = [

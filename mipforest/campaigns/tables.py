@@ -12,17 +12,6 @@ from mipforest.campaigns.store import Store
 #: Measures of predictions that tables and pictures show, where there are any.
 PREDICTION = ("accuracy", "balanced_accuracy", "r2", "fidelity")
 
-#: Columns that differ from run to run of the same cell.
-TIMINGS = (
-    "finished",
-    "load_average",
-    "seconds",
-    "prepare_seconds",
-    "build_seconds",
-    "wall_seconds",
-    "cpu_seconds",
-)
-
 #: Difference between objective and bound that counts as none: rounding errors of an objective of 0 have any
 #: relative gap. Solvers compare objectives no more closely.
 CLOSED = 1e-9
@@ -77,7 +66,7 @@ def events_table(store: Store) -> pd.DataFrame:
     return frame.astype({"objective": float, "bound": float})
 
 
-def by_data(cells: pd.DataFrame) -> pd.DataFrame:
+def by_data(experiments: pd.DataFrame) -> pd.DataFrame:
     """Average the finished cells of each setting and data set over seeds, both in the suite's order.
 
     Returns
@@ -88,7 +77,7 @@ def by_data(cells: pd.DataFrame) -> pd.DataFrame:
         each measure of predictions as ``..._sd``. A gap that is not known counts as infinite.
     """
     rows = []
-    for (setting, data), group in cells.groupby(["setting", "data"], sort=False):
+    for (setting, data), group in experiments.groupby(["setting", "data"], sort=False):
         done = group[group["state"] == "done"]
         row = {"setting": setting, "model": group["model"].iloc[0], "data": data, **_counted(group, done)}
         if len(done):
@@ -98,7 +87,7 @@ def by_data(cells: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def overall(cells: pd.DataFrame) -> pd.DataFrame:
+def overall(experiments: pd.DataFrame) -> pd.DataFrame:
     """Average the finished cells of each setting over all data and seeds, in the suite's order.
 
     Returns
@@ -109,7 +98,7 @@ def overall(cells: pd.DataFrame) -> pd.DataFrame:
         (shifted geometric mean).
     """
     rows = []
-    for setting, group in cells.groupby("setting", sort=False):
+    for setting, group in experiments.groupby("setting", sort=False):
         done = group[group["state"] == "done"]
         failed = int((group["state"] == "failed").sum())
         means = _means(done)
@@ -137,10 +126,10 @@ def _means(done: pd.DataFrame) -> dict[str, float]:
     return means | {"gap": float(done["gap"].fillna(np.inf).mean())}
 
 
-def prediction_columns(cells: pd.DataFrame) -> list[str]:
+def prediction_columns(experiments: pd.DataFrame) -> list[str]:
     """Name the measures of predictions that there are, test before training."""
     names = (f"{part}_{measure}" for measure in PREDICTION for part in ("test", "train"))
-    return [name for name in names if name in cells and cells[name].notna().any()]
+    return [name for name in names if name in experiments and experiments[name].notna().any()]
 
 
 def shifted_geometric_mean(values: Iterable[float], shift: float = SHIFT) -> float:

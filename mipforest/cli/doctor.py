@@ -113,7 +113,9 @@ def _self_test(name: str) -> str:
     result = problem.solve(name, time_limit=SELF_TEST_SECONDS)
     if result.status != "optimal":
         return f"the self-test ended with {result.status}: {result.solution.message}"
-    return "" if result.verified else f"the answer of the self-test is wrong: {'; '.join(result.doubts)}"
+    return (
+        "" if result.verified else f"the answer of the self-test is wrong: {'; '.join(result.failed_checks)}"
+    )
 
 
 def _quadratic_test(name: str) -> str:

@@ -164,8 +164,8 @@ def _reported(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = []
     for name in result.get("reported", ()):
         say = _share if name in SHARES else _short
-        measured = [(say(result.get(f"{part}_{name}")), words) for part, words in _PARTS]
-        parts = [f"{value} {words}" for value, words in measured if value]
+        values = [(say(result.get(f"{part}_{name}")), words) for part, words in _PARTS]
+        parts = [f"{value} {words}" for value, words in values if value]
         alone = _short(result.get(name))
         told = ", ".join([alone] if alone else parts)
         facts += [(name.replace("_", " ").capitalize(), told)] if told else []

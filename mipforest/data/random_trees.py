@@ -165,14 +165,14 @@ class RandomTree:
                     f"synthetic:tree: {field.name}={value} is out of range; choose from {low} to {high}"
                 )
 
-    def truth(self) -> GroundTruth:
+    def ground_truth(self) -> GroundTruth:
         """Draw the tree."""
         rng = np.random.default_rng([self.seed, 0])
         w, b = _splits_on_one_feature(self, rng) if self.density == 1 else _hyperplanes(self, rng)
         leaves = rng.random(2**self.depth) if self.task == "regression" else _labels(self, rng)
         return GroundTruth(w, b, leaves)
 
-    def sample(self, truth: GroundTruth) -> tuple[FloatArray, IntArray | FloatArray]:
+    def sample(self, ground_truth: GroundTruth) -> tuple[FloatArray, IntArray | FloatArray]:
         """Draw the (n, p) points, label them by the tree, then add the noise.
 
         Returns
@@ -180,7 +180,7 @@ class RandomTree:
         tuple
             (n, p) features and (n,) labels or values.
         """
-        X, y = truth.draw(self.n, seed=self.seed)
+        X, y = ground_truth.draw(self.n, seed=self.seed)
         rng = np.random.default_rng([self.seed, 1])
         moved = _some(rng, self.n, self.feature_noise)
         X[moved] += rng.uniform(-0.1, 0.1, size=(len(moved), self.p))

@@ -41,7 +41,7 @@ SIX = GroundTruth(
     leaves=np.array([1, 1, -1, 1, -1, -1, -1, 1]),
 )
 
-#: Name of a partitions data set to its truth and its number of points in each partition.
+#: Name of a partitions data set to its ground truth and its number of points in each partition.
 _PARTITIONS = {"4-partitions": (FOUR, 27), "6-partitions": (SIX, 16)}
 
 #: What can follow ``synthetic:``.
@@ -52,12 +52,12 @@ _SPOKEN: dict[Any, str] = {int: "a whole number", float: "a number", str: "a wor
 
 @dataclass(frozen=True, eq=False)
 class _Sample:
-    """A generated sample: full name with every option, features in original units, target, truth, remark."""
+    """A generated sample: full name with every option, features in original units, target, ground truth, remark."""
 
     name: str
     X: FloatArray
     y: IntArray | FloatArray
-    truth: GroundTruth
+    ground_truth: GroundTruth
     task: Task
     note: str
 
@@ -105,7 +105,7 @@ def ground_truth(spec: str, *, seed: int = 0) -> GroundTruth:
     seed
         Seed, if ``spec`` does not give one.
     """
-    return _generate(spec.removeprefix("synthetic:"), seed).truth
+    return _generate(spec.removeprefix("synthetic:"), seed).ground_truth
 
 
 def _generate(spec: str, seed: int) -> _Sample:
@@ -142,15 +142,15 @@ def _options(written: list[str]) -> dict[str, Any]:
 
 def _tree(options: dict[str, Any]) -> _Sample:
     tree = RandomTree(**options)
-    truth = tree.truth()
-    X, y = tree.sample(truth)
+    ground_truth = tree.ground_truth()
+    X, y = tree.sample(ground_truth)
     given = {k: v for k, v in asdict(tree).items() if k != "classes" or tree.task == "classification"}
     name = "synthetic:tree," + ",".join(f"{option}={value}" for option, value in given.items())
     note = f"drawn from a random tree of depth {tree.depth}, seed {tree.seed}"
     absent = sorted(set(range(tree.classes)) - set(y.tolist())) if tree.task == "classification" else []
     if absent:
         note += f"; class(es) {', '.join(map(str, absent))} of 0..{tree.classes - 1} do not occur"
-    return _Sample(name, X, y, truth, tree.task, note)
+    return _Sample(name, X, y, ground_truth, tree.task, note)
 
 
 def _partitions(kind: str, options: dict[str, Any]) -> _Sample:
@@ -159,19 +159,19 @@ def _partitions(kind: str, options: dict[str, Any]) -> _Sample:
         raise DataError(f"synthetic:{kind} takes no option {', '.join(options)}; it takes seed=")
     if seed < 0:
         raise DataError(f"synthetic:{kind}: seed={seed} is negative; choose 0 or more")
-    truth, per_partition = _PARTITIONS[kind]
-    X = draw_points(truth, per_partition, seed)
-    y = truth.predict(X)
+    ground_truth, per_partition = _PARTITIONS[kind]
+    X = draw_points(ground_truth, per_partition, seed)
+    y = ground_truth.predict(X)
     note = f"random points at least {MARGIN} away from known hyperplanes, seed {seed}"
-    return _Sample(f"synthetic:{kind},seed={seed}", X, y, truth, "classification", note)
+    return _Sample(f"synthetic:{kind},seed={seed}", X, y, ground_truth, "classification", note)
 
 
-def draw_points(truth: GroundTruth, per_partition: int, seed: int) -> FloatArray:
+def draw_points(ground_truth: GroundTruth, per_partition: int, seed: int) -> FloatArray:
     """Draw points uniformly from each partition of the unit square, outside the margins.
 
     Parameters
     ----------
-    truth
+    ground_truth
         The hyperplanes. A leaf that no point can reach (beside a node that does not split) is not a partition.
     per_partition
         Number of points in each partition.
@@ -184,22 +184,24 @@ def draw_points(truth: GroundTruth, per_partition: int, seed: int) -> FloatArray
         (partitions * per_partition, 2) points, in random order.
     """
     rng = np.random.default_rng(seed)
-    wanted = np.zeros(len(truth.leaves), dtype=np.int64)
-    wanted[_reachable_leaves(truth)] = per_partition
+    wanted = np.zeros(len(ground_truth.leaves), dtype=np.int64)
+    wanted[_reachable_leaves(ground_truth)] = per_partition
     chosen: list[FloatArray] = []
     while wanted.any():
         points = rng.random((_BATCH, 2))
-        points = points[truth.margin(points) >= MARGIN]
-        for leaf, point in zip(truth.leaf_of(points), points, strict=True):
+        points = points[ground_truth.margin(points) >= MARGIN]
+        for leaf, point in zip(ground_truth.leaf_of(points), points, strict=True):
             if wanted[leaf]:
                 wanted[leaf] -= 1
                 chosen.append(point)
     return np.array(chosen)
 
 
-def _reachable_leaves(truth: GroundTruth) -> list[int]:
+def _reachable_leaves(ground_truth: GroundTruth) -> list[int]:
     """Return the leaves that points can reach: a node that does not split sends everything right."""
     nodes = [0]
-    for _ in range(truth.depth):
-        nodes = [child for t in nodes for child in (children(t) if truth.splits[t] else children(t)[1:])]
-    return [node - len(truth.b) for node in nodes]
+    for _ in range(ground_truth.depth):
+        nodes = [
+            child for t in nodes for child in (children(t) if ground_truth.splits[t] else children(t)[1:])
+        ]
+    return [node - len(ground_truth.b) for node in nodes]

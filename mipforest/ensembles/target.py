@@ -189,7 +189,7 @@ def describe_target(target: Any) -> str:
 
 
 def fitted_target(target: Any, data: Dataset) -> Any:
-    """Give a target that can be mimicked for an estimator that a user may not have fitted.
+    """Return a target that can be mimicked for an estimator that a user may not have fitted.
 
     An estimator is taken out of scikit-learn's ``FrozenEstimator``; of one that is not fitted, a clone is fitted on the
     features in original units, with classes 0 and 1. Anything else is given back.

@@ -236,7 +236,9 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
             warnings.warn("; ".join(result.solution.warnings), FitWarning, stacklevel=3)
         if not result.verified:
             warnings.warn(
-                f"the tree is not verified: {'; '.join(result.doubts)}", UnverifiedTreeWarning, stacklevel=3
+                f"the tree is not verified: {'; '.join(result.failed_checks)}",
+                UnverifiedTreeWarning,
+                stacklevel=3,
             )
         return result
 

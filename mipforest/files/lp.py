@@ -91,7 +91,7 @@ def lp_text(form: MatrixForm) -> Iterator[bytes]:
 
 
 def lp_column_names(form: MatrixForm) -> list[str]:
-    """Give the names of a model's columns in its LP file."""
+    """Return the names of a model's columns in its LP file."""
     return lp_names(form.column_names, reserved=[CONSTANT])
 
 

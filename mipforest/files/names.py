@@ -87,7 +87,7 @@ def unique_names(names: Sequence[str], wanted: Sequence[str], limit: int, taken:
             taken.add(name)
     suffixes: dict[str, int] = {}
     return [
-        kept if kept is not None else _claim(name[:limit], limit, taken, suffixes)
+        kept if kept is not None else _free_name(name[:limit], limit, taken, suffixes)
         for kept, name in zip(result, wanted, strict=True)
     ]
 
@@ -111,7 +111,7 @@ def _safe(name: str) -> str:
     return name
 
 
-def _claim(name: str, limit: int, taken: set[str], suffixes: dict[str, int]) -> str:
+def _free_name(name: str, limit: int, taken: set[str], suffixes: dict[str, int]) -> str:
     """Find and take the first free variant of a name; ``suffixes`` remembers where to go on."""
     candidate, number = name, suffixes.get(name, 1)
     while candidate in taken:

@@ -75,7 +75,7 @@ def write_lines(path: str | os.PathLike[str], text: Iterable[bytes], *, compress
 def numbered_lines(
     path: str | os.PathLike[str], error: MakeError, *, compressed: bool
 ) -> Iterator[tuple[int, bytes]]:
-    """Give the lines of a file with their numbers, from 1, line ends included.
+    """Yield the lines of a file with their numbers, from 1, line ends included.
 
     Raises
     ------

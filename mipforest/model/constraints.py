@@ -133,11 +133,11 @@ class ConstraintBlock:
         self.model.remove(self.name)
 
     def block(self, start: int) -> Block:
-        """Give the naming block, for rows that start at a number."""
+        """Return the naming block, for rows that start at a number."""
         return Block(self.name, start, self.shape, self.labels)
 
     def copied_to(self, model: Rows) -> ConstraintBlock:
-        """Give the same block for a copy of the model."""
+        """Return the same block for a copy of the model."""
         lower, upper = self.lower.copy(), self.upper.copy()
         return ConstraintBlock(
             model, self.name, self.shape, self.labels, self.A, lower, upper, self.binary, self.value
@@ -256,13 +256,13 @@ class Objective:
         return self.expression.linear if isinstance(self.expression, QuadraticExpr) else self.expression
 
     def coefficients(self, n_columns: int) -> tuple[FloatArray, float, SparseMatrix | None]:
-        """Give c, the offset, and Q (``None`` for a linear objective) over all columns."""
+        """Return c, the offset, and Q (``None`` for a linear objective) over all columns."""
         c = widen(self.linear.matrix, n_columns).toarray().ravel()
         Q = self.expression.hessian(n_columns) if isinstance(self.expression, QuadraticExpr) else None
         return c, float(self.linear.constant[0]), Q
 
     def copied_to(self, model: object) -> Objective:
-        """Give the same objective for a copy of the model."""
+        """Return the same objective for a copy of the model."""
         linear = LinearExpr(self.linear.matrix, self.linear.constant, (), model)
         if isinstance(self.expression, QuadraticExpr):
             return Objective(
@@ -303,7 +303,7 @@ def objective(model: object, expression: Any, *, maximize: bool) -> Objective:
 def stack_blocks(
     blocks: Sequence[ConstraintBlock], n_columns: int
 ) -> tuple[SparseMatrix, FloatArray, FloatArray, tuple[Block, ...]]:
-    """Give the canonical matrix (no explicit zeros), the sides and the naming blocks, in fresh arrays."""
+    """Return the canonical matrix (no explicit zeros), the sides and the naming blocks, in fresh arrays."""
     A = stack_rows([block.A for block in blocks], n_columns)
     A.sum_duplicates()
     if not A.data.all():
@@ -316,7 +316,7 @@ def stack_blocks(
 
 
 def stack_indicators(blocks: Sequence[ConstraintBlock], n_columns: int) -> IndicatorRows:
-    """Give the indicator rows of several blocks, in fresh arrays."""
+    """Return the indicator rows of several blocks, in fresh arrays."""
     if not blocks:
         return IndicatorRows.none(n_columns)
     A, lower, upper, named = stack_blocks(blocks, n_columns)

@@ -92,7 +92,7 @@ class ExpressionArray(ABC, Generic[Expression]):
         return self._take(positions(self.shape).T)
 
     def reshape(self, *shape: int | Shape) -> Expression:
-        """Give the same entries in another shape (``-1`` stands for what remains)."""
+        """Return the same entries in another shape (``-1`` stands for what remains)."""
         wanted: Any = shape[0] if len(shape) == 1 else shape
         try:
             return self._take(positions(self.shape).reshape(wanted))
@@ -103,7 +103,7 @@ class ExpressionArray(ABC, Generic[Expression]):
             ) from None
 
     def ravel(self) -> Expression:
-        """Give the entries as a vector, in C order."""
+        """Return the entries as a vector, in C order."""
         return self.reshape(-1)
 
     def sum(self, axis: int | tuple[int, ...] | None = None) -> Expression:

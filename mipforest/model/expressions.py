@@ -168,7 +168,7 @@ def quadratic_row(shape: Shape) -> ExpressionError:
 
 
 def common_owner(*expressions: LinearExpr) -> object:
-    """Give the model that all expressions read; refuse a mixture of two models."""
+    """Return the model that all expressions read; refuse a mixture of two models."""
     owners = [e.owner for e in expressions if e.owner is not None]
     if any(owner is not owners[0] for owner in owners):
         raise ExpressionError(

@@ -77,7 +77,7 @@ def sum_squares(expression: LinearExpr, axis: int | tuple[int, ...] | None = Non
 
 
 def _sum_of_all_squares(expression: LinearExpr) -> QuadraticExpr:
-    """Give ``|A x + c|^2 = x'(A'A)x + 2 (A'c).x + c.c`` without the single squares: far fewer terms."""
+    """Return ``|A x + c|^2 = x'(A'A)x + 2 (A'c).x + c.c`` without the single squares: far fewer terms."""
     A, c = expression.matrix, expression.constant
     gram = sparse.coo_array(A.T @ A)
     pairs = np.stack(gram.coords, axis=1).astype(np.int64)
@@ -133,7 +133,7 @@ def concatenate(parts: Sequence[Any], axis: int = 0) -> Any:
 
 
 def _joined_positions(shapes: list[Shape], axis: int) -> IntArray:
-    """Give each entry of the joined array as its number in the flattened parts, one part after the other."""
+    """Return each entry of the joined array as its number in the flattened parts, one part after the other."""
     sizes = [positions(shape).size for shape in shapes]
     starts = np.cumsum([0, *sizes])
     numbered = [positions(shape) + start for shape, start in zip(shapes, starts, strict=False)]

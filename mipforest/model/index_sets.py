@@ -129,7 +129,7 @@ def _is_number(key: Any) -> bool:
 
 
 def _span(key: Any) -> int:
-    """Give the number of dimensions that one place of an index uses up (``...`` apart)."""
+    """Return the number of dimensions that one place of an index uses up (``...`` apart)."""
     if key is None or key is Ellipsis or isinstance(key, bool | np.bool_):
         return 0
     if isinstance(key, list | np.ndarray):

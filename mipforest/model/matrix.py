@@ -53,7 +53,7 @@ class Block:
         return self.start + self.size
 
     def names(self) -> list[str]:
-        """Give every entry's name, ``z[12,n3]``, in C order; a scalar block's is its own name."""
+        """Return every entry's name, ``z[12,n3]``, in C order; a scalar block's is its own name."""
         if self.flat_names is not None:
             return list(self.flat_names)
         if not self.shape:

@@ -132,7 +132,7 @@ class Model:
         return MappingProxyType({name: variables for name, (_, variables) in self._blocks.items()})
 
     def __getitem__(self, name: str) -> VarArray:
-        """Give a variable block back by name.
+        """Return a variable block by name.
 
         Raises
         ------
@@ -249,7 +249,7 @@ class Model:
         return MappingProxyType(self._start)
 
     def set_start(self, values: Values) -> None:
-        """Give values to start from; blocks and NaN entries that are left out stay open (a partial start).
+        """Set values to start from; blocks and NaN entries that are left out stay open (a partial start).
 
         Raises
         ------
@@ -290,7 +290,7 @@ class Model:
     # ------------------------------------------------------------------ views
 
     def matrix(self) -> MatrixForm:
-        """Give the model as flat arrays: the view that solvers, bridges, writers and checks read.
+        """Return the model as flat arrays: the view that solvers, bridges, writers and checks read.
 
         Explicit zeros are dropped here. The arrays are read-only and never change; as long as the model
         does not change, calls give the same form.
@@ -366,7 +366,7 @@ class Model:
         return statistics(self.matrix())
 
     def copy(self) -> Model:
-        """Give an independent copy; take its variables from it (``copy["w"]``), not from the original."""
+        """Return an independent copy; take its variables from it (``copy["w"]``), not from the original."""
         twin = Model(self.name)
         twin._lower, twin._upper, twin._integer = self._lower.copy(), self._upper.copy(), self._integer.copy()
         twin._blocks = {

@@ -131,12 +131,12 @@ Shape = tuple[int, ...]
 
 
 def positions(shape: Shape) -> IntArray:
-    """Give every entry of an array its number in C order."""
+    """Return the number in C order of every entry of an array."""
     return np.arange(prod(shape), dtype=np.int64).reshape(shape)
 
 
 def broadcast_shape(a: Shape, b: Shape, operation: str) -> Shape:
-    """Give the shape that two shapes broadcast to.
+    """Return the shape that two shapes broadcast to.
 
     Raises
     ------

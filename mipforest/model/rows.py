@@ -21,12 +21,12 @@ def index_type(entries: int, width: int) -> type[np.signedinteger[Any]]:
 
 
 def with_data(matrix: SparseMatrix, data: FloatArray) -> SparseMatrix:
-    """Give a matrix with the same pattern and other entries; the pattern is shared, not copied."""
+    """Return a matrix with the same pattern and other entries; the pattern is shared, not copied."""
     return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def widen(matrix: SparseMatrix, width: int) -> SparseMatrix:
-    """Give the same matrix more (empty) columns; entries are shared, not copied."""
+    """Append empty columns to a matrix; entries are shared, not copied."""
     if matrix.shape[1] == width:
         return matrix
     return sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], width))
@@ -62,7 +62,7 @@ def stack_rows(matrices: Sequence[SparseMatrix], width: int) -> SparseMatrix:
 def row_bounds(
     A: SparseMatrix, col_lower: FloatArray, col_upper: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Give the least and the greatest value of ``A x`` over a box.
+    """Return the least and the greatest value of ``A x`` over a box.
 
     Parameters
     ----------

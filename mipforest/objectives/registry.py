@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import entry_points
 
-from mipforest.errors import MipforestError
+from mipforest.errors import MipforestError, close_names
 from mipforest.objectives.branches import BranchLoss
 
 GROUP = "mipforest.losses"
@@ -42,7 +41,7 @@ def get_loss(name: str) -> type[BranchLoss]:
     """
     classes = loss_classes()
     if name not in classes:
-        near = get_close_matches(name, classes, n=2)
+        near = close_names(name, classes, 2)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
         raise UnknownLoss(f"no loss named {name!r}{hint} Known: {', '.join(classes)}")
     return classes[name]

@@ -88,8 +88,8 @@ class Problem(BuiltProblem):
             ),
             on_progress=on_progress,
         )
-        solution, doubts = self._with_proven_bound(self._snapped_to_tree(solution), settings.gap)
-        told = (*self.instance.notes, *warnings, *solution.warnings, *doubts)
+        solution, bound_warnings = self._with_proven_bound(self._snapped_to_tree(solution), settings.gap)
+        told = (*self.instance.notes, *warnings, *solution.warnings, *bound_warnings)
         return self._checked(replace(solution, warnings=told))
 
     def start_values(self, tree: Tree) -> tuple[Values | None, list[str]]:
@@ -165,14 +165,14 @@ class Problem(BuiltProblem):
                 solved_tree=None,
                 evaluated_objective=np.nan,
                 max_violation=np.nan,
-                doubts=(),
+                failed_checks=(),
             )
         tree = self.formulation.decode(solution.values, self.instance)
         evaluated = self.formulation.evaluate(tree, self.instance)
         violation = self.model.violations(solution.x).max
-        doubts = []
+        failed_checks = []
         if violation > FEASIBILITY_TOLERANCE:
-            doubts.append(
+            failed_checks.append(
                 f"the solution violates the model by {violation:.3g}, more than {FEASIBILITY_TOLERANCE:g}"
             )
         different = (
@@ -180,11 +180,11 @@ class Problem(BuiltProblem):
             f"the solver's is {solution.objective:.9g}"
         )
         if self.as_built.objective_replaced():
-            doubts.append(f"the model's objective was replaced: {different}")
+            failed_checks.append(f"the model's objective was replaced: {different}")
         elif not abs(evaluated - solution.objective) <= FEASIBILITY_TOLERANCE * max(
             1.0, abs(solution.objective)
         ):
-            doubts.append(different)
+            failed_checks.append(different)
         offset, scale = self.data.encoding.offset, self.data.encoding.scale
         refined, warnings = self._refined(tree)
         return Result(
@@ -194,7 +194,7 @@ class Problem(BuiltProblem):
             solved_tree=tree.with_scaling(offset, scale),
             evaluated_objective=evaluated,
             max_violation=violation,
-            doubts=tuple(doubts),
+            failed_checks=tuple(failed_checks),
         )
 
     def _refined(self, tree: Tree) -> tuple[Tree, list[str]]:

@@ -41,7 +41,7 @@ class Result:
         The tree's objective from the definition, without the model (NaN without a tree).
     max_violation
         Largest violation of the model by the solution (NaN without one).
-    doubts
+    failed_checks
         Why the answer is not verified; empty when it is.
     """
 
@@ -51,12 +51,12 @@ class Result:
     solved_tree: Tree | None
     evaluated_objective: float
     max_violation: float
-    doubts: tuple[str, ...]
+    failed_checks: tuple[str, ...]
 
     @property
     def verified(self) -> bool:
         """Whether the tree's objective by the definition equals the solver's, at a feasible point."""
-        return self.tree is not None and not self.doubts
+        return self.tree is not None and not self.failed_checks
 
     @property
     def objective(self) -> float:
@@ -158,7 +158,7 @@ class Result:
             "prepare_seconds": problem.prepare_seconds,
             "nodes": solution.nodes,
             "verified": self.verified,
-            "doubts": list(self.doubts),
+            "doubts": list(self.failed_checks),
             "warnings": list(solution.warnings),
             "evaluated_objective": self.evaluated_objective,
             "max_violation": self.max_violation,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def to_pyomo(model: Model | MatrixForm) -> ConcreteModel:
-    """Give a model as a Pyomo ``ConcreteModel``.
+    """Return a model as a Pyomo ``ConcreteModel``.
 
     A variable block becomes one ``Var`` of its name, indexed by its labels (numbers where it has none), a
     constraint block one ``Constraint``; the objective is the component ``objective``. Pyomo has one
@@ -61,7 +61,7 @@ def to_pyomo(model: Model | MatrixForm) -> ConcreteModel:
 
 
 def from_pyomo(model: ConcreteModel) -> MatrixForm:
-    """Give a Pyomo model as a matrix form, which every solver, file and check of this package reads.
+    """Read a Pyomo model as a matrix form, which every solver, file and check of this package reads.
 
     - Variables come in the order of their declaration, also those that no row reads; their bounds are
       those of the variable within its domain. A fixed variable keeps its column, with both bounds at its

@@ -180,7 +180,7 @@ def _require_known_components(model: Any) -> None:
 
 
 def _single_objective(model: Any) -> Any:
-    """Give the active objective, ``None`` if there is none."""
+    """Return the active objective, ``None`` if there is none."""
     objectives = list(model.component_data_objects(Objective, active=True))
     if len(objectives) > 1:
         raise PyomoModelError(
@@ -223,7 +223,7 @@ def _canonical(matrix: SparseMatrix) -> SparseMatrix:
 
 
 def named_blocks(entries: Sequence[Any]) -> tuple[Block, ...]:
-    """Give one block per run of entries of the same component, with its indices as labels.
+    """Return one block per run of entries of the same component, with its indices as labels.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ class Solver(ABC):
 
     @classmethod
     def named(cls, inner: str) -> Solver:
-        """Give the solver for ``name`` or, where a plug-in reaches several solvers, ``name:inner``.
+        """Return the solver for ``name`` or, where a plug-in reaches several solvers, ``name:inner``.
 
         Raises
         ------

@@ -16,7 +16,7 @@ from mipforest.settings import FEASIBILITY_TOLERANCE
 
 
 def unknown_option(solver: str, name: str, known: Iterable[str]) -> NotAllowed:
-    """Give the error for an option that a solver does not have; it suggests the nearest names.
+    """Return the error for an option that a solver does not have; it suggests the nearest names.
 
     Parameters
     ----------

@@ -172,7 +172,7 @@ def _native(settings: SolveSettings) -> Any:
 
 
 def _filled(form: MatrixForm, free: BoolArray, value: FloatArray | float) -> FloatArray:
-    """Give the (n,) point with the fixed columns at their values and the free ones at ``value``."""
+    """Return the (n,) point with the fixed columns at their values and the free ones at ``value``."""
     x = form.col_lower.copy()
     x[free] = value
     return x

@@ -112,7 +112,7 @@ def continuous_rest(form: MatrixForm, x: FloatArray) -> MatrixForm:
 
 
 def with_best_rest(form: MatrixForm, x: FloatArray) -> FloatArray:
-    """Give the best point with the integers of ``x``, or ``x`` where none better is found.
+    """Return the best point with the integers of ``x``, or ``x`` where none better is found.
 
     Parameters
     ----------

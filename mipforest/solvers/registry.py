@@ -20,7 +20,7 @@ def solver_classes() -> dict[str, type[Solver]]:
 
 
 def get_solver(name: str) -> Solver:
-    """Give a solver by name.
+    """Return a solver by name.
 
     Parameters
     ----------

@@ -184,7 +184,9 @@ def _candidates_repeat(trial: Trial) -> None:
 
 def _solution_is_verified(trial: Trial) -> None:
     result = trial.result
-    assert result.verified, f"the solution is not verified: {'; '.join(result.doubts) or 'there is none'}"
+    assert result.verified, (
+        f"the solution is not verified: {'; '.join(result.failed_checks) or 'there is none'}"
+    )
     assert result.tree is not None
     assert result.solved_tree is not None
     solved = result.solved_tree.unscaled()

@@ -147,7 +147,7 @@ def conformance_tests(
     opt_out: Mapping[str, str] | None = None,
     node_limit: Mapping[str, Any] | None = None,
 ) -> Callable[..., None]:
-    """Give a test function for pytest that runs every case on a solver; see :func:`run_conformance`.
+    """Return a test function for pytest that runs every case on a solver; see :func:`run_conformance`.
 
     Cases that do not apply are skipped, and all are when the solver is not installed. A case that was opted
     out of is expected to fail; the test fails when it passes.

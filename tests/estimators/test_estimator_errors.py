@@ -161,7 +161,7 @@ def test_an_unverified_answer_is_told(monkeypatch):
     solve = Problem.solve
 
     def doubted(self, *args, **kwargs):
-        return replace(solve(self, *args, **kwargs), doubts=("the numbers differ",))
+        return replace(solve(self, *args, **kwargs), failed_checks=("the numbers differ",))
 
     monkeypatch.setattr(Problem, "solve", doubted)
     with pytest.warns(UnverifiedTreeWarning, match="not verified: the numbers differ") as told:

@@ -91,7 +91,7 @@ def test_variants_agree_with_an_independent_model(seed, n, p, depth, alpha, prox
     )
     for variant in ("tight", "paper"):
         result = replace(formulation, variant=variant).build(data, depth).solve(**PROVEN)
-        assert result.verified, result.doubts
+        assert result.verified, result.failed_checks
         assert result.status == "optimal"
         assert result.objective == pytest.approx(expected, abs=1e-6)
 

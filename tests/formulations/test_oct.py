@@ -41,7 +41,7 @@ def test_paper_tight_and_enumeration_agree(seed):
     for variant in Oct.variants:
         result = Oct(alpha=alpha, N_min=n_min, variant=variant).build(data, depth).solve(**PROVEN)
         assert result.status == "optimal", variant
-        assert result.verified, (variant, result.doubts)
+        assert result.verified, (variant, result.failed_checks)
         assert result.objective == pytest.approx(expected, abs=1e-6), variant
 
 

@@ -57,7 +57,7 @@ def test_paper_tight_and_enumeration_agree(seed, loss):
     for variant in Ort.variants:
         result = Ort(alpha=alpha, N_min=n_min, loss=loss, variant=variant).build(data, depth).solve(**PROVEN)
         assert result.status == "optimal", variant
-        assert result.verified, (variant, result.doubts)
+        assert result.verified, (variant, result.failed_checks)
         assert result.objective == pytest.approx(expected, abs=1e-6), variant
 
 
@@ -68,7 +68,7 @@ def test_tight_without_the_row_on_the_root_and_without_a_start_agrees(seed, loss
     problem = Ort(alpha=alpha, N_min=n_min, loss=loss).build(data, 2)
     problem.model.remove("root_value")
     result = problem.solve(start=None, **PROVEN)
-    assert result.verified, result.doubts
+    assert result.verified, result.failed_checks
     assert result.objective == pytest.approx(enumerated(data, loss, 2, alpha, n_min), abs=1e-6)
 
 
@@ -223,7 +223,7 @@ def test_richer_trees_do_not_lose_to_plain_ones(model, loss):
     for variant in model.variants:
         options = {} if model is OrtH else {"lam": 0.001}
         result = model(loss=loss, variant=variant, **options).build(data, 1).solve(time_limit=20, gap=1e-6)
-        assert result.verified, (variant, result.doubts)
+        assert result.verified, (variant, result.failed_checks)
         assert result.objective <= plain.objective + 1e-6
 
 
@@ -234,7 +234,7 @@ def test_hyperplane_models_equal_scip(model, seed):
     data = regression(rng.integers(0, 4, (7, 2)), rng.integers(0, 9, 7))
     problem = model(loss="absolute", alpha=(0.0, 0.03)[seed % 2], N_min=1 + seed % 2).build(data, 1)
     result = problem.solve(**PROVEN)
-    assert result.verified, result.doubts
+    assert result.verified, result.failed_checks
     assert result.objective == pytest.approx(scip_optimum(problem.model.matrix()), abs=1e-6)
 
 
@@ -260,7 +260,7 @@ def test_objective_is_free_of_the_targets_units(model):
     for unit, shift in ((1.0, 0.0), (1e6, -3e7)):
         data = regression(X, shift + unit * y)
         result = model(alpha=0.02).build(data, 1).solve(time_limit=20, gap=1e-7)
-        assert result.verified, result.doubts
+        assert result.verified, result.failed_checks
         found.append((result.objective, result.tree.predict(data.X_raw)))
     assert found[0][0] == pytest.approx(found[1][0], abs=1e-5)
     assert ((found[1][1] + 3e7) / 1e6).min() >= -1
@@ -271,7 +271,7 @@ def test_all_rows_equal_gives_the_tree_without_a_split(model, variant):
     data = regression(np.ones((4, 2)), [0, 1, 1, 5])
     for loss, value in (("squared", 1.75), ("absolute", 1.0)):
         result = model(loss=loss, variant=variant, alpha=0.01).build(data, 2).solve(**PROVEN)
-        assert result.verified, result.doubts
+        assert result.verified, result.failed_checks
         assert result.tree.n_splits == 0
         assert result.objective == pytest.approx(1.0)
         np.testing.assert_allclose(result.tree.predict(data.X_raw), value, atol=1e-6)

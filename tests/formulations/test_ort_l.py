@@ -26,7 +26,7 @@ def test_recovers_a_piecewise_linear_truth(variant, loss):
     y = np.where(x < 4.5, 3 + 2 * x, 30 - x - 2 * other)
     data = regression(np.column_stack([x, other]), y)
     result = OrtL(lam=1e-4, loss=loss, variant=variant).build(data, 1).solve(time_limit=None, gap=1e-6)
-    assert result.verified, result.doubts
+    assert result.verified, result.failed_checks
     assert result.objective - result.bound <= 1e-6
     np.testing.assert_allclose(result.tree.predict(data.X_raw), y, atol=0.05)
     slopes, constants = result.tree.leaves_in_original_units()
@@ -63,7 +63,7 @@ def test_linear_leaves_agree_with_enumeration(seed, loss):
     alpha, n_min, lam = (0.0, 0.05)[seed % 2], 1 + seed % 3, 0.03
     expected = best_tree_value(data.X, linear_leaf_cost(data, loss, lam), 1, alpha, n_min)
     result = OrtL(alpha=alpha, N_min=n_min, lam=lam, loss=loss).build(data, 1).solve(**PROVEN)
-    assert result.verified, result.doubts
+    assert result.verified, result.failed_checks
     assert result.objective == pytest.approx(expected, abs=1e-6)
     assert result.bound == pytest.approx(expected, abs=1e-6)
 
@@ -125,7 +125,7 @@ def test_l0_counts_the_features_of_the_leaves():
     data = regression(X, y)
     formulation = OrtL(regulariser="l0", lam=0.02, loss="absolute")
     result = formulation.build(data, 1).solve(time_limit=30, gap=1e-6)
-    assert result.verified, result.doubts
+    assert result.verified, result.failed_checks
     used = np.count_nonzero(result.tree.leaf_w)
     assert used == np.count_nonzero(result.solution["r"] > 0.5) == 2
     errors = np.abs(result.tree.predict(data.X_raw) - y).sum() / np.abs(y - np.median(y)).sum()

@@ -208,7 +208,7 @@ def test_a_replaced_objective_is_never_verified(maximize):
         m.minimize(m["xi"].sum())
     result = problem.solve(**PROVEN)
     assert not result.verified
-    assert "objective was replaced" in result.doubts[0]
+    assert "objective was replaced" in result.failed_checks[0]
     assert result.bound == (np.inf if maximize else -np.inf)
     assert result.status == "limit"
 
@@ -228,10 +228,10 @@ def test_a_tree_that_is_not_the_models_is_not_verified():
     wrong = replace(result.solution, objective=result.objective + 1.0)
     checked = problem._checked(wrong)
     assert not checked.verified
-    assert "by the definition" in checked.doubts[0]
+    assert "by the definition" in checked.failed_checks[0]
     x = result.solution.x.copy()
     x[0] += 30.0
-    assert "violates the model" in problem._checked(replace(wrong, x=x)).doubts[0]
+    assert "violates the model" in problem._checked(replace(wrong, x=x)).failed_checks[0]
 
 
 def test_writes_its_model(tmp_path):

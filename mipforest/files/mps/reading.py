@@ -149,7 +149,7 @@ class MpsContent:
         return Q
 
     def _join_halves(self, A: SparseMatrix, upper: FloatArray) -> BoolArray:
-        """Give the first of two half rows the other's upper side; return which rows remain.
+        """Move the upper side of the second of two half rows to the first; return which rows remain.
 
         A pair that has come apart (an edited file) stays two rows, which is the same model.
         """
@@ -204,7 +204,7 @@ class MpsError(MipforestError, ValueError):
 
 
 def mps_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
-    """Give the lines of an MPS file, compressed or not, with their numbers.
+    """Yield the lines of an MPS file, compressed or not, with their numbers.
 
     Raises
     ------

@@ -228,7 +228,7 @@ def read_solution(path: str | os.PathLike[str]) -> SolutionFile:
 
 
 def _lines(path: Path) -> Lines:
-    """Give the lines that are not empty."""
+    """Yield the lines that are not empty."""
     compressed = path.name.lower().endswith(".gz")
     raw = numbered_lines(path, lambda line, reason: PointError(path, line, reason), compressed=compressed)
     for number, content in raw:

@@ -72,7 +72,7 @@ class Size:
         return linear.needs_license
 
     def too_large(self, license_limits: str) -> LicenseLimit:
-        """Give the error for a licence that does not take the model."""
+        """Return the error for a licence that does not take the model."""
         parts = [f"{self.variables} variables", f"{self.rows + self.indicators} rows"]
         if self.indicators:
             parts[1] += f" ({self.indicators} of them indicator rows)"

@@ -61,7 +61,7 @@ def n_one_sided(lower: FloatArray, upper: FloatArray) -> int:
 
 
 def _one_sided(lower: FloatArray, upper: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Give number, sense and side of one-sided rows that say the same; rows without sides are left out."""
+    """Return number, sense and side of one-sided rows that say the same; rows without sides are left out."""
     equal = lower == upper
     groups = (
         ("=", equal, lower),

@@ -26,7 +26,7 @@ from mipforest.model.matrix import Block, MatrixForm
 
 
 def concrete_model(form: MatrixForm) -> tuple[Any, list[Any]]:
-    """Give a Pyomo ``ConcreteModel`` of a form, and its variables in the order of the columns.
+    """Return a Pyomo ``ConcreteModel`` of a form, and its variables in the order of the columns.
 
     A block of columns becomes one ``Var`` of its name, indexed by its labels (numbers where it has none);
     a block of rows one ``Constraint`` in the same way. The objective is the component ``objective``. Where
@@ -74,7 +74,7 @@ def _add_constraints(model: Any, form: MatrixForm, block: Block, expressions: It
 
 
 def _relation(low: float, body: Any, high: float) -> Any:
-    """Give a row as a modeller writes it."""
+    """Write a row as a modeller writes it."""
     if low == high:
         return body == low
     if high == np.inf and low > -np.inf:
@@ -85,7 +85,7 @@ def _relation(low: float, body: Any, high: float) -> Any:
 
 
 def _linear_expressions(A: sparse.csr_array, variables: list[Any]) -> Iterator[Any]:
-    """Give one expression per row of ``A``."""
+    """Return one expression per row of ``A``."""
     columns, coefficients = A.indices.tolist(), A.data.tolist()
     for begin, end in zip(A.indptr[:-1], A.indptr[1:], strict=True):
         yield _linear(coefficients[begin:end], [variables[column] for column in columns[begin:end]])
@@ -121,7 +121,7 @@ def _index_sets(block: Block) -> tuple[Any, ...]:
 
 
 def _inside_brackets(block: str, name: str) -> str:
-    """Give ``3,age`` for the entry ``w[3,age]`` of a block ``w``, and other names whole."""
+    """Return ``3,age`` for the entry ``w[3,age]`` of a block ``w``, and other names whole."""
     if not name.startswith(f"{block}["):
         return name
     inside, _, behind = name.removeprefix(f"{block}[").rpartition("]")
@@ -129,7 +129,7 @@ def _inside_brackets(block: str, name: str) -> str:
 
 
 def _indices(block: Block) -> Iterator[Any]:
-    """Give the indices of a block's entries, in order."""
+    """Return the indices of a block's entries, in order."""
     sets = _index_sets(block)
     if not sets:
         yield None
@@ -140,7 +140,7 @@ def _indices(block: Block) -> Iterator[Any]:
 
 
 def _free_name(model: Any, name: str) -> str:
-    """Give the name, with ``_`` behind it as long as the model has such a component or attribute."""
+    """Return the name, with ``_`` behind it as long as the model has such a component or attribute."""
     while hasattr(model, name):
         name += "_"
     return name

@@ -46,7 +46,7 @@ class Pyomo(Solver):
 
     @classmethod
     def named(cls, inner: str) -> Solver:
-        """Give the solver for one of Pyomo's interfaces.
+        """Return the solver for one of Pyomo's interfaces.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ _QUADRATIC: Mapping[str, frozenset[Feature]] = {
 
 
 def family_of(interface: str) -> Family:
-    """Give the family that an interface's name tells of."""
+    """Return the family that an interface's name tells of."""
     return next((family for part, family in FAMILIES.items() if part in interface), _UNKNOWN)
 
 

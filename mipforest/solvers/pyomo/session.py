@@ -166,7 +166,7 @@ def _plain(form: MatrixForm) -> MatrixForm:
 
 
 def _point(form: MatrixForm, model: Any, variables: list[Any], results: SolverResults) -> FloatArray | None:
-    """Give the point of the results, ``None`` without one."""
+    """Return the point of the results, ``None`` without one."""
     if not len(results.solution):
         return None
     try:

@@ -91,7 +91,7 @@ def negligible_entries(form: MatrixForm) -> int:
 
 
 def _left_sides(A: SparseMatrix, variables: list[Any]) -> Iterator[Expr]:
-    """Give each row of a CSR matrix as an expression of SCIP."""
+    """Return each row of a CSR matrix as an expression of SCIP."""
     terms = [Term(variable) for variable in variables]
     ends, columns, data = A.indptr.tolist(), A.indices.tolist(), A.data.tolist()
     for start, stop in pairwise(ends):
@@ -100,7 +100,7 @@ def _left_sides(A: SparseMatrix, variables: list[Any]) -> Iterator[Expr]:
 
 
 def _sides(values: FloatArray) -> list[float | None]:
-    """Give ``None`` for infinite sides."""
+    """Return ``None`` for infinite sides."""
     return [None if np.isinf(value) else value for value in values.tolist()]
 
 
@@ -153,7 +153,7 @@ class Parameter:
 
 @cache
 def parameters() -> dict[str, Parameter]:
-    """Give all parameters of SCIP by name, from the settings file that it writes."""
+    """Return all parameters of SCIP by name, from the settings file that it writes."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "scip.set"
         Model().writeParams(str(file), comments=True, onlychanged=False, verbose=False)

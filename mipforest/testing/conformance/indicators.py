@@ -12,7 +12,7 @@ cases = Cases()
 
 
 def _switch(on: int, **bounds: float) -> tuple[Model, VarArray, VarArray]:
-    """Give a model with one continuous variable and a binary one that equals ``on``."""
+    """Return a model with one continuous variable and a binary one that equals ``on``."""
     m = Model()
     x, z = m.continuous("x", **{"lower": 0.0, "upper": 10.0, **bounds}), m.binary("z")
     m.add("state", 1.0 * z == on)

@@ -183,6 +183,6 @@ def market_split(
 
 
 def empty_split(form: MatrixForm) -> FloatArray:
-    """Give the feasible point of a market split that takes nothing."""
+    """Return the feasible point of a market split that takes nothing."""
     point = form.to_point({"missing": form.row_lower, "excess": np.zeros(form.n_rows)})
     return np.nan_to_num(point, nan=0.0)
