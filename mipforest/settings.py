@@ -16,6 +16,10 @@ from mipforest.errors import NotAllowed, closest
 #: of HiGHS, Gurobi and SCIP, so that what this package accepts, they accept.
 FEASIBILITY_TOLERANCE = 1e-6
 
+#: Threads that may be asked for on any machine; on one with more processors, as many as it has. A solver allots
+#: memory to each thread before it begins.
+MOST_THREADS = 64
+
 #: Parts of a model that can be rewritten on request.
 BRIDGES = ("quadratic", "indicator")
 
@@ -29,15 +33,16 @@ class SolveSettings:
     time_limit
         Seconds of wall time, at least 0; ``None`` (or infinity, which becomes ``None``) for no limit.
     gap
-        Relative gap at which a solution counts as optimal, at least 0.
+        Relative gap at which a solution counts as optimal, at least 0 and finite.
     threads
-        Number of threads, at least 1; ``None`` leaves it to the solver.
+        Number of threads, from 1 to :data:`MOST_THREADS`, or the machine's processors if they are more; ``None``
+        leaves it to the solver.
     seed
         Random seed, at least 0.
     log
         File to which the solver appends its own log; ``None`` for silence.
     solver_options
-        Options passed to the solver under its own names.
+        Options passed to the solver under its own names; numbers are finite.
     bridges
         Parts of the model to rewrite although the solver takes them: names in :data:`BRIDGES`. A single name may
         be given as a text.
@@ -65,6 +70,8 @@ class SolveSettings:
             "time_limit", self.time_limit, Real, 0, "seconds, 0 or more, or None for no limit", optional=True
         )
         _check("gap", self.gap, Real, 0, "a relative gap, 0 or more (1e-4 is usual)")
+        if self.gap == math.inf:
+            raise NotAllowed("gap is inf; give a finite relative gap, 0 or more (1e-4 is usual)")
         _check(
             "threads",
             self.threads,
@@ -73,6 +80,7 @@ class SolveSettings:
             "1 or more, or None to leave it to the solver",
             optional=True,
         )
+        _check_processors("threads", self.threads)
         _check("seed", self.seed, Integral, 0, "a whole number, 0 or more")
         if self.log is not None and not isinstance(self.log, str | os.PathLike):
             raise NotAllowed(f"log is {self.log!r}; give the name of a file, or None for no log")
@@ -80,6 +88,11 @@ class SolveSettings:
             raise NotAllowed(
                 f"solver_options is {self.solver_options!r}; give a mapping from names to values"
             )
+        for name, value in self.solver_options.items():
+            if str(name).lower() == "threads":
+                _check_processors(f"solver_options: {name}", value)
+            if isinstance(value, Real) and not isinstance(value, Integral) and not math.isfinite(value):
+                raise NotAllowed(f"solver_options: {name} is {value}; give a finite number, or leave it out")
         names = (self.bridges,) if isinstance(self.bridges, str) else tuple(self.bridges)
         for name in names:
             if name not in BRIDGES:
@@ -128,3 +141,14 @@ def _check(name: str, value: Any, kind: Any, least: float, allowed: str, *, opti
     if isinstance(value, bool) or not isinstance(value, kind) or not value >= least:
         shown = repr(value) if isinstance(value, str) else value
         raise NotAllowed(f"{name} is {shown}; give {allowed}")
+
+
+def _check_processors(name: str, threads: object) -> None:
+    processors = os.cpu_count() or 1
+    most = max(MOST_THREADS, processors)
+    if isinstance(threads, Integral) and threads > most:
+        shown = threads if threads < 10**20 else "more than 1e20"
+        raise NotAllowed(
+            f"{name} is {shown}, and this machine has {processors} processor(s); give 1 to {most}, or leave it "
+            "to the solver"
+        )

@@ -28,6 +28,12 @@ from mipforest.settings import SolveSettings, one_of
         ({"seed": -1}, "seed is -1; give a whole number"),
         ({"log": 1}, "log is 1; give the name of a file"),
         ({"solver_options": ["a=1"]}, "give a mapping"),
+        ({"gap": inf}, "gap is inf; give a finite relative gap"),
+        ({"solver_options": {"mip_rel_gap": inf}}, "mip_rel_gap is inf; give a finite number"),
+        ({"solver_options": {"mip_rel_gap": nan}}, "mip_rel_gap is nan"),
+        ({"threads": 10**8}, "threads is 100000000, and this machine has"),
+        ({"threads": 10**400}, "threads is more than 1e20"),
+        ({"solver_options": {"Threads": 10**6}}, "solver_options: Threads is 1000000, and this machine has"),
         ({"bridges": ("quadratics",)}, "did you mean 'quadratic'"),
     ],
 )

@@ -52,6 +52,10 @@ def data_path(entry: DataEntry, folder: Path | None) -> Path | None:
     path = folder / entry.load
     if not path.is_file():
         raise CampaignError(f"there is no file {entry.load} in the data folder {folder}")
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise CampaignError(
+            f"{path} leads out of the data folder {folder}; put the file itself there, or name its folder with --data"
+        )
     return path
 
 

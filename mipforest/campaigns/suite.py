@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, get_args
 
 from mipforest.data.encoding import Scaling
+from mipforest.data.files import SUFFIXES
 from mipforest.data.target import Task
 from mipforest.errors import CampaignError, NotAllowed, did_you_mean
 from mipforest.runs.text_files import TomlReader
@@ -20,6 +20,9 @@ from mipforest.settings import SolveSettings
 STRATIFY = ("labels", "classes", "none")
 
 _TOML = TomlReader(CampaignError)
+
+#: What options of HiGHS, Gurobi, SCIP and others that take a file or folder have in their names.
+_FILE_OPTION = re.compile(r"file|dir|path|^write_|^record$", re.IGNORECASE)
 
 #: Labels stand in tables and in names of files.
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
@@ -209,7 +212,7 @@ def parse_suite(text: str) -> Suite:
     }
     options = content.get("solver_options", {})
     for solver, own in options.items():
-        _TOML.check_type(f"solver_options.{solver}", own, dict)
+        _check_options(f"solver_options.{solver}", own)
     return Suite(
         **plain,
         **lists,
@@ -231,10 +234,28 @@ def _check_settings(lists: Mapping[str, tuple[Any, ...]], content: Mapping[str, 
             SolveSettings(seed=seed)
         for limit in lists.get("time_limits", ()):
             SolveSettings(time_limit=limit)
-        if content.get("gap") == math.inf:
-            raise NotAllowed("gap is inf; give a finite relative gap, 0 or more")
     except NotAllowed as error:
         raise CampaignError(str(error)) from error
+
+
+def _check_options(where: str, own: Any) -> None:
+    """Refuse options that are no plain values, or name a file: a suite may come from anyone.
+
+    Solvers write and read whatever file they are told to, with the rights of who runs the suite.
+    """
+    _TOML.check_type(where, own, dict)
+    for name, value in own.items():
+        if not isinstance(value, bool | int | float | str):
+            raise CampaignError(f"{where}: {name} is {value!r:.60}; give a number, a text, true or false")
+        if _FILE_OPTION.search(name) or (isinstance(value, str) and re.search(r"[/\\]", value)):
+            raise CampaignError(
+                f"{where}: {name} = {value!r:.60} names a file, which a suite may not: it would write or read "
+                "anywhere; leave it out, and pass it to 'mipforest solve --solver-option' where you need the file"
+            )
+    try:
+        SolveSettings(solver_options=own)
+    except NotAllowed as error:
+        raise CampaignError(f"{where}: {error}") from error
 
 
 def _check_label(what: str, label: str) -> None:
@@ -266,9 +287,21 @@ def _data(label: str, table: Any) -> DataEntry:
     _TOML.check_keys(where, table, _DATA, required=("load",))
     _choice(where, table, "task", get_args(Task))
     _choice(where, table, "scaling", get_args(Scaling))
+    _check_place(where, table["load"])
     for name in table.get("positive", ()):
         _TOML.check_type(f"{where}: a class in positive", name, str)
     return DataEntry(**table | {"positive": tuple(table.get("positive", ()))})
+
+
+def _check_place(where: str, load: str) -> None:
+    """Refuse a file outside the folder of data."""
+    if not load.endswith(SUFFIXES):
+        return
+    parts = PurePath(load.replace("\\", "/")).parts
+    if PurePath(load).is_absolute() or ".." in parts or load.startswith("~") or "\0" in load:
+        raise CampaignError(
+            f"{where}: load is {load!r:.80}, which leads out of the folder of data; name a file in that folder"
+        )
 
 
 def _model(label: str, table: Any, data: Mapping[str, DataEntry]) -> ModelEntry:

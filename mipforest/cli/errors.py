@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from typer import BadParameter
 from typer.core import TyperGroup
@@ -61,7 +61,7 @@ class ReportingGroup(TyperGroup):
         except Exception as error:
             code = _report(error, as_json="--json" in given)
         if standalone_mode:
-            sys.exit(code or 0)
+            _leave(code or 0)
         return code
 
     def invoke(self, ctx: Any) -> Any:
@@ -72,6 +72,18 @@ class ReportingGroup(TyperGroup):
             raise UserInterruptError from error
         except BrokenPipeError as error:
             raise OutputClosedError from error
+
+
+def _leave(code: int) -> NoReturn:
+    if code == INTERRUPTED:
+        from mipforest.solvers.worker import solvers_run_on
+
+        if solvers_run_on():
+            # Who pressed Ctrl-C twice does not want to wait until the solver hears of it.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    sys.exit(code)
 
 
 class UserInterruptError(Exception):

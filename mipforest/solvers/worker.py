@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -9,6 +10,7 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from threading import Event as Flag
 from threading import Thread
+from threading import enumerate as all_threads
 from time import perf_counter
 from typing import TypeVar
 
@@ -16,6 +18,8 @@ from mipforest.arrays import FloatArray
 from mipforest.solvers.solution import Event, Progress
 
 Result = TypeVar("Result")
+
+_NAME = "mipforest-solver"
 
 #: Least seconds between two progress events when there is no new incumbent: fast enough for a live display.
 EVENT_INTERVAL = 0.1
@@ -95,13 +99,14 @@ class Worker:
         Raises
         ------
         KeyboardInterrupt
-            At the second Ctrl-C; the worker runs on in the background until it sees :attr:`stop`.
+            At the second Ctrl-C; the worker runs on in the background until it sees :attr:`stop`, and the end
+            of the program waits for it.
         Exception
             Whatever ``work`` or ``on_progress`` raised.
         """
         future: Future[Result] = Future()
         self._queue = SimpleQueue()
-        thread = Thread(target=self._work, args=(work, future), name="mipforest-solver", daemon=True)
+        thread = Thread(target=self._work, args=(work, future), name=_NAME, daemon=True)
         thread.start()
         while True:
             try:
@@ -112,6 +117,8 @@ class Worker:
             except KeyboardInterrupt:
                 self.stop.set()
                 if self._ctrl_c:
+                    # A solver that still has threads when C++ takes down its globals ends the process by SIGABRT.
+                    atexit.register(thread.join)
                     raise
                 self._ctrl_c = True
             except BaseException:
@@ -144,6 +151,11 @@ class Worker:
             self.events.append(replace(event, x=None))
         if self._on_progress is not None and self._on_progress(event):
             self.stop.set()
+
+
+def solvers_run_on() -> bool:
+    """Return whether a solver still runs that nobody waits for: after a second Ctrl-C."""
+    return any(thread.name == _NAME for thread in all_threads())
 
 
 def _changed(before: Event, after: Event) -> bool:

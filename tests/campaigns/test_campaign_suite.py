@@ -11,7 +11,7 @@ from campaign_suites import PAIR
 
 from mipforest.campaigns import CampaignError, read_suite
 from mipforest.campaigns.experiments import plan
-from mipforest.campaigns.solve import load_experiment
+from mipforest.campaigns.solve import data_path, load_experiment
 from mipforest.campaigns.suite import parse_suite
 from mipforest.errors import SolverUnavailable
 from mipforest.problem.registry import UnknownFormulation
@@ -200,3 +200,38 @@ def test_the_example_of_the_documentation_is_a_suite():
     cells = plan(parse_suite(example))
     assert len(cells) == (2 + 2) * 2 * 2
     assert {entry.experiment.parameters.get("C") for entry in cells} == {1.0, (0.1, 1.0), None}
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ('log_file = "/tmp/stolen"', "names a file, which a suite may not"),
+        ("write_solution_to_file = true", "names a file"),
+        ('NodefileDir = "x"', "names a file"),
+        ('presolve = "../x"', "names a file"),
+        ("mip_rel_gap = inf", "mip_rel_gap is inf; give a finite number"),
+        ("when = 2020-01-01", "give a number, a text, true or false"),
+        ("threads = 100000000", "this machine has"),
+    ],
+)
+def test_solver_options_that_reach_files_or_mean_nothing_are_refused(option, told):
+    with pytest.raises(CampaignError, match=told):
+        parse_suite(f"{PAIR}\n[solver_options.highs]\n{option}\n")
+
+
+@pytest.mark.parametrize("load", ["../../x.csv", "/etc/x.csv", "~/x.csv", "a/../../x.parquet"])
+def test_data_outside_the_folder_are_refused(load):
+    text = PAIR.replace('load = "synthetic:tree,depth=1,n=24,p=2"', f'load = "{load}"')
+    with pytest.raises(CampaignError, match="leads out of the folder of data"):
+        parse_suite(text)
+
+
+def test_a_link_out_of_the_data_folder_is_refused(tmp_path):
+    text = PAIR.replace('load = "synthetic:tree,depth=1,n=24,p=2"', 'load = "x.csv"')
+    (tmp_path / "secret.csv").write_text("a,target\n1,x\n2,y\n")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "x.csv").symlink_to(tmp_path / "secret.csv")
+    entry = parse_suite(text).data["tree"]
+    with pytest.raises(CampaignError, match="leads out of the data folder"):
+        data_path(entry, folder)

@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,36 @@ def test_a_terminal_shows_live_progress(tmp_path):
     for word in ("incumbent", "bound", "gap", "nodes", "s left", "Ctrl-C"):
         assert word in text
     assert text.count("incumbent") > 5
+
+
+#: Runs the command line with a solver that does not hear of Ctrl-C, as one in a long step.
+DEAF = """
+from mipforest.solvers.highs.session import HighsSession
+heard = HighsSession._callback
+def deaf(self, *call):
+    stop, self._worker.stop = self._worker.stop, __import__("threading").Event()
+    heard(self, *call)
+    self._worker.stop = stop
+HighsSession._callback = deaf
+from mipforest.cli.main import run
+run()
+"""
+
+
+def test_a_second_ctrl_c_leaves_at_once_while_the_solver_runs_on(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", DEAF, *LONG, "--bridge", "quadratic", "--time-limit", "60", "--out", "run"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    wait_for_solver(process, tmp_path)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(1)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "interrupted; nothing was written" in err
+    assert list(tmp_path.iterdir()) == []
