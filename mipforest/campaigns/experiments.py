@@ -18,8 +18,8 @@ from mipforest.errors import CampaignError, did_you_mean
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, check_parameters
 from mipforest.problem.registry import get_formulation, make_formulation
+from mipforest.problem.tree_search import solver_or_search
 from mipforest.settings import SolveSettings
-from mipforest.solvers.registry import get_solver
 from mipforest.trees import Topology
 
 #: Digits of a key: enough that two experiments never share one.
@@ -120,7 +120,7 @@ def plan(suite: Suite, *, time_limit: float | None = None) -> tuple[PlannedExper
         If a solver is unknown or not installed.
     """
     for solver in suite.solvers:
-        get_solver(solver)
+        solver_or_search(solver)
     for name in suite.solver_options:
         if name not in suite.solvers:
             raise CampaignError(

@@ -87,7 +87,8 @@ def _written(default: Any) -> str:
 
 
 def solvers(as_json: o.Json = False) -> None:
-    """List the solvers: which are installed, and what they take."""
+    """List the solvers and tree searches: which are installed, and what they take."""
+    from mipforest.problem.tree_search import search_classes
     from mipforest.solvers.registry import solver_classes
 
     found: list[dict[str, Any]] = [
@@ -100,13 +101,36 @@ def solvers(as_json: o.Json = False) -> None:
         }
         for name, cls in solver_classes().items()
     ]
+    searches: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "available": cls.available(),
+            "version": _version(cls.package) if cls.available() else None,
+            "install": cls.install,
+            "summary": cls.summary,
+            "models": cls.models,
+            "proves": cls.proves,
+        }
+        for name, cls in search_classes().items()
+    ]
     if as_json:
-        print_json({"solvers": found})
+        print_json({"solvers": found, "searches": searches})
         return
     for solver in found:
-        absent = f"not installed; run: pip install '{solver['install']}'"
-        print_text(f"{solver['name']}: {solver['version'] or 'installed' if solver['available'] else absent}")
+        _print_availability(solver)
         print_text(fill(", ".join(solver["features"]), initial_indent="  ", subsequent_indent="  "))
+    print_text("\nTree searches, which see the structure of a tree and no added constraints:")
+    for search in searches:
+        _print_availability(search)
+        words = (
+            f"{search['summary']}{'' if search['proves'] else ', without a bound'}; takes {search['models']}"
+        )
+        print_text(fill(words, initial_indent="  ", subsequent_indent="  "))
+
+
+def _print_availability(plugin: dict[str, Any]) -> None:
+    absent = f"not installed; run: pip install '{plugin['install']}'"
+    print_text(f"{plugin['name']}: {plugin['version'] or 'installed' if plugin['available'] else absent}")
 
 
 def _version(package: str) -> str | None:

@@ -38,8 +38,8 @@ def model_names(incomplete: str) -> list[str]:
 
 
 def solver_names(incomplete: str) -> list[str]:
-    """Complete the name of a solver."""
-    return _named("mipforest.solvers", incomplete)
+    """Complete the name of a solver or a tree search."""
+    return sorted(_named("mipforest.solvers", incomplete) + _named("mipforest.searches", incomplete))
 
 
 def data_names(incomplete: str) -> list[str]:
@@ -151,7 +151,7 @@ SolverName = Annotated[
     Option(
         "--solver",
         metavar="NAME",
-        help="Solver; 'mipforest solvers' lists them.",
+        help="Solver or tree search; 'mipforest solvers' lists them.",
         autocompletion=solver_names,
         rich_help_panel=_SOLVE,
     ),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mipforest.problem.formulation import Formulation
     from mipforest.problem.problem import Problem
     from mipforest.problem.result import Result
+    from mipforest.problem.tree_search import TreeSearch
     from mipforest.runs import DataSource, LoadedData
     from mipforest.solvers.base import Solver
     from mipforest.solvers.solution import Event
@@ -51,7 +52,7 @@ class Job:
     formulation: Formulation
     depth: int
     source: DataSource
-    solver: Solver
+    solver: Solver | TreeSearch
     settings: SolveSettings
     start_name: str
 
@@ -76,7 +77,7 @@ class Job:
         UnknownFormulation, ParameterError, SolverUnavailable, NotAllowed, TreeFileError, CommandError
             If a name is unknown, a value is not allowed, or a solver is not installed.
         """
-        from mipforest.solvers.registry import get_solver
+        from mipforest.problem.tree_search import solver_or_search
 
         formulation = formulation_of(model, parameters, variant, ensemble)
         check_depth(depth)
@@ -84,7 +85,7 @@ class Job:
             formulation=formulation,
             depth=depth,
             source=source,
-            solver=get_solver(solver),
+            solver=solver_or_search(solver),
             settings=replace(settings, start=start_of(start, formulation)),
             start_name=start,
         )

@@ -10,6 +10,7 @@ from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.cart import cart
+from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.instance import Instance
@@ -60,6 +61,10 @@ class ModelOperations(ABC):
             Or a subclass that holds more: spread hyperparameters, thresholds, valid bounds, a known tree.
         """
         return Instance(data=data, topology=topology)
+
+    def node_problems(self, topology: Topology) -> NodeProblems | None:  # noqa: ARG002
+        """Return what the objective charges at each branch node, where it is a sum of such charges; for searches."""
+        return None
 
     @abstractmethod
     def declare(self, m: Model, instance: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from mipforest.model import Values
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.result import Result
 from mipforest.problem.start_repair import feasible_start
+from mipforest.problem.tree_search import TreeSearch, solver_or_search
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Progress, Solution, Status
@@ -32,7 +34,7 @@ class Problem(BuiltProblem):
 
     def solve(
         self,
-        solver: str | Solver = "highs",
+        solver: str | Solver | TreeSearch = "highs",
         *,
         start: str | Tree | None = "default",
         time_limit: float | None = TIME_LIMIT,
@@ -49,7 +51,9 @@ class Problem(BuiltProblem):
 
         Parameters
         ----------
-        solver, time_limit, gap, threads, seed, log, on_progress, solver_options, bridges
+        solver
+            A solver or a tree search, or the name of either.
+        time_limit, gap, threads, seed, log, on_progress, solver_options, bridges
             As for :func:`mipforest.solving.solve`; the time limit is 60 seconds unless given, and the
             formulation's own suggestions for the solver apply where an option is not given.
         start
@@ -60,7 +64,8 @@ class Problem(BuiltProblem):
         Raises
         ------
         SolverError
-            If the solver is unknown, not installed, or cannot take the model.
+            If the solver is unknown, not installed, or cannot take the model; of a tree search also if the model was
+            changed after it was built.
         ParameterError, StartError
             If the start is unknown or does not fit.
         """
@@ -75,11 +80,13 @@ class Problem(BuiltProblem):
             bridges=(bridges,) if isinstance(bridges, str) else tuple(bridges),
         )
         settings = one_of(settings, given, SolveSettings(time_limit=TIME_LIMIT, start="default"))
+        if isinstance(solver, str):
+            solver = solver_or_search(solver)
+        if isinstance(solver, TreeSearch):
+            return self._searched(solver, settings, on_progress)
         tree = self.start_tree(settings.start, seed=settings.seed)
         values, warnings = (None, []) if tree is None else self.start_values(tree)
-        suggested = self.formulation.solver_options.get(
-            solver if isinstance(solver, str) else solver.name, {}
-        )
+        suggested = self.formulation.solver_options.get(solver.name, {})
         solution = solve(
             self.model,
             solver,
@@ -91,6 +98,31 @@ class Problem(BuiltProblem):
         solution, bound_warnings = self._with_proven_bound(self._snapped_to_tree(solution), settings.gap)
         told = (*self.instance.notes, *warnings, *solution.warnings, *bound_warnings)
         return self._checked(replace(solution, warnings=told))
+
+    def _searched(self, search: TreeSearch, settings: SolveSettings, on_progress: Progress | None) -> Result:
+        """Let a tree search find the tree; its values in the model are checked as a solver's point is."""
+        search.check(self)
+        began = monotonic()
+        start = self.start_tree(settings.start, seed=settings.seed)
+        found = search.search(self, settings, start=start, on_progress=on_progress)
+        form = self.model.matrix()
+        x = None if found.tree is None else form.to_point(self.encoded(found.tree))
+        solution = Solution(
+            status=found.status,
+            x=x,
+            values={} if x is None else form.to_values(x),
+            objective=np.nan if x is None else form.objective(x),
+            bound=found.bound,
+            nodes=found.nodes,
+            seconds=monotonic() - began,
+            solver=search.name,
+            solver_version=search.version(),
+            events=found.events,
+            start_objective=np.nan if start is None else self.formulation.evaluate(start, self.instance),
+            warnings=(*self.instance.notes, *found.warnings),
+            message=found.message,
+        )
+        return self._checked(solution)
 
     def start_values(self, tree: Tree) -> tuple[Values | None, list[str]]:
         """Encode a start tree as feasible values; see :func:`~mipforest.problem.start_repair.feasible_start`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import entry_points
 
@@ -19,13 +20,15 @@ def solver_classes() -> dict[str, type[Solver]]:
     }
 
 
-def get_solver(name: str) -> Solver:
+def get_solver(name: str, *, others: Iterable[str] = ()) -> Solver:
     """Return a solver by name.
 
     Parameters
     ----------
     name
         Registered name; what stands behind a colon (``pyomo:glpk``) is for the plug-in to read.
+    others
+        Names that the caller also takes, for the message.
 
     Raises
     ------
@@ -35,9 +38,10 @@ def get_solver(name: str) -> Solver:
     classes = solver_classes()
     registered, _, inner = name.partition(":")
     if registered not in classes:
-        close = close_names(registered, classes, 2)
+        known = [*classes, *others]
+        close = close_names(registered, known, 2)
         hint = f"; did you mean {' or '.join(close)}?" if close else "."
-        raise SolverUnavailable(f"no solver named {name!r}{hint} Known: {', '.join(classes)}")
+        raise SolverUnavailable(f"no solver named {name!r}{hint} Known: {', '.join(known)}")
     plugin = classes[registered]
     if not plugin.available():
         raise SolverUnavailable(

@@ -12,9 +12,9 @@ from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError
 from mipforest.problem.problem import TIME_LIMIT
 from mipforest.problem.registry import get_formulation
+from mipforest.problem.tree_search import TreeSearch, solver_or_search
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
-from mipforest.solvers.registry import get_solver
 from mipforest.trees import Topology
 from mipforest.tuning.fit import Fold, Work, check_folds, make_folds
 from mipforest.tuning.grid import Grid
@@ -54,7 +54,7 @@ class Plan:
     folds: tuple[Fold, ...]
     score: Score
     rule: Rule
-    solver: str | Solver
+    solver: str | Solver | TreeSearch
     settings: SolveSettings
 
     @classmethod
@@ -70,7 +70,7 @@ class Plan:
         score: str | None = None,
         rule: Rule = "best",
         max_fits: int = MAX_FITS,
-        solver: str | Solver = "highs",
+        solver: str | Solver | TreeSearch = "highs",
         settings: SolveSettings = SETTINGS,
     ) -> Plan:
         """Check what was asked for; see :func:`mipforest.tuning.run.tune`.
@@ -82,7 +82,7 @@ class Plan:
             there are more fits than ``max_fits``.
         """
         if isinstance(solver, str):
-            get_solver(solver)
+            solver_or_search(solver)
         base = _formulation(formulation)
         topology = _topology(depth)
         combinations = Grid.of(type(base), grid, per_level, depth=depth)

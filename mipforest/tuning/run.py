@@ -14,6 +14,7 @@ from mipforest.errors import FitError, TuningError, TuningInterrupted
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.problem import TIME_LIMIT
 from mipforest.problem.result import Result
+from mipforest.problem.tree_search import TreeSearch
 from mipforest.settings import SolveSettings, one_of
 from mipforest.solvers.base import Solver
 from mipforest.tuning.cross_validation import OnFit, Records, cross_validate
@@ -67,7 +68,7 @@ def tune(
     folds: int = 4,
     score: str | None = None,
     rule: Rule = "best",
-    solver: str | Solver = "highs",
+    solver: str | Solver | TreeSearch = "highs",
     time_limit: float | None = TIME_LIMIT,
     gap: float = 1e-4,
     threads: int | None = 1,

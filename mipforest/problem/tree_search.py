@@ -1,0 +1,151 @@
+"""The contract between mipforest and a tree search: a solver that sees the built problem instead of its matrix."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points, version
+from importlib.util import find_spec
+from typing import ClassVar
+
+from mipforest.errors import SolverUnavailable, Unsupported
+from mipforest.problem.built import BuiltProblem
+from mipforest.settings import SolveSettings
+from mipforest.solvers.base import Solver
+from mipforest.solvers.registry import get_solver
+from mipforest.solvers.solution import Event, Progress, Status
+from mipforest.trees import Tree
+
+GROUP = "mipforest.searches"
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Outcome of a tree search.
+
+    Attributes
+    ----------
+    tree
+        Best tree found, for scaled features; ``None`` if there is none.
+    bound
+        Proven lower bound on the value of every tree, ``-inf`` of a search that proves nothing.
+    status
+        Why the search ended; :attr:`~mipforest.solvers.solution.Status.OPTIMAL` only where the bound proves the tree
+        within the gap.
+    nodes
+        Steps of the search.
+    events
+        Progress, in order of time.
+    warnings
+        What the user should know.
+    message
+        The search's own last word.
+    """
+
+    tree: Tree | None
+    bound: float
+    status: Status
+    nodes: int = 0
+    events: tuple[Event, ...] = ()
+    warnings: tuple[str, ...] = ()
+    message: str = ""
+
+
+class TreeSearch(ABC):
+    """A tree-search plug-in: one subclass each, found through the entry-point group ``mipforest.searches``.
+
+    A search knows the structure of trees and sees no rows: it takes problems as they were built, and refuses those to
+    which a user has added constraints. Its tree is encoded into the model and checked as a solver's point is.
+    """
+
+    #: Name on the command line, where that of a matrix solver stands.
+    name: ClassVar[str]
+    #: One line that says what it is.
+    summary: ClassVar[str]
+    #: The models it takes, in words for ``mipforest solvers``.
+    models: ClassVar[str]
+    #: Top-level module that must be installed, and what ``pip install`` takes to bring it.
+    package: ClassVar[str] = "mipforest"
+    install: ClassVar[str] = "mipforest"
+    #: Whether it proves bounds; a search that does not never says "optimal".
+    proves: ClassVar[bool] = True
+
+    @classmethod
+    def available(cls) -> bool:
+        """Whether what it needs is installed (it is not imported)."""
+        return find_spec(cls.package) is not None
+
+    def version(self) -> str:
+        """Return the version of what does the work."""
+        return version(self.package)
+
+    @abstractmethod
+    def refusal(self, problem: BuiltProblem) -> str:
+        """Say why the search does not take a problem as it was built; empty where it does."""
+
+    @abstractmethod
+    def search(
+        self,
+        problem: BuiltProblem,
+        settings: SolveSettings,
+        *,
+        start: Tree | None,
+        on_progress: Progress | None,
+    ) -> Found:
+        """Search for the best tree.
+
+        Parameters
+        ----------
+        problem
+            A problem that :meth:`refusal` has nothing against.
+        settings
+            Time limit, gap, threads and seed mean the same as for a solver.
+        start
+            A tree to begin with, for scaled features.
+        on_progress
+            Called with progress events; returning ``True`` ends the search, which keeps its best tree and its bound.
+        """
+
+    def check(self, problem: BuiltProblem) -> None:
+        """Refuse a problem that the search does not take.
+
+        Raises
+        ------
+        Unsupported
+            Saying why, and who takes it.
+        """
+        reason = self.refusal(problem)
+        if not reason and (problem.as_built.touched_blocks() or problem.as_built.objective_replaced()):
+            reason = "the model was changed after it was built, and a tree search sees no rows"
+        if reason:
+            raise Unsupported(
+                f"{self.name} does not take this problem: {reason}; use a matrix solver, such as --solver highs"
+            )
+
+
+@cache
+def search_classes() -> dict[str, type[TreeSearch]]:
+    """Return all registered tree searches by name, installed or not, built in or from another package."""
+    return {
+        entry.name: entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    }
+
+
+def solver_or_search(name: str) -> Solver | TreeSearch:
+    """Return a matrix solver or a tree search by name.
+
+    Raises
+    ------
+    SolverUnavailable
+        If neither has that name, or what it needs is not installed.
+    """
+    if name not in search_classes():
+        return get_solver(name, others=search_classes())
+    plugin = search_classes()[name]
+    if not plugin.available():
+        raise SolverUnavailable(
+            f"tree search {name!r} is not installed (no Python package {plugin.package!r}); "
+            f"run: pip install {plugin.install}"
+        )
+    return plugin()

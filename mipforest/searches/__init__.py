@@ -1,0 +1,1 @@
+"""Tree searches: solvers that know the structure of a tree."""

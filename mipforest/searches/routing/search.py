@@ -1,0 +1,269 @@
+"""The routing search: best-first with dives over partial routings, on several threads, with true bounds at any time."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from time import monotonic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.searches.routing.dive import COMPLETE, dive
+
+#: Steps of one dive: it then hands back what is open, so that limits and other threads get their turn.
+STEPS = 400
+
+#: Bytes of warm starts that open nodes may keep; beyond them, new ones start from nothing.
+WARM_START_BYTES = 2_000_000_000
+
+#: Share of the time that goes into trees from hyperplanes of partial routings.
+TREE_SHARE = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class RoutingProblem:
+    """What the search needs of a tree of support vector machines.
+
+    Attributes
+    ----------
+    X
+        (G, p) distinct samples.
+    weight
+        (G, 2) total weight of the samples of class -1 and +1 in each group.
+    C
+        (|B|,) penalties.
+    bias_limit
+        (|B|,) bounds on the biases of some optimal tree, in the coordinates of ``X``.
+    depth
+        Levels of branch nodes.
+    epsilon
+        Gap that stands for a strict inequality.
+    """
+
+    X: FloatArray
+    weight: FloatArray
+    C: FloatArray
+    bias_limit: FloatArray
+    depth: int
+    epsilon: float
+
+
+@dataclass(order=True)
+class _Open:
+    bound: float
+    number: int
+    reached: NDArray[np.int16] = field(compare=False)
+    duals: tuple[NDArray[np.int32], FloatArray] | None = field(compare=False)
+
+    @property
+    def bytes(self) -> int:
+        """Memory of the warm start."""
+        return 0 if self.duals is None else self.duals[0].nbytes + self.duals[1].nbytes
+
+
+@dataclass(frozen=True, eq=False)
+class _Dived:
+    """A dive from an open node: why it ended, what it left open, and where it stood at its end."""
+
+    start: _Open
+    end: int
+    open: list[tuple[float, IntArray, FloatArray]]
+    bound: float
+    cut_bound: float
+    reached: IntArray
+    weights: FloatArray
+    bias: FloatArray
+    counts: IntArray
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a search has found.
+
+    Attributes
+    ----------
+    bound
+        Proven lower bound on the value of every tree.
+    nodes
+        Steps of all dives.
+    proven
+        Whether nothing better than the best tree is left, within the gap.
+    interrupted
+        Whether the caller stopped it.
+    """
+
+    bound: float
+    nodes: int
+    proven: bool
+    interrupted: bool
+
+
+def compile_kernels() -> float:
+    """Compile what a search runs, or load what an earlier process has compiled; return the seconds that took."""
+    began = monotonic()
+    X, weight = np.array([[0.0], [1.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
+    tiny = RoutingProblem(X, weight, np.ones(3), np.full(3, 10.0), 2, 1e-3)
+    search = RoutingSearch(tiny, gap=0.0, complete=lambda *_: np.inf, propose=lambda *_: np.inf)
+    search.run(1.0, deadline=np.inf)
+    return monotonic() - began
+
+
+class RoutingSearch:
+    """A search over the routings of one problem.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    gap
+        Relative gap within which the best tree counts as optimal.
+    complete
+        Called with the (G,) last branch nodes of a complete routing; returns its exact value, ``inf`` where no
+        hyperplanes realise it.
+    propose
+        Called with weights (|B|, p) and biases (|B|,) of a partial routing; returns the value of a tree made from them.
+    threads
+        Number of threads.
+    """
+
+    def __init__(
+        self,
+        problem: RoutingProblem,
+        *,
+        gap: float,
+        complete: Callable[[IntArray], float],
+        propose: Callable[[FloatArray, FloatArray], float],
+        threads: int = 1,
+    ) -> None:
+        self.problem, self.gap, self.threads = problem, gap, threads
+        self._complete, self._propose = complete, propose
+        # The node's value does not change when all samples are moved; small numbers keep the sums exact.
+        self._centre = problem.X.mean(axis=0)
+        self._X = np.ascontiguousarray(problem.X - self._centre)
+        self._K = np.ascontiguousarray(self._X @ self._X.T)
+        self._bias_limit = problem.bias_limit
+        self._n_nodes = 2**problem.depth - 1
+        self._stop = np.zeros(1, np.int64)
+        self._heap: list[_Open] = []
+        self._running: dict[Future[_Dived], _Open] = {}
+        self._numbers = 0
+        self._kept_bytes = 0
+        self.best, self.nodes = np.inf, 0
+        self._cut_bound = np.inf
+        self.counts = np.zeros(4, np.int64)
+
+    @property
+    def bound(self) -> float:
+        """Proven lower bound on the value of every tree."""
+        left = [node.bound for node in (*self._heap[:1], *self._running.values())]
+        return float(min([self._cut_bound, self.best, *left]))
+
+    def run(
+        self,
+        best: float,
+        *,
+        deadline: float,
+        on_progress: Callable[[float, float, int], bool | None] | None = None,
+    ) -> Outcome:
+        """Search until the best tree is proven, the deadline has come, or the caller stops it.
+
+        Parameters
+        ----------
+        best
+            Value of the best tree known.
+        deadline
+            On the clock of :func:`time.monotonic`.
+        on_progress
+            Called now and then with objective, bound and nodes; returning ``True`` stops the search.
+        """
+        self.best = best
+        self._push(0.0, np.zeros(len(self._X), np.int64), None)
+        interrupted, began, spent = False, monotonic(), 0.0
+        with ThreadPoolExecutor(self.threads) as pool:
+            try:
+                while self._heap or self._running:
+                    while (
+                        self._heap
+                        and len(self._running) < self.threads
+                        and monotonic() < deadline
+                        and not interrupted
+                    ):
+                        node = heapq.heappop(self._heap)
+                        if node.bound >= self.best - self.gap * abs(self.best):
+                            self._cut_bound = min(self._cut_bound, node.bound)
+                            continue
+                        self._running[pool.submit(self._dive, node)] = node
+                    if not self._running:
+                        break
+                    done, _ = wait(self._running, timeout=0.1, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        self._running.pop(future)
+                        weights, bias = self._take(future.result())
+                        if spent <= TREE_SHARE * (monotonic() - began):
+                            from_here = monotonic()
+                            self.best = min(self.best, self._propose(weights, bias))
+                            spent += monotonic() - from_here
+                    if on_progress is not None and on_progress(self.best, self.bound, self.nodes):
+                        interrupted = True
+                    if monotonic() >= deadline or interrupted:
+                        self._stop[0] = 1
+            finally:
+                self._stop[0] = 1
+        bound = self.bound
+        proven = not self._heap and bound >= self.best - self.gap * abs(self.best)
+        return Outcome(bound, self.nodes, proven, interrupted)
+
+    def _push(self, bound: float, reached: IntArray, duals: FloatArray | None) -> None:
+        kept = None
+        if duals is not None and self._kept_bytes < WARM_START_BYTES:
+            where = np.flatnonzero(duals)
+            kept = where.astype(np.int32), duals.ravel()[where]
+        self._numbers += 1
+        node = _Open(bound, self._numbers, reached.astype(np.int16), kept)
+        self._kept_bytes += node.bytes
+        heapq.heappush(self._heap, node)
+
+    def _dive(self, node: _Open) -> _Dived:
+        problem, G, p = self.problem, *self._X.shape
+        duals = np.zeros((self._n_nodes, 3 * G))
+        if node.duals is not None:
+            duals.ravel()[node.duals[0]] = node.duals[1]
+        reached = node.reached.astype(np.int64)
+        open_reached = np.empty((STEPS + 1, G), np.int64)
+        open_duals = np.empty((STEPS + 1, self._n_nodes, 3 * G))
+        open_bound = np.empty(STEPS + 1)
+        bias, weights = np.zeros(self._n_nodes), np.zeros((self._n_nodes, p))
+        counts = np.zeros(4, np.int64)
+        end, n_open, bound, cut_bound = dive(
+            self._K, self._X, problem.weight, problem.C, self._bias_limit, problem.depth, problem.epsilon, self.best,
+            self.gap, reached, duals, STEPS, self._stop, open_reached, open_duals, open_bound, bias, weights, counts,
+        )  # fmt: skip
+        found = [(max(open_bound[q], node.bound), open_reached[q], open_duals[q]) for q in range(n_open)]
+        return _Dived(
+            node,
+            end,
+            found,
+            max(bound, node.bound),
+            max(cut_bound, node.bound),
+            reached,
+            weights,
+            bias,
+            counts,
+        )
+
+    def _take(self, dived: _Dived) -> tuple[FloatArray, FloatArray]:
+        """Account for a dive; return the hyperplanes at its end, in the coordinates of the problem."""
+        self._kept_bytes -= dived.start.bytes
+        self.counts += dived.counts
+        self.nodes += int(dived.counts[3])
+        self._cut_bound = min(self._cut_bound, dived.cut_bound)
+        if dived.end == COMPLETE:
+            self.best = min(self.best, self._complete(dived.reached))
+            self._cut_bound = min(self._cut_bound, dived.bound)
+        for bound, reached, duals in dived.open:
+            self._push(bound, reached, duals)
+        return dived.weights, dived.bias - dived.weights @ self._centre

@@ -1,0 +1,113 @@
+"""The routing search against enumeration of all routings with an independent quadratic solver."""
+
+import numpy as np
+import pytest
+from independent_routes import enumerated_margot
+from margin_data import random_data, random_tree
+
+import mipforest
+from formulations.margot import HfsMargot, Margot
+from formulations.olct import Olct
+from mipforest.data import Dataset
+from mipforest.errors import Unsupported
+
+GAP = 1e-6
+
+
+def tied_data(seed):
+    """Few distinct samples, some of both classes; now and then one class is nearly absent."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(5, 9)), int(rng.integers(1, 4))
+    X = rng.integers(0, 4, (n, p)) / 3.0
+    y = (rng.random(n) < rng.choice([0.15, 0.5])).astype(int)
+    y[:2] = [0, 1]
+    return Dataset.from_arrays(X, y, name=f"tied{seed}", scaling="none")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_optimum_is_that_of_enumeration(seed):
+    rng = np.random.default_rng(100 + seed)
+    depth = int(rng.integers(1, 4))
+    data = tied_data(seed) if seed % 2 else random_data(seed, n=6, p=2)
+    if depth == 3:
+        data = data.take(np.arange(5))
+    C = tuple(float(10.0**k) for k in rng.uniform(-3, 4, depth))
+    result = Margot(C=C).build(data, depth).solve("routing", gap=GAP, time_limit=60, threads=1)
+    optimum = enumerated_margot(data.X, data.sign, C, depth, 1e-3)
+    assert result.status == "optimal"
+    assert result.verified, result.doubts
+    assert result.objective == pytest.approx(optimum, rel=1e-5, abs=1e-6)
+    assert result.bound <= optimum * (1 + 1e-6) + 1e-6
+    assert all(event.bound <= optimum * (1 + 1e-6) + 1e-6 for event in result.solution.events)
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+def test_every_bound_is_below_every_known_tree(depth):
+    data = random_data(7, n=40, p=3)
+    problem = Margot(C=10.0).build(data, depth)
+    result = problem.solve("routing", time_limit=3, threads=2)
+    rng = np.random.default_rng(0)
+    trees = [random_tree(rng, data, depth, epsilon=1e-3) for _ in range(30)]
+    values = [
+        problem.formulation.evaluate(problem.formulation.polish(tree, problem.instance), problem.instance)
+        for tree in trees
+    ]
+    least = min(*values, result.objective)
+    assert all(event.bound <= least * (1 + 1e-9) for event in result.solution.events)
+    bounds = [event.bound for event in result.solution.events]
+    assert bounds == sorted(bounds)
+
+
+def test_the_search_agrees_with_a_matrix_solver():
+    data = random_data(3, n=25, p=2)
+    problem = Margot(C=5.0).build(data, 2)
+    by_search = problem.solve("routing", gap=GAP, time_limit=60)
+    by_matrix = problem.solve("highs", gap=1e-5, time_limit=60)
+    assert by_search.status == "optimal"
+    assert by_search.objective <= by_matrix.objective * (1 + 1e-6)
+    assert by_matrix.bound <= by_search.objective * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("formulation", "reason"),
+    [
+        (Margot(variant="paper"), "constants that may cut off"),
+        (HfsMargot(B=1), "no feature selection"),
+        (Olct(), "hinge loss and half the squared"),
+    ],
+)
+def test_other_problems_are_refused_with_the_reason_and_the_way_out(formulation, reason):
+    problem = formulation.build(random_data(0, n=8, p=2), 2)
+    with pytest.raises(Unsupported, match=f"{reason}.*--solver highs"):
+        problem.solve("routing")
+
+
+def test_a_changed_model_is_refused():
+    problem = Margot().build(random_data(0, n=8, p=2), 2)
+    problem.model.add("no_first", problem.model["w"][:, 0] == 0)
+    with pytest.raises(Unsupported, match="sees no rows"):
+        problem.solve("routing")
+
+
+def test_a_stopped_search_keeps_its_tree_and_a_true_bound():
+    data = random_data(7, n=60, p=4)
+    problem = Margot(C=100.0).build(data, 3)
+    result = problem.solve("routing", on_progress=lambda event: event.nodes > 20)
+    assert result.status == "interrupted"
+    assert result.verified
+    longer = problem.solve("routing", time_limit=3)
+    assert result.bound <= longer.objective * (1 + 1e-9)
+
+
+def test_one_thread_is_reproducible():
+    data = random_data(5, n=40, p=3)
+    runs = [Margot(C=3.0).build(data, 2).solve("routing", threads=1, time_limit=60) for _ in range(2)]
+    assert runs[0].solution.nodes == runs[1].solution.nodes
+    assert runs[0].objective == runs[1].objective
+
+
+def test_the_command_line_lists_and_takes_it(capsys):
+    from mipforest.problem.tree_search import search_classes
+
+    assert search_classes()["routing"].proves
+    assert mipforest.get_formulation("margot") is Margot
