@@ -1,6 +1,8 @@
-"""What all tests share: reproducible property tests, Ctrl-C, and the papers' data where it is present."""
+"""What all tests share: reproducible property tests, compiled modules, Ctrl-C, and the papers' data if present."""
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,10 +12,19 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "repeatable",
     derandomize=True,
+    max_examples=50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("repeatable")
+
+if sys.dont_write_bytecode:
+    # Tests start dozens of Pythons. Each would compile pandas and SciPy again, which takes longer than most tests:
+    # let them share what is compiled, in a place of the tests' own.
+    compiled = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+    sys.dont_write_bytecode, sys.pycache_prefix = False, compiled
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = compiled
 
 PAPERS_DATA = Path(__file__).parents[2] / "shared" / "data"
 

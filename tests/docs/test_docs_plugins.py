@@ -7,6 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from mipforest.cli.main import app
+from mipforest.problem.registry import formulation_classes
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -44,17 +48,26 @@ def installed(tmp_path):
     return install
 
 
-def test_the_formulation_is_found_and_solved(installed):
+@pytest.fixture
+def mipforest(tmp_path, monkeypatch):
+    """Run the command line in this process, with what is installed in the folder: no three starts of Python."""
+    monkeypatch.syspath_prepend(tmp_path)
+    formulation_classes.cache_clear()
+    yield lambda *arguments: CliRunner().invoke(app, arguments)
+    formulation_classes.cache_clear()
+
+
+def test_the_formulation_is_found_and_solved(installed, mipforest):
     page = ROOT / "docs" / "write_a_formulation.md"
     assert len(blocks(page)[0].splitlines()) < LINES
     name = installed(page)
-    listed = installed.call("models", name)
-    assert "price of a unit of weight" in listed.stdout, listed.stderr
+    listed = mipforest("models", name)
+    assert "price of a unit of weight" in listed.stdout, listed.output
     options = ("--depth", "1", "--data", "iris", "--positive", "virginica", "--param", "lam=0.1", "--json")
-    solved = installed.call("solve", "--model", name, *options)
-    assert solved.returncode == 0, solved.stderr
-    refused = installed.call("solve", "--model", name, "--depth", "2", *options[2:])
-    assert refused.returncode == 2
+    solved = mipforest("solve", "--model", name, *options)
+    assert solved.exit_code == 0, solved.output
+    refused = mipforest("solve", "--model", name, "--depth", "2", *options[2:])
+    assert refused.exit_code == 2
     assert "give depth 1" in refused.stdout
 
 

@@ -57,7 +57,7 @@ def test_solvers_of_quadratic_models_find_the_optimum(tmp_path_factory, value_of
 ordinary = st.one_of(st.integers(-5, 5).map(float), st.floats(0.01, 100), st.floats(-100, -0.01))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(forms(ordinary).filter(lambda form: form.n_columns > 0))
 def test_highs_reads_the_same_numbers(tmp_path_factory, form):
     """Costs, bounds, integrality, sides and coefficients come back to the last bit, columns in order."""

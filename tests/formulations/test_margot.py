@@ -137,13 +137,13 @@ def test_depth_three_equals_enumeration(variant, seed, C):
 @pytest.mark.parametrize(
     ("formulation", "n", "p", "depth"),
     [
-        (Margot(C=1.0), 20, 3, 2),
-        (Margot(C=0.1), 40, 2, 2),
+        (Margot(C=1.0), 16, 3, 2),
+        (Margot(C=0.1), 16, 2, 2),
         (Margot(C=10.0), 14, 3, 2),
         (Margot(C=1000.0), 12, 2, 2),
-        (Margot(C=1.0), 10, 2, 3),
-        (HfsMargot(C=1.0, B=1), 14, 3, 2),
-        (SfsMargot(C=1.0, B=1, alpha=0.3), 14, 3, 2),
+        (Margot(C=1.0), 6, 2, 3),
+        (HfsMargot(C=1.0, B=1), 12, 3, 2),
+        (SfsMargot(C=1.0, B=1, alpha=0.3), 10, 3, 2),
     ],
     ids=str,
 )

@@ -48,8 +48,12 @@ def enumerated(data, loss, depth, alpha, n_min):
 # ---------------------------------------------------------------------- constant leaves
 
 
+#: The first twelve have every mix of a constant feature, duplicates, and a parity of the seed; then come repetitions.
+SEEDS = [pytest.param(seed, marks=[pytest.mark.slow] if seed >= 12 else []) for seed in range(32)]
+
+
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
-@pytest.mark.parametrize("seed", range(32))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_paper_tight_and_enumeration_agree(seed, loss):
     data, alpha, n_min = small_data(seed)
     depth = 1 if seed % 5 == 4 else 2
@@ -138,7 +142,7 @@ def test_never_loses_to_cart(start, depth, loss):
         bound = of_cart if start != "previous-depth" else 1.0
         assert formulation.evaluate(tree, problem.instance) <= bound + 1e-12
     assert problem.model.violations(formulation.encode(tree, problem.instance)).max <= 1e-6
-    result = problem.solve(start=start, time_limit=1)
+    result = problem.solve(start=start, time_limit=0.2)  # what is compared holds of the start already
     assert result.verified
     if start != "previous-depth":
         assert result.objective <= of_cart + 1e-9
@@ -161,11 +165,11 @@ def test_real_data_are_certified_at_depth_two(papers_data, name, loss):
 
 
 @pytest.mark.parametrize(("model", "variant"), MODELS)
-@given(seed=st.integers(0, 10**6), depth=st.integers(1, 4), loss=st.sampled_from(["absolute", "squared"]))
+@given(seed=st.integers(0, 10**6), depth=st.integers(1, 3), loss=st.sampled_from(["absolute", "squared"]))
 @settings(max_examples=12, deadline=None)
 def test_tree_to_model_and_back(model, variant, seed, depth, loss):
     rng = np.random.default_rng(seed)
-    n, p = int(rng.integers(5, 30)), int(rng.integers(1, 4))
+    n, p = int(rng.integers(5, 16)), int(rng.integers(1, 4))
     data = regression(rng.integers(0, 11, (n, p)) / 10, np.append(rng.normal(50, 20, n - 1), 90.0))
     options = {} if model in (Ort, OrtH) else {"regulariser": "l0" if seed % 2 else "l1"}
     formulation = model(alpha=0.05, loss=loss, variant=variant, **options)

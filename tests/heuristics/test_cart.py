@@ -20,7 +20,7 @@ def samples(seed, *, near_ties):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 4), st.booleans(), st.integers(1, 3))
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_routes_and_predicts_as_scikit_learn(seed, depth, near_ties, min_leaf):
     X, rng = samples(seed, near_ties=near_ties)
     y = rng.integers(0, 3, len(X))

@@ -53,10 +53,10 @@ def test_local_svm_is_the_papers(papers_data, name, C, start, root):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([0.1, 1.0, 30.0]))
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_path_is_never_worse_and_both_are_feasible(seed, depth, C):
     rng = np.random.default_rng(seed)
-    data = random_data(seed, n=int(rng.integers(5, 30)), p=int(rng.integers(1, 4)))
+    data = random_data(seed, n=int(rng.integers(5, 20)), p=int(rng.integers(1, 4)))
     formulation = Margot(C=C, variant="paper")
     problem = formulation.build(data, depth)
     instance = problem.instance

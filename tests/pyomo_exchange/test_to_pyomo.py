@@ -40,7 +40,7 @@ def margin_model() -> Model:
 
 
 @given(forms(numbers))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_a_model_comes_back_the_same(form) -> None:
     form = replace(form, indicators=IndicatorRows.none(form.n_columns))
     assert_same_form(form, from_pyomo(to_pyomo(form)))

@@ -53,7 +53,7 @@ def feasible_quadratics(draw: st.DrawFn) -> MatrixForm:
 
 
 @given(feasible_quadratics())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=50)
 def test_optimum_is_feasible_and_proven_by_its_bound(form: MatrixForm) -> None:
     solution = solve(form)
     assert solution.status is Status.OPTIMAL

@@ -10,7 +10,7 @@ from mipforest.trees import TreeFileError, from_dict, load, save, to_dict
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(
     trees(elements=finite)
     | trees(elements=finite, regression=True)

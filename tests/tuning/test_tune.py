@@ -1,12 +1,12 @@
 """``tune``: the same scores as scikit-learn's cross-validation, wherever the fits are done."""
 
-import os
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from dying_formulation import Dying
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from mipforest import DataError, Dataset, MargotClassifier, get_formulation, load
@@ -137,7 +137,7 @@ def test_a_regression_is_scored_in_units_of_the_target():
 
 
 def test_per_level_values_reach_the_model(versicolor):
-    few = versicolor.take(np.arange(0, 150, 5))
+    few = versicolor.take(np.arange(0, 150, 10))
     found = tune("margot", few, 2, grid={"C": [1, 10]}, per_level=["C"], folds=2, time_limit=0)
     assert list(zip(found.table["C[0]"], found.table["C[1]"], strict=True)) == [
         (1, 1),
@@ -190,14 +190,6 @@ def test_a_fit_that_fails_leaves_the_table_of_the_others(versicolor):
         tune(Failing, versicolor, 1, **SMALL)
     assert list(caught.value.table["finished"]) == [True, True, False]
     assert isinstance(caught.value.__cause__, RuntimeError)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dying(get_formulation("margot")):
-    """Takes its process down."""
-
-    def bind(self, data, topology):
-        os._exit(1)
 
 
 def test_a_process_that_dies_is_told(versicolor):

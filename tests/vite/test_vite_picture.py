@@ -27,7 +27,8 @@ def odd_data():
 
 @pytest.fixture(scope="module")
 def cancer():
-    return load("breast_cancer")
+    """A third of the patients: the page is laid out alike, and drawn in a fraction of the time."""
+    return load("breast_cancer").take(np.arange(0, 569, 3))
 
 
 def texts_of(figure):

@@ -66,7 +66,7 @@ def test_scip_finds_the_optimum(tmp_path_factory, form):
 ordinary = st.one_of(st.integers(-5, 5).map(float), st.floats(0.01, 100), st.floats(-100, -0.01))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(forms(ordinary))
 def test_highs_reads_the_same_arrays(tmp_path_factory, form):
     """All but free rows, which HiGHS drops, and indicators and indefinite objectives, which it knows not."""

@@ -23,7 +23,8 @@ def solve(form: MatrixForm, **options: object) -> Solution:
     return Gurobi().solve(form, SolveSettings(**options))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("maximize", [False, True])
+# Minimising differs by signs alone, and is tried by the case ``progress_when_minimising`` of the conformance suite.
+@pytest.mark.parametrize("maximize", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_progress_closes_in_on_the_optimum(maximize: bool) -> None:
     form = market_split(maximize=maximize, offset=1000.0)
     seen: list[Event] = []
