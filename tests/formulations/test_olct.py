@@ -167,7 +167,7 @@ def test_refinement_never_raises_the_exact_objective(seed, depth, C, kind):
     np.testing.assert_array_equal(last[refined.apply(data.X)], last[tree.apply(data.X)])
     if budget is not None:
         assert ((refined.w != 0) <= (tree.w != 0)).all()
-    again = formulation.exact_objective(formulation.refine(refined, instance), data)
+    again = formulation.exact_objective(formulation.refine(refined, instance), instance)
     assert again == pytest.approx(formulation.exact_objective(refined, instance), rel=1e-6, abs=1e-8)
 
 
