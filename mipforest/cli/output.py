@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from shutil import get_terminal_size
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
@@ -44,6 +45,12 @@ def terminal_width() -> int | None:
 #: Wider than any table: lines are not broken.
 _UNBROKEN = 10_000
 
+#: Blanks between two columns.
+_GAP = 2
+
+#: Least width of a column that wraps: a narrower terminal breaks the lines instead, so that no text is cut off.
+_LEAST_WRAPPED = 16
+
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: str | None) -> None:
     """Print a table on standard output; column ``wrapped`` takes the room that is left, ``None`` breaks no line."""
@@ -53,7 +60,13 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrappe
     for row in rows:
         table.add_row(*(_plain(cell) for cell in row))
     if wrapped is not None:
-        Console(soft_wrap=False).print(table)
+        widths = [
+            max(cell_len(cell) for cell in cells)
+            for name, *cells in zip(columns, columns, *rows, strict=True)
+            if name != wrapped
+        ]
+        needed = sum(widths) + _GAP * len(widths) + _LEAST_WRAPPED
+        Console(width=max(Console().width, needed)).print(table)
         return
     console = Console(width=_UNBROKEN, no_color=True)
     with console.capture() as capture:

@@ -38,6 +38,13 @@ def test_models_in_words(mipforest):
     assert "sfs-margot" not in one
 
 
+def test_a_narrow_terminal_cuts_nothing_off_a_table(mipforest, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    words = mipforest("models", "loss-optimal").out.split()
+    for parameter in plain_parameters_of(formulation_classes()["loss-optimal"]).values():
+        assert {parameter.name, *parameter.range.split(), *parameter.help.split()} <= set(words)
+
+
 def test_solvers_are_listed_without_loading_them(mipforest):
     told = {solver["name"]: solver for solver in mipforest("solvers", "--json").json["solvers"]}
     assert told.keys() == solver_classes().keys()
