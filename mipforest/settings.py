@@ -146,8 +146,8 @@ def _check(name: str, value: Any, kind: Any, least: float, allowed: str, *, opti
 def _check_processors(name: str, threads: object) -> None:
     processors = os.cpu_count() or 1
     most = max(MOST_THREADS, processors)
-    if isinstance(threads, Integral) and threads > most:
-        shown = threads if threads < 10**20 else "more than 1e20"
+    if isinstance(threads, Integral) and int(threads) > most:
+        shown = threads if int(threads) < 10**20 else "more than 1e20"
         raise NotAllowed(
             f"{name} is {shown}, and this machine has {processors} processor(s); give 1 to {most}, or leave it "
             "to the solver"

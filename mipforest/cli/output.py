@@ -49,7 +49,7 @@ _UNBROKEN = 10_000
 _GAP = 2
 
 #: Least width of a column that wraps: a narrower terminal breaks the lines instead, so that no text is cut off.
-_LEAST_WRAPPED = 16
+_LEAST_WRAPPED = 15
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: str | None) -> None:
