@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.bridges import indicator_to_big_m, quadratic_to_tangents
+from mipforest.bridges import indicator_to_big_m, quadratic_to_tangents, small_entries_to_scaled
+from mipforest.bridges.indicator_to_big_m import Bridged
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.model.model import Model
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Feature, Solver, needed
+from mipforest.solvers.checks import judge_start
+from mipforest.solvers.claims import beside
 from mipforest.solvers.convexity import QUADRATIC_SOLVER
 from mipforest.solvers.registry import get_solver
-from mipforest.solvers.solution import Progress, Solution
+from mipforest.solvers.solution import Event, Progress, Solution
 
 #: By part of a model that can be rewritten: the features of the solver that this leaves unused.
 _FEATURES_REWRITTEN: Mapping[str, frozenset[Feature]] = {
@@ -116,6 +119,23 @@ def solve_form(
     on_progress: Progress | None = None,
 ) -> Solution:
     """Solve a matrix form from a point, which stands in place of ``settings.start``; see :func:`solve`."""
+    if small_entries_to_scaled.applies(form):
+        solution = _solve_scaled(form, solver, settings, start, priorities, on_progress)
+    else:
+        solution = _routed(form, solver, settings, start, priorities, on_progress)
+    known = judge_start(form, start).full
+    return solution if known is None else beside(solution, form, known, gap=settings.gap)
+
+
+def _routed(
+    form: MatrixForm,
+    solver: Solver,
+    settings: SolveSettings,
+    start: FloatArray | None,
+    priorities: IntArray | None,
+    on_progress: Progress | None,
+) -> Solution:
+    """Solve a model by the solver, or by what stands in for it."""
     unused = frozenset(feature for name in settings.bridges for feature in _FEATURES_REWRITTEN[name])
     missing = needed(form) - (solver.features - unused)
     # Tangents take no indicator rows, so these go first, whether or not the solver takes them.
@@ -136,6 +156,32 @@ def solve_form(
     return solver.solve(form, settings, start=start, priorities=priorities, on_progress=on_progress)
 
 
+def _solve_scaled(
+    form: MatrixForm,
+    solver: Solver,
+    settings: SolveSettings,
+    start: FloatArray | None,
+    priorities: IntArray | None,
+    on_progress: Progress | None,
+) -> Solution:
+    """Solve a model in other units, in which no solver drops its small entries; give its point in the old ones."""
+    bridged = small_entries_to_scaled.apply(form)
+
+    def relay(event: Event) -> bool | None:
+        known = event if event.x is None else replace(event, x=bridged.undo(event.x))
+        return None if on_progress is None else on_progress(known)
+
+    inner = _routed(
+        bridged.form,
+        solver,
+        settings,
+        None if start is None else bridged.carry(np.asarray(start, dtype=float)),
+        priorities,
+        relay,
+    )
+    return _undone(inner, form, bridged, small_entries_to_scaled.NAME, "rescale the data")
+
+
 def _solve_with_big_m(
     form: MatrixForm,
     solver: Solver,
@@ -154,7 +200,13 @@ def _solve_with_big_m(
         priorities=priorities,
         on_progress=on_progress,
     )
-    bridges = (indicator_to_big_m.NAME, *inner.bridges)
+    advice = "tighten the bounds of its columns, or choose a solver that takes indicator rows"
+    return _undone(inner, form, bridged, indicator_to_big_m.NAME, advice)
+
+
+def _undone(inner: Solution, form: MatrixForm, bridged: Bridged, bridge: str, advice: str) -> Solution:
+    """Turn a solution of the rewritten model into one of the model, and check its point against this."""
+    bridges = (bridge, *inner.bridges)
     if inner.x is None:
         return replace(inner, bridges=bridges)
     x = bridged.undo(inner.x)
@@ -163,9 +215,8 @@ def _solve_with_big_m(
     if worst.max > FEASIBILITY_TOLERANCE:
         name, amount = worst.worst(1)[0]
         warnings += (
-            f"through {indicator_to_big_m.NAME}, the solution violates {name} by {amount:.3g}, above the "
-            f"tolerance {FEASIBILITY_TOLERANCE:g}: tighten the bounds of its columns, or choose a solver "
-            "that takes indicator rows",
+            f"through {bridge}, the solution violates {name} by {amount:.3g}, above the tolerance "
+            f"{FEASIBILITY_TOLERANCE:g}: {advice}",
         )
     return replace(inner, x=x, values=form.to_values(x), bridges=bridges, warnings=warnings)
 

@@ -126,6 +126,7 @@ class _OuterApproximation:
         self.linear_solver_asked = False
         self.linear_solver_runs = False
         self.linear_solver_found = False
+        self.linear_bound_counts = True
         self.warnings: list[str] = []
 
     # ------------------------------------------------------------------ the algorithm
@@ -217,6 +218,8 @@ class _OuterApproximation:
             gap=self.settings.gap * MILP_GAP_SHARE,
         )
         form = self.tangents.linear_form()
+        # Its events know nothing of the entries that the solver drops.
+        self.linear_bound_counts = not self.linear_solver.lost(form, settings).tightens
         self.linear_solver_asked = self.linear_solver_runs = True
         found = self.linear_solver.solve(
             form, settings, start=start, priorities=self.priorities, on_progress=self._relay
@@ -230,7 +233,8 @@ class _OuterApproximation:
             self.incumbent.offer_with_exact_integers(event.x[: self.form.n_columns])
         # A solver cuts off what is worse than its own incumbent; whose linear value may be below the true.
         least = event.bound if np.isnan(event.objective) else min(event.bound, event.objective)
-        self.incumbent.raise_bound(least)
+        if self.linear_bound_counts:
+            self.incumbent.raise_bound(least)
         return self.incumbent.report(event.nodes)
 
     def _without_optimum(self, found: Solution) -> End:

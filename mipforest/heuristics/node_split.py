@@ -114,7 +114,8 @@ def margin_split(
     form = m.matrix()
     solver = "clarabel" if form.is_quadratic else "highs"
     solution = get_solver(solver).solve(form, SolveSettings())
-    if solution.x is None or solution.status is not Status.OPTIMAL:
+    # Without limits, LIMIT says that numbers are too small for a proof; the value below is that of the definition.
+    if solution.x is None or solution.status not in (Status.OPTIMAL, Status.LIMIT):
         return None
     weights = np.zeros(X.shape[1])
     found = solution["w"]

@@ -16,11 +16,9 @@ from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.checks import with_exact_integers
+from mipforest.solvers.claims import NO_OPTIMUM, Lost, lost_entries, no_bound, settled, worth_of_violations
 from mipforest.solvers.solution import Progress, Solution, Status
 from mipforest.solvers.worker import Worker
-
-#: Statuses that say that there is no optimum.
-NO_OPTIMUM = (Status.INFEASIBLE, Status.UNBOUNDED, Status.INFEASIBLE_OR_UNBOUNDED)
 
 
 class Feature(StrEnum):
@@ -53,6 +51,10 @@ class Solver(ABC):
     install: ClassVar[str]
     #: What it can take, or do.
     features: ClassVar[frozenset[Feature]]
+    #: Matrix entries of at most this size are zeros to it; 0 if it takes every entry.
+    zero: ClassVar[float] = 0.0
+    #: Its own option that sets this size, empty if there is none.
+    zero_option: ClassVar[str] = ""
 
     @classmethod
     def available(cls) -> bool:
@@ -147,8 +149,24 @@ class Solver(ABC):
             if value is not None
         ]
 
-    def solution(self, form: MatrixForm, worker: Worker, **reported: Any) -> Solution:
-        """Make the solution of what this solver reports: :func:`~mipforest.solvers.base.assembled`."""
+    def lost(self, form: MatrixForm, settings: SolveSettings) -> Lost:
+        """Find what this solver loses of a model by taking small entries for zeros."""
+        return lost_entries(form, float(settings.solver_options.get(self.zero_option, self.zero)))
+
+    def solution(
+        self, form: MatrixForm, worker: Worker, settings: SolveSettings | None = None, **reported: Any
+    ) -> Solution:
+        """Make the solution of what this solver reports: :func:`~mipforest.solvers.assembly.assembled`.
+
+        Parameters
+        ----------
+        form, worker, reported
+            As there.
+        settings
+            What was asked. An optimum is held to its gap, and a claim to the entries that the solver drops.
+        """
+        if settings is not None:
+            reported |= {"gap": settings.gap, "lost": self.lost(form, settings)}
         return assembled(form, worker, solver=self.name, version=self.version(), **reported)
 
     def constant_solution(self, form: MatrixForm, worker: Worker) -> Solution:
@@ -189,6 +207,8 @@ def assembled(
     nodes: int = 0,
     start: FloatArray | None = None,
     start_objective: float = np.nan,
+    gap: float | None = None,
+    lost: Lost | None = None,
     warnings: Iterable[str] = (),
     message: str = "",
 ) -> Solution:
@@ -216,6 +236,11 @@ def assembled(
         (n,) feasible point that is known beside: a limit may come before the solver has looked at it.
     start_objective
         Value of the start that was taken; that of ``start`` unless given.
+    gap
+        Relative gap that was asked for: an optimum that is further from its bound is none. ``None`` where the
+        solver goes to a gap of its own.
+    lost
+        What the solver took for zeros.
     warnings, message
         What the user should know, and the solver's own last word.
     """
@@ -231,7 +256,10 @@ def assembled(
     if bound is None:
         proven = status is Status.OPTIMAL and not form.is_mip
         bound = objective if proven else no_bound(form)
-    bound = _proven_bound(form, status, objective, bound)
+    status, bound, doubts = settled(
+        form, status, objective, bound, gap=gap, lost=lost, slip=worth_of_violations(form, x)
+    )
+    told += doubts
     worker.finish(objective, bound, nodes)
     return Solution(
         status=status,
@@ -248,24 +276,6 @@ def assembled(
         warnings=tuple(told),
         message=message,
     )
-
-
-def no_bound(form: MatrixForm) -> float:
-    """Return the bound that says nothing: infinite, in the model's own sense."""
-    return np.inf if form.maximize else -np.inf
-
-
-def _proven_bound(form: MatrixForm, status: Status, objective: float, dual_bound: float) -> float:
-    """Return what a solver's bound proves, given how the solve ended and the value of the point (or NaN)."""
-    best = no_bound(form)
-    if status is Status.INFEASIBLE:
-        return -best
-    if status in NO_OPTIMUM or status is Status.ERROR:
-        return best
-    if np.isnan(objective):
-        return dual_bound
-    # Round-off can carry the bound past the incumbent.
-    return max(dual_bound, objective) if form.maximize else min(dual_bound, objective)
 
 
 def _better_point(form: MatrixForm, x: FloatArray | None, start: FloatArray) -> FloatArray:

@@ -14,8 +14,9 @@ from mipforest.errors import NotAllowed
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
-from mipforest.solvers.base import Feature, Solver, no_bound
+from mipforest.solvers.base import Feature, Solver
 from mipforest.solvers.checks import require_plain_numbers, unknown_option, writable
+from mipforest.solvers.claims import no_bound
 from mipforest.solvers.convexity import require_convex
 from mipforest.solvers.solution import Progress, Solution, Status
 from mipforest.solvers.worker import Worker

@@ -53,6 +53,7 @@ class Gurobi(Solver):
             Feature.INTERRUPT,
         }
     )
+    zero: ClassVar[float] = 1e-13
 
     def version(self) -> str:
         """Version of Gurobi, which its Python package shares."""
@@ -118,6 +119,7 @@ class Gurobi(Solver):
         return self.solution(
             form,
             worker,
+            settings,
             status=answer.status,
             x=answer.x,
             bound=answer.bound,

@@ -13,8 +13,8 @@ from gurobipy import GRB, GurobiError
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
-from mipforest.solvers.base import no_bound
 from mipforest.solvers.checks import JudgedStart, writable
+from mipforest.solvers.claims import no_bound
 from mipforest.solvers.gurobi.license import Size, explained, require_license
 from mipforest.solvers.gurobi.model import load, set_option, starts_to_try
 from mipforest.solvers.solution import Status

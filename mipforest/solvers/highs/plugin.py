@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.model.matrix import MatrixForm
@@ -12,9 +12,6 @@ from mipforest.solvers.base import Feature, Solver
 from mipforest.solvers.checks import JudgedStart, judge_start
 from mipforest.solvers.solution import Progress, Solution, Status
 from mipforest.solvers.worker import Worker
-
-if TYPE_CHECKING:
-    pass
 
 #: Our status for each HighsModelStatus that is not an error.
 STATUS = {
@@ -60,6 +57,8 @@ class Highs(Solver):
             Feature.INTERRUPT,
         }
     )
+    zero: ClassVar[float] = 1e-9
+    zero_option: ClassVar[str] = "small_matrix_value"
 
     def version(self) -> str:
         """Version of HiGHS, which its Python package shares."""
@@ -113,6 +112,7 @@ class Highs(Solver):
         return self.solution(
             form,
             worker,
+            settings,
             status=status,
             x=session.point,
             bound=info.mip_dual_bound if form.is_mip else None,

@@ -14,8 +14,9 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import SolverUnavailable
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
-from mipforest.solvers.base import Feature, Solver, no_bound
+from mipforest.solvers.base import Feature, Solver
 from mipforest.solvers.checks import require_plain_numbers, whole_bounds, with_exact_integers
+from mipforest.solvers.claims import no_bound
 from mipforest.solvers.solution import Progress, Solution, Status
 from mipforest.solvers.worker import Worker
 
@@ -118,7 +119,9 @@ class Pyomo(Solver):
             # The solver was given the gap, and says that it closed it.
             objective = form.objective(with_exact_integers(form, x))
             dual = objective + (settings.gap if form.maximize else -settings.gap) * abs(objective)
-        return self.solution(form, worker, status=status, x=x, bound=dual, warnings=warnings, message=message)
+        return self.solution(
+            form, worker, settings, status=status, x=x, bound=dual, warnings=warnings, message=message
+        )
 
 
 @cache
@@ -128,6 +131,7 @@ def _class_of(interface: str) -> type[Pyomo]:
         "name": f"pyomo:{interface}",
         "interface": interface,
         "features": features_of(interface),
+        "zero": family_of(interface).zero,
         "__doc__": f"Pyomo's interface {interface}.",
     }
     return type("Pyomo", (Pyomo,), facts)
@@ -162,6 +166,8 @@ class Family:
         The same; empty for Pyomo's own ``timelimit``.
     whole_seconds
         Whether the time limit is a whole number.
+    zero
+        Matrix entries of at most this size are taken for zeros.
     known
         Whether anything is known of the solver.
     """
@@ -171,13 +177,14 @@ class Family:
     seed: str = ""
     time_limit: str = ""
     whole_seconds: bool = False
+    zero: float = 1e-9
     known: bool = True
 
 
 #: By a part of the interface's name. Pyomo's file-based and direct Gurobi interfaces ignore ``timelimit``.
 FAMILIES: Mapping[str, Family] = {
     "highs": Family("mip_rel_gap", "threads", "random_seed"),
-    "gurobi": Family("MIPGap", "Threads", "Seed", time_limit="TimeLimit"),
+    "gurobi": Family("MIPGap", "Threads", "Seed", time_limit="TimeLimit", zero=1e-13),
     "scip": Family("limits/gap", seed="randomization/randomseedshift"),
     "cbc": Family("ratio", "threads", whole_seconds=True),
     "glpk": Family("mipgap", whole_seconds=True),

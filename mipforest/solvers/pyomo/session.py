@@ -20,8 +20,8 @@ from mipforest.arrays import FloatArray
 from mipforest.errors import LicenseLimit, NotAllowed, SolverError
 from mipforest.model.matrix import Block, MatrixForm
 from mipforest.settings import SolveSettings
-from mipforest.solvers.base import NO_OPTIMUM, no_bound
 from mipforest.solvers.checks import whole_bounds, writable
+from mipforest.solvers.claims import NO_OPTIMUM, no_bound
 from mipforest.solvers.pyomo.model import concrete_model
 from mipforest.solvers.solution import Status
 

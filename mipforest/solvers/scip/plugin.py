@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,8 +9,9 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import SolverUnavailable
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import SolveSettings
-from mipforest.solvers.base import NO_OPTIMUM, Feature, Solver
+from mipforest.solvers.base import Feature, Solver
 from mipforest.solvers.checks import with_exact_integers
+from mipforest.solvers.claims import NO_OPTIMUM
 from mipforest.solvers.convexity import with_best_rest
 from mipforest.solvers.solution import Progress, Solution, Status
 from mipforest.solvers.worker import Worker
@@ -42,10 +42,6 @@ STATUS = {
 
 #: Oldest PySCIPOpt that can free SCIP on demand, and its log with it.
 OLDEST = (6, 2)
-
-#: Distance between objective and bound of a quadratic model, beyond the asked gap, that counts as round-off.
-#: SCIP's own value of the objective is up to 1e-6 below the exact one.
-ROUND_OFF = 1e-7
 
 
 class Scip(Solver):
@@ -86,6 +82,8 @@ class Scip(Solver):
             Feature.INTERRUPT,
         }
     )
+    zero: ClassVar[float] = 1e-9
+    zero_option: ClassVar[str] = "numerics/epsilon"
 
     def version(self) -> str:
         """Version of SCIP, and of PySCIPOpt, which brings it along."""
@@ -134,7 +132,7 @@ class Scip(Solver):
             outcome = session.run(
                 None if settings.time_limit is None else settings.time_limit - worker.seconds
             )
-            return self._solution(form, session, outcome, worker, settings.gap)
+            return self._solution(form, session, outcome, worker, settings)
         finally:
             session.close()
 
@@ -148,14 +146,15 @@ class Scip(Solver):
             )
 
     def _solution(
-        self, form: MatrixForm, session: ScipSession, outcome: str, worker: Worker, gap: float
+        self, form: MatrixForm, session: ScipSession, outcome: str, worker: Worker, settings: SolveSettings
     ) -> Solution:
         status, x = STATUS.get(outcome, Status.ERROR), session.point
         if x is not None and form.is_quadratic and status not in NO_OPTIMUM:
             x = with_best_rest(form, with_exact_integers(form, x))
-        found = self.solution(
+        return self.solution(
             form,
             worker,
+            settings,
             status=status,
             x=x,
             bound=session.bound,
@@ -164,11 +163,3 @@ class Scip(Solver):
             warnings=session.warnings,
             message=outcome,
         )
-        apart = abs(found.objective - found.bound)
-        if status is not Status.OPTIMAL or apart <= gap * abs(found.objective) + ROUND_OFF:
-            return found
-        loose = (
-            f"optimal up to SCIP's tolerance: the objective {found.objective:.9g} and the bound "
-            f"{found.bound:.9g} are further apart than the asked gap; scale the objective up for a closer bound"
-        )
-        return replace(found, warnings=(*found.warnings, loose))

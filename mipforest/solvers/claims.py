@@ -1,0 +1,239 @@
+"""What a solver's claim proves: its status and bound, beside entries that it drops and points that are known.
+
+Solvers take small matrix entries for zeros. A dropped entry is harmless while its size times the reach of its column,
+the largest absolute value within the bounds (and below 1e20, which solvers take for infinite), is below the feasibility
+tolerance. Otherwise the solver solves another model. Where that one has fewer points, its bound is none of the model's,
+and neither is its infeasibility; where it has more, its unboundedness is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
+from mipforest.model.check import violations
+from mipforest.model.matrix import Block, MatrixForm
+from mipforest.settings import FEASIBILITY_TOLERANCE
+from mipforest.solvers.checks import SOLVER_INFINITY
+from mipforest.solvers.solution import Solution, Status, relative_gap
+
+#: Statuses that say that there is no optimum.
+NO_OPTIMUM = (Status.INFEASIBLE, Status.UNBOUNDED, Status.INFEASIBLE_OR_UNBOUNDED)
+
+#: Distance between objective and bound, beyond the asked gap, that counts as round-off: of the objective, whose
+#: point has its integers rounded, and absolutely. SCIP's own value of a quadratic objective is up to 1e-6 below the
+#: exact one, more than that counts.
+ROUND_OFF, ABSOLUTE_ROUND_OFF = 1e-6, 1e-7
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What a solver loses of a model by taking small entries for zeros.
+
+    Attributes
+    ----------
+    tightens
+        Where a side of a row gets harder to meet, so that points are cut off: the worst row and column, in words;
+        empty if nowhere.
+    loosens
+        The same where a side gets easier to meet.
+    """
+
+    tightens: str = ""
+    loosens: str = ""
+
+
+def lost_entries(form: MatrixForm, zero: float) -> Lost:
+    """Find what is lost of a model when entries of at most ``zero`` in size count as zeros.
+
+    Parameters
+    ----------
+    form
+        The model.
+    zero
+        The size; 0 if the solver takes every entry.
+    """
+    indicators = form.indicators
+    tightens: list[tuple[float, str]] = []
+    loosens: list[tuple[float, str]] = []
+    for A, lower, upper, rows in (
+        (form.A, form.row_lower, form.row_upper, form.rows),
+        (indicators.A, indicators.lower, indicators.upper, indicators.rows),
+    ):
+        row, column, value = small_entries(A, zero)
+        if not len(row):
+            continue
+        at_lower = value * np.maximum(form.col_lower, -SOLVER_INFINITY)[column]
+        at_upper = value * np.minimum(form.col_upper, SOLVER_INFINITY)[column]
+        least, greatest = np.minimum(at_lower, at_upper), np.maximum(at_lower, at_upper)
+        has_lower, has_upper = np.isfinite(lower[row]), np.isfinite(upper[row])
+        # A term that helps a side to hold is missed there; one that stands in its way is not.
+        helps = np.maximum(np.where(has_lower, greatest, 0.0), np.where(has_upper, -least, 0.0))
+        hinders = np.maximum(np.where(has_lower, -least, 0.0), np.where(has_upper, greatest, 0.0))
+        for amounts, found in ((helps, tightens), (hinders, loosens)):
+            per_row = np.bincount(row, np.maximum(amounts, 0.0))[row]
+            if per_row.max() > FEASIBILITY_TOLERANCE:
+                worst = int(np.argmax(np.where(per_row == per_row.max(), amounts, -np.inf)))
+                words = (
+                    f"the entry {value[worst]:.3g} of column {form.column_names[column[worst]]} in row "
+                    f"{_name(rows, int(row[worst]))}, worth up to {amounts[worst]:.3g} within its bounds"
+                )
+                found.append((float(per_row.max()), words))
+    return Lost(*(max(found, default=(0.0, ""))[1] for found in (tightens, loosens)))
+
+
+def small_entries(A: SparseMatrix, zero: float) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return row, column and value of the entries of a CSR matrix that are at most ``zero`` in size."""
+    at = np.flatnonzero(np.abs(A.data) <= zero)
+    row = np.searchsorted(A.indptr, at, side="right") - 1
+    return row.astype(np.int64), A.indices[at].astype(np.int64), A.data[at]
+
+
+def mattering(form: MatrixForm, A: SparseMatrix, zero: float) -> BoolArray:
+    """Return which entries of a matrix over the model's columns are small, in rows that cannot do without them.
+
+    Returns
+    -------
+    (nnz,) array of bool
+    """
+    row, column, value = small_entries(A, zero)
+    reach = np.minimum(np.maximum(np.abs(form.col_lower), np.abs(form.col_upper)), SOLVER_INFINITY)
+    moved = np.bincount(row, np.abs(value) * reach[column], minlength=A.shape[0])
+    small = np.abs(A.data) <= zero
+    matters: BoolArray = small & np.repeat(moved > FEASIBILITY_TOLERANCE, np.diff(A.indptr))
+    return matters
+
+
+def _name(blocks: tuple[Block, ...], row: int) -> str:
+    return next((block.names()[row - block.start] for block in blocks if row < block.stop), str(row))
+
+
+def no_bound(form: MatrixForm) -> float:
+    """Return the bound that says nothing: infinite, in the model's own sense."""
+    return np.inf if form.maximize else -np.inf
+
+
+def settled(
+    form: MatrixForm,
+    status: Status,
+    objective: float,
+    bound: float,
+    *,
+    gap: float | None = None,
+    lost: Lost | None = None,
+    slip: float = 0.0,
+) -> tuple[Status, float, list[str]]:
+    """Settle what a solver's status and bound prove beside the value of a feasible point.
+
+    Parameters
+    ----------
+    form
+        The model.
+    status, bound
+        What the solver says.
+    objective
+        The best value of a feasible point, NaN without one.
+    gap, lost
+        As for :func:`assembled`.
+    slip
+        What the point's violations, all within the tolerance, may be worth in its objective.
+
+    Returns
+    -------
+    status
+        ``LIMIT`` in place of a status that is not proven.
+    bound
+        What is proven: nothing where a feasible point contradicts the bound, or where the solver dropped entries
+        that help rows to hold.
+    doubts
+        Why the solver's claim was not kept.
+    """
+    best, lost, doubts = no_bound(form), lost or Lost(), list[str]()
+    if status is Status.ERROR:
+        return status, best, doubts
+    if status in NO_OPTIMUM:
+        by_status = {Status.INFEASIBLE: lost.tightens, Status.UNBOUNDED: lost.loosens}
+        if dropped := by_status.get(status, lost.tightens or lost.loosens):
+            return Status.LIMIT, best, [_dropped(dropped, f"that the model is {status} is not proven")]
+        return status, -best if status is Status.INFEASIBLE else best, doubts
+    beyond = (objective - bound) if form.maximize else (bound - objective)
+    if lost.tightens:
+        bound = best
+        doubts.append(_dropped(lost.tightens, "it cuts points off, and its bound proves nothing"))
+    elif beyond > ROUND_OFF * max(1.0, abs(objective)) + slip:
+        doubts.append(
+            f"the solver's bound {bound:.9g} is contradicted by a feasible point of value {objective:.9g}: "
+            "it proves nothing; rescale the model, or try another solver"
+        )
+        bound = best
+    elif beyond > 0:
+        # Round-off can carry the bound past the incumbent.
+        bound = objective
+    if status is Status.OPTIMAL and not _meets(objective, bound, gap):
+        status = Status.LIMIT
+        doubts += [] if doubts else [_apart(objective, bound, gap)]
+    return status, bound, doubts
+
+
+def _dropped(words: str, meaning: str) -> str:
+    return f"the solver takes {words}, for zero: {meaning}; rescale the data or narrow the column's bounds"
+
+
+def _apart(objective: float, bound: float, gap: float | None) -> str:
+    if np.isinf(bound):
+        return "the solver calls this optimal, and gives no bound to prove it"
+    return (
+        f"the solver calls this optimal, but the objective {objective:.9g} and the bound {bound:.9g} are "
+        f"{relative_gap(objective, bound):.3g} apart, and a gap of {gap:g} was asked for; scale the objective up "
+        "for a closer bound, or try another solver"
+    )
+
+
+def _meets(objective: float, bound: float, gap: float | None) -> bool:
+    """Whether objective and bound are as close as was asked."""
+    if np.isnan(objective) or np.isinf(bound):
+        return False
+    size = abs(objective)
+    return gap is None or abs(objective - bound) <= gap * size + max(ABSOLUTE_ROUND_OFF, ROUND_OFF * size)
+
+
+def beside(solution: Solution, form: MatrixForm, point: FloatArray, *, gap: float | None = None) -> Solution:
+    """Hold a solution's bound to a feasible point that is known beside it, such as the start.
+
+    Parameters
+    ----------
+    solution
+        Of the model, whose point stays.
+    form
+        The model.
+    point
+        (n,) point, feasible within the tolerance.
+    gap
+        As for :func:`assembled`.
+    """
+    if solution.status is Status.ERROR:
+        return solution
+    value, slip = form.objective(point), worth_of_violations(form, point)
+    if solution.status in NO_OPTIMUM:
+        if solution.status is Status.UNBOUNDED:
+            return solution
+        doubt = f"the solver calls the model {solution.status}, but a feasible point of value {value:.9g} is known"
+        return replace(
+            solution, status=Status.ERROR, bound=no_bound(form), warnings=(*solution.warnings, doubt)
+        )
+    beyond = (value - solution.bound) if form.maximize else (solution.bound - value)
+    if not beyond > ROUND_OFF * max(1.0, abs(value)) + slip:
+        return solution
+    status, bound, doubts = settled(form, solution.status, value, solution.bound, gap=gap, slip=slip)
+    return replace(solution, status=status, bound=bound, warnings=(*solution.warnings, *doubts))
+
+
+def worth_of_violations(form: MatrixForm, x: FloatArray | None) -> float:
+    """Return what violations of a point within the tolerance may be worth in its objective: that of its costs."""
+    if x is None:
+        return 0.0
+    worst = violations(form, x).max
+    # A point that is not feasible contradicts no bound.
+    return worst * float(np.abs(form.c).sum()) if worst <= FEASIBILITY_TOLERANCE else np.inf
