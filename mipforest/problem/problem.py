@@ -17,6 +17,7 @@ from mipforest.problem.start_repair import feasible_start
 from mipforest.problem.tree_search import TreeSearch, solver_or_search
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Solver
+from mipforest.solvers.claims import beside
 from mipforest.solvers.solution import Progress, Solution, Status
 from mipforest.solving import solve
 from mipforest.trees import Tree
@@ -158,8 +159,9 @@ class Problem(BuiltProblem):
         worse = objective < solution.objective if form.maximize else objective > solution.objective
         if worse or self.model.violations(x).max > FEASIBILITY_TOLERANCE:
             return None
-        bound = max(solution.bound, objective) if form.maximize else min(solution.bound, objective)
-        return replace(solution, x=x, values=form.to_values(x), objective=objective, bound=bound)
+        held = beside(solution, form, x)
+        bound = max(held.bound, objective) if form.maximize else min(held.bound, objective)
+        return replace(held, x=x, values=form.to_values(x), objective=objective, bound=bound)
 
     def _with_proven_bound(self, solution: Solution, gap: float) -> tuple[Solution, list[str]]:
         """Limit bound and status to what the built model covers, once a user has changed it."""
