@@ -5,19 +5,27 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
+
+#: Age from which on a temporary file that nobody holds is what a killed process left.
+STALE_SECONDS = 60.0
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any]]:
     r"""Open a temporary file that takes the place of ``path`` once the block has ended without an exception.
 
-    The temporary file lies in the same folder, is flushed to the disk and renamed: readers see the old file
-    or the complete new one. After any exception, Ctrl-C included, ``path`` is as before and nothing else is
-    left. A symbolic link is followed: its target is replaced.
+    The temporary file lies in the same folder, is flushed to the disk and renamed, and the folder is flushed too:
+    readers see the old file or the complete new one, also after a loss of power. After any exception, Ctrl-C
+    included, ``path`` is as before and nothing else is left. A process that is killed leaves a hidden file
+    ``.*.part``, which the next write of the same file removes. A symbolic link is replaced, not followed: no other
+    place than the one that was named is written.
 
     Parameters
     ----------
@@ -40,19 +48,25 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[
     """
     if mode not in ("wb", "w"):
         raise ValueError(f"mode is {mode!r}; write bytes with 'wb' or text with 'w'")
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
+    named = Path(os.path.abspath(path))
+    target = Path(os.path.realpath(named.parent)) / named.name
+    if target.is_dir() and not target.is_symlink():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if target.exists() and not target.is_file():
         raise OSError(errno.EINVAL, "not a regular file", str(path))
-    temporary = target.with_name(f".{secrets.token_hex(8)}.part")
+    # The same beginning for the same file, and never too long a name.
+    begins = f".{sha256(os.fsencode(target.name)).hexdigest()[:16]}."
+    _remove_stale(target.parent, begins)
+    temporary = target.with_name(f"{begins}{secrets.token_hex(8)}.part")
     text: dict[str, Any] = {"encoding": "utf-8", "newline": "\n"} if mode == "w" else {}
     try:
         with open(temporary, mode.replace("w", "x"), **text) as file:
+            lock(file.fileno())
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
+            os.replace(temporary, target)
+        _flush_folder(target.parent)
     except BaseException as error:
         # On a file system without writes there is nothing to remove, and removing fails.
         with suppress(OSError):
@@ -61,3 +75,50 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[
         if isinstance(error, OSError) and error.errno and error.filename in (None, str(temporary)):
             error.filename = str(path)
         raise
+
+
+def lock(descriptor: int, *, wait: bool = False) -> bool:
+    """Lock an open file until it is closed or the process ends, however it ends.
+
+    Parameters
+    ----------
+    descriptor
+        The file's descriptor.
+    wait
+        Whether to wait for another process that holds the lock.
+
+    Returns
+    -------
+    bool
+        Whether the lock is held: not if another process holds it, or the system has no such locks.
+    """
+    if find_spec("fcntl") is None:
+        return False
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _remove_stale(folder: Path, begins: str) -> None:
+    """Remove what killed processes left: their locks are free, and they are no younger than a minute.
+
+    A file is locked an instant after it was made, so a young one may be at work.
+    """
+    for left in folder.glob(f"{begins}*.part"):
+        with suppress(OSError), open(left, "rb") as file:
+            if time.time() - os.fstat(file.fileno()).st_mtime > STALE_SECONDS and lock(file.fileno()):
+                left.unlink()
+
+
+def _flush_folder(folder: Path) -> None:
+    """Flush the renaming; some systems and file systems have no such thing."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -3,6 +3,8 @@
 import errno
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -46,13 +48,69 @@ def test_permissions_follow_the_umask(tmp_path):
     assert stat.S_IMODE((tmp_path / "atomic").stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
 
 
-def test_a_symbolic_link_stays_a_link(tmp_path):
+def test_a_symbolic_link_is_replaced_and_what_it_names_stays(tmp_path):
     target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("precious")
     link.symlink_to(target)
     with atomic_write(link) as file:
         file.write(b"x")
-    assert link.is_symlink()
-    assert target.read_bytes() == b"x"
+    assert not link.is_symlink()
+    assert (link.read_bytes(), target.read_text()) == (b"x", "precious")
+
+
+def test_a_folder_that_is_reached_by_a_link_is_written(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    with atomic_write(tmp_path / "link" / "a") as file:
+        file.write(b"x")
+    assert (tmp_path / "folder" / "a").read_bytes() == b"x"
+
+
+def test_file_and_folder_are_flushed(tmp_path, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(
+        os, "fsync", lambda descriptor: flushed.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+    )
+    with atomic_write(tmp_path / "a"):
+        pass
+    assert flushed[0].endswith(".part")
+    assert flushed[1:] == [str(tmp_path)]
+
+
+KILLED = """
+import os, sys
+from mipforest.atomic import atomic_write
+with atomic_write(sys.argv[1]) as file:
+    file.write(b"half")
+    file.flush()
+    os._exit(9)
+"""
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
+    path = tmp_path / "a"
+    subprocess.run([sys.executable, "-c", KILLED, path], check=False)
+    (left,) = tmp_path.iterdir()
+    with atomic_write(path):
+        pass
+    assert left.exists()  # it is young: another process may just have made it
+    os.utime(left, (0, 0))
+    with atomic_write(tmp_path / "b"):
+        pass
+    assert left.exists()  # it is of another file
+    with atomic_write(path) as file:
+        file.write(b"new")
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
+def test_a_slow_writer_keeps_its_file(tmp_path):
+    path = tmp_path / "a"
+    with atomic_write(path) as slow:
+        os.utime(slow.name, (0, 0))
+        with atomic_write(path) as quick:
+            quick.write(b"quick")
+        slow.write(b"slow")
+    assert path.read_bytes() == b"slow"
 
 
 def test_system_errors_pass_unchanged(tmp_path):

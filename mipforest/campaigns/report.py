@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -61,10 +62,8 @@ def write_report(results: Path, folder: Path) -> list[Path]:
     OSError
         If a file cannot be written.
     """
-    with Store(results) as store:
-        suite = parse_suite(store.suite_text())
-        experiments = results_table(store)
-        events = events_table(store)
+    found = read_results(results)
+    suite, experiments, events = found.suite, found.experiments, found.events
     folder = folder.expanduser()
     if folder.exists() and not folder.is_dir():
         raise CampaignError(f"{folder} is a file; give a folder for the report")
@@ -76,7 +75,7 @@ def write_report(results: Path, folder: Path) -> list[Path]:
             file.write(text)
         written.append(folder / name)
 
-    per_data, per_setting = by_data(experiments), overall(experiments)
+    per_data, per_setting = found.per_data, found.per_setting
     pictures = _pictures(experiments, events)
     for name, figure in pictures.items():
         for suffix in (".svg", ".png"):
@@ -87,6 +86,50 @@ def write_report(results: Path, folder: Path) -> list[Path]:
     write_text("overall.csv", per_setting.to_csv(index=False, lineterminator="\n"))
     write_text("report.md", _page(suite, experiments, per_data, per_setting, pictures))
     return written
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """What a results file holds.
+
+    Attributes
+    ----------
+    suite
+        The latest suite.
+    experiments, events
+        See :func:`~mipforest.campaigns.tables.results_table` and :func:`~mipforest.campaigns.tables.events_table`.
+    per_data, per_setting
+        Means; see :func:`~mipforest.campaigns.tables.by_data` and :func:`~mipforest.campaigns.tables.overall`.
+    """
+
+    suite: Suite
+    experiments: pd.DataFrame
+    events: pd.DataFrame
+    per_data: pd.DataFrame
+    per_setting: pd.DataFrame
+
+
+def read_results(path: Path) -> Results:
+    """Read a results file.
+
+    Raises
+    ------
+    CampaignError
+        If it is none, or what it holds is damaged.
+    """
+    with Store(path) as store:
+        suite = parse_suite(store.suite_text())
+        try:
+            experiments, events = results_table(store), events_table(store)
+            return Results(suite, experiments, events, by_data(experiments), overall(experiments))
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            if isinstance(error, CampaignError):
+                raise
+            # SQLite keeps any value in any column: what is no number shows where it is counted.
+            raise CampaignError(
+                f"{path} holds damaged results ({type(error).__name__}: {str(error)[:100]}); restore an earlier "
+                "copy, or run the suite into another file"
+            ) from error
 
 
 # ---------------------------------------------------------------------- pictures

@@ -202,10 +202,10 @@ class Store:
         """Execute a statement and give its rows; what SQLite refuses becomes an error with a next step."""
         try:
             return self._connection.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # a damaged file's messages are no text either
             raise self._refusal(error) from error
 
-    def _refusal(self, error: sqlite3.Error) -> CampaignError:
+    def _refusal(self, error: Exception) -> CampaignError:
         return CampaignError(
             f"{self.path} cannot be used as a results file: {error}; check its folder, permissions and free "
             "space, or give another file"

@@ -88,7 +88,8 @@ Ensemble = Annotated[
     Option(
         metavar="ENSEMBLE",
         help="Tree ensemble to mimic, for a model that mimics one: random-forest, extra-trees, gradient-boosting or "
-        "xgboost, fitted here (random-forest:trees=100), or a .joblib file with a fitted classifier.",
+        "xgboost, fitted here (random-forest:trees=100), or a .joblib file with a fitted classifier. Loading a .joblib "
+        "file runs code that it contains: take only files that you trust.",
         show_default=False,
         rich_help_panel=_MODEL,
     ),

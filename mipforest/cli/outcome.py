@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import tempfile
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -13,7 +15,7 @@ from typer import Exit
 
 import mipforest
 from mipforest.cli.errors import NO_ANSWER, SUCCESS, report_of
-from mipforest.cli.output import print_json, print_text, terminal_width
+from mipforest.cli.output import print_json, print_note, print_text, terminal_width
 from mipforest.cli.show import summary
 
 if TYPE_CHECKING:
@@ -46,11 +48,14 @@ class Outcome:
         The tree with all it takes to predict, or ``None``.
     data
         What it was fitted on.
+    tables
+        Further files of the run folder: name and text.
     """
 
     result: dict[str, Any]
     saved: SavedTree | None
     data: LoadedData
+    tables: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, job: Request, data: LoadedData, result: Result) -> Outcome:
@@ -84,17 +89,25 @@ class Outcome:
         OSError
             If the disk is full, or anything else comes in between; nothing is left then.
         """
+        # Whoever removed the folder during the solve has not removed what was found.
+        folder.staging.mkdir(parents=True, exist_ok=True)
+        self.write_files(folder.staging)
+        folder.commit()
+
+    def write_files(self, place: Path) -> None:
+        """Write the files of a run into a folder; OSError if that is impossible."""
         from mipforest.runs.folder import LOG, PICTURE, RESULT, TREE
         from mipforest.runs.text_files import json_text
 
-        (folder.staging / LOG).touch()
-        (folder.staging / RESULT).write_text(json_text(self.result), encoding="utf-8")
+        (place / LOG).touch()
+        (place / RESULT).write_text(json_text(self.result), encoding="utf-8")
+        for name, text in self.tables.items():
+            (place / name).write_text(text, encoding="utf-8")
         if self.saved is not None:
             from mipforest.trees import save_plot
 
-            (folder.staging / TREE).write_text(json_text(self.saved.to_dict()), encoding="utf-8")
-            save_plot(self.saved.tree, folder.staging / PICTURE, self.data.train.X_raw, self.data.train.y)
-        folder.commit()
+            (place / TREE).write_text(json_text(self.saved.to_dict()), encoding="utf-8")
+            save_plot(self.saved.tree, place / PICTURE, self.data.train.X_raw, self.data.train.y)
 
     def as_json(self, folder: RunFolder | None) -> dict[str, Any]:
         """Return everything in one object, the tree included."""
@@ -189,5 +202,24 @@ def end(
     elif not quiet:
         outcome.print_summary(out, failed=failure is not None)
     if failure is not None and not as_json:
+        _keep_elsewhere(outcome)
         raise failure
     raise Exit(code)
+
+
+def _keep_elsewhere(outcome: Outcome) -> None:
+    """Keep what cannot be written where it belongs: in a temporary folder, or on standard output."""
+    from mipforest.runs.text_files import json_text
+
+    place = None
+    try:
+        place = Path(tempfile.mkdtemp(prefix="mipforest-run-"))
+        outcome.write_files(place)
+    except OSError:
+        if place is not None:
+            shutil.rmtree(place, ignore_errors=True)
+        if outcome.saved is not None:
+            print_text("The tree, as its tree.json would have been:")
+            print_text(json_text(outcome.saved.to_dict()))
+        return
+    print_note(f"the run could not be written where it belongs; its files are in {place}")

@@ -176,7 +176,7 @@ def tune(
             result = request.refit(scores, loaded, progress, interruption, folder)
             interruption.writing()
             progress.phase("writing the results")
-            outcome = request.outcome(scores, loaded, result, folder)
+            outcome = request.outcome(scores, loaded, result)
             failure = write_outcome(outcome, folder)
     if not (as_json or quiet):
         scores.print_settings()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mipforest.cli.inputs import build
@@ -100,8 +99,7 @@ class TuningJob:
             interruption.writing()
             scores = Scores(plan, records)
             if len(records) and folder is not None:
-                scores.write(folder.staging / TUNING)
-                folder.commit()
+                scores.keep(folder)
             if isinstance(error, KeyboardInterrupt) and len(records):
                 return scores
             if len(records) and folder is not None:
@@ -130,16 +128,14 @@ class TuningJob:
         log = None if folder is None else folder.staging / LOG
         return chosen.solve(problem, progress, on_progress, log)
 
-    def outcome(self, scores: Scores, data: LoadedData, result: Result, folder: RunFolder | None) -> Outcome:
-        """Collect what is worth keeping; ``tuning.csv`` is in the run folder then."""
+    def outcome(self, scores: Scores, data: LoadedData, result: Result) -> Outcome:
+        """Collect what is worth keeping, with ``tuning.csv``."""
         outcome = Outcome.of(self, data, result)
-        if folder is not None:
-            scores.write(folder.staging / TUNING)
         # The events are by far the longest part: they stand at the end.
         events = outcome.result["events"]
         told = outcome.result | {"tuning": scores.summary()}
         del told["events"]
-        return replace(outcome, result=told | {"events": events})
+        return replace(outcome, result=told | {"events": events}, tables={TUNING: scores.csv()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,11 +154,22 @@ class Scores:
     records: Records
     chosen: int | None = None
 
-    def write(self, path: Path) -> None:
-        """Write ``tuning.csv``: one row per setting, in grid order; see :class:`mipforest.tuning.Tuning`."""
+    def csv(self) -> str:
+        """Return ``tuning.csv``: one row per setting, in grid order; see :class:`mipforest.tuning.Tuning`."""
         table = self.records.table()
         table.insert(len(self.plan.grid.axes), "chosen", [row == self.chosen for row in range(len(table))])
-        table.to_csv(path, index=False)
+        return str(table.to_csv(index=False))
+
+    def keep(self, folder: RunFolder) -> None:
+        """Write ``tuning.csv`` alone into the run folder; where that is impossible, print it."""
+        try:
+            folder.staging.mkdir(parents=True, exist_ok=True)
+            (folder.staging / TUNING).write_text(self.csv(), encoding="utf-8")
+            folder.commit()
+        except OSError:
+            print_text(f"{TUNING}, which could not be written:")
+            print_text(self.csv())
+            raise
 
     def as_json(self) -> dict[str, Any]:
         """Return the table and what was chosen; NaN and infinities become ``None``."""

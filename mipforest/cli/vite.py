@@ -26,7 +26,8 @@ def vite(
         Argument(
             metavar="ENSEMBLE",
             help="random-forest, extra-trees, gradient-boosting or xgboost, fitted here (options behind a colon: "
-            "random-forest:trees=100,seed=100); or a .joblib file with a fitted classifier.",
+            "random-forest:trees=100,seed=100); or a .joblib file with a fitted classifier, whose loading runs code "
+            "that it contains.",
             show_default=False,
         ),
     ],

@@ -8,12 +8,13 @@ from __future__ import annotations
 import csv
 import io
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 
-from mipforest.atomic import atomic_write
+from mipforest.atomic import atomic_write, lock
 from mipforest.errors import MipforestError, did_you_mean
 from mipforest.instances.suite import InstanceSpec, SuiteError, read_suite
 from mipforest.solvers.solution import relative_gap
@@ -201,10 +202,20 @@ class Library:
         return read_catalogue(self.catalogue_path)
 
     def record(self, entry: Entry) -> None:
-        """Record an entry in the catalogue, in the suite's order; entries that left the suite come last."""
-        entries = {**self.entries(), entry.name: entry}
-        names = [*(name for name in self.suite if name in entries), *(entries.keys() - self.suite.keys())]
-        write_catalogue({name: entries[name] for name in names}, self.catalogue_path)
+        """Record an entry in the catalogue, in the suite's order; entries that left the suite come last.
+
+        Several processes may record at the same time: each waits for its turn, by a lock on the
+        folder.
+        """
+        suite = self.suite
+        turn = os.open(self.folder, os.O_RDONLY)
+        try:
+            lock(turn, wait=True)
+            entries = {**self.entries(), entry.name: entry}
+            names = [*(name for name in suite if name in entries), *sorted(entries.keys() - suite.keys())]
+            write_catalogue({name: entries[name] for name in names}, self.catalogue_path)
+        finally:
+            os.close(turn)
 
     def model_path(self, spec: InstanceSpec) -> Path:
         """Return the model's file."""

@@ -167,6 +167,12 @@ class Solver(ABC):
         """
         if settings is not None:
             reported |= {"gap": settings.gap, "lost": self.lost(form, settings)}
+        if (
+            reported.get("status") is Status.INTERRUPTED
+            and Feature.INTERRUPT in self.features
+            and not worker.stop.is_set()
+        ):
+            reported["status"] = Status.LIMIT  # nobody asked for it: of memory, for one
         return assembled(form, worker, solver=self.name, version=self.version(), **reported)
 
     def constant_solution(self, form: MatrixForm, worker: Worker) -> Solution:

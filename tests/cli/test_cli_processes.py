@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -68,7 +69,18 @@ def test_files_that_cannot_grow_leave_no_half_written_run(tmp_path):
     assert err.splitlines()[-1].startswith("error: ")
     assert "Traceback" not in err
     assert "Objective" in out
+    assert json.loads(out.partition("would have been:")[2])["depth"] == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_was_removed_during_the_solve_costs_nothing(tmp_path):
+    process = start_process(*LONG, "--time-limit", 60, "--out", "deep/run", cwd=tmp_path)
+    wait_for_solver(process, tmp_path / "deep")
+    shutil.rmtree(tmp_path / "deep")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert {"tree.json", "result.json"} <= {entry.name for entry in (tmp_path / "deep" / "run").iterdir()}
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path):

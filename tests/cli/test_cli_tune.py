@@ -1,13 +1,19 @@
 """``mipforest tune``: files, output, exit codes, Ctrl-C."""
 
+import errno
 import json
+import os
 import signal
+import tempfile
 
 import pandas as pd
 import pytest
 from cli_processes import start_process
+from typer.testing import CliRunner
 
 from mipforest import load
+from mipforest.cli.main import app
+from mipforest.runs import RunFolder
 from mipforest.trees import load as load_tree
 from mipforest.tuning import tune
 
@@ -131,3 +137,19 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path, jobs):
     assert list(table["folds_done"]) == [2, 0]
     assert not table["chosen"].any()
     assert "stopped with 2 of 4 fits done" in out
+
+
+def test_a_full_disk_keeps_tree_and_table_elsewhere(tmp_path, monkeypatch):
+    def full(folder):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(RunFolder, "commit", full)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    data = ("--data", "synthetic:tree,n=24,p=2,depth=1", "--grid", "alpha=0,0.1", "--folds", "2")
+    done = CliRunner().invoke(
+        app, ["tune", "--model", "oct", "--depth", "1", *data, "--out", str(tmp_path / "run")]
+    )
+    assert done.exit_code == 2
+    assert "its files are in" in done.output
+    (kept,) = tmp_path.glob("mipforest-run-*")
+    assert {"tree.json", "result.json", "tuning.csv"} <= {entry.name for entry in kept.iterdir()}

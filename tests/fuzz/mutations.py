@@ -54,6 +54,8 @@ def mutated(chance: Random, content: bytes) -> bytes:
     """Damage a file in one to three ways."""
     if content[:2] == b"\x1f\x8b":
         return _mutated_gzip(chance, content)
+    if content.startswith((b"PAR1", b"SQLite")) and chance.random() < 0.8:
+        return _flip(chance, content)  # most other damage does not reach behind the first check
     if content[:1] == b"{" and chance.random() < 0.6:
         return _mutated_json(chance, content)
     for _ in range(chance.randint(1, 3)):

@@ -1,5 +1,6 @@
 import gzip
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from mipforest.instances import (
     verify,
     write_catalogue,
 )
+from mipforest.instances.catalogue import Entry
 
 SHIPPED = Path(__file__).parents[2] / "instances"
 
@@ -180,3 +182,26 @@ def test_committed_models_stay_within_eight_megabytes():
     stored = [path for family in ("small", "medium") for path in (SHIPPED / family).glob("*.mps.gz")]
     assert stored
     assert sum(path.stat().st_size for path in stored) <= 8_000_000
+
+
+def test_no_record_of_concurrent_writers_is_lost(tmp_path):
+    """Eight at once, each of its own instance: without turns, the last one's catalogue would win."""
+    names = [f"n{k}" for k in range(8)]
+    entries = "".join(
+        f'[[instance]]\nname = "{name}"\nfamily = "small"\nmodel = "oct"\ndepth = 1\ndata = "iris"\n'
+        for name in names
+    )
+    (tmp_path / "suite.toml").write_text(entries)
+    sizes = dict.fromkeys(("samples", "features", "columns", "binary", "integer", "continuous"), 1)
+    sizes |= dict.fromkeys(("rows", "indicators", "nonzeros", "quadratic_terms", "depth"), 1)
+    texts = {"family": "small", "model": "oct", "data": "iris"} | dict.fromkeys(
+        ("variant", "nonzeros_by_class", "sha256"), ""
+    )
+
+    def record(name):
+        for _ in range(5):
+            Library(tmp_path).record(Entry(name=name, **sizes, **texts))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(record, names))
+    assert list(Library(tmp_path).entries()) == names

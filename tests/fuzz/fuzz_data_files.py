@@ -1,0 +1,191 @@
+"""Damage files of data, suites, results and runs, and use them: only errors of this package, bounded time and memory.
+
+python tests/fuzz/fuzz_data_files.py --files 10000 --seed 0
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import resource
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from time import perf_counter
+
+import numpy as np
+import pandas as pd
+from fuzz_readers import Figures, at_most
+from mutations import mutated
+from typer.testing import CliRunner
+
+from mipforest.campaigns import Campaign, read_suite, run
+from mipforest.campaigns.experiments import plan
+from mipforest.campaigns.report import read_results
+from mipforest.cli.main import app
+from mipforest.data import load
+from mipforest.data.files import read_file
+from mipforest.errors import MipforestError
+from mipforest.runs.saved_tree import load_saved_tree
+
+#: Seconds that one file may take, on a machine that is busy.
+LONGEST = 10
+
+#: Bytes that all files together may add to the greatest memory of the process.
+MEMORY = 1 << 30
+
+SUITE = """
+name = "pair"
+summary = "Two cells."
+seeds = [2, 3]
+solvers = ["highs"]
+time_limits = [60.0, inf]
+gap = 1e-4
+threads = 1
+
+[solver_options.highs]
+presolve = "on"
+mip_max_nodes = 1000
+
+[split]
+test_size = 0.25
+stratify = "classes"
+
+[data.tree]
+load = "synthetic:tree,depth=1,n=24,p=2"
+task = "classification"
+
+[models.oct]
+model = "oct"
+depth = 1
+variant = ["tight", "paper"]
+grid = { alpha = [0.0, 0.05] }
+
+[published.oct.tree]
+test_accuracy = 0.9
+"""
+
+Use = Callable[[Path], object]
+
+
+def corpus(folder: Path) -> dict[str, tuple[bytes, Use]]:
+    """Make real files; give each with how it is used."""
+    table = _table()
+    text = table.to_csv(index=False).encode()
+    table.to_parquet(folder / "data.parquet")
+    suite, results, tables = folder / "suite.toml", folder / "results.sqlite", folder / "run"
+    suite.write_text(SUITE)
+    run(Campaign(suite, results, time_limit=5))
+    runner = CliRunner()
+    data = ("--depth", "2", "--data", "synthetic:4-partitions", "--time-limit", "0", "--out", str(tables))
+    done = runner.invoke(app, ["solve", "--model", "margot", *data])
+    assert done.exit_code == 0, done.output
+
+    def load_data(path: Path) -> None:
+        load(path, target="label", missing="drop")
+
+    def planned(path: Path) -> None:
+        plan(read_suite(path))
+
+    def tree(path: Path) -> None:
+        found = load_saved_tree(path)
+        found.predict(pd.DataFrame({name: [0.5, 1e9] for name in ("x0", "x1", "x", "y")}))
+        found.targets(["-1", "1"])
+        json.dumps(found.to_dict(), allow_nan=False)
+
+    def shown(path: Path) -> None:
+        shutil.copy(path, tables / "result.json")
+        for options in ((), ("--json",)):
+            done = runner.invoke(app, ["show", str(tables), *options])
+            assert done.exit_code in (0, 2, 3), f"exit code {done.exit_code}\n{done.output[-3000:]}"
+
+    return {
+        "data.csv": (text, load_data),
+        "data.csv.gz": (gzip.compress(text, mtime=0), load_data),
+        "table.csv": (text, read_file),
+        "data.parquet": ((folder / "data.parquet").read_bytes(), load_data),
+        "suite.toml": (SUITE.encode(), planned),
+        "results.sqlite": (results.read_bytes(), read_results),
+        "tree.json": ((tables / "tree.json").read_bytes(), tree),
+        "result.json": ((tables / "result.json").read_bytes(), shown),
+    }
+
+
+def _table() -> pd.DataFrame:
+    """Thirty rows with columns of every kind."""
+    k = np.arange(30)
+    return pd.DataFrame(
+        {
+            "size": k / 7,
+            "time": 1_700_000_000_000_000_000 + k * k,
+            "colour": np.where(k % 3, "red", "green"),
+            "kept": k % 2 == 0,
+            "holes": np.where(k % 11, k * 1.0, np.nan),
+            "label": np.where(k % 2, "yes", "no"),
+        }
+    )
+
+
+def fuzz(count: int, seed: int, folder: Path) -> Figures:
+    """Use ``count`` damaged files; anything but success or an error of this package fails, with the file kept."""
+    files = corpus(folder)
+    chance, figures, names = Random(seed), Figures(), list(files)
+    for k in range(count):
+        name = names[k % len(names)]
+        content, use = files[name]
+        damaged = mutated(chance, content)
+        path = folder / f"damaged-{name}"
+        path.write_bytes(damaged)
+        began = perf_counter()
+        try:
+            with at_most(LONGEST), warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                use(path)
+            figures.read[name] += 1
+        except MipforestError:
+            figures.refused[name] += 1
+        except BaseException as error:
+            kept = Path(tempfile.gettempdir()) / f"fuzz-data-{seed}-{k}-{name}"
+            shutil.copy(path, kept)
+            raise AssertionError(
+                f"file {k} of seed {seed} ({kept}): {type(error).__name__}: {error}"
+            ) from error
+        seconds = perf_counter() - began
+        figures.seconds += seconds
+        figures.bytes += len(damaged)
+        if seconds > figures.slowest:
+            figures.slowest, figures.slowest_file = seconds, name
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        # A first run loads everything that is loaded lazily; more memory than that plus a bound is an error.
+        first, second = Path(folder) / "first", Path(folder) / "second"
+        first.mkdir()
+        second.mkdir()
+        fuzz(16, arguments.seed + 1, first)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        figures = fuzz(arguments.files, arguments.seed, second)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+    assert grown < MEMORY, f"memory grew by {grown / 1e6:.0f} MB"
+    for name in sorted(figures.read | figures.refused):
+        print(f"{name:<14} {figures.read[name]:>6} read {figures.refused[name]:>6} refused")
+    print(
+        f"{arguments.files} files, {figures.bytes / 1e6:.0f} MB, {figures.seconds:.0f} s; slowest "
+        f"{figures.slowest:.2f} s ({figures.slowest_file}); peak memory grew by {grown / 1e6:.0f} MB"
+    )
+
+
+if __name__ == "__main__":
+    main()
