@@ -131,8 +131,8 @@ def load_saved_tree(path: Path) -> SavedTree:
         return SavedTree(
             tree,
             Encoding.from_dict(content["encoding"]),
-            content["target"],
-            content["labels"],
+            _target(content["target"]),
+            _labels(content["labels"], tree),
             _statistics(content["training_samples"], tree),
         )
     except KeyError as absent:
@@ -144,6 +144,24 @@ def load_saved_tree(path: Path) -> SavedTree:
         raise TreeFileError(f"{path}: {error}") from error
     except (ValueError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise TreeFileError(f"{path}: not a tree of a run: {error}") from error
+
+
+def _target(name: object) -> str:
+    if not isinstance(name, str):
+        raise TreeFileError(f"'target' is {name!r:.60}; it must be the name of a column")
+    return name
+
+
+def _labels(labels: object, tree: Tree) -> dict[str, int]:
+    if not isinstance(labels, dict):
+        raise TreeFileError(f"'labels' is {labels!r:.60}; it must give the class number of every label")
+    for label, number in labels.items():
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(tree.classes):
+            raise TreeFileError(
+                f"'labels' has {str(number)[:40]!r} for {label!r:.60}; class numbers are 0 to {len(tree.classes) - 1}; "
+                "solve again"
+            )
+    return labels
 
 
 def _statistics(entries: Mapping[str, Any], tree: Tree) -> NodeStatistics:

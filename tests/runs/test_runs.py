@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mipforest.data import DataError, load
+from mipforest.data import DataError, Encoding, load
+from mipforest.data.encoding import Column
 from mipforest.runs import (
     DataSource,
     RunError,
@@ -20,7 +21,7 @@ from mipforest.runs import (
     load_saved_tree,
     read_run,
 )
-from mipforest.trees import Tree, TreeFileError, to_text
+from mipforest.trees import Tree, TreeFileError, to_dict, to_text
 
 # ------------------------------------------------------------------ folders
 
@@ -296,3 +297,16 @@ def test_what_is_no_run_is_refused(tmp_path):
 @pytest.mark.parametrize("name", ["a.b.mps", "a.b.mps.gz", "a.b.MPS.GZ"])
 def test_instance_files_stand_next_to_the_instance(name):
     assert instance_files(Path("x") / name) == (Path("x/a.b.mst"), Path("x/a.b.json"))
+
+
+@pytest.mark.parametrize(
+    "labels", [[], {"no": 10**400}, {"no": -1}, {"no": 7}, {"no": True}, {"no": "0"}, {"no": None}]
+)
+def test_odd_labels_of_a_saved_tree_are_refused(tmp_path, labels):
+    tree = Tree(depth=1, w=[[1.0]], b=[-0.5], leaf_value=[0, 1], classes=("no", "yes"), features=("a",))
+    encoding = Encoding.unscaled([Column("a")]).to_dict()
+    content = to_dict(tree) | {"encoding": encoding, "target": "t", "labels": labels}
+    path = tmp_path / "tree.json"
+    path.write_text(json.dumps(content | {"training_samples": {"samples": [2, 1, 1]}}))
+    with pytest.raises(TreeFileError, match="'labels'"):
+        load_saved_tree(path)
