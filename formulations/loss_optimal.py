@@ -19,7 +19,7 @@ the refinement are in :mod:`formulations.routing.levels`.
 parameter  values
 ========== =================================================================================================
 loss       ``misclassification``, ``hinge``: :math:`\max(0, 1 - v)`, ``logistic``: tangents of
-           :math:`\log(1 + e^{-v})`; or a loss of another package (:mod:`mipforest.objectives.registry`)
+           :math:`\log(1 + e^{-v})`; or a loss of another package (:mod:`mipforest.objectives.branches`)
 regulariser ``none``, ``l1``, ``l2``: :math:`\tfrac12 \|w\|^2`, with the half as in MARGOT
 selection  ``none``, ``hard``: at most B features per node, ``soft``: each further one costs alpha
 levels     ``all``: loss and norm are charged at every level (3.12), ``last``: at the last one only (3.11)
@@ -63,9 +63,8 @@ from formulations.routing.levels import LevelInstance, LevelTree
 from formulations.routing.linear import declare_hyperplanes
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.model import Model, Values
-from mipforest.objectives.branches import NORMS, BranchLoss
+from mipforest.objectives.branches import NORMS, BranchLoss, get_loss, loss_names
 from mipforest.objectives.log_loss import tangent_points
-from mipforest.objectives.registry import get_loss, loss_names
 from mipforest.problem.parameters import PerNode, parameter, per_node
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import keep_sides

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.searches.compiled import compiled
+from mipforest.searches import compiled
 from mipforest.searches.routing.node_dual import (
     UNLIMITED,
     imbalance,

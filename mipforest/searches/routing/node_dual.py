@@ -28,7 +28,7 @@ from __future__ import annotations
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches.compiled import compiled
+from mipforest.searches import compiled
 
 #: Capacity that stands for none.
 UNLIMITED = 1e12

@@ -4,9 +4,8 @@ import sys
 import pytest
 
 from formulations.loss_optimal import LossOptimal
-from mipforest.objectives.branches import HINGE, BranchLoss
+from mipforest.objectives.branches import HINGE, BranchLoss, UnknownLoss, get_loss, loss_classes, loss_names
 from mipforest.objectives.log_loss import LogisticLoss
-from mipforest.objectives.registry import UnknownLoss, get_loss, loss_classes, loss_names
 from mipforest.problem.parameters import parameters_of
 
 PLUGIN = """
