@@ -22,8 +22,7 @@ from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import Unsupported
-from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
-from mipforest.model.rows import row_bounds
+from mipforest.model.matrix import Block, IndicatorRows, MatrixForm, row_bounds
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
 """Data sets: loading, encoding, scaling, splitting, generating."""
 
-from mipforest.data.axis import Axis
+from mipforest.data.columns import Axis
 from mipforest.data.dataset import Dataset
 from mipforest.data.encoding import Encoding
 from mipforest.data.load import CatalogueEntry, catalogue, load

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.data.axis import Axis
-from mipforest.data.columns import Label, numbers, text
+from mipforest.data.columns import Axis, Label, numbers, text
 from mipforest.data.encoding import Column, Encoding, Scaling
 from mipforest.data.table import Missing, feature_matrix, read_table, target_column, with_text_names
 from mipforest.data.target import (
@@ -297,9 +296,9 @@ class Dataset:
         """
         self._require_classification()
         if self.n_classes > maximum:
+            has = f"{self.name} has {self.n_classes} ({some_of(self.classes)})"
             raise DataError(
-                f"{model} takes at most {maximum} classes, {self.name} has {self.n_classes} "
-                f"({some_of(self.classes)})",
+                f"{model} takes at most {maximum} classes, {has}",
                 hint="merge some with data.relabel(...) or data.binarise(...), or choose another model",
             )
 
@@ -386,11 +385,9 @@ class Dataset:
         strata = self.y.astype(np.int64) if stratified else None
         train, test = map(self.take, split_rows(self.n, test_size, seed, strata, self.classes))
         encoding = self.encoding.fit_scaling(self.encoding.scaling, train.X_raw)
-        how = f"{'stratified ' if stratified else ''}split, test_size={test_size}, seed={seed}"
-        return (
-            train._with_encoding(encoding)._with_note(f"training part of a {how}"),
-            test._with_encoding(encoding)._with_note(f"test part of a {how}"),
-        )
+        how = f"part of a {'stratified ' if stratified else ''}split, test_size={test_size}, seed={seed}"
+        train, test = train._with_encoding(encoding), test._with_encoding(encoding)
+        return train._with_note(f"training {how}"), test._with_note(f"test {how}")
 
     def _with_encoding(self, encoding: Encoding) -> Dataset:
         return replace(self, X=encoding.to_scaled(self.X_raw), encoding=encoding)

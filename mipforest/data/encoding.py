@@ -9,8 +9,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.data.axis import Axis
-from mipforest.data.columns import exact_base, is_numeric, numbers, refuse_missing, sort_texts, texts
+from mipforest.data.columns import Axis, exact_base, is_numeric, numbers, refuse_missing, sort_texts, texts
 from mipforest.data.table import with_text_names
 from mipforest.errors import DataError, did_you_mean, some_of
 

@@ -13,8 +13,7 @@ from typing import Any
 import pandas as pd
 from pandas.errors import ParserError, ParserWarning
 
-from mipforest.data.axis import Axis
-from mipforest.data.columns import EXACT
+from mipforest.data.columns import EXACT, Axis
 from mipforest.errors import DataError, did_you_mean
 from mipforest.unpacking import SUSPECT_RATIO, UnpackingError, most_unpacked, unpacked_blocks
 

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from mipforest.arrays import FloatArray
-from mipforest.data.axis import Axis
-from mipforest.data.columns import is_numeric, refuse_missing, refuse_rounding
+from mipforest.data.columns import Axis, is_numeric, refuse_missing, refuse_rounding
 from mipforest.errors import DataError, did_you_mean, some_of
 
 #: What to do with rows that lack a value: refuse the table, or drop them and say so.

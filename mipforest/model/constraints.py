@@ -21,9 +21,8 @@ from mipforest.errors import (
 from mipforest.model.expression_array import Relation
 from mipforest.model.expressions import LinearExpr, QuadraticExpr
 from mipforest.model.index_sets import Labels, index_sets, numeric_key
-from mipforest.model.matrix import Block, IndicatorRows
+from mipforest.model.matrix import Block, IndicatorRows, stack_rows, widen
 from mipforest.model.operators import Shape, broadcast_shape, numeric, positions
-from mipforest.model.rows import stack_rows, widen
 from mipforest.model.variables import VarArray
 
 

@@ -10,8 +10,8 @@ from scipy import sparse
 from mipforest.arrays import FloatArray, IntArray, SparseMatrix
 from mipforest.errors import ExpressionError
 from mipforest.model.expression_array import ExpressionArray, Relation
+from mipforest.model.matrix import add_rows, scale_rows, with_data
 from mipforest.model.operators import Shape, broadcast_shape, numeric, numeric_divisors, numeric_factors
-from mipforest.model.rows import add_rows, scale_rows, with_data
 
 
 class LinearExpr(ExpressionArray["LinearExpr"]):

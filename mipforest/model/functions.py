@@ -12,8 +12,8 @@ from mipforest.arrays import IntArray
 from mipforest.errors import DataValueError, ExpressionError, ShapeError
 from mipforest.model.expression_array import ExpressionArray, Relation
 from mipforest.model.expressions import LinearExpr, QuadraticExpr, common_owner, square
+from mipforest.model.matrix import stack_rows
 from mipforest.model.operators import Shape, broadcast_shape, numeric, positions
-from mipforest.model.rows import stack_rows
 
 
 def between(lower: Any, expression: LinearExpr, upper: Any) -> Relation:

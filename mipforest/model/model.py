@@ -31,9 +31,17 @@ from mipforest.model.constraints import (
 from mipforest.model.expression_array import Relation
 from mipforest.model.expressions import LinearExpr, QuadraticExpr
 from mipforest.model.index_sets import IndexSets, index_sets
-from mipforest.model.matrix import Block, MatrixForm, Statistics, Values, read_only, statistics
+from mipforest.model.matrix import (
+    Block,
+    MatrixForm,
+    Statistics,
+    Values,
+    read_only,
+    row_bounds,
+    statistics,
+    widen,
+)
 from mipforest.model.operators import fitted, numeric
-from mipforest.model.rows import row_bounds, widen
 from mipforest.model.variables import VarArray, check_bounds
 
 

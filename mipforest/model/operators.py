@@ -16,7 +16,7 @@ from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray, SparseMatrix
 from mipforest.errors import DataValueError, ExpressionError, ShapeError
-from mipforest.model.rows import index_type
+from mipforest.model.matrix import index_type
 
 
 def is_sparse(value: object) -> bool:

@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, product
+from math import inf
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from pyomo.common.collections import ComponentMap
+from pyomo.common.log import LoggingIntercept
+from pyomo.environ import Block as PyomoBlock
+from pyomo.environ import (
+    Constraint,
+    Expression,
+    Objective,
+    Param,
+    RangeSet,
+    Set,
+    Suffix,
+    Var,
+    maximize,
+)
+from pyomo.repn import generate_standard_repn
+from pyomo.repn.util import categorize_valid_components
+from scipy import sparse
+
+from mipforest.arrays import SparseMatrix
 from mipforest.bridges import indicator_to_big_m
-from mipforest.model.matrix import MatrixForm
+from mipforest.errors import PyomoModelError
+from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
 from mipforest.model.model import Model
 
 if TYPE_CHECKING:
@@ -87,7 +112,7 @@ def from_pyomo(model: ConcreteModel) -> MatrixForm:
         If Pyomo is not installed.
     """
     try:
-        from mipforest.pyomo.reading import matrix_form
+        from mipforest.pyomo.exchange import matrix_form
     except ImportError as error:
         raise ImportError("from_pyomo needs Pyomo; run: pip install pyomo") from error
     return matrix_form(model)
@@ -98,3 +123,227 @@ def _set_values(variables: list[Any], values: list[float]) -> None:
     for variable, value in zip(variables, values, strict=False):
         if value == value:  # NaN is open
             variable.set_value(value, skip_validation=True)
+
+
+#: Components that are read, or that have no meaning of their own.
+_KNOWN = {PyomoBlock, Constraint, Expression, Objective, Param, RangeSet, Set, Suffix, Var}
+
+#: The name that Pyomo gives to a model without one.
+_NAMELESS = "unknown"
+
+
+def matrix_form(model: Any) -> MatrixForm:
+    """Read a model; see :func:`mipforest.pyomo.exchange.from_pyomo`."""
+    # Pyomo logs what it also raises.
+    with LoggingIntercept(module="pyomo"):
+        _require_known_components(model)
+        columns = _Columns(list(model.component_data_objects(Var, active=True)))
+        constraints = list(model.component_data_objects(Constraint, active=True))
+        rows = [_Row.of(constraint, columns) for constraint in constraints]
+        goal = _Goal.of(_single_objective(model), columns)
+        bounds = np.array([_bounds(variable) for variable in columns.variables], dtype=float).reshape(-1, 2)
+        integer = np.array([_is_integer(variable) for variable in columns.variables], dtype=bool)
+    n, starts = len(integer), np.cumsum([0, *(len(row.columns) for row in rows)])
+    A = sparse.csr_array(
+        (
+            np.array([factor for row in rows for factor in row.factors], dtype=float),
+            np.array([column for row in rows for column in row.columns], dtype=np.int64),
+            starts,
+        ),
+        shape=(len(rows), n),
+    )
+    c = np.zeros(n)
+    c[goal.columns] = goal.factors
+    return MatrixForm(
+        c=c,
+        A=_canonical(A),
+        row_lower=np.array([row.lower for row in rows], dtype=float),
+        row_upper=np.array([row.upper for row in rows], dtype=float),
+        col_lower=bounds[:, 0],
+        col_upper=bounds[:, 1],
+        integer=integer,
+        indicators=IndicatorRows.none(n),
+        Q=goal.quadratic(n),
+        offset=goal.constant,
+        columns=named_blocks(columns.variables),
+        rows=named_blocks(constraints),
+        maximize=goal.maximize,
+        name="" if model.name == _NAMELESS else model.name,
+    )
+
+
+class _Columns:
+    """Numbers of the variables: the declared ones first, others as they are met."""
+
+    def __init__(self, variables: Sequence[Any]) -> None:
+        self.variables: list[Any] = []
+        self._numbers = ComponentMap()
+        for variable in variables:
+            self.number(variable)
+
+    def number(self, variable: Any) -> int:
+        if variable not in self._numbers:
+            self._numbers[variable] = len(self.variables)
+            self.variables.append(variable)
+        return int(self._numbers[variable])
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One row: ``lower <= sum of factors times columns <= upper``."""
+
+    columns: list[int]
+    factors: list[float]
+    lower: float
+    upper: float
+
+    @staticmethod
+    def of(constraint: Any, columns: _Columns) -> _Row:
+        try:
+            low, body, high = constraint.to_bounded_expression(evaluate_bounds=True)
+            terms = generate_standard_repn(body, compute_values=True, quadratic=False)
+        except ValueError as error:
+            raise _unreadable("constraint", constraint, error) from error
+        if terms.nonlinear_expr is not None:
+            raise PyomoModelError(
+                f"constraint {constraint.name!r} is not linear ({terms.nonlinear_expr}); a matrix form holds "
+                "linear rows only: linearise or deactivate it"
+            )
+        constant = float(terms.constant)
+        return _Row(
+            [columns.number(variable) for variable in terms.linear_vars],
+            [float(factor) for factor in terms.linear_coefs],
+            -inf if low is None else float(low) - constant,
+            inf if high is None else float(high) - constant,
+        )
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """The objective: constant, linear terms, and terms ``factor * column * column``."""
+
+    constant: float
+    columns: list[int]
+    factors: list[float]
+    pairs: list[tuple[int, int]]
+    pair_factors: list[float]
+    maximize: bool
+
+    @staticmethod
+    def of(objective: Any, columns: _Columns) -> _Goal:
+        if objective is None:
+            return _Goal(0.0, [], [], [], [], maximize=False)
+        try:
+            terms = generate_standard_repn(objective.expr, compute_values=True, quadratic=True)
+        except ValueError as error:
+            raise _unreadable("objective", objective, error) from error
+        if terms.nonlinear_expr is not None:
+            raise PyomoModelError(
+                f"objective {objective.name!r} is neither linear nor quadratic ({terms.nonlinear_expr}); a "
+                "matrix form holds no more: reformulate it"
+            )
+        return _Goal(
+            float(terms.constant),
+            [columns.number(variable) for variable in terms.linear_vars],
+            [float(factor) for factor in terms.linear_coefs],
+            [(columns.number(first), columns.number(second)) for first, second in terms.quadratic_vars],
+            [float(factor) for factor in terms.quadratic_coefs],
+            maximize=objective.sense == maximize,
+        )
+
+    def quadratic(self, n: int) -> SparseMatrix | None:
+        """(n, n) matrix Q with ``1/2 x'Qx`` equal to the quadratic terms, or ``None``."""
+        if not self.pairs:
+            return None
+        first, second = np.array(self.pairs).T
+        # Entered both ways, a product gives Q_ij = Q_ji = factor, and a square Q_ii = 2 factor.
+        entries = np.tile(np.array(self.pair_factors), 2), (np.r_[first, second], np.r_[second, first])
+        return _canonical(sparse.csr_array(sparse.coo_array(entries, shape=(n, n))))
+
+
+def _require_known_components(model: Any) -> None:
+    """Refuse active components of a kind that a matrix form cannot hold, naming the first."""
+    _, unknown = categorize_valid_components(model, active=True, valid=_KNOWN, targets=set())
+    for kind, components in unknown.items():
+        if components:
+            raise PyomoModelError(
+                f"component {components[0].name!r} is a {kind.__name__}, which a matrix form cannot hold; "
+                "transform the model in Pyomo first (pyomo.gdp and pyomo.mpec have transformations), or "
+                "deactivate it"
+            )
+
+
+def _single_objective(model: Any) -> Any:
+    """Return the active objective, ``None`` if there is none."""
+    objectives = list(model.component_data_objects(Objective, active=True))
+    if len(objectives) > 1:
+        raise PyomoModelError(
+            f"the model has {len(objectives)} active objectives, {objectives[0].name!r} and "
+            f"{objectives[1].name!r} first; deactivate all but one"
+        )
+    return objectives[0] if objectives else None
+
+
+def _bounds(variable: Any) -> tuple[float, float]:
+    if variable.fixed:
+        if variable.value is None:
+            raise PyomoModelError(f"variable {variable.name!r} is fixed without a value; give it one")
+        return float(variable.value), float(variable.value)
+    try:
+        low, high = variable.bounds
+    except ValueError as error:
+        raise _unreadable("variable", variable, error) from error
+    return -inf if low is None else float(low), inf if high is None else float(high)
+
+
+def _is_integer(variable: Any) -> bool:
+    if variable.is_integer() or variable.is_continuous():
+        return bool(variable.is_integer())
+    raise PyomoModelError(
+        f"the domain {variable.domain} of variable {variable.name!r} has gaps; a matrix form knows "
+        "continuous and integer intervals: write the domain with binary variables"
+    )
+
+
+def _unreadable(kind: str, component: Any, error: Exception) -> PyomoModelError:
+    reason = " ".join(str(error).split())
+    return PyomoModelError(f"{kind} {component.name!r} cannot be read: {reason}")
+
+
+def _canonical(matrix: SparseMatrix) -> SparseMatrix:
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def named_blocks(entries: Sequence[Any]) -> tuple[Block, ...]:
+    """Return one block per run of entries of the same component, with its indices as labels.
+
+    Parameters
+    ----------
+    entries
+        Variables or constraints, in the order of their columns or rows.
+    """
+    blocks: list[Block] = []
+    for _, run in groupby(entries, key=lambda entry: id(entry.parent_component())):
+        members = list(run)
+        blocks.append(_block(members, blocks[-1].stop if blocks else 0))
+    return tuple(blocks)
+
+
+def _block(members: Sequence[Any], start: int) -> Block:
+    component = members[0].parent_component()
+    name = component.name
+    if not component.is_indexed():
+        return Block(name, start, ())
+    indices = [_as_tuple(member.index()) for member in members]
+    axes = [tuple(dict.fromkeys(axis)) for axis in zip(*indices, strict=False)]
+    if len({len(index) for index in indices}) == 1 and list(product(*axes)) == indices:
+        labels = tuple(tuple(map(str, axis)) for axis in axes)
+        return Block(name, start, tuple(map(len, axes)), labels)
+    flat = tuple(f"{name}[{','.join(map(str, index))}]" for index in indices)
+    return Block(name, start, (len(members),), None, flat)
+
+
+def _as_tuple(index: Any) -> tuple[Any, ...]:
+    return index if isinstance(index, tuple) else (index,)

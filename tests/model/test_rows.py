@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from mipforest.model import ExpressionError, Model
-from mipforest.model.rows import add_rows, index_type, row_bounds, scale_rows, stack_rows, widen
+from mipforest.model.matrix import add_rows, index_type, row_bounds, scale_rows, stack_rows, widen
 
 seeds, sides = st.integers(0, 2**32 - 1), st.integers(0, 4)
 

@@ -11,7 +11,7 @@ At each step of a dive:
 2. *Screening.* Sending group g to a side adds one variable at 0 to its node, and one per class to the child. One pair
    step with it raises the bound by a known amount; where that reaches the best tree known, g must take the other side,
    and where both do, the routing is cut off. This is repeated until nothing is fixed.
-3. *Strong branching.* The most promising candidates are tried for some pair steps on both sides. The dive goes on with
+3. *Strong branching.* The most rank candidates are tried for some pair steps on both sides. The dive goes on with
    the cheaper side of the best one; the other becomes an open node.
 """
 
@@ -21,13 +21,13 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches import compiled
+from mipforest.searches.routing.branching import best_by_trial, promise, rises_by_side
+from mipforest.searches.routing.interior_point import interior_point
 from mipforest.searches.routing.node_dual import (
     UNLIMITED,
     imbalance,
-    interior_point,
     list_partners,
     pair_steps,
-    rise_if_added,
     scores_and_value,
 )
 
@@ -39,12 +39,6 @@ _TOLERANCE, _FINAL_TOLERANCE = 1e-5, 1e-7
 
 #: Pair steps before the interior point takes over.
 _PAIR_STEPS = 200
-
-#: Candidates that are tried on both sides, the pair steps each gets, and their tolerance.
-_CANDIDATES, _TRIAL_STEPS, _TRIAL_TOLERANCE = 4, 30, 1e-3
-
-#: Weight of candidates below the root: a side there is decided for fewer samples.
-_BELOW_ROOT = 0.5
 
 
 @compiled
@@ -59,14 +53,6 @@ def side_of(reached: int, t: int) -> int:
             return -1 if node == 2 * t + 1 else 1
         node = parent
     return 0
-
-
-@compiled
-def _promise(left: float, right: float) -> float:
-    """Rank a candidate by the rises of the bound on its sides: the smaller counts most."""
-    low, high = min(left, right), max(left, right)
-    promise: float = max(low, 1e-9) * max(high, 1e-9) ** 0.3
-    return promise
 
 
 @compiled
@@ -231,9 +217,7 @@ def dive(
                 t = reached[g]
                 if t >= n_upper:
                     continue
-                rises = _rises_by_side(
-                    K, scores, partner, partners, n_active, weight, C, epsilon, g, t, slack
-                )
+                rises = rises_by_side(K, scores, partner, partners, n_active, weight, C, epsilon, g, t, slack)
                 left_rise[g], right_rise[g] = rises
                 if min(rises) >= slack:
                     cut, cut_bound = True, min(cut_bound, bound + min(rises))
@@ -244,9 +228,9 @@ def dive(
                     _decide(reached, slope, rate, capacity, weight, C, epsilon, g, t, side, changed)
                     fixed += 1
                 else:
-                    promise = _promise(rises[0], rises[1]) * (1.0 if t == 0 else _BELOW_ROOT)
-                    if promise > best_promise:
-                        best_promise, branch = promise, g
+                    rank = promise(rises[0], rises[1], t)
+                    if rank > best_promise:
+                        best_promise, branch = rank, g
             counts[2] += fixed
             if cut or fixed == 0:
                 break
@@ -264,7 +248,7 @@ def dive(
             break
         if stop[0] != 0:
             break
-        branch = _strong_branching(
+        branch = best_by_trial(
             K, group, slope, rate, capacity, duals, scores, value, active, n_active, weight, C, epsilon,
             reached, n_upper, left_rise, right_rise, slack,
         )  # fmt: skip
@@ -315,124 +299,3 @@ def _decide(
     for c in range(2):
         capacity[child, 2 * g + c] = C[child] * weight[g, c]
     changed[t], changed[child] = True, True
-
-
-@compiled
-def _rises_by_side(
-    K: FloatArray,
-    scores: FloatArray,
-    partner: IntArray,
-    partners: FloatArray,
-    n_active: IntArray,
-    weight: FloatArray,
-    C: FloatArray,
-    epsilon: float,
-    g: int,
-    t: int,
-    slack: float,
-) -> tuple[float, float]:
-    """Rises of the bound, proven by one pair step in each node, if group g goes left or right at node t."""
-    Kg, Kgg, n = K[g], K[g, g], n_active[t]
-    left = rise_if_added(Kg, Kgg, partner[t], partners[t], n, -epsilon - scores[t, g], False, UNLIMITED)
-    right = rise_if_added(Kg, Kgg, partner[t], partners[t], n, -scores[t, g], True, UNLIMITED)
-    if left < slack:
-        left += _rise_of_child(Kg, Kgg, scores, partner, partners, n_active, weight, C, g, 2 * t + 1)
-    if right < slack:
-        right += _rise_of_child(Kg, Kgg, scores, partner, partners, n_active, weight, C, g, 2 * t + 2)
-    return left, right
-
-
-@compiled
-def _rise_of_child(
-    Kg: FloatArray,
-    Kgg: float,
-    scores: FloatArray,
-    partner: IntArray,
-    partners: FloatArray,
-    n_active: IntArray,
-    weight: FloatArray,
-    C: FloatArray,
-    g: int,
-    child: int,
-) -> float:
-    """Rise of a child's value by one pair step with the better of group g's margins: two steps do not add up."""
-    best = 0.0
-    for c in range(2):
-        if weight[g, c] > 0.0:
-            rate = 1.0 if c == 1 else -1.0
-            rise = rise_if_added(
-                Kg, Kgg, partner[child], partners[child], n_active[child], rate - scores[child, g], c == 1,
-                C[child] * weight[g, c],
-            )  # fmt: skip
-            best = max(best, rise)
-    return best
-
-
-@compiled
-def _strong_branching(
-    K: FloatArray,
-    group: IntArray,
-    slope: FloatArray,
-    rate: FloatArray,
-    capacity: FloatArray,
-    duals: FloatArray,
-    scores: FloatArray,
-    value: FloatArray,
-    active: IntArray,
-    n_active: IntArray,
-    weight: FloatArray,
-    C: FloatArray,
-    epsilon: float,
-    reached: IntArray,
-    n_upper: int,
-    left_rise: FloatArray,
-    right_rise: FloatArray,
-    slack: float,
-) -> int:
-    """Try the most promising groups on both sides for some pair steps; return the best, its rises written."""
-    G = len(reached)
-    tried = np.zeros(G, np.bool_)
-    best_promise, branch = -1.0, -1
-    for _ in range(_CANDIDATES):
-        candidate, candidate_promise = -1, -1.0
-        for g in range(G):
-            if reached[g] < n_upper and not tried[g]:
-                promise = _promise(left_rise[g], right_rise[g]) * (1.0 if reached[g] == 0 else _BELOW_ROOT)
-                if promise > candidate_promise:
-                    candidate, candidate_promise = g, promise
-        if candidate < 0:
-            break
-        tried[candidate] = True
-        t, k = reached[candidate], 2 * G + candidate
-        for side in (-1, 1):
-            child = 2 * t + 1 if side < 0 else 2 * t + 2
-            a, score = duals[t].copy(), scores[t].copy()
-            slope[t, k], capacity[t, k] = side, UNLIMITED
-            rate[t, k] = -epsilon if side < 0 else 0.0
-            active[t, n_active[t]] = k
-            here, _, _ = pair_steps(
-                K, group, slope[t], rate[t], capacity[t], a, score, active[t], n_active[t] + 1, value[t],
-                _TRIAL_TOLERANCE, _TRIAL_STEPS, value[t] + slack,
-            )  # fmt: skip
-            slope[t, k], rate[t, k], capacity[t, k] = 1.0, 0.0, 0.0
-            a, score = duals[child].copy(), scores[child].copy()
-            added = 0
-            for c in range(2):
-                if weight[candidate, c] > 0.0:
-                    capacity[child, 2 * candidate + c] = C[child] * weight[candidate, c]
-                    active[child, n_active[child] + added] = 2 * candidate + c
-                    added += 1
-            below, _, _ = pair_steps(
-                K, group, slope[child], rate[child], capacity[child], a, score, active[child],
-                n_active[child] + added, value[child], _TRIAL_TOLERANCE, _TRIAL_STEPS, value[child] + slack,
-            )  # fmt: skip
-            capacity[child, 2 * candidate], capacity[child, 2 * candidate + 1] = 0.0, 0.0
-            rise = min(here - value[t] + below - value[child], 2.0 * slack)
-            if side < 0:
-                left_rise[candidate] = rise
-            else:
-                right_rise[candidate] = rise
-        promise = _promise(left_rise[candidate], right_rise[candidate]) * (1.0 if t == 0 else _BELOW_ROOT)
-        if promise > best_promise:
-            best_promise, branch = promise, candidate
-    return branch
