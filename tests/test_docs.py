@@ -19,7 +19,7 @@ def blocks(page):
 
 #: Solves of a page end after so many seconds: what is shown and asserted holds of every verified tree, and the first
 #: is there at once.
-SECONDS = 0.2
+SECONDS = 1.0
 
 
 @pytest.fixture
