@@ -49,8 +49,12 @@ samples that differ by less than :math:`\varepsilon` in each feature.
    :math:`M_R = \sigma_i - \min b_t` and :math:`M_L = \sigma_i + 1 + \varepsilon`.
 4. *Samples equal in all features of* :math:`\bigcup J_d` reach the same leaf, and are merged with their groups.
 
-The proof of 2 needs the symmetry of the model: with a constraint added by a user, ``tight`` and ``improved`` may leave
-out all trees that are best then, and nothing is claimed on the bound; ``paper`` takes any constraint.
+The proof of 2 needs the symmetry of the model. A constraint added by a user that treats the nodes of a level alike,
+and the leaves of a label (forbidden features, budgets), keeps it; one that names a node or the leaf of a sample may
+not. No distinction is made: with any added constraint ``tight`` is built again with :math:`b_t \ge -1` in the place of
+change 2, and claims its bound. Changes 1, 3 and 4 hold at every point of ``paper``, so for any added rows. ``improved``
+leaves out trees by (i) and (ii): an optimum of it is one of its rows, not of the definition, and with added constraints
+nothing is claimed on its bound. ``paper`` takes any constraint.
 """
 
 from __future__ import annotations
@@ -76,6 +80,7 @@ from mipforest.model import Model, Values
 from mipforest.problem.expressions import Expression, TreeExpressions, require_weight
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.instance import Instance
+from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import PerNode, TreeEnsemble, parameter
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import keep_sides
@@ -219,9 +224,20 @@ class Miret(Formulation):
             constant = target.wrong_weights(group).sum(axis=0).min()
             m.add("split_or_constant", unfaithfulness + constant * s.sum() >= constant)  # change 1 above
 
-    def proven_up_to(self, instance: MiretInstance, touched: frozenset[str]) -> float:
-        symmetric = self.variant == "paper" or instance.topology.depth == 1
-        return float("inf") if symmetric else -float("inf")
+    def proven_up_to(self, instance: MiretInstance, changes: ModelChanges) -> float:
+        # At depth one, and once intercepts are free, no two subtrees have changed places.
+        free = (instance.least_intercept == -1.0).all()
+        return float("inf") if free else -float("inf")
+
+    def limited_at(
+        self, instance: MiretInstance, value: float, changes: ModelChanges
+    ) -> MiretInstance | None:
+        if self.variant != "tight" or changes.loosened:
+            return None
+        return replace(instance, least_intercept=np.full(instance.topology.n_branches, -1.0))
+
+    def constants_proven(self, instance: MiretInstance, value: float, changes: ModelChanges) -> bool:
+        return self.variant != "improved"
 
     def _groups(self, target: EnsembleTarget, data: Dataset) -> IntArray:
         """Return the (n,) group of samples that share the variables z."""

@@ -94,6 +94,7 @@ from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.instance import Instance
+from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import parameter
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.trees import Topology, Tree
@@ -293,9 +294,9 @@ class Ort(ConstantLeafTree):
         losses: LinearExpr = count @ L
         return losses
 
-    def proven_up_to(self, instance: OrtInstance, touched: frozenset[str]) -> float:
+    def proven_up_to(self, instance: OrtInstance, changes: ModelChanges) -> float:
         # Values outside the range of means or medians are left out; constraints may ask for them.
-        asks_for_values = self.variant == "tight" and touched & {"beta0", "f", "L"}
+        asks_for_values = self.variant == "tight" and changes.blocks & {"beta0", "f", "L"}
         return -np.inf if asks_for_values else np.inf
 
     def bind(self, data: Dataset, topology: Topology) -> OrtInstance:

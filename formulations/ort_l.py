@@ -28,10 +28,16 @@ where it extrapolates: variant ``paper`` can cut off the optimum. Valid is, for 
 
 with B and N bounds on the single coefficients of a leaf and on the sum of their sizes. For compare with any sample k
 of the leaf: :math:`|f_i - f_k| \le 1 + 2 r`, as the scaled target has range 1, and
-:math:`|\beta^\top (x_i - x_k)|` is at most the last term. (An empty leaf needs no coefficients, and may predict any
-:math:`f_k`.) In a solution no worse than UB the regulariser bounds both, :math:`\lambda \|\beta_t\|_1 \le UB`; without
+:math:`|\beta^\top (x_i - x_k)|` is at most the last term. (The constant term of an empty leaf may be such that it
+predicts :math:`f_k` at any sample k.) In a solution no worse than UB the regulariser bounds both,
+:math:`\lambda \|\beta_t\|_1 \le UB`; without
 one (:math:`\lambda = 0`), and with l0, coefficients are limited to :math:`M_r`. UB is the objective of the start tree
 known from building the model: all solutions as good as that are in it.
+
+*With constraints that a user adds*, on coefficients, fitted values, losses or the assignment, every step holds for
+solutions of value at most UB, with UB the value of a solution that satisfies them: only the constant terms
+:math:`\beta_0` of empty leaves are moved. Where a constraint reads these, nothing is proven. The thesis' M_f cuts off
+nothing if it is at least all M_i, for UB the value of a solution.
 
 **Variants.** ``paper``: the thesis' rows and its M_f. ``tight`` (``ort-l``): routing by thresholds, and the valid M_f.
 ``valid`` (``ort-lh``): the thesis' routing, and the valid M_f.
@@ -50,6 +56,7 @@ from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.objectives.leaf_losses import LOSSES
+from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import parameter
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solving import solve
@@ -227,14 +234,33 @@ class OrtL(RegressionTree):
         )
         known = self.start("cart", instance)
         value = self.evaluate(known, instance)
-        return replace(instance, known=known, upper_bound=value + FEASIBILITY_TOLERANCE * (1 + value))
+        return replace(instance, known=known, upper_bound=raised(value))
 
-    def proven_up_to(self, instance: OrtLInstance, touched: frozenset[str]) -> float:
+    def proven_up_to(self, instance: OrtLInstance, changes: ModelChanges) -> float:
         if self.variant == "paper":
             return np.inf
-        # Coefficients of empty leaves are taken to be 0; constraints may ask for others.
-        asks_for_values = touched & {"beta", "beta0", "beta_abs", "r", "f", "L"}
-        return -np.inf if asks_for_values else instance.upper_bound
+        # The constant terms of empty leaves are moved; constraints may ask for others.
+        moved = changes.loosened or changes.locked("beta0").any()
+        return -np.inf if moved else instance.upper_bound
+
+    def limited_at(self, instance: OrtLInstance, value: float, changes: ModelChanges) -> OrtLInstance | None:
+        if (
+            self.variant == "paper"
+            or not np.isfinite(value)
+            or self.proven_up_to(instance, changes) == -np.inf
+        ):
+            return None
+        return replace(instance, upper_bound=raised(value))
+
+    def constants_proven(self, instance: OrtLInstance, value: float, changes: ModelChanges) -> bool:
+        if self.variant != "paper":
+            return True  # :meth:`proven_up_to` tells how far
+        leaves, rows = instance.leaves, instance.routing.rows
+        unbounded = self.lam == 0 and not leaves.counts
+        if unbounded or not np.isfinite(value) or changes.loosened or changes.locked("beta0").any():
+            return False
+        needed = replace(leaves, literal=False).big_m(rows, raised(value))
+        return bool((leaves.big_m(rows, instance.upper_bound) >= needed).all())
 
     # ------------------------------------------------------------------ trees
 
@@ -256,6 +282,11 @@ class OrtL(RegressionTree):
         holds_samples = leaves_of(tree, instance.data.X).sum(axis=0) > 0
         kept &= holds_samples[:, None]
         return leaves.with_values(tree, np.where(kept, values["beta"], 0.0), values["beta0"])
+
+
+def raised(value: float) -> float:
+    """Return a value raised by a solver's tolerance."""
+    return value + FEASIBILITY_TOLERANCE * (1 + value)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,12 @@ class SolveSettings:
         }
         for name, value in plain.items():
             object.__setattr__(self, name, value)
+
+    def with_time(self, share: float = 1.0, *, spent: float = 0.0) -> SolveSettings:
+        """Return the same settings with a share of the time limit, less what is spent of it (at least 0)."""
+        if self.time_limit is None:
+            return self
+        return replace(self, time_limit=max(0.0, share * self.time_limit - spent))
 
 
 def one_of(

@@ -18,9 +18,27 @@ log-loss, epsilon for misclassification. Let :math:`\varepsilon \le v`.
 4. A row that holds a slack above the line :math:`a + d\,y_i s_i` (d < 0) is switched off by
    :math:`a - d\,(v + R_t D_i)`.
 
-Step 2 moves ``b`` and lowers ``xi``: it no longer holds when a user's constraint reads one of these, and step 1
-holds for solutions no worse than UB only. Without a norm, or for a node whose weights are not charged, step 1 bounds
-nothing: there is no such variant then.
+**With constraints that a user adds.** All steps hold for solutions of value at most UB, so let UB be the value of a
+solution that satisfies the constraints: the limits are computed anew from it.
+
+- Step 1 reads the objective alone: added rows take nothing from it, whatever they read. V stays a lower bound, as they
+  only take solutions away.
+- Step 2 moves ``b_t`` and nothing else: the slacks stay, and are still at least the losses. So it holds for every
+  node whose ``b_t`` no added row or bound reads, also where they read w, xi, z, or what follows from these and from
+  the sides: features, leaves, predictions. The rows that tell the side of a sample at the last level
+  (:mod:`formulations.expressions.linear`) read ``b_t``, and allow the move: it changes no side, and scores stay at
+  least :math:`\varepsilon` away from 0.
+- At a node whose ``b_t`` *is* read, step 2 is left out. Let :math:`\beta_t` be the greatest :math:`|b_t|` for which
+  some w with :math:`\|w_t\| \le R_t`, and some values of all other blocks within their bounds, satisfy the added
+  rows: a linear programme. Then :math:`|s_i| \le R_t \|x_i\|_* + \beta_t`, in the place of step 3. A fixed split,
+  :math:`b_t = -\theta w_{tj}`, has :math:`\beta_t = |\theta| R_t`. Where :math:`\beta_t` is infinite nothing is proven.
+- Rows of the model that a user removes void V, or the loss itself: nothing is proven.
+
+**The constants of the papers** (variant ``paper``) cut off nothing if they are at least these limits, for UB the
+value of a solution: then an optimum of the model is one of the definition. At depth one, without a budget of features,
+a convex loss has rows without constants. Else an optimum is one for these constants only.
+
+Without a norm, or for a node whose weights are not charged, step 1 bounds nothing: there is no variant ``valid`` then.
 """
 
 from __future__ import annotations
@@ -79,6 +97,7 @@ def proven_limits(
     root_share: float = 0.0,
     loss: BranchLoss = HINGE,
     norm: Norm = HALF_SQUARED_L2,
+    bias_read: FloatArray | None = None,
 ) -> MarginLimits:
     """Return limits that hold for an optimal solution, from the value of any feasible tree.
 
@@ -96,14 +115,20 @@ def proven_limits(
         Lower bound on what the objective charges at the root, and only there.
     loss, norm
         What the objective charges; the norm must bound weights.
+    bias_read
+        (n_branches,) bounds on ``|b|`` at nodes whose bias added constraints read, NaN at all others; ``None``: they
+        read none.
     """
-    charge = np.full(n_branches, upper_bound * (1 + ROUNDING))
-    charge[1:] = np.maximum(charge[1:] - root_share * (1 - ROUNDING), 0.0)
-    radius = norm.radius(charge)
+    radius = weight_limits(upper_bound, n_branches=n_branches, root_share=root_share, norm=norm)
+    length = norm.dual(X)[:, None]
     # |w.x_i + b| is at most this.
     score = loss.flat_from + farthest_distances(X, norm.dual_distance)[:, None] * radius
     # |b| <= |score_i| + |w| |x_i| for every sample; the best one counts.
-    bias = (score + norm.dual(X)[:, None] * radius).min(axis=0)
+    bias = (score + length * radius).min(axis=0)
+    if bias_read is not None:
+        read = np.isfinite(bias_read)
+        bias = np.where(read, bias_read, bias)
+        score = np.where(read, length * radius + bias, score)
     return MarginLimits(
         M_xi=loss.big_ms(score),
         M_right=score,
@@ -113,6 +138,13 @@ def proven_limits(
         bias=bias,
         upper_bound=upper_bound,
     )
+
+
+def weight_limits(upper_bound: float, *, n_branches: int, root_share: float, norm: Norm) -> FloatArray:
+    """Return (n_branches,) bounds on the norms of weights, step 1 of the proof; parameters as for `proven_limits`."""
+    charge = np.full(n_branches, upper_bound * (1 + ROUNDING))
+    charge[1:] = np.maximum(charge[1:] - root_share * (1 - ROUNDING), 0.0)
+    return norm.radius(charge)
 
 
 def moved_into_limits(tree: Tree, X: FloatArray, flat_from: float) -> Tree:

@@ -29,6 +29,37 @@ class SplitExpressions(TreeExpressions):
 
     epsilon: float
 
+    def neutral_rows(self) -> frozenset[str]:
+        """Return the rows that switch on weights, or tell the side at the last node.
+
+        Moving a bias as in step 2 of the proof (:mod:`formulations.bounds.margins`) changes no side, and leaves scores
+        epsilon away from 0; the big-Ms of these rows are the bounds on w and b.
+        """
+        rows = {name: (f"{name}_above", f"{name}_below") for name in ("uses",)}
+        rows["second_class"] = ("second_class_right", "second_class_left")
+        for name in self.m.variables:
+            if (feature := self._required(name)) is not None:
+                rows[name] = (f"require_{feature}_least", f"require_{feature}_most")
+        return frozenset(row for name in rows if name in self.m.variables for row in rows[name])
+
+    def write_again(self, name: str) -> bool:
+        if name == "uses":
+            self.features()
+        elif name == "second_class":
+            self._second_class()
+        elif (feature := self._required(name)) is not None:
+            self.require_feature(self.data.features.labels.index(feature))
+        else:
+            return False
+        return True
+
+    def _required(self, name: str) -> str | None:
+        """Return the feature of the first of the two blocks that require one."""
+        feature = name.removeprefix("require_").removesuffix("_above")
+        return (
+            feature if name == f"require_{feature}_above" and feature in self.data.features.labels else None
+        )
+
     def features(self) -> Expression:
         if "s" in self.m.variables:
             return self.m["s"]

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from formulations.bounds.margins import MarginLimits, proven_limits
+from formulations.bounds.margins import ROUNDING, MarginLimits, at_nodes, proven_limits, weight_limits
 from formulations.expressions.linear import SplitExpressions
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
@@ -27,6 +27,7 @@ from mipforest.model import Model, Values, VarArray
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.instance import Instance
+from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import PerNode, parameter
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import keep_sides
@@ -34,6 +35,9 @@ from mipforest.trees.sides import keep_sides
 #: A weight counts as zero below this share of its node's largest, a node's weights all do below it absolutely:
 #: the residue that an interior-point solver leaves.
 NEGLIGIBLE = 1e-7
+
+#: Most samples for which the papers' constants are compared with proven ones: that takes all distances.
+MOST_SAMPLES = 10_000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -102,22 +106,76 @@ class LinearTree(Formulation):
         if self.variant == "paper":
             return instance
         known = self.start(self.starts[0], instance)
-        limits = proven_limits(
-            instance.data.X,
-            self.epsilon,
-            self.evaluate(known, instance),
-            n_branches=instance.topology.n_branches,
-            root_share=self.root_share(instance),
-            loss=instance.nodes.loss,
-            norm=instance.nodes.norm,
-        )
+        limits = self._limits(instance, self.evaluate(known, instance), root_share=self.root_share(instance))
         return replace(instance, limits=limits, known=known)
 
-    def proven_up_to(self, instance: LinearInstance, touched: frozenset[str]) -> float:
+    def _limits(
+        self,
+        instance: LinearInstance,
+        upper_bound: float,
+        *,
+        root_share: float,
+        bias_read: FloatArray | None = None,
+    ) -> MarginLimits:
+        return proven_limits(
+            instance.data.X,
+            self.epsilon,
+            upper_bound,
+            n_branches=instance.topology.n_branches,
+            root_share=root_share,
+            loss=instance.nodes.loss,
+            norm=instance.nodes.norm,
+            bias_read=bias_read,
+        )
+
+    def proven_up_to(self, instance: LinearInstance, changes: ModelChanges) -> float:
         upper_bound = instance.limits.upper_bound
-        # Steps 2 and 1 of the proof: moving b must be free, and the parts of w must be those of w.
-        broken = bool(touched & {"b", "xi", "w_plus", "w_minus"})
-        return -np.inf if broken and np.isfinite(upper_bound) else upper_bound
+        if not np.isfinite(upper_bound):
+            return upper_bound
+        return -np.inf if changes.loosened or changes.locked("b").any() else upper_bound
+
+    def limited_at(
+        self, instance: LinearInstance, value: float, changes: ModelChanges
+    ) -> LinearInstance | None:
+        limits = None if self.variant == "paper" else self._limits_under(instance, value, changes)
+        return None if limits is None else replace(instance, limits=limits)
+
+    def _limits_under(
+        self, instance: LinearInstance, value: float, changes: ModelChanges
+    ) -> MarginLimits | None:
+        """Return limits that hold with added constraints, from the value of a solution; ``None`` if none are proven."""
+        nodes, branches = instance.nodes, instance.topology.n_branches
+        charged = np.isfinite(nodes.norm.radius(np.ones(1))).all() and not nodes.uncharged
+        if changes.loosened or not charged or not np.isfinite(value):
+            return None
+        root_share, bias_read = self.root_share(instance), np.full(branches, np.nan)
+        read = np.flatnonzero(changes.locked("b"))
+        if len(read):
+            radius = weight_limits(value, n_branches=branches, root_share=root_share, norm=nodes.norm)
+            ranges = changes.ranges("b", read, {"w": radius[:, None], "b": np.inf})
+            bias_read[read] = np.abs(ranges).max(axis=0) * (1 + ROUNDING) + ROUNDING
+            if not np.isfinite(bias_read[read]).all():
+                return None
+        return self._limits(instance, value, root_share=root_share, bias_read=bias_read)
+
+    def constants_proven(self, instance: LinearInstance, value: float, changes: ModelChanges) -> bool:
+        nodes, given, upper = instance.nodes, instance.limits, instance.topology.upper_branches
+        if self.variant != "paper":
+            return True  # :meth:`proven_up_to` tells how far
+        if instance.data.n > MOST_SAMPLES:
+            return False
+        if not upper and nodes.exact and nodes.budget is None:
+            return True  # there are no constants in its rows
+        limits = self._limits_under(instance, value, changes)
+        if limits is None:
+            return False
+        needed = list(zip(given.M_xi, limits.M_xi, strict=True))
+        if upper:
+            needed += [(given.M_right, at_nodes(limits.M_right, upper))]
+            needed += [(given.M_left, at_nodes(limits.M_left, upper))]
+        if nodes.budget is not None:
+            needed += [(given.M_w, limits.M_w)]
+        return all(bool(np.all(np.greater_equal(constant, least))) for constant, least in needed)
 
     # ------------------------------------------------------------------ trees
 

@@ -116,7 +116,8 @@ def _objective(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     if objective is not None:
         facts.append(("Objective", number(objective) + _against_start(objective, start)))
     if result["bound"] is not None:
-        facts.append(("Bound", number(result["bound"])))
+        only = " (for the paper's constants)" if result.get("bound_for") == "constants" else ""
+        facts.append(("Bound", number(result["bound"]) + only))
     return facts
 
 

@@ -257,6 +257,8 @@ def improve(
     if _better(entry.bound, result.bound, maximize):
         entry = replace(entry, bound=result.bound)
         entry = _by(entry, solution.solver, solution.solver_version, solution.seconds, time_limit)
+    if result.bound_for is not None and entry.bound == result.bound:
+        entry = replace(entry, proven_for=result.bound_for)
     library.record(entry)
     return entry
 

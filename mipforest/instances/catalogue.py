@@ -48,6 +48,9 @@ class Entry:
         Best known objective value and best proven bound; NaN and minus infinity while unknown.
     solver, seconds, time_limit
         Who found the objective last improved, in what time, of how much.
+    proven_for
+        What the bound is proven for: ``definition``, or ``constants`` where those of the variant may cut off better
+        trees; empty while unknown. The status is that of the instance as it is written.
     """
 
     name: str
@@ -73,6 +76,7 @@ class Entry:
     solver: str = ""
     seconds: float = math.nan
     time_limit: float = math.nan
+    proven_for: str = ""
 
     @property
     def gap(self) -> float:
@@ -128,6 +132,7 @@ def read_catalogue(path: Path) -> dict[str, Entry]:
 
 
 def _entry(path: Path, number: int, row: Mapping[str | None, str | None]) -> Entry:
+    row = {"proven_for": "", **row}  # a column that older catalogues lack
     if set(row) != set(_COLUMNS) or None in row.values():
         raise CatalogueError(f"{path}, line {number}: the columns are not {', '.join(_COLUMNS)}")
     values: dict[str, object] = {}

@@ -209,6 +209,17 @@ class Model:
         _check_name(name, self._constraints, "constraint block")
         return self._insert(add_switch(constraint_block(self, name, relation, over), binary, value))
 
+    def add_copy(self, block: ConstraintBlock) -> ConstraintBlock:
+        """Add a block of another model whose columns this model has too, at the same numbers.
+
+        Raises
+        ------
+        ModelError
+            If the name is taken.
+        """
+        _check_name(block.name, self._constraints, "constraint block")
+        return self._insert(block.copied_to(self))
+
     def _insert(self, block: ConstraintBlock) -> ConstraintBlock:
         self._constraints[block.name] = block
         self._changed()

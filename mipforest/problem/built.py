@@ -1,4 +1,4 @@
-"""A formulation built for a data set: the model, the points of it that trees stand for, and what users change in it."""
+"""A formulation built for a data set: the model, and the points of it that trees stand for."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mipforest.data import Dataset
 from mipforest.errors import MipforestError
 from mipforest.files import write_model
 from mipforest.model import Model
-from mipforest.model.constraints import ConstraintBlock
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.problem.instance import Instance
+from mipforest.problem.model_changes import BuiltModel, ModelChanges
 from mipforest.problem.operations import Operations
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.trees import Topology, Tree
@@ -48,9 +48,36 @@ class BuiltProblem:
     prepare_seconds: float
     build_seconds: float
     as_built: BuiltModel = field(init=False, repr=False)
+    _covered: tuple[MatrixForm, float] | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "as_built", BuiltModel(self.model))
+
+    def covered_up_to(self) -> float:
+        """Return the value up to which the model, as a user has changed it, holds every solution that it should.
+
+        Minus infinity where the objective was replaced; of a model to maximise, solutions above that value are meant.
+        """
+        form = self.model.matrix()
+        if self.as_built.objective_replaced():
+            return -np.inf
+        if self._covered is not None and self._covered[0] is form:
+            return self._covered[1]
+        changes = self.changes()
+        return self.formulation.proven_up_to(self.instance, changes) if changes.blocks else np.inf
+
+    def declare_covered(self, value: float) -> None:
+        """Note that the model as it is now, changes included, holds every solution up to a value."""
+        object.__setattr__(self, "_covered", (self.model.matrix(), value))
+
+    def known_value(self) -> float:
+        """Return the objective of the tree known from building the model; infinite without one."""
+        known = self.instance.known
+        return np.inf if known is None else self.formulation.evaluate(known, self.instance)
+
+    def changes(self) -> ModelChanges:
+        """Return what a user has changed in the model."""
+        return self.as_built.changes(self.formulation.expressions(self.model, self.instance).neutral_rows())
 
     @property
     def data(self) -> Dataset:
@@ -131,73 +158,3 @@ class BuiltProblem:
             return ""
         name, amount = worst.worst(1)[0]
         return f"{name} by {amount:.3g}"
-
-
-@dataclass(frozen=True, eq=False)
-class _BuiltRows:
-    """A constraint block as it was built, to see whether a user removed or relaxed it."""
-
-    block: ConstraintBlock
-    lower: FloatArray
-    upper: FloatArray
-
-    @staticmethod
-    def of(block: ConstraintBlock) -> _BuiltRows:
-        return _BuiltRows(block, block.lower.copy(), block.upper.copy())
-
-    def unchanged_in(self, blocks: list[ConstraintBlock]) -> bool:
-        same_sides = np.array_equal(self.lower, self.block.lower) and np.array_equal(
-            self.upper, self.block.upper
-        )
-        return same_sides and any(block is self.block for block in blocks)
-
-
-class BuiltModel:
-    """A model as it was built.
-
-    Parameters
-    ----------
-    model
-        The model, before a user has touched it.
-    """
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self._form = model.matrix()
-        #: Names of its variable blocks.
-        self.blocks = tuple(model.variables)
-        self._rows = tuple(_BuiltRows.of(block) for block in model.constraints.values())
-
-    def objective_replaced(self) -> bool:
-        """Whether the objective over the built columns changed, or reads columns that were added."""
-        now, built = self._model.matrix(), self._form
-        n = built.n_columns
-        same_linear = (
-            np.array_equal(now.c[:n], built.c) and not now.c[n:].any() and now.offset == built.offset
-        )
-        Q_now, Q_built = _quadratic_entries(now), _quadratic_entries(built)
-        return not (same_linear and Q_now == Q_built and now.maximize == built.maximize)
-
-    def touched_blocks(self) -> frozenset[str]:
-        """Blocks that added or removed constraints read, or whose bounds or integrality were changed."""
-        now, built = self._model.matrix(), self._form
-        touched = np.zeros(now.n_columns, dtype=bool)
-        blocks = list(self._model.constraints.values())
-        unchanged = [rows.block for rows in self._rows if rows.unchanged_in(blocks)]
-        for block in {*blocks, *(rows.block for rows in self._rows)}.difference(unchanged):
-            touched[block.A.indices] = True
-            if block.binary is not None:
-                touched[block.binary] = True
-        n = built.n_columns
-        touched[:n] |= now.col_lower[:n] != built.col_lower
-        touched[:n] |= now.col_upper[:n] != built.col_upper
-        touched[:n] |= now.integer[:n] != built.integer
-        return frozenset(block.name for block in now.columns if touched[block.start : block.stop].any())
-
-
-def _quadratic_entries(form: MatrixForm) -> dict[tuple[int, int], float]:
-    """Entries of Q by position."""
-    if form.Q is None:
-        return {}
-    Q = form.Q.tocoo()
-    return dict(zip(zip(Q.row.tolist(), Q.col.tolist(), strict=True), Q.data.tolist(), strict=True))

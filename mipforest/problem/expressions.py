@@ -41,6 +41,23 @@ class TreeExpressions:
     data: Dataset
     tree: Topology
 
+    def neutral_rows(self) -> frozenset[str]:
+        """Return the constraint blocks of these methods that take nothing from the formulation's proofs.
+
+        Whatever blocks they read: rows that hold for every tree within the limits of the model.
+        """
+        return frozenset()
+
+    def write_again(self, name: str) -> bool:  # noqa: ARG002
+        """Add a block of variables that these methods added to another model of the formulation, and its rows.
+
+        Returns
+        -------
+        bool
+            Whether it was added: for blocks whose rows rest on bounds of the model, as these may differ.
+        """
+        return False
+
     def features(self) -> Expression:
         """(|B|, p) expression that is 1 where a branch node uses a feature, else 0."""
         raise self._missing("which features its splits use")

@@ -14,6 +14,7 @@ from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.instance import Instance
+from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology, Tree
 
@@ -78,8 +79,8 @@ class ModelOperations(ABC):
             What :meth:`bind` returned.
         """
 
-    def proven_up_to(self, instance: Any, touched: frozenset[str]) -> float:  # noqa: ARG002
-        """Return the value up to which the built model holds every solution of the formulation.
+    def proven_up_to(self, instance: Any, changes: ModelChanges) -> float:  # noqa: ARG002
+        """Return the value up to which the built model, with a user's changes, holds every solution that it should.
 
         A variant may leave out solutions that cannot be optimal. Constraints added by a user can make them
         so; a bound on the optimum is then proven up to this value only.
@@ -88,10 +89,44 @@ class ModelOperations(ABC):
         ----------
         instance
             What :meth:`bind` returned.
-        touched
-            Variable blocks that constraints added or removed by the user read, or whose bounds were changed.
+        changes
+            What the user changed.
         """
         return float("inf")
+
+    def limited_at(self, instance: Any, value: float, changes: ModelChanges) -> Instance | None:  # noqa: ARG002
+        """Return an instance whose model, with a user's changes, holds every solution of at most some value.
+
+        Asked where :meth:`proven_up_to` says less. The model that :meth:`declare` makes of it must have the same blocks
+        of variables.
+
+        Parameters
+        ----------
+        instance
+            What :meth:`bind` returned.
+        value
+            Objective value of a solution of the changed model.
+        changes
+            What the user changed.
+
+        Returns
+        -------
+        Instance
+            ``None`` where nothing proves such limits.
+        """
+        return None
+
+    def constants_proven(self, instance: Any, value: float, changes: ModelChanges) -> bool:  # noqa: ARG002
+        """Return whether the variant's constants are proven to cut off no solution better than some value.
+
+        Where they are not, an optimum of the model is one for these constants, and not of the definition.
+
+        Parameters
+        ----------
+        instance, value, changes
+            As for :meth:`limited_at`; infinite where no solution is known.
+        """
+        return True
 
 
 class Codec(ABC):

@@ -12,6 +12,7 @@ import numpy as np
 
 from mipforest.model import Values
 from mipforest.problem.built import BuiltProblem
+from mipforest.problem.relimited import GROWTH, relimited
 from mipforest.problem.result import Result
 from mipforest.problem.start_repair import feasible_start
 from mipforest.problem.tree_search import TreeSearch, solver_or_search
@@ -24,6 +25,12 @@ from mipforest.trees import Tree
 
 #: Default time limit in seconds: a first run ends soon and says how far it got.
 TIME_LIMIT = 60.0
+
+#: Share of the time for a changed model with the limits that it was built with, where no solution of it is known.
+FIRST_SHARE = 0.5
+
+#: While a changed model has no solution within its limits, these grow to those of this multiple of the known value.
+MOST_GROWTH = 1e3
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,17 +95,66 @@ class Problem(BuiltProblem):
         tree = self.start_tree(settings.start, seed=settings.seed)
         values, warnings = (None, []) if tree is None else self.start_values(tree)
         suggested = self.formulation.solver_options.get(solver.name, {})
-        solution = solve(
-            self.model,
-            solver,
-            settings=replace(
-                settings, start=values or {}, solver_options={**suggested, **settings.solver_options}
-            ),
-            on_progress=on_progress,
-        )
-        solution, bound_warnings = self._with_proven_bound(self._snapped_to_tree(solution), settings.gap)
+        settings = replace(settings, solver_options={**suggested, **settings.solver_options})
+        problem, solution = self._within_limits(solver, settings, values, on_progress)
+        solution, bound_warnings = problem._with_proven_bound(solution, settings.gap)
         told = (*self.instance.notes, *warnings, *solution.warnings, *bound_warnings)
-        return self._checked(replace(solution, warnings=told))
+        return problem._checked(replace(solution, warnings=told))
+
+    def _within_limits(
+        self,
+        solver: Solver,
+        settings: SolveSettings,
+        values: Values | None,
+        on_progress: Progress | None,
+    ) -> tuple[Problem, Solution]:
+        """Solve the model, built again with limits that hold under added constraints where it takes that for a proof.
+
+        Returns
+        -------
+        problem
+            This one, or the one built again; its columns are the same.
+        solution
+            Of that problem.
+        """
+        value = np.inf if values is None else self.model.objective(values)
+        problem = relimited(self, value) or self
+        unproven = problem.covered_up_to() < value
+        # Without a solution to compute limits from, the built limits have to do at first.
+        share = FIRST_SHARE if unproven else 1.0
+        solution = problem._solved(solver, settings.with_time(share), values, on_progress)
+        spent, growth = solution.seconds, 1.0
+        while unproven and solution.status in (Status.OPTIMAL, Status.TIME_LIMIT, Status.INFEASIBLE):
+            if solution.status is Status.OPTIMAL and solution.objective <= problem.covered_up_to():
+                break
+            growth *= GROWTH
+            if not solution.found and growth > MOST_GROWTH:
+                break
+            again = relimited(self, solution.objective if solution.found else growth * self.known_value())
+            rest = settings.with_time(spent=spent)
+            if again is None and solution.status is Status.TIME_LIMIT:
+                again = problem  # its limits do, or none are proven: the rest of the time is for it
+            if again is None or rest.time_limit == 0:
+                break
+            start = solution.values if solution.found else None
+            found = again._solved(solver, rest, start, on_progress)
+            spent += found.seconds
+            if found.found or not solution.found:
+                problem, solution = again, found
+            if found.status is Status.TIME_LIMIT:
+                break
+        return problem, replace(solution, seconds=spent)
+
+    def _solved(
+        self,
+        solver: Solver,
+        settings: SolveSettings,
+        values: Values | None,
+        on_progress: Progress | None,
+    ) -> Solution:
+        """Solve this model from a start, and replace the solution by that of its tree."""
+        settings = replace(settings, start=values or {})
+        return self._snapped_to_tree(solve(self.model, solver, settings=settings, on_progress=on_progress))
 
     def _searched(self, search: TreeSearch, settings: SolveSettings, on_progress: Progress | None) -> Result:
         """Let a tree search find the tree; its values in the model are checked as a solver's point is."""
@@ -165,14 +221,11 @@ class Problem(BuiltProblem):
 
     def _with_proven_bound(self, solution: Solution, gap: float) -> tuple[Solution, list[str]]:
         """Limit bound and status to what the built model covers, once a user has changed it."""
-        blocks, replaced = self.as_built.touched_blocks(), self.as_built.objective_replaced()
-        if not blocks and not replaced:
-            return solution, []
-        proven_to = self.formulation.proven_up_to(self.instance, blocks)
-        if np.isinf(proven_to) and proven_to > 0:
-            return solution, []
+        proven_to = self.covered_up_to()
         maximize = self.model.matrix().maximize
-        if replaced:
+        if np.isinf(proven_to):
+            if proven_to > 0:
+                return solution, []
             proven_to = np.inf if maximize else -np.inf
         if (solution.bound >= proven_to) if maximize else (solution.bound <= proven_to):
             return solution, []
@@ -181,7 +234,7 @@ class Problem(BuiltProblem):
         )
         doubt = (
             f"variant {self.formulation.variant} {known} for the unchanged model, and the model was changed: "
-            f"no better bound than {proven_to:.6g} is proven; build variant 'paper' to search further"
+            f"no better bound than {proven_to:.6g} is proven"
         )
         limited = replace(solution, bound=proven_to)
         unproven = solution.status is Status.INFEASIBLE or (
@@ -234,7 +287,7 @@ class Problem(BuiltProblem):
     def _refined(self, tree: Tree) -> tuple[Tree, list[str]]:
         """Refine the solved tree, unless that breaks a constraint of the user's, or one cannot tell."""
         refined = self.formulation.refine(tree, self.instance)
-        if refined is tree or not self.as_built.touched_blocks():
+        if refined is tree or not self.changes().blocks:
             return refined, []
         values = self.encoded(refined)
         if values.keys() >= self.model.variables.keys() and not self.worst_violation(values):

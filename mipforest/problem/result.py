@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mipforest.data import Dataset
 from mipforest.problem.built import BuiltProblem
-from mipforest.solvers.solution import Solution
+from mipforest.solvers.solution import Solution, Status
 from mipforest.trees import (
     ClassMeasures,
     RegressionMeasures,
@@ -77,6 +78,32 @@ class Result:
     def status(self) -> str:
         """Why the solver stopped."""
         return str(self.solution.status)
+
+    @cached_property
+    def bound_for(self) -> str | None:
+        """What the bound is proven for; ``None`` where it is infinite.
+
+        ``"definition"``: no tree is better by the definition of the model. ``"constants"``: no tree that the variant's
+        constants leave is; they may cut off better ones.
+        """
+        if not np.isfinite(self.bound):
+            return None
+        return self._claim()
+
+    @cached_property
+    def proven_for(self) -> str | None:
+        """What the outcome, an optimum or infeasibility, is proven for, as for :attr:`bound_for`.
+
+        ``None`` where nothing is: the solver stopped before, or the tree is not verified.
+        """
+        if self.solution.status is Status.INFEASIBLE:
+            return self._claim()
+        return self._claim() if self.solution.status is Status.OPTIMAL and self.verified else None
+
+    def _claim(self) -> str:
+        problem, value = self.problem, self.objective if self.tree is not None else np.inf
+        proven = problem.formulation.constants_proven(problem.instance, value, problem.changes())
+        return "definition" if proven else "constants"
 
     @property
     def features_used(self) -> tuple[str, ...]:
@@ -152,6 +179,8 @@ class Result:
             "status": self.status,
             "objective": self.objective,
             "bound": self.bound,
+            "proven_for": self.proven_for,
+            "bound_for": self.bound_for,
             "gap": self.gap,
             "seconds": solution.seconds,
             "build_seconds": problem.build_seconds,

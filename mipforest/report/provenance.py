@@ -28,11 +28,13 @@ from mipforest.runs import status_in_words
 #: Most doubts, warnings and notes that are listed.
 MOST_LINES = 50
 
+PROVEN_BOUND = "Proven bound"
+
 #: What is told of the check, and its name in ``result.json``.
 _CHECKED = (
     ("Objective by the solver", "objective"),
     ("Objective of the tree, by definition", "evaluated_objective"),
-    ("Proven bound", "bound"),
+    (PROVEN_BOUND, "bound"),
     ("Largest violation of the model", "max_violation"),
     ("Objective of the start", "warm_start_objective"),
 )
@@ -58,6 +60,11 @@ def verification_section(result: Mapping[str, Any]) -> Element:
     else:
         text = "Not verified: the doubts below were not cleared. Do not rely on this tree."
     known = [(name, number(result[key])) for name, key in _CHECKED if result[key] is not None]
+    if result.get("bound_for") == "constants":
+        known = [
+            (f"{name}, for the paper's constants" if name == PROVEN_BOUND else name, value)
+            for name, value in known
+        ]
     pairs: list[tuple[str, Part]] = [("Status", status_in_words(result)), *known]
     return section(
         "Verification",

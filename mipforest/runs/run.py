@@ -130,11 +130,20 @@ def status_in_words(result: Mapping[str, Any]) -> str:
     Parameters
     ----------
     result
-        The content of ``result.json``: ``status``, ``gap`` and ``objective`` are read.
+        The content of ``result.json``: ``status``, ``gap``, ``objective`` and ``proven_for`` are read.
     """
     status, gap = result["status"], result["gap"]
+    # Runs of older versions do not tell what is proven.
+    proven_for = result.get("proven_for", "definition")
     if status == "optimal":
-        return "optimal, proven" + (f" up to a gap of {percent(gap)}" if gap else "")
+        up_to = f" up to a gap of {percent(gap)}" if gap else ""
+        if proven_for == "definition":
+            return f"optimal, proven{up_to}"
+        if proven_for == "constants":
+            return f"optimal for the paper's constants{up_to}; not proven for the definition"
+        return f"optimal by the solver{up_to}; the tree is not verified"
+    if status == "infeasible" and proven_for == "constants":
+        return "infeasible for the paper's constants; others may leave a tree"
     if status in _WITHOUT_GAP:
         return _WITHOUT_GAP[status]
     stopped = _STOPPED.get(status, status)

@@ -216,21 +216,26 @@ def test_labels_of_a_foreign_tree_are_fixed_without_changing_predictions():
     assert formulation.evaluate(foreign, instance) == pytest.approx(expected)
 
 
-def test_constraints_of_users_void_the_symmetry_but_not_the_tree():
+def test_constraints_of_users_void_the_symmetry_but_neither_tree_nor_bound():
     data = blobs(2, 12, 3)
     formulation = Miret(ensemble=FEW, alpha=0.01, proximity=1.5)
     problem = formulation.build(data, 2)
     problem.model.add("no_x0", problem.model["s"][:, "x0"].sum() == 0)
-    result = problem.solve(time_limit=3)
+    result = problem.solve(**PROVEN)
     assert result.verified
     assert "x0" not in result.features_used
-    assert result.bound == -np.inf
-    assert any("paper" in warning for warning in result.solution.warnings)
+    assert result.status == "optimal"
+    assert result.proven_for == "definition"
+    assert (result.problem.instance.least_intercept == -1).all()
+    improved = replace(formulation, variant="improved").build(data, 2)
+    assert improved.solve(time_limit=3).bound_for == "constants"
+    improved.model.add("no_x0", improved.model["s"][:, "x0"].sum() == 0)
+    assert improved.solve(time_limit=3).bound == -np.inf
     paper = replace(formulation, variant="paper").build(data, 2)
     paper.model.add("no_x0", paper.model["s"][:, "x0"].sum() == 0)
     proven = paper.solve(**PROVEN)
     assert proven.status == "optimal"
-    assert proven.objective <= result.objective + 1e-6
+    assert proven.objective == pytest.approx(result.objective, abs=1e-6)
 
 
 def test_ensembles_in_any_form_give_the_same_model():

@@ -158,19 +158,32 @@ def test_the_bound_of_a_changed_model_is_true(change):
     if result.status == "optimal":
         assert result.objective == pytest.approx(truth.objective, rel=1e-5)
     else:
-        assert "build variant 'paper'" in result.solution.warnings[-1]
+        assert "no better bound than" in result.solution.warnings[-1]
+        assert "paper" not in result.solution.warnings[-1]
     if change is move_bias:
         assert result.bound == -np.inf
         assert result.status == "limit"
 
 
+def test_solutions_outside_the_built_limits_are_found_and_proven():
+    problem, paper = built("valid"), built()
+    far = 2 * float(problem.instance.limits.weight.max())
+    for changed in (problem, paper):
+        changed.model.add("far", changed.model["w"][0, 0] >= far)
+    result, truth = problem.solve(**PROVEN), paper.solve(**PROVEN)
+    assert truth.status == result.status == "optimal"
+    assert result.verified
+    assert result.objective == pytest.approx(truth.objective, rel=1e-5)
+    assert result.objective > problem.instance.limits.upper_bound
+
+
 def test_a_changed_model_without_solution_is_not_called_infeasible():
     problem = built("valid")
-    problem.model.add("far", problem.model["w"][0, 0] >= 2 * problem.instance.limits.weight)
+    problem.model.add("far", problem.model["w"][0, 0] >= 1e6 * problem.instance.limits.weight.max())
     result = problem.solve(**PROVEN)
     assert result.status == "limit"
     assert result.tree is None
-    assert result.bound <= problem.instance.limits.upper_bound
+    assert result.bound <= problem.instance.limits.upper_bound * 1e3
     paper = built()
     paper.model.add("far", paper.model["w"][0, 0] >= 1)
     paper.model.add("and_not", paper.model["w"][0, 0] <= 0)

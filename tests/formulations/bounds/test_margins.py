@@ -76,7 +76,10 @@ def test_without_a_norm_everywhere_nothing_is_proven(open_weights):
     with pytest.raises(ParameterError, match="build variant 'paper'"):
         LossOptimal(**open_weights).build(data, 2)
     problem = LossOptimal(**open_weights, variant="paper").build(data, 2)
-    assert problem.formulation.proven_up_to(problem.instance, frozenset({"b"})) == np.inf
+    problem.model.add("moved", problem.model["b"] >= 1)
+    assert problem.changes().blocks == {"b"}
+    assert problem.formulation.proven_up_to(problem.instance, problem.changes()) == np.inf
+    assert not problem.formulation.constants_proven(problem.instance, 1.0, problem.changes())
 
 
 def test_bounds_stay_honest_when_users_add_constraints():
@@ -90,6 +93,8 @@ def test_bounds_stay_honest_when_users_add_constraints():
     free, limited = expected["paper"], expected["valid"]
     assert free.verified
     assert limited.bound <= free.objective + 1e-6
+    assert limited.objective == pytest.approx(free.objective, rel=1e-5)
+    assert limited.proven_for == "definition"
     problem = formulation.build(data, 2)
     problem.model.add("shifted", problem.model["b"][0] >= 3)
     assert problem.solve(time_limit=10).bound == -np.inf

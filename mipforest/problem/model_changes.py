@@ -1,0 +1,199 @@
+"""What a model was when it was built, to see what a user has changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from mipforest.arrays import BoolArray, FloatArray, SparseMatrix
+from mipforest.model import Model
+from mipforest.model.constraints import ConstraintBlock
+from mipforest.model.matrix import MatrixForm
+
+
+@dataclass(frozen=True, eq=False)
+class _BuiltRows:
+    """A constraint block as it was built, to see whether a user removed or relaxed it."""
+
+    block: ConstraintBlock
+    lower: FloatArray
+    upper: FloatArray
+
+    @staticmethod
+    def of(block: ConstraintBlock) -> _BuiltRows:
+        return _BuiltRows(block, block.lower.copy(), block.upper.copy())
+
+    def unchanged_in(self, blocks: list[ConstraintBlock]) -> bool:
+        same_sides = np.array_equal(self.lower, self.block.lower) and np.array_equal(
+            self.upper, self.block.upper
+        )
+        return same_sides and any(block is self.block for block in blocks)
+
+
+class BuiltModel:
+    """A model as it was built.
+
+    Parameters
+    ----------
+    model
+        The model, before a user has touched it.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._form = model.matrix()
+        #: Names of its variable blocks.
+        self.blocks = tuple(model.variables)
+        self._rows = tuple(_BuiltRows.of(block) for block in model.constraints.values())
+
+    def objective_replaced(self) -> bool:
+        """Whether the objective over the built columns changed, or reads columns that were added."""
+        now, built = self._model.matrix(), self._form
+        n = built.n_columns
+        same_linear = (
+            np.array_equal(now.c[:n], built.c) and not now.c[n:].any() and now.offset == built.offset
+        )
+        Q_now, Q_built = _quadratic_entries(now), _quadratic_entries(built)
+        return not (same_linear and Q_now == Q_built and now.maximize == built.maximize)
+
+    def touched_blocks(self) -> frozenset[str]:
+        """Blocks that added or removed constraints read, or whose bounds or integrality were changed."""
+        return self.changes().blocks
+
+    def changes(self, neutral: Collection[str] = ()) -> ModelChanges:
+        """Return what differs from the model as it was built.
+
+        Parameters
+        ----------
+        neutral
+            Names of added constraint blocks that the formulation wrote itself, and that take nothing from its
+            proofs: they count as touched, and lock nothing.
+        """
+        now, built = self._model.matrix(), self._form
+        touched, n = np.zeros(now.n_columns, dtype=bool), built.n_columns
+        blocks = list(self._model.constraints.values())
+        old = [rows.block for rows in self._rows]
+        unchanged = [rows.block for rows in self._rows if rows.unchanged_in(blocks)]
+        for block in {*blocks, *old}.difference(unchanged):
+            touched[block.A.indices] = True
+            if block.binary is not None:
+                touched[block.binary] = True
+        lower, upper = now.col_lower.copy(), now.col_upper.copy()
+        lower[:n][now.col_lower[:n] == built.col_lower] = -np.inf
+        upper[:n][now.col_upper[:n] == built.col_upper] = np.inf
+        relaxed_integers = now.integer[:n] != built.integer
+        touched[:n] |= relaxed_integers | (now.col_lower[:n] != built.col_lower)
+        touched[:n] |= now.col_upper[:n] != built.col_upper
+        return ModelChanges(
+            blocks=frozenset(block.name for block in now.columns if touched[block.start : block.stop].any()),
+            loosened=len(unchanged) < len(old) or bool(relaxed_integers.any()),
+            added=tuple(block for block in blocks if block not in old and block.name not in neutral),
+            lower=lower,
+            upper=upper,
+            form=now,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ModelChanges:
+    """What a user has changed in a model.
+
+    Attributes
+    ----------
+    blocks
+        Variable blocks that added or removed constraints read, or whose bounds or integrality were changed.
+    loosened
+        Whether rows of the built model were removed or relaxed, or integer variables were made continuous.
+    added
+        Constraint blocks that were added, but for those that the formulation vouches for.
+    lower, upper
+        (n,) bounds on columns that are the user's; infinite where they are still those of the built model.
+    form
+        The model as it is now.
+    """
+
+    blocks: frozenset[str]
+    loosened: bool
+    added: tuple[ConstraintBlock, ...]
+    lower: FloatArray
+    upper: FloatArray
+    form: MatrixForm
+
+    def locked(self, name: str) -> BoolArray:
+        """Return which entries (flat) of a block an added constraint or bound may keep from moving, up or down."""
+        columns = np.zeros(self.form.n_columns, dtype=bool)
+        for block in self.added:
+            columns[block.A.indices[block.A.data != 0]] = True
+            if block.binary is not None:
+                columns[block.binary] = True
+        (where,) = (block for block in self.form.columns if block.name == name)
+        columns |= np.isfinite(self.lower) | np.isfinite(self.upper)
+        locked: BoolArray = columns[where.start : where.stop]
+        return locked
+
+    def ranges(
+        self, name: str, entries: Collection[int], within: Mapping[str, FloatArray | float]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the least and greatest values that the added constraints allow variables of a block.
+
+        By linear programmes over the added rows alone, without those that a binary switches on.
+
+        Parameters
+        ----------
+        name
+            The block.
+        entries
+            Numbers of its entries (flat).
+        within
+            By block, bounds on the size of its variables in place of the built model's; the user's own bounds hold
+            in any case, and so do those of all other blocks.
+
+        Returns
+        -------
+        least, greatest
+            (entries,) values; infinite where nothing bounds them, or no point satisfies the rows.
+        """
+        lower, upper = self.form.col_lower.copy(), self.form.col_upper.copy()
+        where = {block.name: block for block in self.form.columns}
+        for other, size in within.items():
+            part = slice(where[other].start, where[other].stop)
+            sizes = np.broadcast_to(size, where[other].shape).ravel()
+            lower[part] = np.maximum(self.lower[part], -sizes)
+            upper[part] = np.minimum(self.upper[part], sizes)
+        rows = [block for block in self.added if block.binary is None]
+        A = sparse.vstack(
+            [sparse.csr_array((0, self.form.n_columns))]
+            + [_widened(block.A, self.form.n_columns) for block in rows],
+            format="csr",
+        )
+        low, high = (
+            np.concatenate([[], *(getattr(block, side) for block in rows)]) for side in ("lower", "upper")
+        )
+        above, below = np.isfinite(high), np.isfinite(low)
+        A_ub = sparse.vstack([A[above], -A[below]], format="csr")
+        b_ub = np.concatenate([high[above], -low[below]])
+        found = np.empty((2, len(entries)))
+        for k, entry in enumerate(entries):
+            for side, sign in enumerate((1.0, -1.0)):
+                c = np.zeros(self.form.n_columns)
+                c[where[name].start + entry] = sign
+                solved = linprog(c, A_ub=A_ub, b_ub=b_ub, bounds=np.column_stack([lower, upper]))
+                found[side, k] = sign * solved.fun if solved.status == 0 else -sign * np.inf
+        return found[0], found[1]
+
+
+def _widened(A: SparseMatrix, n: int) -> SparseMatrix:
+    """Return a block's rows over all n columns of its model."""
+    return sparse.csr_array((A.data, A.indices, A.indptr), shape=(A.shape[0], n))
+
+
+def _quadratic_entries(form: MatrixForm) -> dict[tuple[int, int], float]:
+    """Entries of Q by position."""
+    if form.Q is None:
+        return {}
+    Q = form.Q.tocoo()
+    return dict(zip(zip(Q.row.tolist(), Q.col.tolist(), strict=True), Q.data.tolist(), strict=True))

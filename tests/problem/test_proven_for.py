@@ -1,0 +1,70 @@
+"""What an outcome is proven for: the definition of the model, or the constants of a variant."""
+
+import numpy as np
+import pytest
+
+from formulations.margot import Margot
+from formulations.olct import Olct
+from formulations.ort_l import OrtL
+from mipforest.data import Dataset
+from mipforest.runs import status_in_words
+
+PROVEN = {"time_limit": 60, "gap": 1e-7}
+POINTS = Dataset.from_arrays(
+    np.array([0, 0.01, 0.02, 0.5, 0.98, 0.99, 1.0])[:, None], np.array([0, 1, 0, 0, 1, 0, 1])
+)
+#: A steep rise, then a plateau.
+RISE = Dataset.from_arrays(
+    np.array([0, 0.016, 0.032, 0.048, 0.064, 0.08, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])[:, None],
+    np.array([0, 0.2, 0.4, 0.6, 0.8, 1.0, *[0.3] * 6]),
+    task="regression",
+)
+
+
+def margot(variant, C):
+    return Margot(C=C, variant=variant).build(POINTS, 2).solve(**PROVEN)
+
+
+def test_an_optimum_for_constants_that_cut_off_a_better_tree_is_not_called_one_of_the_definition():
+    true, cut = margot("valid", (1e3, 1e5)), margot("paper", (1e3, 1e5))
+    assert true.objective == pytest.approx(230498.3165, rel=1e-6)
+    assert cut.objective == pytest.approx(361268.6461, rel=1e-6)
+    assert (true.proven_for, true.bound_for) == ("definition", "definition")
+    assert (cut.proven_for, cut.bound_for) == ("constants", "constants")
+    assert cut.to_dict()["status"] == "optimal"  # what readers of the file know
+    assert status_in_words(true.to_dict()).startswith("optimal, proven")
+    assert status_in_words(cut.to_dict()).startswith("optimal for the paper's constants")
+
+
+def test_constants_that_suffice_prove_the_definition():
+    result = margot("paper", 1.0)
+    assert result.objective == pytest.approx(margot("valid", 1.0).objective, rel=1e-5)
+    assert result.proven_for == "definition"
+    assert Olct(C=1e4, variant="paper").build(POINTS, 1).solve(**PROVEN).proven_for == "definition"
+
+
+def test_nothing_is_proven_before_the_end():
+    result = Margot(variant="paper").build(POINTS, 2).solve(time_limit=0)
+    assert result.proven_for is None
+
+
+def test_without_a_tree_the_constants_of_the_paper_prove_nothing():
+    problem = Margot(variant="paper").build(POINTS, 2)
+    problem.model["w"].set_bounds(lower=1e4)
+    problem.model.add("flat", problem.model["w"].sum() <= 1)
+    result = problem.solve(**PROVEN)
+    assert result.status == "infeasible"
+    assert status_in_words(result.to_dict()).startswith("infeasible for the paper's constants")
+
+
+def test_rising_leaves_are_proven_with_constants_that_extrapolation_cannot_break():
+    found = {}
+    for variant in OrtL.variants:
+        problem = OrtL(variant=variant).build(RISE, 1)
+        problem.model.add("rising", problem.model["beta"] >= 0)
+        found[variant] = problem.solve(time_limit=60)
+        assert found[variant].verified
+    assert found["tight"].proven_for == "definition"
+    assert found["tight"].objective < found["paper"].objective - 0.1
+    assert found["paper"].proven_for == "constants"
+    assert not any("paper" in text for text in found["tight"].solution.warnings)
