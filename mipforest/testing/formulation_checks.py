@@ -12,6 +12,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
+from mipforest.problem.model_changes import BuiltModel
 from mipforest.problem.parameters import ParameterError, parameters_of
 from mipforest.problem.problem import Problem
 from mipforest.settings import FEASIBILITY_TOLERANCE
@@ -86,8 +87,12 @@ def _parameters_survive_json(trial: Trial) -> None:
 def _proven_value_is_a_number(trial: Trial) -> None:
     for depth in trial.depths:
         problem = trial.problem(depth)
-        for touched in (frozenset[str](), frozenset(problem.model.variables)):
-            value = trial.formulation.proven_up_to(problem.instance, touched)
+        changed = problem.model.copy()
+        as_built = BuiltModel(changed)
+        for name, block in problem.model.variables.items():
+            changed.add(f"reads_{name}", changed[name].sum() <= 1.0 + block.size)
+        for changes in (problem.changes(), as_built.changes()):
+            value = trial.formulation.proven_up_to(problem.instance, changes)
             assert isinstance(value, float), f"proven_up_to returns {value!r}, which is no float"
             assert not np.isnan(value), "proven_up_to returns NaN"
 

@@ -173,7 +173,8 @@ class Trial:
 
         A value of -inf says that nothing is proven once the model is changed: as built, it holds every tree.
         """
-        limit = self.formulation.proven_up_to(self.problem(depth).instance, frozenset())
+        problem = self.problem(depth)
+        limit = self.formulation.proven_up_to(problem.instance, problem.changes())
         return limit == -np.inf or self.value(tree, depth) <= limit + FEASIBILITY_TOLERANCE * max(
             1.0, abs(limit)
         )

@@ -129,7 +129,7 @@ class ForgetsAParameter(Sound):
 
 
 class ProvesNothing(Sound):
-    def proven_up_to(self, instance, touched):
+    def proven_up_to(self, instance, changes):
         return None
 
 
