@@ -75,7 +75,12 @@ def _read_csv(path: Path) -> Any:
         raise DataError(f"{path} is empty; it needs a line of column names and lines of values")
     header = content.lstrip().partition("\n")[0]
     separator = ";" if ";" in header and "," not in header else ","
-    names = next(csv.reader(StringIO(content.lstrip()), delimiter=separator, skipinitialspace=True))
+    try:
+        names = next(csv.reader(StringIO(content.lstrip()), delimiter=separator, skipinitialspace=True))
+    except csv.Error as error:  # a name longer than any, as where a quote is not closed
+        raise DataError(
+            f"the first line of {path} holds no column names ({error}); put a line of names on top"
+        ) from error
     if all(map(_is_number, names)):
         raise DataError(
             f"the first line of {path} holds numbers, not column names; put a line of names on top"

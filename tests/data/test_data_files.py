@@ -161,3 +161,8 @@ def test_unreadable_file(write, monkeypatch):
     monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
     with pytest.raises(DataError, match=r"Permission denied"):
         load(path)
+
+
+def test_a_name_longer_than_any_is_refused(write):
+    with pytest.raises(DataError, match="holds no column names"):
+        load(write('"' + "x" * 200_000 + "\n1\n"))
