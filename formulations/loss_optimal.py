@@ -42,10 +42,19 @@ not Dunn's OCT-H, whose splits are normalised and whose leaves choose their labe
   samples right, at no cost: the literal model has the optimal value 0 for any data. Here scores of samples that are
   predicted -1 are at most :math:`-\varepsilon`. With :math:`\hat y_i = y_i (1 - 2 \xi_i)` the rows are
 
-  .. math::  y_i (w_t^\top x_i + b_t) \ge \varepsilon [y_i = -1] - M \bigl(\xi_{ih} + 1 - \sum z\bigr),
-             \quad \xi_{ih} \in \{0, 1\};
+  .. math::
 
-  those for the wrong prediction are left out, as no optimum predicts wrong what it could predict right.
+      & y_i (w_t^\top x_i + b_t) \ge \varepsilon [y_i = -1] - M \bigl(\xi_{ih} + 1 - \sum z\bigr) \\
+      & y_i (w_t^\top x_i + b_t) \le -\varepsilon [y_i = +1] + M \bigl(1 - \xi_{ih} + 1 - \sum z\bigr),
+        \quad \xi_{ih} \in \{0, 1\}
+
+  for the right prediction and for the wrong one. *Then* :math:`\xi` *counts the errors of the tree*: at a node that i
+  passes, :math:`\xi_{ih} = 0` makes the score at least 0 for +1 and at most :math:`-\varepsilon` for -1, which is
+  predicted right, and 1 the other way round, which is predicted wrong. Conversely, a tree with no score in
+  :math:`(-\varepsilon, 0)` satisfies both with its errors. So the trees of the model are those that keep a gap, here
+  as at the nodes that route, and their value is the norm plus C times their errors. The first row alone does not do: a
+  sample labelled -1 with a score in :math:`(-\varepsilon, 0)` would be charged as an error where the tree is right,
+  and a norm can make that pay.
 
 **Misclassification and epsilon.** Errors do not depend on the scale of w and b, so the norm shrinks both until the
 gaps between sides are epsilon wide: epsilon sets the scale of the weights, hence what the norm weighs against an error.
@@ -60,7 +69,7 @@ import numpy as np
 
 from formulations.bounds.margins import at_nodes
 from formulations.routing.levels import LevelInstance, LevelTree
-from formulations.routing.linear import declare_hyperplanes
+from formulations.routing.linear import BIAS_TOLERANCE, declare_hyperplanes
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.model import Model, Values
 from mipforest.objectives.branches import NORMS, BranchLoss, get_loss, loss_names
@@ -181,12 +190,15 @@ class LossOptimal(LevelTree):
         right = instance.nodes.loss.predicted_right(values["xi"])
         if right is None:
             return tree
-        data, b = instance.data, tree.b.copy()
+        data, b, sizes = instance.data, tree.b.copy(), instance.data.sizes
         last = np.asarray(instance.topology.last_branches)
-        counted = (values["z"] > 0.5) & right[:, instance.slacks.of_node[-len(last) :]]
+        here = values["z"] > 0.5
+        goes_right = right[:, instance.slacks.of_node[-len(last) :]] == (data.sign > 0)[:, None]
         for s, t in enumerate(last):
-            X, sign = data.X[counted[:, s]], data.sign[counted[:, s]]
-            b[t] = keep_sides(X @ tree.w[t] + b[t], sign > 0, float(b[t]))
+            i = here[:, s]
+            b[t] = keep_sides(
+                data.X[i], tree.w[t], goes_right[i, s], float(b[t]), sizes=sizes[i], most=BIAS_TOLERANCE
+            )
         return replace(tree, b=b)
 
     def refine(self, tree: Tree, instance: LevelInstance) -> Tree:

@@ -279,10 +279,17 @@ class Miret(Formulation):
         w, b = np.where(keeps, values["a"], 0.0), np.array(values["b"])
         z = values["z"][instance.group]
         goes_right, goes_left = z @ topology.leaf_reach_right > 0.5, z @ topology.leaf_reach_left > 0.5
+        if self.variant == "improved" and not w.any() and (values["s"] > 0.5).any():
+            # Its trees have a split. Where the solver selects a feature only to pay for it, with the weight 0, the
+            # feature gets a weight that sends all samples where they go already.
+            t, j = divmod(int(np.where(values["s"] > 0.5, instance.costs, np.inf).argmin()), data.p)
+            w[t, j] = 0.5
+            b[t] = -1.0 if goes_left[:, t].any() else 1.0
+        sizes = data.sizes
         for t in topology.branches:
             # The solver keeps sides up to its tolerance; the tree keeps them exactly.
             here = goes_left[:, t] | goes_right[:, t]
-            b[t] = keep_sides(data.X[here] @ w[t] + b[t], goes_right[here, t], float(b[t]))
+            b[t] = keep_sides(data.X[here], w[t], goes_right[here, t], float(b[t]), sizes=sizes[here])
         labels = fixed_labels(topology)
         return Tree(topology.depth, w, b, labels, tuple(data.classes), tuple(data.features.labels))
 

@@ -31,7 +31,7 @@ from formulations.routing.univariate import (
 from mipforest.arrays import FloatArray
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.trees import Tree
-from mipforest.trees.sides import midpoint
+from mipforest.trees.sides import keep_sides, midpoint
 
 #: A coefficient below this is a solver's residue: ``|a_t|`` sums to about 1.
 NEGLIGIBLE = 1e-9
@@ -87,13 +87,16 @@ class HyperplaneRouting(Routing):
         a = tree.w / np.where(splits, norm, 1.0)[:, None]
         b = np.zeros(self.topology.n_branches)
         for t in np.flatnonzero(splits):
-            score = self.data.X @ a[t]
+            score, right = self.data.X @ a[t], goes_right[:, t]
             # Any threshold between the sides routes alike; the highest leaves the left side the most room.
-            b[t] = (
-                score[goes_right[:, t]].min()
-                if goes_right[:, t].any()
-                else score[goes_left[:, t]].max(initial=-1.0) + self.mu
-            )
+            if right.any():
+                b[t] = score[right].min()
+                continue
+            highest = score[goes_left[:, t]].max(initial=-1.0)
+            # All go left: a threshold of at most 1 stays mu above them once the weights are small enough.
+            shrunk = min(1.0, (1.0 - self.mu) / highest) if highest > 0 else 1.0
+            a[t] *= shrunk
+            b[t] = shrunk * highest + self.mu
         return {
             "a": a,
             "a_abs": np.abs(a),
@@ -105,20 +108,20 @@ class HyperplaneRouting(Routing):
         }
 
     def decode(self, values: Values) -> Tree:
-        """Read the splits off a solution; thresholds stand midway between the sides."""
+        """Read the splits off a solution; thresholds stand midway between the sides where both hold samples."""
         keeps = (values["s"] > 0.5) & (np.abs(values["a"]) > NEGLIGIBLE) & (values["d"] > 0.5)[:, None]
         w = np.where(keeps, values["a"], 0.0)
         goes_left, goes_right = sides(values["z"], self.topology)
         b = np.zeros(self.topology.n_branches)
+        X, sizes = self.data.X, self.data.sizes
         for t in self.topology.branches:
-            score = self.data.X @ w[t]
-            if goes_left[:, t].any() and goes_right[:, t].any():
-                b[t] = -midpoint(score[goes_left[:, t]].max(), score[goes_right[:, t]].min())
-            # Where all samples take one side, the solver's threshold may miss it by its tolerance.
-            elif goes_left[:, t].any():
-                b[t] = -np.nextafter(score[goes_left[:, t]].max(), np.inf)
-            elif goes_right[:, t].any():
-                b[t] = -score[goes_right[:, t]].min()
+            left, right = goes_left[:, t], goes_right[:, t]
+            if not left.any() and not w[t].any():
+                continue  # no split: all samples go right
+            here, score, wanted = left | right, X @ w[t], -float(values["b"][t])
+            if left.any() and right.any():
+                wanted = -midpoint(float(score[left].max()), float(score[right].min()))
+            b[t] = keep_sides(X[here], w[t], right[here], wanted, sizes=sizes[here])
         classes, features = tuple(self.data.classes), tuple(self.data.features.labels)
         return Tree(self.topology.depth, w, b, np.zeros(self.topology.n_leaves), classes, features)
 

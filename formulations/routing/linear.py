@@ -32,12 +32,15 @@ from mipforest.problem.parameters import PerNode, parameter
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import keep_sides
 
-#: A weight counts as zero below this share of its node's largest, a node's weights all do below it absolutely:
-#: the residue that an interior-point solver leaves.
+#: A weight counts as zero if its share of a score is at most this part of the node's largest, or this absolutely: the
+#: residue that an interior-point solver leaves.
 NEGLIGIBLE = 1e-7
 
 #: Most samples for which the papers' constants are compared with proven ones: that takes all distances.
 MOST_SAMPLES = 10_000
+
+#: Scores are charged for: a bias moves by at most this for the sake of the tree in original units.
+BIAS_TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -192,7 +195,7 @@ class LinearTree(Formulation):
 
     def decode(self, values: Values, instance: Any) -> Tree:
         nodes: NodeProblems = instance.nodes
-        w = clear_residue(np.array(values["w"]))
+        w = clear_residue(np.array(values["w"]), instance.data.X)
         if nodes.budget is not None:
             w[values["s"] < 0.5] = 0.0
         b = biases_that_keep_sides(w, values, instance)
@@ -243,10 +246,10 @@ def losses_paid(tree: Tree, instance: LinearInstance) -> FloatArray:
     return np.where(passed(tree, data), losses, 0.0)
 
 
-def clear_residue(w: FloatArray) -> FloatArray:
-    """Return weights (|B|, p) with what is negligible in its node set to 0."""
-    largest = np.abs(w).max(axis=1, keepdims=True)
-    return np.where(np.abs(w) <= NEGLIGIBLE * np.maximum(largest, 1.0), 0.0, w)
+def clear_residue(w: FloatArray, X: FloatArray) -> FloatArray:
+    """Return weights (|B|, p) with what is negligible in its node set to 0, whatever the units of the features."""
+    shares = np.abs(w) * np.abs(X).max(axis=0)
+    return np.where(shares <= NEGLIGIBLE * np.maximum(shares.max(axis=1, keepdims=True), 1.0), 0.0, w)
 
 
 def biases_that_keep_sides(w: FloatArray, values: Values, instance: LinearInstance) -> FloatArray:
@@ -257,5 +260,12 @@ def biases_that_keep_sides(w: FloatArray, values: Values, instance: LinearInstan
     passes = values["z"] @ topology.reach > 0.5
     for t in topology.upper_branches:
         samples = passes[:, t]
-        b[t] = keep_sides(data.X[samples] @ w[t] + b[t], goes_right[samples, t], float(b[t]))
+        b[t] = keep_sides(
+            data.X[samples],
+            w[t],
+            goes_right[samples, t],
+            float(b[t]),
+            sizes=data.sizes[samples],
+            most=BIAS_TOLERANCE,
+        )
     return b

@@ -56,7 +56,7 @@ from mipforest.heuristics.thresholds import Thresholds
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.problem.expressions import Expression, one_sided
 from mipforest.trees import Topology, Tree
-from mipforest.trees.sides import midpoint
+from mipforest.trees.sides import keep_sides, midpoint
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,15 +153,17 @@ class UnivariateRouting(Routing):
         feature = np.where(values["d"] > 0.5, values["a"].argmax(axis=1), -1)
         goes_left, goes_right = sides(values["z"], self.topology)
         threshold = np.array(values["b"])
+        X, sizes = self.data.X, self.data.sizes
         for t in np.flatnonzero(feature >= 0):
-            x = self.data.X[:, feature[t]]
-            if goes_left[:, t].any() and goes_right[:, t].any():
-                threshold[t] = midpoint(x[goes_left[:, t]].max(), x[goes_right[:, t]].min())
-            elif goes_left[:, t].any():
-                threshold[t] = np.nextafter(x[goes_left[:, t]].max(), np.inf)
-            elif goes_right[:, t].any():
-                # The solver's threshold may lie above it by its tolerance.
-                threshold[t] = x[goes_right[:, t]].min()
+            j, left, right = feature[t], goes_left[:, t], goes_right[:, t]
+            if left.any() and right.any():
+                threshold[t] = midpoint(X[left, j].max(), X[right, j].min())
+                continue
+            # Where all samples take one side, the solver's threshold may miss it by its tolerance.
+            here, x = left | right, [j]
+            threshold[t] = -keep_sides(
+                X[here][:, x], np.ones(1), right[here], -float(threshold[t]), sizes=sizes[here][:, x]
+            )
         return univariate_tree(self.data, self.topology, feature, threshold)
 
     def assignment(self, m: Model) -> VarArray:

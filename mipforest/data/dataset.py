@@ -78,6 +78,12 @@ class Dataset:
         for array in (self.X, self.X_raw, self.y):
             array.setflags(write=False)
 
+    @property
+    def sizes(self) -> FloatArray:
+        """(n, p) sizes of the numbers that scaled features are the differences of: what rounding errors go with."""
+        sizes: FloatArray = (np.abs(self.X_raw) + np.abs(self.encoding.offset)) / self.encoding.scale
+        return sizes
+
     @classmethod
     def from_arrays(
         cls,

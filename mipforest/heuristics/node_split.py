@@ -123,7 +123,7 @@ def margin_split(
     weights[used] = np.where(residue, 0.0, found)
     bias = float(solution["b"])
     if right is not None:
-        bias = keep_sides(X @ weights + bias, right, bias)
+        bias = keep_sides(X, weights, right, bias)
     return Split(weights, bias, norm.value(weights) + C * float(loss.values(X @ weights + bias, sign).sum()))
 
 

@@ -181,8 +181,9 @@ HINGE = Hinge()
 class Misclassification(BranchLoss):
     """1 for a sample that the sign of its score does not give its label.
 
-    Scores of samples predicted -1 must be at most ``-epsilon``, as a score of 0 predicts +1. The least number of
-    errors of a node is itself a hard problem; the hinge stands in for it where node problems are solved.
+    Scores of samples predicted -1 must be at most ``-epsilon``, right or wrong, as a score of 0 predicts +1: no score
+    lies between. The least number of errors of a node is itself a hard problem; the hinge stands in for it where node
+    problems are solved.
 
     Parameters
     ----------
@@ -220,8 +221,9 @@ class Misclassification(BranchLoss):
         self, m: Model, xi: LinearExpr | VarArray, score: LinearExpr, sign: FloatArray,
         away: LinearExpr, M: tuple[BigM, ...], over: tuple[object, ...],
     ) -> None:  # fmt: skip
-        least = np.where(sign < 0, self.epsilon, 0.0)
-        m.add("predict", sign * score >= least - M[0] * (xi + away), over=over)
+        right, wrong = np.where(sign < 0, self.epsilon, 0.0), np.where(sign > 0, self.epsilon, 0.0)
+        m.add("predict", sign * score >= right - M[0] * (xi + away), over=over)
+        m.add("mispredict", sign * score <= -wrong + M[0] * (1 - xi + away), over=over)
 
     def big_ms(self, score: FloatArray) -> tuple[BigM, ...]:
         return (score + self.epsilon,)

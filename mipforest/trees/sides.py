@@ -25,10 +25,48 @@ def midpoint(low: float, high: float) -> float:
 SIDE_TOLERANCE = 1e-9
 
 
-def keep_sides(scores: FloatArray, right: BoolArray, b: float) -> float:
-    """Move a bias by a rounding error: all samples that must go right then do, however scores are summed."""
-    lowest = float(scores[right].min(initial=np.inf))
-    return b if lowest >= SIDE_TOLERANCE else b - lowest + SIDE_TOLERANCE
+def keep_sides(
+    X: FloatArray,
+    w: FloatArray,
+    right: BoolArray,
+    b: float,
+    *,
+    sizes: FloatArray | None = None,
+    most: float = np.inf,
+) -> float:
+    r"""Return the intercept nearest to ``b`` that sends samples to their sides, however scores are summed.
+
+    A sum of p products in double precision misses the exact score by at most
+    :math:`\gamma (|w|^\top |x| + |b|)`, with :math:`\gamma` about (p + 1)/2 machine epsilons, in whatever order it
+    is summed; so samples stay several times that away from the threshold. Where the two sides are too close for it, the
+    threshold stands midway between them; where they overlap, by a solver's tolerance, the right side counts.
+
+    Parameters
+    ----------
+    X
+        (n, p) samples that pass the node, scaled.
+    w
+        (p,) weights.
+    right
+        (n,) whether a sample must go right, to a score of at least 0; the others must go left.
+    b
+        The intercept that is wanted: a solver's, which may miss a side by its tolerance.
+    sizes
+        (n, p) sizes of the numbers that features are computed from: with :attr:`Dataset.sizes
+        <mipforest.data.Dataset.sizes>` the sides also hold for the tree in original units. ``|X|`` unless given.
+    most
+        Most that ``sizes`` may ask for beyond the rounding errors of scaled features, where moving ``b`` costs.
+    """
+    scores = X @ w
+    rounding = 4 * (X.shape[1] + 4) * np.finfo(float).eps
+    margin = np.maximum(rounding * (np.abs(X) @ np.abs(w)), SIDE_TOLERANCE)
+    if sizes is not None:
+        margin = np.maximum(margin, np.minimum(rounding * (sizes @ np.abs(w)), most))
+    low = float((margin - scores)[right].max(initial=-np.inf))
+    high = float((-margin - scores)[~right].min(initial=np.inf))
+    if low <= high:
+        return min(max(b, low), high)
+    return -midpoint(float(scores[~right].max()), float(scores[right].min()))
 
 
 def into_a_gap(scores: FloatArray, epsilon: float) -> float:

@@ -68,6 +68,19 @@ def test_the_written_tree_has_the_accuracy_that_the_result_states(mipforest, tmp
     assert result["data"]["sha256"] == data.sha256
 
 
+def test_a_leaf_that_one_side_of_a_split_leaves_empty_keeps_the_answer_verified(mipforest, tmp_path):
+    """The second split sends all samples that reach it right, two of them by the same score."""
+    rows = ["3,5,a", "5,4,a", "2,5,a", "0,2,b", "0,0,b", "7,3,b", "0,5,b"]
+    (tmp_path / "points.csv").write_text("\n".join(["x0,x1,target", *rows, ""]))
+    options = ("--model", "oct-h", "--depth", "2", "--param", "N_min=3", "--param", "mu=0.05")
+    done = mipforest("solve", *options, "--data", tmp_path / "points.csv", "--target", "target", "--json")
+    assert done.code == 0
+    assert done.json["status"] == "optimal"
+    assert done.json["verified"] is True
+    assert done.json["objective"] == done.json["evaluated_objective"] == 0
+    assert done.json["train_accuracy"] == 1
+
+
 def test_without_out_nothing_is_written(mipforest, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = mipforest(*SMALL, "--time-limit", 0)

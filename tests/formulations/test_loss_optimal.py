@@ -161,6 +161,30 @@ def test_misclassification_equals_enumeration(seed, n, C, epsilon):
     solved_to_proof(formulation, data, enumerated_errors(data.X, data.sign, C, epsilon))
 
 
+@pytest.mark.parametrize("variant", LossOptimal.variants)
+def test_no_score_lies_in_the_gap_where_that_would_shrink_the_norm(variant):
+    """One row for right predictions alone charges 0.002165 here: a sample in the gap counts as an error and is none."""
+    x, labels = [-2.09, 0.24, -1.24, -0.96, -1.83, -1.69, 0.6], ["a", "a", "b", "a", "b", "b", "a"]
+    C, epsilon, data = 0.001, 0.01, Dataset.from_arrays(np.array(x)[:, None], labels)
+    order = np.argsort(data.X[:, 0])
+    values, sign = data.X[order, 0], data.sign[order]
+    expected = min((sign > 0).sum(), (sign < 0).sum()) * C
+    for k, gap in enumerate(np.diff(values), start=1):
+        wrong = (sign[:k] > 0).sum() + (sign[k:] < 0).sum()
+        expected = min(expected, 0.5 * (epsilon / gap) ** 2 + C * min(wrong, len(x) - wrong))
+    formulation = LossOptimal(
+        loss="misclassification", regulariser="l2", C=C, epsilon=epsilon, variant=variant
+    )
+    result = formulation.build(data, 1).solve(**PROVEN)
+    assert expected == pytest.approx(0.00225125, abs=1e-8)
+    assert result.verified
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(expected, rel=1e-6)
+    errors = int((result.tree.predict(data.X_raw) != data.y).sum())
+    norm = 0.5 * float(result.tree.w[0] @ result.tree.w[0])
+    assert result.objective == pytest.approx(norm + C * errors, rel=1e-6)
+
+
 def test_misclassification_without_a_norm_counts_the_errors_of_two_cuts():
     # One feature, labels in five runs: three cuts make four intervals, so one sample at least is wrong.
     X = np.arange(10.0)[:, None] / 9

@@ -108,6 +108,28 @@ def test_improved_leaves_out_trees_without_a_split():
     assert improved.objective > tight.objective + 0.1
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_improved_gives_a_feature_that_is_only_paid_for_a_weight(side):
+    """Rows allow s = 1 at a = 0; the decoded tree has the split that its objective pays for."""
+    data = blobs(5, 14, 2)
+    problem = Miret(ensemble=FEW, alpha=3.0, variant="improved").build(data, 1)
+    instance, n = problem.instance, len(problem.instance.first)
+    t, j = np.argwhere(instance.allowed)[0]
+    values = {
+        "a": np.zeros((1, 2)), "s": np.zeros((1, 2)), "b": np.array([2.0 * side - 1]),
+        "z": np.eye(2)[np.full(n, side)], "goes_left": np.full((n, 1), 1.0 - side), "goes_right": np.full((n, 1), side),
+    }  # fmt: skip
+    values["s"][t, j] = 1.0
+    assert problem.model.violations(values).max == 0
+    tree = problem.formulation.decode(values, instance)
+    assert problem.formulation.evaluate(tree, instance) == pytest.approx(problem.model.objective(values))
+    assert (tree.predict(data.X) == side).all()
+    assert tree.features_used().overall == (j,)
+    again = problem.formulation.encode(tree, instance)
+    assert problem.model.violations(again).max <= 1e-6
+    assert problem.model.objective(again) == pytest.approx(problem.model.objective(values))
+
+
 def test_a_nonnegative_intercept_cuts_off_close_samples():
     """Two samples that differ by half of epsilon in each of two features: only b = -epsilon / 2 tells them apart."""
     X = np.array([[0.0, 0.0005], [0.0005, 0.0], [1.0, 0.0], [0.0, 1.0]])

@@ -197,10 +197,11 @@ def test_no_shift_where_none_is_needed():
 
 def test_sides_are_kept_however_scores_are_summed():
     scores, right = np.array([-1e-12, 0.4, -0.3]), np.array([True, True, False])
-    b = keep_sides(scores, right, 2.0)
+    X, w = scores[:, None] - 2.0, np.ones(1)
+    b = keep_sides(X, w, right, 2.0)
     assert b - 2.0 == pytest.approx(SIDE_TOLERANCE, rel=1e-2)
-    assert keep_sides(scores + 0.1, right, 2.0) == 2.0
-    assert keep_sides(scores, np.zeros(3, dtype=bool), 2.0) == 2.0
+    assert keep_sides(X + 0.1, w, right, 2.0) == 2.0
+    assert keep_sides(X - 0.5, w, np.zeros(3, dtype=bool), 2.0) == 2.0
 
 
 # ------------------------------------------------------------------ few features
