@@ -248,7 +248,8 @@ def losses_paid(tree: Tree, instance: LinearInstance) -> FloatArray:
 
 def clear_residue(w: FloatArray, X: FloatArray) -> FloatArray:
     """Return weights (|B|, p) with what is negligible in its node set to 0, whatever the units of the features."""
-    shares = np.abs(w) * np.abs(X).max(axis=0)
+    sizes = np.abs(X).max(axis=0)
+    shares = np.abs(w) * np.where(sizes > 0, sizes, 1.0)
     return np.where(shares <= NEGLIGIBLE * np.maximum(shares.max(axis=1, keepdims=True), 1.0), 0.0, w)
 
 
