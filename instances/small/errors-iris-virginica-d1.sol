@@ -1,10 +1,10 @@
 # best known solution of errors-iris-virginica-d1
-# objective value = 0.019237785016378472
-w[n0,sepal_length_(cm)] -1.6796959826355948E-3
-w[n0,sepal_width_(cm)] -1.1346362649348525E-3
-w[n0,petal_length_(cm)] 1.0273615635228169E-2
-w[n0,petal_width_(cm)] 6.149837133579855E-3
-b[n0] -9.853962083651802E-3
+# objective value = 0.019237785016378496
+w[n0,sepal_length_(cm)] -1.679695982635604E-3
+w[n0,sepal_width_(cm)] -1.1346362649348413E-3
+w[n0,petal_length_(cm)] 1.0273615635228212E-2
+w[n0,petal_width_(cm)] 6.149837133579839E-3
+b[n0] -9.853962083651819E-3
 z[51,n0] 1
 z[26,n0] 1
 z[78,n0] 1
@@ -65,7 +65,7 @@ z[124,n0] 1
 z[125,n0] 1
 z[13,n0] 1
 z[119,n0] 1
-w_plus[n0,petal_length_(cm)] 1.0273615635228169E-2
-w_plus[n0,petal_width_(cm)] 6.149837133579855E-3
-w_minus[n0,sepal_length_(cm)] 1.6796959826355948E-3
-w_minus[n0,sepal_width_(cm)] 1.1346362649348525E-3
+w_plus[n0,petal_length_(cm)] 1.0273615635228212E-2
+w_plus[n0,petal_width_(cm)] 6.149837133579839E-3
+w_minus[n0,sepal_length_(cm)] 1.679695982635604E-3
+w_minus[n0,sepal_width_(cm)] 1.1346362649348413E-3
