@@ -64,7 +64,7 @@ class SplitExpressions(TreeExpressions):
         if "s" in self.m.variables:
             return self.m["s"]
         if "uses" not in self.m.variables:
-            w, over = self.m["w"], (self.tree.branches, self.data.features)
+            w, over = self.m["w"], (self.topology.branches, self.data.features)
             lower, upper = self._finite(w.lower), self._finite(w.upper)
             uses = self.m.binary("uses", over)
             self.m.add("uses_above", w <= upper * uses, over=over)
@@ -99,12 +99,12 @@ class SplitExpressions(TreeExpressions):
 
     def keep_monotone(self, j: int, *, increasing: bool) -> None:
         """Add rows: the weight of feature j has one sign at the last branch nodes and is 0 above them."""
-        w, last = self.m["w"], np.asarray(self.tree.last_branches)
+        w, last = self.m["w"], np.asarray(self.topology.last_branches)
         name = f"monotone_{self.data.features.labels[j]}"
         sign = 1.0 if increasing else -1.0
         self.m.add(f"{name}_last", sign * w[last, j] >= 0)
-        if self.tree.upper_branches:
-            self.m.add(f"{name}_above", w[np.asarray(self.tree.upper_branches), j] == 0)
+        if self.topology.upper_branches:
+            self.m.add(f"{name}_above", w[np.asarray(self.topology.upper_branches), j] == 0)
 
     def fix_split(self, t: int, j: int, threshold: float) -> None:
         """Add rows: node t uses feature j alone, with a positive weight, and its score is 0 at the threshold."""
@@ -125,7 +125,7 @@ class SplitExpressions(TreeExpressions):
         self.m.add(f"{name}_at", self.m["b"][t] + threshold * w[t, j] == 0)
 
     def encode(self, tree: Tree) -> dict[str, FloatArray]:
-        last = np.asarray(self.tree.last_branches)
+        last = np.asarray(self.topology.last_branches)
         here = passed(tree, self.data)[:, last]
         right = here & (tree.scores(self.data.X)[:, last] >= 0)
         added = {
@@ -138,7 +138,7 @@ class SplitExpressions(TreeExpressions):
     def _second_class(self) -> Expression:
         """(n,) binaries: 1 where the score of a sample at its last branch node is at least 0."""
         if "second_class" not in self.m.variables:
-            last = np.asarray(self.tree.last_branches)
+            last = np.asarray(self.topology.last_branches)
             w, b, z = self.m["w"], self.m["b"], self.m["z"]
             size = np.maximum(self._finite(w.upper), -self._finite(w.lower))[last]
             limit = (
@@ -147,7 +147,7 @@ class SplitExpressions(TreeExpressions):
             big_m = limit + self.epsilon
             second = self.m.binary("second_class", self.data.samples)
             score = self.data.X @ w[last].T + b[last]
-            over = (self.data.samples, self.tree.last_branches)
+            over = (self.data.samples, self.topology.last_branches)
             self.m.add(
                 "second_class_right",
                 score >= self.epsilon - big_m * (1 - second[:, None]) - big_m * (1 - z),

@@ -32,14 +32,14 @@ class TreeExpressions:
     ----------
     formulation
         Name of the formulation, for messages.
-    m, data, tree
-        The model, its training samples (scaled) and topology.
+    m, data, topology
+        The model, its training samples (scaled) and its index sets.
     """
 
     formulation: str
     m: Model
     data: Dataset
-    tree: Topology
+    topology: Topology
 
     def neutral_rows(self) -> frozenset[str]:
         """Return the constraint blocks of these methods that take nothing from the formulation's proofs.
@@ -112,7 +112,7 @@ def require_weight(of: TreeExpressions, weight: VarArray, limit: float, j: int) 
     j
         The feature.
     """
-    name, branches = f"require_{of.data.features.labels[j]}", of.tree.branches
+    name, branches = f"require_{of.data.features.labels[j]}", of.topology.branches
     above, below = of.m.binary(f"{name}_above", branches), of.m.binary(f"{name}_below", branches)
     of.m.add(name, above.sum() + below.sum() >= 1)
     of.m.add(f"{name}_least", weight >= LEAST_WEIGHT * above - limit * (1 - above))

@@ -156,7 +156,7 @@ class Solver(ABC):
     def solution(
         self, form: MatrixForm, worker: Worker, settings: SolveSettings | None = None, **reported: Any
     ) -> Solution:
-        """Make the solution of what this solver reports: :func:`~mipforest.solvers.assembly.assembled`.
+        """Make the solution of what this solver reports: :func:`assembled`.
 
         Parameters
         ----------
