@@ -213,17 +213,10 @@ class Encoding:
         Raises
         ------
         DataError
-            If an entry is absent or the lengths do not fit.
+            If an entry is absent or of another type, the lengths do not fit, or a scale is not positive.
         """
         try:
-            columns = tuple(
-                Column(
-                    entry["name"],
-                    None if entry["levels"] is None else tuple(entry["levels"]),
-                    entry.get("base", 0),
-                )
-                for entry in entries["columns"]
-            )
+            columns = tuple(map(_saved_column, entries["columns"]))
             offset, scale = (
                 np.array(entries["offset"], dtype=np.float64),
                 np.array(entries["scale"], dtype=np.float64),
@@ -231,12 +224,27 @@ class Encoding:
             encoding = cls(columns, offset, scale, cast(Scaling, entries["scaling"]))
         except KeyError as absent:
             raise DataError(f"not a saved encoding: the entry {absent} is absent") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"not a saved encoding: {error}") from error
         p = len(encoding.features)
         if offset.shape != (p,) or scale.shape != (p,):
             raise DataError(
                 f"not a saved encoding: {p} features, but {offset.size} offsets and {scale.size} scales"
             )
+        if not (np.isfinite(offset).all() and np.isfinite(scale).all() and (scale > 0).all()):
+            raise DataError("not a saved encoding: an offset or scale is not finite, or a scale not positive")
         return encoding
+
+
+def _saved_column(entry: Any) -> Column:
+    name, levels, base = entry["name"], entry["levels"], entry.get("base", 0)
+    if not isinstance(name, str) or isinstance(base, bool) or not isinstance(base, int):
+        raise DataError(f"not a saved encoding: a column has the name {name!r:.40} and the base {base!r:.40}")
+    if levels is not None and not (
+        isinstance(levels, list) and all(isinstance(text, str) for text in levels)
+    ):
+        raise DataError(f"not a saved encoding: the levels of column {name!r:.40} are no list of texts")
+    return Column(name, None if levels is None else tuple(levels), base)
 
 
 def _encode_column(column: Column, values: Any) -> FloatArray:

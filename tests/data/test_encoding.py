@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.preprocessing import OneHotEncoder
 
 from mipforest.data import DataError, Encoding
+from mipforest.data.encoding import Column
 from mipforest.trees import Tree
 
 finite = st.floats(-1e9, 1e9, allow_subnormal=False)
@@ -218,3 +219,21 @@ def test_numbers_in_object_columns_stay_numbers():
     encoding = Encoding.fit(frame)
     assert encoding.features == ("x", "k")
     np.testing.assert_array_equal(encoding.encode(frame), [[1, 1], [2.5, 2], [3, 3]])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"columns": [{"name": "a", "levels": [[], []]}]},
+        {"columns": [{"name": 3, "levels": None}]},
+        {"columns": [{"name": "a", "levels": None, "base": "x"}]},
+        {"columns": ["a"]},
+        {"columns": 7},
+        {"offset": ["x"]},
+        {"scale": [0.0]},
+    ],
+)
+def test_a_damaged_encoding_is_refused(damage):
+    saved = Encoding.unscaled([Column("a")]).to_dict()
+    with pytest.raises(DataError, match="not a saved encoding"):
+        Encoding.from_dict(saved | damage)
