@@ -10,10 +10,14 @@ from typer import Argument, Exit, Option
 from mipforest.cli import options as o
 from mipforest.cli.errors import NO_ANSWER, SUCCESS, CommandError
 from mipforest.cli.output import print_json, print_note, print_text
+from mipforest.errors import MipforestError
 from mipforest.settings import FEASIBILITY_TOLERANCE
 
 if TYPE_CHECKING:
     from mipforest.model import MatrixForm
+
+#: Entries up to which rows are evaluated exactly unless asked otherwise: about a second.
+EXACT_ENTRIES = 100_000
 
 #: How many violated rows and bounds are named.
 WORST = 5
@@ -34,38 +38,65 @@ def check(
     tolerance: Annotated[
         float, Option(min=0, help="Largest violation that counts as feasible.")
     ] = FEASIBILITY_TOLERANCE,
+    exact: Annotated[
+        bool | None,
+        Option(
+            "--exact/--no-exact",
+            help=(
+                "Evaluate rows (when asked, the objective too) in rational arithmetic; by default up to "
+                f"{EXACT_ENTRIES:,} entries."
+            ),
+            show_default=False,
+        ),
+    ] = None,
+    tree: Annotated[
+        bool,
+        Option(
+            "--tree/--no-tree",
+            help="Decode the tree and compare with the definition, where metadata stand beside the instance.",
+        ),
+    ] = True,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Check a solution against an instance, without a solver: feasibility and objective.
+    """Check a solution against an instance: feasibility and objective, without a solver.
 
     Columns that the solution does not name are 0. The quadratic objective and indicator rows are checked too.
-    A different objective in the solution file is reported.
+    A different objective in the solution file is reported. Where 'mipforest export' left metadata beside the
+    instance, the tree is decoded and its objective computed from the definition: through big-M rows, a violation
+    within the tolerance can pretend a value that no tree has.
 
-    Exit code: 0 feasible; 3 infeasible; 2 wrong usage or input.
+    Exit code: 0 feasible; 3 infeasible, or the tree is worse than the point; 2 wrong usage or input.
     """
     from mipforest.files.solutions.points import point_in
     from mipforest.files.solutions.reader import read_solution
-    from mipforest.model.check import violations
+    from mipforest.model.check import exact_objective, violations
 
     form = _read_instance(instance)
     given = read_solution(solution)
     point = point_in(form, given)
-    found = violations(form, point.x)
+    exactly = _entries(form) <= EXACT_ENTRIES if exact is None else exact
+    found = violations(form, point.x, exact=exactly)
     feasible = found.max <= tolerance
-    objective = form.objective(point.x)
-    exit_code = SUCCESS if feasible else NO_ANSWER
+    objective = exact_objective(form, point.x) if exact else form.objective(point.x)
+    definition, not_compared = _by_definition(instance, solution) if tree and feasible else (None, "")
+    agrees = definition is None or not _worse(form, definition, objective)
+    exit_code = SUCCESS if feasible and agrees else NO_ANSWER
     worst = [] if feasible else found.worst(WORST)
+    headline = ("feasible" if agrees else "NOT BY THE DEFINITION") if feasible else "INFEASIBLE"
     if as_json:
         content: dict[str, Any] = {
             "instance": str(instance),
             "solution": str(solution),
             "feasible": feasible,
             "objective": objective,
+            "definition": definition,
+            "tree_agrees": None if definition is None else agrees,
             "objective_stated": given.objective,
             "status_stated": given.status or None,
             "max_violation": found.max,
             "tolerance": tolerance,
+            "exact": exactly,
             "worst": [{"what": name, "violation": amount} for name, amount in worst],
             "columns": form.n_columns,
             "columns_not_given": len(point.absent),
@@ -73,11 +104,20 @@ def check(
         }
         print_json(content)
     elif not quiet:
-        print_text(f"{'feasible' if feasible else 'INFEASIBLE'}  {solution} in {instance}")
+        print_text(f"{headline}  {solution} in {instance}")
         print_text(f"objective      {objective:.12g}{' (to be maximised)' if form.maximize else ''}")
         print_text(f"max violation  {found.max:.3g} (tolerance {tolerance:g})")
         for name, amount in worst:
             print_text(f"  {amount:.3g}  {name}")
+        if definition is not None:
+            print_text(f"definition     {definition:.12g} (of the tree, applied to the samples)")
+        if not agrees:
+            print_note(
+                "the point is feasible within the tolerance, and its tree is worse by the definition: solve again with "
+                "tighter tolerances, or export with a larger epsilon"
+            )
+        if not_compared:
+            print_text(f"definition     not compared: {not_compared}")
         if not given.agrees_with(objective):
             print_note(
                 f"the file states the objective {given.objective:.12g}, its values have {objective:.12g}"
@@ -88,6 +128,31 @@ def check(
             few = ", ".join(point.absent[:3]) + (", ..." if len(point.absent) > 3 else "")
             print_note(f"{len(point.absent)} of {form.n_columns} columns are not given and count as 0: {few}")
     raise Exit(exit_code)
+
+
+def _by_definition(instance: Path, solution: Path) -> tuple[float | None, str]:
+    """Return the objective by the definition of a solution's tree, or why it is not known (empty: no metadata)."""
+    from mipforest.runs import import_solution
+    from mipforest.runs.instance import metadata_path
+
+    if not metadata_path(instance).is_file():
+        return None, ""
+    try:
+        result = import_solution(solution, instance).result
+    # A formulation may need a solver to bind its data, and none has to be installed here.
+    except (MipforestError, OSError, ImportError) as error:
+        return None, str(error)
+    return result.evaluated_objective, ""
+
+
+def _worse(form: MatrixForm, value: float, than: float) -> bool:
+    """Whether a value is worse than another by more than the tolerance; slack that is not needed makes it better."""
+    loss = than - value if form.maximize else value - than
+    return not loss <= FEASIBILITY_TOLERANCE * max(1.0, abs(than))
+
+
+def _entries(form: MatrixForm) -> int:
+    return int(form.A.nnz + form.indicators.A.nnz + (0 if form.Q is None else form.Q.nnz))
 
 
 def _read_instance(path: Path) -> MatrixForm:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from mipforest.arrays import FloatArray
+from mipforest.arrays import FloatArray, SparseMatrix
 from mipforest.errors import DataValueError, ShapeError
 from mipforest.model.matrix import MatrixForm
 
@@ -61,7 +63,7 @@ class Violations:
         return sorted(found, key=lambda entry: -entry[1])[:count]
 
 
-def violations(form: MatrixForm, x: FloatArray) -> Violations:
+def violations(form: MatrixForm, x: FloatArray, *, exact: bool = False) -> Violations:
     """Measure how much a point violates a model.
 
     Parameters
@@ -70,6 +72,9 @@ def violations(form: MatrixForm, x: FloatArray) -> Violations:
         The model.
     x
         (n,) finite point.
+    exact
+        Whether rows are evaluated in rational arithmetic: float64 adds ``1e16 + 1 - 1e16`` up to 0. Takes some
+        microseconds per entry.
 
     Raises
     ------
@@ -81,11 +86,12 @@ def violations(form: MatrixForm, x: FloatArray) -> Violations:
     x = complete_point(form, x)
     indicators = form.indicators
     active = np.abs(x[indicators.binary] - indicators.value) < 0.5
-    off_side = _outside(indicators.A @ x, indicators.lower, indicators.upper)
+    outside = _exactly_outside if exact else _product_outside
+    off_side = outside(indicators.A, x, indicators.lower, indicators.upper)
     return Violations(
         bounds=_outside(x, form.col_lower, form.col_upper),
         integrality=np.where(form.integer, np.abs(x - np.round(x)), 0.0),
-        rows=_outside(form.A @ x, form.row_lower, form.row_upper),
+        rows=outside(form.A, x, form.row_lower, form.row_upper),
         indicators=np.where(active, off_side, 0.0),
         form=form,
     )
@@ -107,6 +113,42 @@ def complete_point(form: MatrixForm, x: Any) -> FloatArray:
             f"{point[first]} first; complete it before checking"
         )
     return point
+
+
+def exact_objective(form: MatrixForm, x: FloatArray) -> float:
+    """Return the objective value of a (n,) point, computed in rational arithmetic and rounded once."""
+    point = [Fraction(value) for value in x.tolist()]
+    value = Fraction(form.offset) + sum(
+        (Fraction(form.c[j]) * point[j] for j in np.flatnonzero(form.c).tolist()), Fraction(0)
+    )
+    if form.Q is not None:
+        value += sum(map(Fraction.__mul__, point, _exact_product(form.Q, x)), Fraction(0)) / 2
+    return float(value)
+
+
+def _product_outside(A: SparseMatrix, x: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    return _outside(A @ x, lower, upper)
+
+
+def _exactly_outside(A: SparseMatrix, x: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Return the (m,) distances of the rows to their sides, each rounded once."""
+    amounts = np.zeros(A.shape[0])
+    for i, (value, least, most) in enumerate(zip(_exact_product(A, x), lower, upper, strict=True)):
+        if value < least:
+            amounts[i] = float(Fraction(least) - value) if np.isfinite(least) else np.inf
+        elif value > most:
+            amounts[i] = float(value - Fraction(most)) if np.isfinite(most) else np.inf
+    return amounts
+
+
+def _exact_product(A: SparseMatrix, x: FloatArray) -> list[Fraction]:
+    """Return the entries of ``A x`` as fractions."""
+    point = [Fraction(value) for value in x.tolist()]
+    columns, data = A.indices.tolist(), A.data.tolist()
+    return [
+        sum((Fraction(data[k]) * point[columns[k]] for k in range(start, stop)), Fraction(0))
+        for start, stop in pairwise(A.indptr.tolist())
+    ]
 
 
 def _outside(value: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from mipforest.model import DataValueError, Model, ShapeError, between
-from mipforest.model.check import violations
+from mipforest.model.check import exact_objective, violations
+from mipforest.model.functions import sum_squares
+from mipforest.model.matrix import MatrixForm
 
 
 def small_model() -> Model:
@@ -77,3 +79,35 @@ def test_points_that_cannot_be_checked(check):
 
 def test_a_flat_list_is_a_point():
     assert small_model().violations([0, 1, 0, 1, 0]).max == 0
+
+
+def _cancelling() -> MatrixForm:
+    m = Model("cancelling")
+    a, b, c = (m.continuous(name) for name in "abc")
+    m.add("row", 1e16 * a + b - 1e16 * c <= 0)
+    z = m.binary("z")
+    m.add_indicator("on", z, 1, 1e16 * a + b - 1e16 * c <= 0)
+    m.minimize(1e16 * a + b - 1e16 * c)
+    return m.matrix()
+
+
+def test_exact_rows_do_not_lose_what_cancels() -> None:
+    form = _cancelling()
+    ones = np.ones(4)
+    assert violations(form, ones).max == 0
+    exact = violations(form, ones, exact=True)
+    assert exact.rows.tolist() == [1.0]
+    assert exact.indicators.tolist() == [1.0]
+    assert exact_objective(form, ones) == 1.0
+
+
+def test_exact_and_float_agree_on_ordinary_numbers() -> None:
+    rng = np.random.default_rng(0)
+    m = Model("ordinary")
+    x = m.continuous("x", 5)
+    m.add("rows", rng.normal(size=(4, 5)) @ x == rng.normal(size=4))
+    m.minimize(sum_squares(x) + 3 * x.sum() + 1)
+    form, point = m.matrix(), rng.normal(size=5)
+    found, exact = violations(form, point), violations(form, point, exact=True)
+    np.testing.assert_allclose(found.rows, exact.rows, rtol=1e-12)
+    assert exact_objective(form, point) == pytest.approx(form.objective(point), rel=1e-12)
