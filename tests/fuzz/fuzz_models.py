@@ -26,6 +26,7 @@ from enumerate_trees import absolute_loss, best_tree_value, misclassified, squar
 from independent_lp import HINGE, enumerated_errors, enumerated_tree
 
 from mipforest.data import DataError, Dataset
+from mipforest.errors import EnsembleError
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError
 from mipforest.problem.problem import Problem
@@ -138,7 +139,7 @@ def check(rng: np.random.Generator, solvers: tuple[str, ...], figures: Figures) 
     for variant in model.variants:
         try:
             problem = model(variant=variant, **values).build(data, depth)
-        except (ParameterError, DataError):
+        except (ParameterError, DataError, EnsembleError):
             figures.refused += 1
             continue
         yield from (f"{what} {variant}: {text}" for text in _trees(problem, rng, figures))
