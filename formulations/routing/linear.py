@@ -12,16 +12,25 @@ it, and give starts; the value of a start proves the big-Ms of variant ``valid``
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from formulations.bounds.margins import ROUNDING, MarginLimits, at_nodes, proven_limits, weight_limits
+from formulations.bounds.margins import (
+    ROUNDING,
+    MarginLimits,
+    at_nodes,
+    moved_into_limits,
+    proven_limits,
+    weight_limits,
+)
 from formulations.expressions.linear import SplitExpressions
-from mipforest.arrays import FloatArray
+from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data import Dataset
-from mipforest.heuristics.node_problems import NodeProblems, passed
+from mipforest.heuristics.cart import random_trees
+from mipforest.heuristics.node_problems import NodeProblems, bias_if_empty, passed
 from mipforest.heuristics.node_split import Split
 from mipforest.model import Model, Values, VarArray
 from mipforest.problem.expressions import TreeExpressions
@@ -223,6 +232,46 @@ class LinearTree(Formulation):
             own = Split(tree.w[t], float(tree.b[t]), np.nan)
             splits[t] = min(filter(None, found), key=lambda split: split.value, default=own)
         return nodes.tree(splits, data, topology)
+
+    def restricted(self, tree: Tree, allowed: BoolArray, instance: LinearInstance) -> Tree:
+        """Solve the nodes anew with allowed features, from the root down, each for the tree's sides where it can."""
+        goes_right = dict(enumerate((tree.scores(instance.data.X) >= 0).T))
+        return self._top_down(allowed, goes_right, instance)
+
+    def candidates(self, instance: LinearInstance) -> Iterator[Tree]:
+        """Draw univariate splits, the best for their sides, under linear classifiers at the last level."""
+        data, topology = instance.data, instance.topology
+        for drawn in random_trees(data, topology, 1):
+            sides = dict(enumerate((drawn.scores(data.X) >= 0).T))
+            everywhere = np.ones((topology.n_branches, data.p), dtype=bool)
+            alone = drawn.w != 0
+            yield self._top_down(alone, sides, instance)
+            alone[np.asarray(topology.last_branches)] = everywhere[np.asarray(topology.last_branches)]
+            yield self._top_down(alone, sides, instance)
+
+    def _top_down(
+        self, allowed: BoolArray, goes_right: Mapping[int, BoolArray], instance: LinearInstance
+    ) -> Tree:
+        """Solve the nodes from the root down, with allowed features (|B|, p), for given sides (n,) where they can."""
+        data, topology, nodes = instance.data, instance.topology, instance.nodes
+        members, splits = {0: np.arange(data.n)}, {}
+        for t in topology.branches:
+            rows, features = members[t], np.flatnonzero(allowed[t])
+            # Without a feature, one that is 0 everywhere leaves the bias alone to choose.
+            X = data.X[np.ix_(rows, features)] if len(features) else np.zeros((len(rows), 1))
+            sign = data.sign[rows]
+            upper = t in topology.upper_branches
+            kept = nodes.split(t, X, sign, right=goes_right[t][rows], quick=True) if upper else None
+            found = kept or nodes.split(t, X, sign, quick=True)
+            split = found or Split(np.zeros(X.shape[1]), bias_if_empty(t), np.nan)
+            if upper:
+                split, right = nodes.route(split, X)
+                members[topology.left(t)], members[topology.right(t)] = rows[~right], rows[right]
+            w = np.zeros(data.p)
+            w[features] = split.w[: len(features)]
+            splits[t] = Split(w, split.b, split.value)
+        moved = nodes.tree(splits, data, topology)
+        return moved_into_limits(moved, data.X, nodes.loss.flat_from)
 
     # ------------------------------------------------------------------ what constraints of users read
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from mipforest.arrays import FloatArray
+from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.cart import cart
@@ -179,6 +179,20 @@ class StartOperations(ABC):
     def polish(self, tree: Tree, instance: Any) -> Tree:  # noqa: ARG002
         """Improve a tree from elsewhere without changing how it routes, so that it suits this model."""
         return tree
+
+    def restricted(self, tree: Tree, allowed: BoolArray, instance: Any) -> Tree | None:  # noqa: ARG002
+        """Return a tree like another that uses allowed features only, ``None`` where the formulation makes none.
+
+        Parameters
+        ----------
+        tree
+            For scaled features.
+        allowed
+            (|B|, p) whether a node may use a feature.
+        instance
+            What :meth:`ModelOperations.bind` returned.
+        """
+        return None
 
     def candidates(self, instance: Any) -> Iterator[Tree]:  # noqa: ARG002
         """Draw trees of all kinds, seeded: one may satisfy a constraint that a start breaks."""

@@ -14,7 +14,7 @@ from mipforest.model import Values
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.relimited import GROWTH, relimited
 from mipforest.problem.result import Result
-from mipforest.problem.start_repair import feasible_start
+from mipforest.problem.start_repair import contradictory, feasible_start, feasible_values
 from mipforest.problem.tree_search import TreeSearch, solver_or_search
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Solver
@@ -128,7 +128,7 @@ class Problem(BuiltProblem):
             if solution.status is Status.OPTIMAL and solution.objective <= problem.covered_up_to():
                 break
             growth *= GROWTH
-            if not solution.found and growth > MOST_GROWTH:
+            if not solution.found and (growth > MOST_GROWTH or contradictory(problem)):
                 break
             again = relimited(self, solution.objective if solution.found else growth * self.known_value())
             rest = settings.with_time(spent=spent)
@@ -223,6 +223,8 @@ class Problem(BuiltProblem):
         """Limit bound and status to what the built model covers, once a user has changed it."""
         proven_to = self.covered_up_to()
         maximize = self.model.matrix().maximize
+        if solution.status is Status.INFEASIBLE and proven_to < np.inf and contradictory(self):
+            return solution, []
         if np.isinf(proven_to):
             if proven_to > 0:
                 return solution, []
@@ -289,7 +291,17 @@ class Problem(BuiltProblem):
         refined = self.formulation.refine(tree, self.instance)
         if refined is tree or not self.changes().blocks:
             return refined, []
-        values = self.encoded(refined)
-        if values.keys() >= self.model.variables.keys() and not self.worst_violation(values):
+        # A refined tree may be worse for the model's objective: limits for its value have to do.
+        ample = relimited(self, self.formulation.evaluate(refined, self.instance)) or self
+        if feasible_values(ample, refined) is not None:
             return refined, []
-        return tree, ["the tree is not refined: that might break the constraints that were added"]
+        allowed = tree
+        for t in np.flatnonzero((refined.w != tree.w).any(axis=1) | (refined.b != tree.b)):
+            w, b = allowed.w.copy(), allowed.b.copy()
+            w[t], b[t] = refined.w[t], refined.b[t]
+            trial = replace(allowed, w=w, b=b)
+            if feasible_values(ample, trial) is not None:
+                allowed = trial
+        if allowed is not tree:
+            return allowed, ["the tree is refined in part: more would break the constraints that were added"]
+        return tree, ["the tree is not refined: that would break the constraints that were added"]

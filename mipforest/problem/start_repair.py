@@ -8,8 +8,11 @@ from time import monotonic
 
 import numpy as np
 
+from mipforest.arrays import BoolArray
 from mipforest.model import Values
 from mipforest.problem.built import BuiltProblem
+from mipforest.problem.relimited import relimited
+from mipforest.solvers.solution import Status
 from mipforest.solving import solve
 from mipforest.trees import Tree
 
@@ -19,6 +22,12 @@ COMPLETION_TIME_LIMIT = 10.0
 #: Seconds for the search among other trees once a start breaks an added constraint: half to draw them.
 SEARCH_TIME_LIMIT = 4.0
 
+#: Seconds for the linear programme that finds constraints contradictory.
+CONTRADICTION_TIME_LIMIT = 5.0
+
+#: Repairs are tried in a model with limits for solutions up to this multiple of the known tree's value.
+AMPLE = 100.0
+
 #: Most trees that are drawn for that search.
 CANDIDATES = 5000
 
@@ -27,7 +36,10 @@ def feasible_start(problem: BuiltProblem, tree: Tree) -> tuple[Values | None, li
     """Encode a start tree as values of the model, repaired where it breaks a row.
 
     The repairs, in turn: the nodes solved anew for the tree's routing; the tree known from building the model;
-    the integer variables kept and the rest solved anew; the best of many other trees that is feasible.
+    features dropped, those that constraints forbid first, and the nodes solved anew with the others;
+    the integer variables kept and the rest solved anew; the best of many other trees that is feasible. Feasible is
+    a tree that satisfies the rows with limits that hold for its value (:mod:`mipforest.problem.relimited`).
+    None is tried where the added constraints contradict each other.
 
     Parameters
     ----------
@@ -47,7 +59,10 @@ def feasible_start(problem: BuiltProblem, tree: Tree) -> tuple[Values | None, li
     if values is not None:
         return values, []
     warnings = [f"the start tree violates the model: {_why_infeasible(problem, tree)}"]
-    for what, repair in _repairs(problem, tree):
+    if contradictory(problem):
+        return None, [*warnings, "it is dropped: no tree satisfies the constraints"]
+    ample = relimited(problem, AMPLE * problem.known_value()) or problem
+    for what, repair in _repairs(ample, tree):
         values = repair()
         if values is not None:
             return values, [*warnings, what]
@@ -66,11 +81,68 @@ def _repairs(problem: BuiltProblem, tree: Tree) -> Iterator[tuple[str, Callable[
             "it is replaced by the tree known from building the model",
             lambda: feasible_values(problem, known),
         )
+    yield "features were dropped from it", lambda: _with_fewer_features(problem, tree)
     yield (
         "its integer values were kept and the rest solved anew",
         lambda: _completed(problem, problem.encoded(polished)),
     )
     yield "it is replaced by the best feasible one of many other trees", lambda: _searched(problem)
+
+
+def contradictory(problem: BuiltProblem) -> bool:
+    """Say whether no tree at all satisfies the constraints, whatever limits the model is built with.
+
+    By a linear programme over rows that hold for every tree: all, if the model leaves out no solution; else those that
+    read no continuous variable of the formulation.
+    """
+    rest = problem.model.copy()
+    rest.minimize(0.0)
+    if problem.covered_up_to() < np.inf:
+        limited = np.zeros(rest.n_columns, dtype=bool)
+        for name in problem.as_built.blocks:
+            limited[rest[name].columns] = ~rest[name].integer
+        for name, block in problem.model.constraints.items():
+            if limited[block.A.indices].any():
+                rest.remove(name)
+    for variables in rest.variables.values():
+        variables.relax()
+    return solve(rest, time_limit=CONTRADICTION_TIME_LIMIT).status is Status.INFEASIBLE
+
+
+def _with_fewer_features(problem: BuiltProblem, tree: Tree) -> Values | None:
+    """Drop the features that are forbidden at a node, then the least important ones, half of them at a time."""
+    began = monotonic()
+    allowed = _allowed_features(problem)
+    importance = np.abs(tree.w).sum(axis=0)
+    order = np.argsort(-np.where(allowed.any(axis=0), importance, -1.0), kind="stable")
+    n_kept = int(allowed.any(axis=0).sum())
+    while monotonic() - began < SEARCH_TIME_LIMIT:
+        kept = allowed & np.isin(np.arange(len(importance)), order[:n_kept])
+        candidate = problem.formulation.restricted(tree, kept, problem.instance)
+        if candidate is None:
+            return None
+        values = feasible_values(problem, candidate)
+        if values is not None or n_kept == 0:
+            return values
+        n_kept //= 2
+    return None
+
+
+def _allowed_features(problem: BuiltProblem) -> BoolArray:
+    """(|B|, p) features that the added rows and bounds, each taken alone, let a node use."""
+    model, shape = problem.model, (problem.topology.n_branches, problem.data.p)
+    allowed = np.ones(shape, dtype=bool)
+    form = model.matrix()
+    for name in ("w", "a", "s", "uses"):
+        if name not in model.variables or model[name].shape != shape:
+            continue
+        columns = model[name].columns
+        allowed &= (form.col_lower[columns] != 0) | (form.col_upper[columns] != 0)
+        # A row that holds one variable at 0.
+        alone = np.diff(form.A.indptr) == 1
+        zero = alone & (form.row_upper == 0) & (form.row_lower == 0)
+        allowed &= ~np.isin(columns, form.A[np.flatnonzero(zero)].indices)
+    return allowed
 
 
 def feasible_values(problem: BuiltProblem, tree: Tree) -> Values | None:
