@@ -75,7 +75,7 @@ def test_norms_bound_products_by_their_dual(name, seed):
     assert norm.of_parts(parts + step)[0] - value == pytest.approx(gradient @ step, rel=1e-3, abs=1e-10)
 
 
-@pytest.mark.parametrize("loss", [HINGE, Misclassification(0.2)], ids=str)
+@pytest.mark.parametrize("loss", [HINGE, Misclassification(0.2)], ids=["hinge", "misclassification"])
 def test_losses_vanish_from_their_margin_on(loss):
     sign = np.array([1.0, -1.0])
     assert loss.values(loss.flat_from * sign, sign).tolist() == [0, 0]
