@@ -100,7 +100,7 @@ class TomlReader:
         """Read the tables of a text."""
         try:
             return tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # no TOML, or an integer of thousands of digits
             raise self.error(f"it is no TOML: {error}") from error
 
     def check_keys(

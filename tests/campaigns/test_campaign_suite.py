@@ -235,3 +235,8 @@ def test_a_link_out_of_the_data_folder_is_refused(tmp_path):
     entry = parse_suite(text).data["tree"]
     with pytest.raises(CampaignError, match="leads out of the data folder"):
         data_path(entry, folder)
+
+
+def test_an_integer_of_thousands_of_digits_is_refused():
+    with pytest.raises(CampaignError, match="no TOML"):
+        parse_suite(f"{PAIR}\ngap = {'9' * 5000}\n")
