@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import cached_property
+from hashlib import sha256
 from numbers import Integral, Real
 from typing import Any, overload
 
@@ -15,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from mipforest.arrays import FloatArray
+from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import DataError, did_you_mean, some_of
 
 #: A class label as the user wrote it.
@@ -308,3 +309,13 @@ class Axis(Sequence[str]):
         except KeyError:
             hint = did_you_mean(label, self.labels) or f"; there are: {some_of(self.labels)}"
             raise DataError(f"no {self.of} is called {label!r}{hint}") from None
+
+
+def fingerprint(names: Iterable[str], *arrays: FloatArray | IntArray) -> str:
+    """Return the SHA-256 of names and arrays, the same on every machine."""
+    digest = sha256("".join(f"{len(name)}:{name}" for name in names).encode())
+    for array in arrays:
+        kind = "<f8" if array.dtype.kind == "f" else "<i8"
+        digest.update(f"{kind}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+    return digest.hexdigest()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 from numbers import Real
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.data.columns import Axis, Label, numbers, text
+from mipforest.data.columns import Axis, Label, fingerprint, numbers, text
 from mipforest.data.encoding import Column, Encoding, Scaling
 from mipforest.data.table import Missing, feature_matrix, read_table, target_column, with_text_names
 from mipforest.data.target import (
@@ -285,12 +284,7 @@ class Dataset:
     def sha256(self) -> str:
         """SHA-256 of the features in original units, the target and all names but the data set's."""
         names = [self.task, self.target, *self.features.labels, *self.samples.labels, *self.classes]
-        digest = sha256("".join(f"{len(name)}:{name}" for name in names).encode())
-        for array in (self.X_raw, self.y):
-            kind = "<f8" if array.dtype.kind == "f" else "<i8"  # the same bytes on every machine
-            digest.update(f"{kind}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
-        return digest.hexdigest()
+        return fingerprint(names, self.X_raw, self.y)
 
     def require_classes(self, maximum: int, model: str = "this model") -> None:
         """Refuse data with more classes than a model takes.

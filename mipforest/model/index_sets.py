@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Mapping, Sized
 from typing import Any
 
 import numpy as np
 
-from mipforest.errors import DataValueError, ExpressionError, ShapeError, UnknownNameError, closest
+from mipforest.errors import (
+    DataValueError,
+    ExpressionError,
+    ModelError,
+    ShapeError,
+    UnknownNameError,
+    closest,
+)
 
 #: One dimension of a block: a length, or any sized sequence. A sequence's entries are named by its
 #: ``labels`` attribute (a sequence of strings), where it has one, else by ``str`` of its items.
@@ -160,3 +167,17 @@ def _position(label: str, axis: int, labels: tuple[Labels, ...]) -> int:
         return here.index(label)
     except ValueError:
         raise UnknownNameError(f"no label {label!r} in dimension {axis}; {closest(label, here)}") from None
+
+
+def check_name(name: object, taken: Mapping[str, object], kind: str) -> None:
+    """Refuse a name that is no text, or that another block of this kind has.
+
+    Raises
+    ------
+    ModelError
+        With the name.
+    """
+    if not isinstance(name, str) or not name:
+        raise ModelError(f"the name of a {kind} is {name!r}; give a non-empty string")
+    if name in taken:
+        raise ModelError(f"the model already has a {kind} {name!r}; give another name")

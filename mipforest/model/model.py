@@ -10,14 +10,7 @@ from typing import Any
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.errors import (
-    DataValueError,
-    ExpressionError,
-    ModelError,
-    ShapeError,
-    UnknownNameError,
-    closest,
-)
+from mipforest.errors import DataValueError, ExpressionError, ShapeError, UnknownNameError, closest
 from mipforest.model.check import Violations, complete_point, violations
 from mipforest.model.constraints import (
     ConstraintBlock,
@@ -30,7 +23,7 @@ from mipforest.model.constraints import (
 )
 from mipforest.model.expression_array import Relation
 from mipforest.model.expressions import LinearExpr, QuadraticExpr
-from mipforest.model.index_sets import IndexSets, index_sets
+from mipforest.model.index_sets import IndexSets, check_name, index_sets
 from mipforest.model.matrix import (
     Block,
     MatrixForm,
@@ -116,7 +109,7 @@ class Model:
         return self._add_block(name, over, lower, upper, integer=True)
 
     def _add_block(self, name: str, over: Any, lower: Any, upper: Any, *, integer: bool) -> VarArray:
-        _check_name(name, self._blocks, "variable block")
+        check_name(name, self._blocks, "variable block")
         shape, labels = index_sets(over)
         low, high = (fitted(side, shape, f"bounds of block {name!r}") for side in (lower, upper))
         check_bounds(low, high, f"block {name!r}")
@@ -178,7 +171,7 @@ class Model:
             If the name is taken, the comparison reads another model's variables, the index sets do not fit,
             a coefficient is NaN or infinite, or a side is NaN or one that no point satisfies (``<= -inf``).
         """
-        _check_name(name, self._constraints, "constraint block")
+        check_name(name, self._constraints, "constraint block")
         return self._insert(constraint_block(self, name, relation, over))
 
     def add_indicator(
@@ -206,7 +199,7 @@ class Model:
         ModelError
             As :meth:`add`, and if a variable is not binary or the value is neither 0 nor 1.
         """
-        _check_name(name, self._constraints, "constraint block")
+        check_name(name, self._constraints, "constraint block")
         return self._insert(add_switch(constraint_block(self, name, relation, over), binary, value))
 
     def add_copy(self, block: ConstraintBlock) -> ConstraintBlock:
@@ -217,7 +210,7 @@ class Model:
         ModelError
             If the name is taken.
         """
-        _check_name(block.name, self._constraints, "constraint block")
+        check_name(block.name, self._constraints, "constraint block")
         return self._insert(block.copied_to(self))
 
     def _insert(self, block: ConstraintBlock) -> ConstraintBlock:
@@ -404,10 +397,3 @@ class Model:
 
     def _changed(self) -> None:
         self._form = None
-
-
-def _check_name(name: object, taken: Mapping[str, object], kind: str) -> None:
-    if not isinstance(name, str) or not name:
-        raise ModelError(f"the name of a {kind} is {name!r}; give a non-empty string")
-    if name in taken:
-        raise ModelError(f"the model already has a {kind} {name!r}; give another name")
