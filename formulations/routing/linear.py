@@ -26,7 +26,7 @@ from formulations.bounds.margins import (
     proven_limits,
     weight_limits,
 )
-from formulations.expressions.linear import SplitExpressions
+from formulations.routing.linear_expressions import SplitExpressions
 from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import random_trees

@@ -11,7 +11,7 @@ from mipforest.cli import options as o
 from mipforest.cli.errors import CommandError
 from mipforest.cli.inputs import check_depth, source_of
 from mipforest.cli.output import print_json, print_text
-from mipforest.cli.plot import check_picture
+from mipforest.cli.pictures import check_picture
 
 if TYPE_CHECKING:
     from mipforest.vite import Vite

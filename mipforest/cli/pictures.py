@@ -1,4 +1,4 @@
-"""``mipforest plot``."""
+"""``mipforest plot`` and ``mipforest report``: a tree as a picture, a run as a page."""
 
 from __future__ import annotations
 

@@ -1,1 +1,0 @@
-"""What constraints of users read, by kind of model."""
