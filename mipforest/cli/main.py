@@ -13,9 +13,8 @@ from mipforest.cli.errors import ReportingGroup
 from mipforest.cli.exchange import export, import_solution
 from mipforest.cli.instances import app as instances
 from mipforest.cli.lists import data, models, solvers
-from mipforest.cli.pictures import plot
+from mipforest.cli.pictures import plot, report
 from mipforest.cli.predict import predict
-from mipforest.cli.report import report
 from mipforest.cli.show import show
 from mipforest.cli.solve import solve
 from mipforest.cli.tune import tune
