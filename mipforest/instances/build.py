@@ -63,7 +63,7 @@ def build_problem(spec: InstanceSpec, known: Entry | None = None) -> Built:
         raise error.located(f"instance {spec.name}", SuiteError) from error
     entry = _entry(spec, problem)
     if known is not None and known.sha256 == entry.sha256:
-        best = ("objective", "bound", "solver", "seconds", "time_limit")
+        best = ("objective", "bound", "proven_for", "solver", "seconds", "time_limit")
         entry = replace(entry, **{name: getattr(known, name) for name in best})
     return Built(problem, source, entry)
 

@@ -28,8 +28,8 @@ def logistic(monkeypatch):
         "nested": {"a": [1, 2]},
     }
     monkeypatch.setattr(Margot, "refine", lambda self, fitted, data: replace(fitted, logistic=True))
-    monkeypatch.setattr(Margot, "measures", lambda self, fitted, data, prepared: {"share_of_yes": 0.25})
-    monkeypatch.setattr(Margot, "report", lambda self, solved, refined, data, prepared: report)
+    monkeypatch.setattr(Margot, "measures", lambda self, tree, data, instance: {"share_of_yes": 0.25})
+    monkeypatch.setattr(Margot, "report", lambda self, solved, refined, instance: report)
 
 
 @pytest.fixture

@@ -13,6 +13,21 @@ from pathlib import Path
 import pytest
 from cli_processes import start_process
 
+#: One run of the solver, not many short ones as with tangents.
+ONE_LONG_RUN = (
+    "solve",
+    "--model",
+    "oct",
+    "--variant",
+    "paper",
+    "--depth",
+    "3",
+    "--data",
+    "wine",
+    "--start",
+    "none",
+)
+
 LONG = ("solve", "--model", "margot", "--depth", "2", "--param", "C=10", "--data", "synthetic:4-partitions")
 
 
@@ -129,7 +144,7 @@ run()
 
 def test_a_second_ctrl_c_leaves_at_once_while_the_solver_runs_on(tmp_path):
     process = subprocess.Popen(
-        [sys.executable, "-c", DEAF, *LONG, "--bridge", "quadratic", "--time-limit", "60", "--out", "run"],
+        [sys.executable, "-c", DEAF, *ONE_LONG_RUN, "--time-limit", "60", "--out", "run"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -137,6 +152,7 @@ def test_a_second_ctrl_c_leaves_at_once_while_the_solver_runs_on(tmp_path):
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )
     wait_for_solver(process, tmp_path)
+    time.sleep(3)  # in branch and bound
     for _ in range(2):
         process.send_signal(signal.SIGINT)
         time.sleep(1)

@@ -25,8 +25,10 @@ def optima(name: str, samples: int, depth: int) -> dict[str, float]:
     model = formulation().build(data.take(np.sort(rows)), depth).model
     found = {}
     for solver in SOLVERS:
+        # SCIP stops at an absolute difference of 1e-6: of such small objectives it proves no closer gap.
+        gap = 1e-4 if solver == "scip" else 1e-7
         try:
-            solution = solve(model, solver, gap=1e-7, time_limit=120.0)
+            solution = solve(model, solver, gap=gap, time_limit=120.0)
         except LicenseLimit:
             continue
         assert solution.status is Status.OPTIMAL, solver

@@ -250,7 +250,7 @@ def test_models_without_columns_or_rows() -> None:
         ({"MIPFocus": 9}, "MIPFocus = 9.*maximum is 3"),
         ({"Threads": 1.5}, "Threads = 1.5: it takes a whole number"),
         ({"NodeLimit": "many"}, "NodeLimit = 'many': it takes a number"),
-        ({"Heuristics": np.nan}, "Heuristics = nan"),
+        ({"Heuristics": np.nan}, "Heuristics is nan"),
         ({"LogFile": 3}, "LogFile = 3: it takes a text"),
         ({"SolutionLimit": 10**12}, "SolutionLimit"),
         ({"WLSSecret": "x"}, "belongs in the licence file"),

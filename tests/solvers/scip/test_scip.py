@@ -314,7 +314,7 @@ def test_an_old_package_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPat
         ({"limits/gap": "x"}, "limits/gap = 'x': it takes a real"),
         ({"limits/nodes": 1.5}, "limits/nodes = 1.5: it takes a longint"),
         ({"limits/nodes": True}, "limits/nodes = True: it takes a longint"),
-        ({"limits/nodes": INF}, "limits/nodes = inf: it takes a longint"),
+        ({"limits/nodes": INF}, "limits/nodes is inf; give a finite number"),
         ({"nodeselection/childsel": "zz"}, "childsel = 'zz': it takes a char in {"),
         ({"conflict/enable": "maybe"}, "conflict/enable = 'maybe': it takes a bool"),
         ({"visual/vbcfilename": 3}, "vbcfilename = 3: it takes a string"),
