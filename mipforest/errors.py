@@ -6,7 +6,7 @@ tree) stand in that module.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, ClassVar
 
@@ -197,26 +197,40 @@ def close_names(word: str, known: Iterable[str], count: int = 1) -> list[str]:
     return [spelled[name] for name in get_close_matches(word.lower(), spelled, n=count)]
 
 
-def nearest_name(word: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like a mistyped one, or ``None``; see :func:`close_names`."""
-    return next(iter(close_names(word, known)), None)
+def suggestion(
+    word: str,
+    known: Iterable[str],
+    count: int = 1,
+    *,
+    otherwise: str = "",
+    written: Callable[[str], str] = repr,
+) -> str:
+    """Return ``"; did you mean 'oct' or 'olct'?"`` for a mistyped name.
+
+    Parameters
+    ----------
+    word, known, count
+        As for :func:`close_names`.
+    otherwise
+        What to return if nothing is near.
+    written
+        How names are written: in quotes, or with ``str`` as they are.
+    """
+    near = close_names(word, known, count)
+    return f"; did you mean {' or '.join(map(written, near))}?" if near else otherwise
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``" (did you mean 'iris'?)"`` for a mistyped name, or the empty string if nothing is near."""
-    nearest = nearest_name(word, known)
-    return "" if nearest is None else f" (did you mean {nearest!r}?)"
+    near = suggestion(word, known)
+    return f" ({near[2:]})" if near else ""
 
 
 def closest(word: str, known: Iterable[str]) -> str:
-    """Return what a mistyped name may have meant, or else the first names that there are."""
+    """Return what a mistyped name may have meant, or else the first names that there are, after ``"; "``."""
     names = list(known)
-    near = close_names(word, names, 2)
-    if near:
-        return f"did you mean {' or '.join(map(repr, near))}?"
-    if not names:
-        return "there is none yet"
-    return f"known: {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
+    first = f"known: {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
+    return suggestion(word, names, 2, otherwise=f"; {first if names else 'there is none yet'}")
 
 
 def some_of(items: Sequence[object], limit: int = 8) -> str:

@@ -96,7 +96,7 @@ class SolveSettings:
         names = (self.bridges,) if isinstance(self.bridges, str) else tuple(self.bridges)
         for name in names:
             if name not in BRIDGES:
-                raise NotAllowed(f"no bridge named {name!r}; {closest(str(name), BRIDGES)}")
+                raise NotAllowed(f"no bridge named {name!r}{closest(str(name), BRIDGES)}")
         plain = {
             "time_limit": None if self.time_limit == math.inf else self.time_limit,
             "log": None if self.log is None else Path(self.log),

@@ -156,7 +156,7 @@ class ConstraintBlocks(dict[str, ConstraintBlock]):
     """Constraint blocks by name, with a suggestion for a mistyped one."""
 
     def __missing__(self, name: str) -> ConstraintBlock:
-        raise UnknownNameError(f"no constraint block {name!r} in this model; {closest(str(name), self)}")
+        raise UnknownNameError(f"no constraint block {name!r} in this model{closest(str(name), self)}")
 
 
 def constraint_block(model: Rows, name: str, relation: Any, over: Any) -> ConstraintBlock:

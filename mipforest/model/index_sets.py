@@ -166,7 +166,7 @@ def _position(label: str, axis: int, labels: tuple[Labels, ...]) -> int:
     try:
         return here.index(label)
     except ValueError:
-        raise UnknownNameError(f"no label {label!r} in dimension {axis}; {closest(label, here)}") from None
+        raise UnknownNameError(f"no label {label!r} in dimension {axis}{closest(label, here)}") from None
 
 
 def check_name(name: object, taken: Mapping[str, object], kind: str) -> None:

@@ -208,7 +208,7 @@ class MatrixForm:
         for name, value in values.items():
             if name not in blocks:
                 raise UnknownNameError(
-                    f"no variable block {name!r} in this model; {closest(str(name), blocks)}"
+                    f"no variable block {name!r} in this model{closest(str(name), blocks)}"
                 )
             block = blocks[name]
             array = np.asarray(value, dtype=float)

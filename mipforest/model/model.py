@@ -142,7 +142,7 @@ class Model:
         """
         if name not in self._blocks:
             raise UnknownNameError(
-                f"no variable block {name!r} in this model; {closest(str(name), self._blocks)}"
+                f"no variable block {name!r} in this model{closest(str(name), self._blocks)}"
             )
         return self._blocks[name][1]
 

@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray
-from mipforest.errors import MipforestError, close_names
+from mipforest.errors import MipforestError, suggestion
 from mipforest.model import LinearExpr, Model, QuadraticExpr, VarArray, sum_squares
 
 #: A big-M: one number, or one per sample and node.
@@ -390,7 +390,6 @@ def get_loss(name: str) -> type[BranchLoss]:
     """
     classes = loss_classes()
     if name not in classes:
-        near = close_names(name, classes, 2)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
+        hint = suggestion(name, classes, 2, otherwise=".")
         raise UnknownLoss(f"no loss named {name!r}{hint} Known: {', '.join(classes)}")
     return classes[name]

@@ -11,7 +11,7 @@ import numpy as np
 
 from mipforest.data import Dataset
 from mipforest.ensembles import describe_target, fitted_target, names_no_file
-from mipforest.errors import ParameterError, close_names
+from mipforest.errors import ParameterError, suggestion
 
 #: A value per branch node: one for all, one per level (root first), or one per node in heap order.
 PerNode = float | tuple[float, ...]
@@ -213,8 +213,7 @@ class Text(ParameterKind):
     def check(self, parameter: str, value: Any) -> str:
         """Suggest the nearest choice in place of another text."""
         if self.choices and value not in self.choices:
-            near = close_names(str(value), self.choices)
-            hint = f"; did you mean {near[0]!r}?" if near else "."
+            hint = suggestion(str(value), self.choices, otherwise=".")
             raise ParameterError(
                 f"parameter {parameter} is {value!r}{hint} Choose from: {', '.join(self.choices)}"
             )

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.errors import ParameterError, close_names, did_you_mean
+from mipforest.errors import ParameterError, did_you_mean, suggestion
 from mipforest.problem.parameter_kinds import (
     Number,
     NumberPerNode,
@@ -178,8 +178,7 @@ def parse_parameters(cls: type, assignments: Sequence[str]) -> dict[str, Any]:
             )
         if name not in known:
             # Letters of the papers are easily given in the other case.
-            near = close_names(name, known)
-            hint = f"; did you mean {near[0]!r}?" if near else "."
+            hint = suggestion(name, known, otherwise=".")
             raise ParameterError(f"no parameter {name!r}{hint} Known: {', '.join(known)}")
         if name in values:
             raise ParameterError(f"parameter {name!r} is given twice")

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from mipforest.errors import MipforestError, close_names
+from mipforest.errors import MipforestError, suggestion
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, check_parameters, ensemble_parameter_of
 
@@ -36,8 +36,7 @@ def get_formulation(name: str) -> type[Formulation]:
     """
     classes = formulation_classes()
     if name not in classes:
-        near = close_names(name, classes, 2)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
+        hint = suggestion(name, classes, 2, otherwise=".")
         raise UnknownFormulation(f"no model named {name!r}{hint} Known: {', '.join(classes)}")
     return classes[name]
 

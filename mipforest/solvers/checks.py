@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray
-from mipforest.errors import NotAllowed, close_names
+from mipforest.errors import NotAllowed, suggestion
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE
@@ -27,9 +27,7 @@ def unknown_option(solver: str, name: str, known: Iterable[str]) -> NotAllowed:
     known
         The solver's options.
     """
-    close = close_names(name, known, 3)
-    hint = f"; did you mean {' or '.join(close)}?" if close else ""
-    return NotAllowed(f"{solver} has no option {name!r}{hint}")
+    return NotAllowed(f"{solver} has no option {name!r}{suggestion(name, known, 3, written=str)}")
 
 
 #: Values of this size and above are infinite to HiGHS and Clarabel.

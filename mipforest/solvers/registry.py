@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import entry_points
 
-from mipforest.errors import SolverUnavailable, close_names
+from mipforest.errors import SolverUnavailable, suggestion
 from mipforest.solvers.base import Solver
 
 GROUP = "mipforest.solvers"
@@ -39,8 +39,7 @@ def get_solver(name: str, *, others: Iterable[str] = ()) -> Solver:
     registered, _, inner = name.partition(":")
     if registered not in classes:
         known = [*classes, *others]
-        close = close_names(registered, known, 2)
-        hint = f"; did you mean {' or '.join(close)}?" if close else "."
+        hint = suggestion(registered, known, 2, otherwise=".", written=str)
         raise SolverUnavailable(f"no solver named {name!r}{hint} Known: {', '.join(known)}")
     plugin = classes[registered]
     if not plugin.available():

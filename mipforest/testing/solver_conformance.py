@@ -210,4 +210,4 @@ def _run(case: Case, solver: Solver, reason: str | None, node_limit: Mapping[str
 def _check(opt_out: Mapping[str, str] | None) -> None:
     for name in opt_out or {}:
         if name not in CASES:
-            raise ValueError(f"opt_out: no case {name!r} in the conformance suite; {closest(name, CASES)}")
+            raise ValueError(f"opt_out: no case {name!r} in the conformance suite{closest(name, CASES)}")

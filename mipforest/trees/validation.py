@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.errors import nearest_name
+from mipforest.errors import close_names, suggestion
 
 
 def as_samples(X: Any, features: tuple[str, ...], n_features: int) -> FloatArray:
@@ -58,8 +58,8 @@ def as_samples(X: Any, features: tuple[str, ...], n_features: int) -> FloatArray
 def _positions(columns: list[str], features: tuple[str, ...]) -> list[int]:
     missing = [feature for feature in features if feature not in columns]
     if missing:
-        near = nearest_name(missing[0], columns)
-        hint = f"; is {missing[0]!r} the column {near!r}?" if near else ""
+        near = close_names(missing[0], columns)
+        hint = f"; is {missing[0]!r} the column {near[0]!r}?" if near else ""
         raise ValueError(
             f"X lacks {len(missing)} of the tree's {len(features)} features: {', '.join(missing)}{hint}"
         )
@@ -86,8 +86,7 @@ def class_numbers(classes: tuple[str, ...], y: npt.ArrayLike, n_samples: int) ->
         position = {name: k for k, name in enumerate(classes)}
         for label in labels:
             if label not in position:
-                near = nearest_name(label, classes)
-                hint = f"; did you mean {near!r}?" if near else ""
+                hint = suggestion(label, classes)
                 raise ValueError(
                     f"y holds {str(label)!r}, which is no class of the tree ({', '.join(classes)}){hint}"
                 )

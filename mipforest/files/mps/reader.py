@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mipforest.errors import close_names
+from mipforest.errors import suggestion
 from mipforest.files.layout import TWO_SIDES
 from mipforest.files.mps.reading import Reading, mps_lines, short
 from mipforest.files.mps.sections import (
@@ -109,7 +109,10 @@ class _Reader:
         """Read the header of a section."""
         name = self.reading.printable(fields[0])
         if name not in _SECTIONS and name != "NAME":
-            raise self.reading.error(f"unknown or unsupported section {short(fields[0])}; {_advice(name)}")
+            known = ["NAME", *_SECTIONS, "ENDATA"]
+            listed = f"; this reader knows {', '.join(known)}; data lines begin with a blank"
+            hint = suggestion(name, known, otherwise=listed, written=str)
+            raise self.reading.error(f"unknown or unsupported section {short(fields[0])}{hint}")
         if name in self.opened:
             raise self.reading.error(f"a second section {name}; join the two")
         needed = "ROWS" if name == "COLUMNS" else "COLUMNS"
@@ -156,14 +159,3 @@ class _Reader:
             self.reading.line = number
             if text.strip() and text[:1] != b"*":
                 raise self.reading.error("text after ENDATA; remove it, or give each model its own file")
-
-
-def _advice(name: str) -> str:
-    """Suggest the nearest section, or list all."""
-    known = ["NAME", *_SECTIONS, "ENDATA"]
-    near = close_names(name, known)
-    return (
-        f"did you mean {near[0]}?"
-        if near
-        else f"this reader knows {', '.join(known)}; data lines begin with a blank"
-    )

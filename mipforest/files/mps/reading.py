@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
-from mipforest.errors import MipforestError, close_names
+from mipforest.errors import MipforestError, suggestion
 from mipforest.files.streams import numbered_lines, split_suffix
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
 
@@ -291,8 +291,8 @@ class Reading:
     def _unknown(self, what: str, name: bytes, known: dict[bytes, int]) -> MpsError:
         """Tell of an unknown name, with the nearest of the first ones."""
         names = [other.decode() for other in islice(known, 10_000)]
-        near = close_names(name[:255].decode("utf-8", "replace"), names)
-        return self.error(f"unknown {what} {short(name)}" + (f"; did you mean '{near[0]}'?" if near else ""))
+        hint = suggestion(name[:255].decode("utf-8", "replace"), names)
+        return self.error(f"unknown {what} {short(name)}{hint}")
 
     def pairs(self, section: str, fields: list[bytes]) -> list[tuple[int, float]]:
         """Read row and value of each pair on a line ``[set] row value [row value]``."""

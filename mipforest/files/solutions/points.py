@@ -14,7 +14,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.atomic import atomic_write
-from mipforest.errors import close_names
+from mipforest.errors import did_you_mean
 from mipforest.files.lp import lp_column_names
 from mipforest.files.names import CONSTANT, safe_names
 from mipforest.files.solutions.reader import PointError, SolutionFile, read_solution
@@ -162,8 +162,7 @@ def _unknown(
     name: str, values: Mapping[str, float], position: Mapping[str, int], names: Sequence[str]
 ) -> str:
     unknown = sum(given not in position for given in values)
-    near = close_names(name, names[:_SEARCHED])
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    hint = did_you_mean(name, names[:_SEARCHED])
     return (
         f"{unknown} of its {len(values)} names are no column of the model, {name!r} first{hint}; "
         "is it a solution of another instance?"
