@@ -161,7 +161,7 @@ class LossOptimal(LevelTree):
         if nodes.alpha is not None:
             objective = objective + nodes.alpha * m.nonnegative("u", topology.branches).sum()
         m.minimize(objective)
-        m.add("assign", z.sum(axis=1) == 1, over=data.samples)
+        m.add("assign", z.sum(axis=1) == 1, over=data.samples)  # (3.6)
         nodes.loss.declare(
             m,
             xi[:, slacks.of_node],
@@ -173,8 +173,8 @@ class LossOptimal(LevelTree):
         )  # (3.13), (3.15)
         if upper:
             above, right, left = score[:, upper], z @ topology.reach_right, z @ topology.reach_left
-            m.add("right", above >= -M_right * (1 - right), over=upper_nodes)  # (3.6)
-            m.add("left", above + self.epsilon <= M_left * (1 - left), over=upper_nodes)  # (3.7)
+            m.add("right", above >= -M_right * (1 - right), over=upper_nodes)  # (3.7b)
+            m.add("left", above + self.epsilon <= M_left * (1 - left), over=upper_nodes)  # (3.7a)
         if nodes.budget is not None:
             s = m.binary("s", (topology.branches, data.features))
             m.add("below", w >= -limits.M_w * s, over=(topology.branches, data.features))  # (3.14)
@@ -182,7 +182,7 @@ class LossOptimal(LevelTree):
             if nodes.alpha is None:
                 m.add("budget", s.sum(axis=1) <= nodes.budget, over=topology.branches)  # (3.14)
             else:
-                m.add("excess", m["u"] >= s.sum(axis=1) - nodes.budget, over=topology.branches)
+                m.add("excess", m["u"] >= s.sum(axis=1) - nodes.budget, over=topology.branches)  # soft
 
     def decode(self, values: Values, instance: LevelInstance) -> Tree:
         """Read the tree off; where the loss jumps, no solver's tolerance decides a label at the last level."""

@@ -20,8 +20,8 @@ child. HFS-MARGOT adds a budget of features per node, SFS-MARGOT charges what ex
 .. math::
 
     -M_w s_{tj} \le w_{tj} \le M_w s_{tj}, \quad s_{tj} \in \{0, 1\} \quad (11, 12) \qquad
-    \text{hard: } \sum_j s_{tj} \le B_t \qquad
-    \text{soft: } u_t \ge \sum_j s_{tj} - B_t,\; u_t \ge 0,\; \text{objective} + \alpha \sum_t u_t .
+    \sum_j s_{tj} \le B_t \quad (HFS) \qquad
+    u_t \ge \sum_j s_{tj} - B_t,\; u_t \ge 0,\; \text{objective} + \alpha \sum_t u_t \quad (SFS).
 
 **Variants.** ``paper``: the constants of the paper, :math:`M_\xi = M_w = 50`, :math:`M_H = 100`. They are no bounds
 in general: with a large C optimal weights exceed them, and the optimum is cut off. ``valid`` (the default): per-sample
@@ -143,7 +143,7 @@ class HfsMargot(Margot):
         s = m.binary("s", (branches, instance.data.features))  # (12)
         m.add("below", w >= -M_w * s, over=(branches, instance.data.features))  # (11)
         m.add("above", w <= M_w * s, over=(branches, instance.data.features))  # (11)
-        m.add("budget", s.sum(axis=1) <= instance.nodes.budget, over=branches)
+        m.add("budget", s.sum(axis=1) <= instance.nodes.budget, over=branches)  # (HFS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,4 +179,4 @@ class SfsMargot(Margot):
         m.minimize(0.5 * sum_squares(w) + instance.nodes.C @ m["xi"].sum(axis=0) + self.alpha * u.sum())
         m.add("below", w >= -M_w * s, over=(branches, instance.data.features))  # (11)
         m.add("above", w <= M_w * s, over=(branches, instance.data.features))  # (11)
-        m.add("excess", u >= s.sum(axis=1) - instance.nodes.budget, over=branches)
+        m.add("excess", u >= s.sum(axis=1) - instance.nodes.budget, over=branches)  # (SFS)

@@ -199,15 +199,16 @@ class Miret(Formulation):
 
         goes_left: Expression = z @ topology.leaf_reach_left
         goes_right: Expression = z @ topology.leaf_reach_right
-        if self.variant != "paper":  # section 7.3: sides on which a solver can branch
+        if self.variant != "paper":  # sides on which a solver can branch
             g_left, g_right = m.binary("goes_left", sides), m.binary("goes_right", sides)
-            m.add("leaves_left", g_left == goes_left, over=sides)
-            m.add("leaves_right", g_right == goes_right, over=sides)
-            m.add("root", g_left[:, 0] + g_right[:, 0] == 1, over=members)
+            m.add("leaves_left", g_left == goes_left, over=sides)  # section 7.3
+            m.add("leaves_right", g_right == goes_right, over=sides)  # section 7.3
+            m.add("root", g_left[:, 0] + g_right[:, 0] == 1, over=members)  # section 7.3
             parents, passed = topology.upper_branches, g_left + g_right
             if parents:
-                m.add("parent_left", g_left[:, parents] == passed[:, [topology.left(t) for t in parents]])
-                m.add("parent_right", g_right[:, parents] == passed[:, [topology.right(t) for t in parents]])
+                left, right = [topology.left(t) for t in parents], [topology.right(t) for t in parents]
+                m.add("parent_left", g_left[:, parents] == passed[:, left])  # section 7.3
+                m.add("parent_right", g_right[:, parents] == passed[:, right])  # section 7.3
             goes_left, goes_right = g_left, g_right
 
         score, routed = data.X @ a.T + b, (data.samples, topology.branches)

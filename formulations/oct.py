@@ -68,7 +68,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart, random_trees
 from mipforest.heuristics.contree import contree
-from mipforest.heuristics.thresholds import Thresholds, find_thresholds
+from mipforest.heuristics.thresholds import find_thresholds
 from mipforest.model import Model, Values, VarArray
 from mipforest.problem.expressions import Expression, TreeExpressions
 from mipforest.problem.formulation import Formulation
@@ -78,31 +78,24 @@ from mipforest.trees import Topology, Tree
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OctInstance(ClassTreeInstance):
-    """A data set with its thresholds, and values of the root's thresholds where the depth allows them.
+    """A data set with its routing, and values of the root's thresholds where the depth allows them.
 
     Attributes
     ----------
     routing
         By the thesis' rows, or by thresholds: as the variant says.
+    counts
+        (g, K) samples of each class in each row of the routing.
     exact
-        Best trees of depth at most two.
+        Best trees of depth at most two; ``None`` in variant ``paper``, where only a start may want them.
     roots
         Least objective by the root's threshold; at depth 1 and 2 of variant ``tight``.
     """
 
     routing: UnivariateRouting | ThresholdRouting
-    exact: DepthTwo
+    counts: FloatArray
+    exact: DepthTwo | None = None
     roots: RootValues | None = None
-
-    @property
-    def thresholds(self) -> Thresholds:
-        """All thresholds of the data, with the groups of equal samples."""
-        return self.exact.thresholds
-
-    @property
-    def counts(self) -> FloatArray:
-        """(g, K) samples of each class in each group."""
-        return self.exact.statistics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,13 +133,12 @@ class Oct(Formulation):
     def _declare_paper(self, m: Model, instance: OctInstance, routing: UnivariateRouting) -> None:
         data, topology, n = instance.data, instance.topology, instance.data.n
         classes = list(data.classes)
-        is_class = (data.y == np.arange(len(classes))[:, None]).astype(float)
 
         splits = routing.declare(m)  # (2.2) - (2.14)
         z, used = m["z"], m["l"]
         c = m.binary("c", (classes, topology.leaves))
         L = m.nonnegative("L", topology.leaves)  # (2.22)
-        N_k, N = is_class @ z, z.sum(axis=0)  # (2.15), (2.16)
+        N_k, N = instance.counts.T @ z, z.sum(axis=0)  # (2.15), (2.16)
         m.add("one_class", c.sum(axis=0) == used, over=topology.leaves)  # (2.18)
         m.add("loss", L >= N - N_k - n * (1 - c), over=(classes, topology.leaves))  # (2.20)
         m.add("loss_above", L <= N - N_k + n * c, over=(classes, topology.leaves))  # (2.21)
@@ -174,7 +166,7 @@ class Oct(Formulation):
             declare_hierarchy(m, topology, d)  # (2.5)
         if instance.roots is not None:
             cost = errors + self.alpha * baseline * d.sum()
-            bound = root_bound(m["u"][0], d[0], instance.thresholds, instance.roots)
+            bound = root_bound(m["u"][0], d[0], routing.thresholds, instance.roots)
             m.add("root_value", cost >= bound)  # (i)
 
     # ------------------------------------------------------------------ trees
@@ -210,30 +202,42 @@ class Oct(Formulation):
         check_leaf_size(data, self.N_min)
 
     def bind(self, data: Dataset, topology: Topology) -> OctInstance:
-        thresholds, baseline = find_thresholds(data), baseline_error(data)
-        counts = np.zeros((len(thresholds.X), len(data.classes)))
-        np.add.at(counts, (thresholds.group, data.y.astype(np.int64)), 1.0)
+        baseline = baseline_error(data)
+        if self.variant == "paper":
+            return OctInstance(
+                data=data,
+                topology=topology,
+                baseline=baseline,
+                routing=UnivariateRouting(data, topology, self.N_min),
+                counts=_class_counts(np.arange(data.n), data),
+            )
+        exact = self._depth_two(data, baseline)
         instance = OctInstance(
             data=data,
             topology=topology,
             baseline=baseline,
-            routing=UnivariateRouting(data, topology, self.N_min)
-            if self.variant == "paper"
-            else ThresholdRouting(data, topology, self.N_min, thresholds),
-            exact=DepthTwo(thresholds, counts, self.alpha * baseline, self.N_min),
+            routing=ThresholdRouting(data, topology, self.N_min, exact.thresholds),
+            counts=exact.statistics,
+            exact=exact,
         )
-        if self.variant == "paper" or topology.depth > 2:
+        if topology.depth > 2:
             return instance
-        roots = instance.exact.root_values(topology.depth)
-        return replace(instance, roots=roots, known=self._best_of_depth_two(instance, roots))
+        roots = exact.root_values(topology.depth)
+        return replace(instance, roots=roots, known=_best_of_depth_two(instance, exact, roots))
+
+    def _depth_two(self, data: Dataset, baseline: int) -> DepthTwo:
+        thresholds = find_thresholds(data)
+        counts = _class_counts(thresholds.group, data)
+        return DepthTwo(thresholds, counts, self.alpha * baseline, self.N_min)
 
     # ------------------------------------------------------------------ starts
 
     def start(self, name: str, instance: OctInstance, *, seed: int = 0) -> Tree:
         data, topology = instance.data, instance.topology
         if name == "depth-two":
-            roots = instance.roots or instance.exact.root_values(min(topology.depth, 2))
-            return self._best_of_depth_two(instance, roots)
+            exact = instance.exact or self._depth_two(data, instance.baseline)
+            roots = instance.roots or exact.root_values(min(topology.depth, 2))
+            return _best_of_depth_two(instance, exact, roots)
         if name == "cart":
             return self.polish(cart(data, topology, min_leaf=self.N_min, seed=seed), instance)
         if name == "previous-depth":
@@ -242,11 +246,6 @@ class Oct(Formulation):
             share = min(1.0, self.alpha * instance.baseline / data.n)
             return self.polish(contree(data, topology, split_cost=share), instance)
         return super().start(name, instance, seed=seed)
-
-    def _best_of_depth_two(self, instance: OctInstance, roots: RootValues) -> Tree:
-        data, topology = instance.data, instance.topology
-        chosen = instance.exact.best(roots, topology)
-        return with_majority_labels(tree_of_thresholds(data, topology, instance.thresholds, chosen), data)
 
     def candidates(self, instance: OctInstance) -> Iterator[Tree]:
         return random_trees(instance.data, instance.topology, self.N_min)
@@ -264,6 +263,20 @@ class Oct(Formulation):
             if (candidate_value := self.evaluate(candidate, instance)) <= value:
                 feature, best, value = fewer, candidate, candidate_value
         return best
+
+
+def _class_counts(group: IntArray, data: Dataset) -> FloatArray:
+    """(g, K) number of samples of each class in each group (n,)."""
+    counts = np.zeros((int(group.max()) + 1, len(data.classes)))
+    np.add.at(counts, (group, data.y.astype(np.int64)), 1.0)
+    return counts
+
+
+def _best_of_depth_two(instance: OctInstance, exact: DepthTwo, roots: RootValues) -> Tree:
+    """Return the tree with the best root, and the best stump at every node below it."""
+    data, topology = instance.data, instance.topology
+    splits = tree_of_thresholds(data, topology, exact.thresholds, exact.best(roots, topology))
+    return with_majority_labels(splits, data)
 
 
 def _labelled(feature: IntArray, threshold: FloatArray, instance: OctInstance) -> Tree:

@@ -10,10 +10,10 @@ problem (3.17). Features have mean 0 and variance 1, labels are -1 and +1.
     & w = w^+ - w^-, \quad w^+, w^- \ge 0 \quad (3.16) \\
     & \xi_{ih} \ge f(v) + f'(v) \bigl( y_i (w_t^\top x_i + b_t) - v \bigr)
         - M \Bigl(1 - \sum_{s \in S''(t)} z_{is}\Bigr) && i,\; h,\; t \text{ at level } h,\; v \in V \quad (3.15) \\
-    & w_t^\top x_i + b_t \ge -M \Bigl(1 - \sum_{s \in S''_R(t)} z_{is}\Bigr) && i,\; t \in B' \quad (3.6) \\
+    & w_t^\top x_i + b_t \ge -M \Bigl(1 - \sum_{s \in S''_R(t)} z_{is}\Bigr) && i,\; t \in B' \quad (3.7b) \\
     & w_t^\top x_i + b_t + \varepsilon \le M \Bigl(1 - \sum_{s \in S''_L(t)} z_{is}\Bigr)
-        && i,\; t \in B' \quad (3.7) \\
-    & \sum_{s \in B''} z_{is} = 1, \quad z_{is} \in \{0, 1\}
+        && i,\; t \in B' \quad (3.7a) \\
+    & \sum_{s \in B''} z_{is} = 1, \quad z_{is} \in \{0, 1\} \quad (3.6)
 
 with :math:`f(v) = \log(1 + e^{-v})` and its tangents at the points V (:mod:`mipforest.objectives.log_loss`), among them
 :math:`\pm\infty`, the lines 0 and :math:`-v`; the node sets are those of :mod:`formulations.margot`.
@@ -96,7 +96,7 @@ class Olct(LevelTree):
 
         m.minimize(w_plus.sum() + w_minus.sum() + slacks.C @ xi.sum(axis=0))
         m.add("parts", w == w_plus - w_minus, over=weights)  # (3.16)
-        m.add("assign", z.sum(axis=1) == 1, over=data.samples)
+        m.add("assign", z.sum(axis=1) == 1, over=data.samples)  # (3.6)
         lines = zip(tangents.intercepts, tangents.slopes, limits.M_xi, strict=True)
         for k, (a, d, M) in enumerate(lines):
             m.add(
@@ -104,8 +104,8 @@ class Olct(LevelTree):
             )  # (3.15)
         if upper:
             above, right, left = score[:, upper], z @ topology.reach_right, z @ topology.reach_left
-            m.add("right", above >= -M_right * (1 - right), over=upper_nodes)  # (3.6)
-            m.add("left", above + self.epsilon <= M_left * (1 - left), over=upper_nodes)  # (3.7)
+            m.add("right", above >= -M_right * (1 - right), over=upper_nodes)  # (3.7b)
+            m.add("left", above + self.epsilon <= M_left * (1 - left), over=upper_nodes)  # (3.7a)
 
     def refine(self, tree: Tree, instance: LevelInstance) -> Tree:
         return super().refine(tree, instance) if self.refinement else tree

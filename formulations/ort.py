@@ -118,7 +118,7 @@ class OrtInstance(Instance):
     leaves
         How leaves predict, with the scaled target.
     exact
-        Best trees of depth at most two: ``ort`` only, and ``None`` beyond :data:`MOST_WORK`.
+        Best trees of depth at most two: variant ``tight`` of ``ort`` only, and ``None`` beyond :data:`MOST_WORK`.
     roots
         Least objective by the root's threshold: ``ort`` in variant ``tight`` at depth 1 and 2 only.
     """
@@ -300,20 +300,21 @@ class Ort(ConstantLeafTree):
         return -np.inf if asks_for_values else np.inf
 
     def bind(self, data: Dataset, topology: Topology) -> OrtInstance:
+        if self.variant == "paper":
+            return super().bind(data, topology)
         thresholds, leaves = find_thresholds(data), ConstantLeaves(data, LOSSES[self.loss])
+        exact = self._depth_two(thresholds, leaves)
         instance = OrtInstance(
             data=data,
             topology=topology,
-            routing=UnivariateRouting(data, topology, self.N_min)
-            if self.variant == "paper"
-            else ThresholdRouting(data, topology, self.N_min, thresholds),
+            routing=ThresholdRouting(data, topology, self.N_min, thresholds),
             leaves=leaves,
-            exact=self._depth_two(thresholds, leaves),
+            exact=exact,
         )
-        if self.variant == "paper" or instance.exact is None or topology.depth > 2:
+        if exact is None or topology.depth > 2:
             return instance
-        roots = instance.exact.root_values(topology.depth)
-        return replace(instance, roots=roots, known=self._best_of_depth_two(instance, instance.exact, roots))
+        roots = exact.root_values(topology.depth)
+        return replace(instance, roots=roots, known=_best_of_depth_two(instance, exact, roots))
 
     def _depth_two(self, thresholds: Thresholds, leaves: ConstantLeaves) -> DepthTwo | None:
         """Best trees of depth at most two, in units of the objective; ``None`` beyond :data:`MOST_WORK`."""
@@ -340,15 +341,19 @@ class Ort(ConstantLeafTree):
         if name != "depth-two":
             return super().start(name, instance, seed=seed)
         exact = instance.exact
+        if self.variant == "paper":
+            exact = self._depth_two(find_thresholds(instance.data), instance.leaves)
         if exact is None:
             return self.start("cart", instance, seed=seed)
         roots = instance.roots or exact.root_values(min(instance.topology.depth, 2))
-        return self._best_of_depth_two(instance, exact, roots)
+        return _best_of_depth_two(instance, exact, roots)
 
-    def _best_of_depth_two(self, instance: OrtInstance, exact: DepthTwo, roots: RootValues) -> Tree:
-        chosen = exact.best(roots, instance.topology)
-        best = tree_of_thresholds(instance.data, instance.topology, exact.thresholds, chosen)
-        return instance.leaves.with_fitted_leaves(best)
+
+def _best_of_depth_two(instance: OrtInstance, exact: DepthTwo, roots: RootValues) -> Tree:
+    """Return the tree with the best root, and the best stump at every node below it."""
+    chosen = exact.best(roots, instance.topology)
+    best = tree_of_thresholds(instance.data, instance.topology, exact.thresholds, chosen)
+    return instance.leaves.with_fitted_leaves(best)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -104,21 +104,21 @@ def fit_splits(
         scaling can satisfy (a gap too small) stay violated.
     """
     topology = tree.topology
+    goes_left, goes_right = topology.leaf_reach_left.toarray() > 0, topology.leaf_reach_right.toarray() > 0
     w, b = tree.w.copy(), tree.b.copy()
-    node = tree.apply(X)
+    leaf = tree.apply(X) - topology.n_branches
     for t in topology.branches:
-        below = 2 ** (topology.depth - topology.level(t))
-        here = (node + 1) // below - 1 == t
-        right = (node[here] + 1) // (below // 2) % 2 == 1
+        here = (goes_left | goes_right)[leaf, t]
+        right = goes_right[leaf[here], t]
         a_t, b_t = _split(w[t], b[t], X[here] @ w[t], right, epsilon, least_intercept[t])
         if b_t < least_intercept[t]:
             other = swapped_subtrees(t, topology)
-            node = other[node]
+            leaf = other[leaf + topology.n_branches] - topology.n_branches
             branch = other[: topology.n_branches]
             w, b = w[branch], b[branch]
             a_t, b_t = _split(-w[t], -b[t] - epsilon, -(X[here] @ w[t]), ~right, epsilon, least_intercept[t])
         w[t], b[t] = a_t, b_t
-    return w, b, node - topology.n_branches
+    return w, b, leaf
 
 
 def _split(
@@ -138,7 +138,11 @@ def _split(
 def swapped_subtrees(t: int, topology: Topology) -> IntArray:
     """Return the (n_nodes,) new number of each node when the two subtrees below t change places."""
     number = np.arange(topology.n_nodes)
-    for level in range(1, topology.depth - topology.level(t) + 1):
-        first, width = (t + 1) * 2**level - 1, 2**level
-        number[first : first + width] = first + (np.arange(width) ^ (width // 2))
+    mirrored = [(topology.left(t), topology.right(t))]
+    while mirrored:
+        here, there = mirrored.pop()
+        number[here], number[there] = there, here
+        if here < topology.n_branches:
+            mirrored.append((topology.left(here), topology.left(there)))
+            mirrored.append((topology.right(here), topology.right(there)))
     return number

@@ -4,15 +4,16 @@ Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MI
 
 .. math::
 
-    & \sum_j \hat a_{jt} \le d_t, \quad \hat a_{jt} \ge \pm a_{jt}, \quad -d_t \le b_t \le d_t && t \in B \\
-    & -s_{jt} \le a_{jt} \le s_{jt}, \quad s_{jt} \le d_t, \quad \sum_j s_{jt} \ge d_t && t \in B,\; j \\
+    & \sum_j \hat a_{jt} \le d_t, \quad \hat a_{jt} \ge \pm a_{jt}, \quad -d_t \le b_t \le d_t && t \in B \quad (3.3) \\
+    & -s_{jt} \le a_{jt} \le s_{jt}, \quad s_{jt} \le d_t, \quad \sum_j s_{jt} \ge d_t && t \in B,\; j \quad (3.3) \\
     & s_{jt}, d_t \in \{0, 1\} && t \in B,\; j \\
     & a_m^\top x_i + \mu \le b_m + (2 + \mu)(1 - z_{it}) && i,\; t \in L,\; m \in A_L(t) \quad (3.1) \\
     & a_m^\top x_i \ge b_m - 2 (1 - z_{it}) && i,\; t \in L,\; m \in A_R(t) \quad (3.2)
 
-with (2.5) to (2.8) and (*) as for univariate splits (:mod:`formulations.routing.univariate`). The split of a node sends
-``a.x < b`` left; a node without a split sends everything right. As :math:`\|a_t\|_1 \le 1`, :math:`\mu` is a margin:
-only hyperplanes that keep the two sides at least :math:`\mu` apart, in that scaling, are in the model.
+with (2.5) to (2.8) and (*) as for univariate splits (:mod:`formulations.routing.univariate`); rows marked (3.3) have no
+number of their own in that problem. The split of a node sends ``a.x < b`` left; a node without a split sends everything
+right. As :math:`\|a_t\|_1 \le 1`, :math:`\mu` is a margin: only hyperplanes that keep both sides at least :math:`\mu`
+apart, in that scaling, are in the model.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ import numpy as np
 
 from formulations.routing.univariate import (
     Routing,
-    declare_hierarchy,
-    declare_leaf_sizes,
     leaves_of,
     sides,
 )
@@ -62,17 +61,20 @@ class HyperplaneRouting(Routing):
         t_left, m_left = np.nonzero(topology.leaf_reach_left.toarray())
         t_right, m_right = np.nonzero(topology.leaf_reach_right.toarray())
 
-        m.add("norm", size.sum(axis=1) <= d, over=topology.branches)
-        m.add("abs_above", size >= a, over=nodes)
-        m.add("abs_below", size >= -a, over=nodes)
-        m.add("threshold_above", b <= d, over=topology.branches)
-        m.add("threshold_below", b >= -d, over=topology.branches)
-        m.add("feature_above", a <= s, over=nodes)
-        m.add("feature_below", a >= -s, over=nodes)
-        m.add("feature_needs_split", s <= d[:, None], over=nodes)
-        m.add("split_needs_feature", s.sum(axis=1) >= d, over=topology.branches)
-        declare_hierarchy(m, topology, d)  # (2.5)
-        declare_leaf_sizes(m, topology, d, z, used, np.ones(self.data.n), self.N_min)  # (2.6), (2.7), (*)
+        m.add("norm", size.sum(axis=1) <= d, over=topology.branches)  # (3.3)
+        m.add("abs_above", size >= a, over=nodes)  # (3.3)
+        m.add("abs_below", size >= -a, over=nodes)  # (3.3)
+        m.add("threshold_above", b <= d, over=topology.branches)  # (3.3)
+        m.add("threshold_below", b >= -d, over=topology.branches)  # (3.3)
+        m.add("feature_above", a <= s, over=nodes)  # (3.3)
+        m.add("feature_below", a >= -s, over=nodes)  # (3.3)
+        m.add("feature_needs_split", s <= d[:, None], over=nodes)  # (3.3)
+        m.add("split_needs_feature", s.sum(axis=1) >= d, over=topology.branches)  # (3.3)
+        if topology.depth > 1:
+            m.add("hierarchy", d[1:] <= d[topology.parents[1 : topology.n_branches]])  # (2.5)
+        m.add("in_use", z <= used)  # (2.6)
+        m.add("leaf_size", z.sum(axis=0) >= self.N_min * used, over=topology.leaves)  # (2.7)
+        m.add("left_needs_split", used[t_left] <= d[m_left])  # (*)
         m.add("assign", z.sum(axis=1) == 1, over=self.data.samples)  # (2.8)
         score = X @ a.T
         m.add("left", score[:, m_left] + mu <= b[m_left] + (2 + mu) * (1 - z[:, t_left]))  # (3.1)

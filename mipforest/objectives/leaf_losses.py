@@ -52,8 +52,8 @@ class AbsoluteLoss(LeafLoss):
 
     def declare(self, m: Model, errors: LinearExpr) -> LinearExpr:
         L = m.nonnegative("L", errors.shape)
-        m.add("loss_above", L >= errors)
-        m.add("loss_below", L >= -errors)
+        m.add("loss_above", L >= errors)  # (4.4)
+        m.add("loss_below", L >= -errors)  # (4.5)
         return L.sum()
 
     def encode(self, errors: FloatArray) -> dict[str, FloatArray]:

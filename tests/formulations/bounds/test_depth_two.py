@@ -20,8 +20,8 @@ def test_skipped_roots_have_lower_bounds_and_the_best_is_exact(depth, split_cost
     y = (X[:, 0] + 0.5 * rng.random(n) > 0.7).astype(int)
     y[:2] = [0, 1]
     data = Dataset.from_arrays(X, y)
-    instance = Oct(variant="paper").bind(data, Topology(depth))
-    thresholds, counts = instance.thresholds, instance.counts
+    instance = Oct().bind(data, Topology(depth))
+    thresholds, counts = instance.exact.thresholds, instance.counts
     exact = DepthTwo(thresholds, counts, split_cost, 1, leaf_cost=lambda c: misclassified(c))
     skipping = DepthTwo(thresholds, counts, split_cost, 1)
     all_values, values = exact.root_values(depth), skipping.root_values(depth)
