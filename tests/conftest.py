@@ -1,4 +1,4 @@
-"""What all tests share: reproducible property tests, compiled modules, Ctrl-C, and the papers' data if present."""
+"""What all tests share: property tests that repeat, compiled modules, threads, Ctrl-C, the papers' data if present."""
 
 import os
 import signal
@@ -7,7 +7,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+
+if sys.dont_write_bytecode:
+    # Tests start dozens of Pythons. Each would compile pandas and SciPy again, which takes longer than most tests:
+    # let them share what is compiled, in a place of the tests' own.
+    compiled = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+    sys.dont_write_bytecode, sys.pycache_prefix = False, compiled
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = compiled
+
+# Linear algebra of these sizes gains nothing from threads: they wait for each other in loops, beside those of the other
+# workers. It is read when NumPy is loaded, so this comes first.
+for library in ("OPENBLAS", "OMP", "MKL"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+from hypothesis import HealthCheck, settings  # noqa: E402
 
 settings.register_profile(
     "repeatable",
@@ -17,14 +31,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("repeatable")
-
-if sys.dont_write_bytecode:
-    # Tests start dozens of Pythons. Each would compile pandas and SciPy again, which takes longer than most tests:
-    # let them share what is compiled, in a place of the tests' own.
-    compiled = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
-    sys.dont_write_bytecode, sys.pycache_prefix = False, compiled
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ["PYTHONPYCACHEPREFIX"] = compiled
 
 PAPERS_DATA = Path(__file__).parents[2] / "shared" / "data"
 
