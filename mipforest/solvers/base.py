@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from mipforest.errors import SolverUnavailable, Unsupported
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
-from mipforest.solvers.checks import with_exact_integers
+from mipforest.solvers.checks import require_plain_numbers, unknown_option, with_exact_integers
 from mipforest.solvers.claims import NO_OPTIMUM, Lost, lost_entries, no_bound, settled, worth_of_violations
 from mipforest.solvers.solution import Progress, Solution, Status
 from mipforest.solvers.worker import Worker
@@ -36,11 +37,24 @@ class Feature(StrEnum):
     INTERRUPT = "interruption that keeps the incumbent"
 
 
-class Solver(ABC):
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a solver says of a model: see :func:`assembled`, which makes the solution of it."""
+
+    status: Status
+    x: FloatArray | None = None
+    bound: float | None = None
+    nodes: int = 0
+    warnings: Iterable[str] = ()
+    message: str = ""
+
+
+class Solver:
     """A solver plug-in: one subclass per solver, found through the entry-point group ``mipforest.solvers``.
 
     The module that holds it must import the solver's own package only inside methods, so that listing
-    solvers costs nothing.
+    solvers costs nothing. A subclass gives :meth:`run`; one that takes starts or priorities, or has models of its own
+    to leave aside, gives :meth:`solve` instead.
     """
 
     #: Name on the command line.
@@ -55,6 +69,10 @@ class Solver(ABC):
     zero: ClassVar[float] = 0.0
     #: Its own option that sets this size, empty if there is none.
     zero_option: ClassVar[str] = ""
+    #: Names of the options that :meth:`run` takes; ``None`` where it looks at them itself.
+    options: ClassVar[tuple[str, ...] | None] = None
+    #: Whether it stops at the gap that is asked for; one that goes to a gap of its own is not held to it.
+    keeps_gap: ClassVar[bool] = True
 
     @classmethod
     def available(cls) -> bool:
@@ -74,9 +92,9 @@ class Solver(ABC):
             raise SolverUnavailable(f"solver {cls.name!r} takes no ':{inner}' behind its name; leave it out")
         return cls()
 
-    @abstractmethod
     def version(self) -> str:
-        """Version of the solver."""
+        """Return the version of the solver: that of its package, unless the plug-in knows better."""
+        return version(self.package)
 
     def license(self) -> str:
         """Say under which licence the solver runs; empty where it needs none.
@@ -88,7 +106,18 @@ class Solver(ABC):
         """
         return ""
 
-    @abstractmethod
+    def run(self, form: MatrixForm, settings: SolveSettings, worker: Worker) -> Answer:
+        """Solve a model that has been checked, without a start.
+
+        Parameters
+        ----------
+        form, settings
+            As in :meth:`solve`.
+        worker
+            The clock and the events; a solver that reports progress or can be interrupted runs in it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has neither run nor solve; give one of them")
+
     def solve(
         self,
         form: MatrixForm,
@@ -117,7 +146,21 @@ class Solver(ABC):
         ------
         Unsupported
             Before anything is built, if the model needs a feature that this solver lacks.
+        NotAllowed
+            For numbers that are NaN or 1e20 and above, or an unknown option.
         """
+        self.require(form)
+        require_plain_numbers(form)
+        if self.options is not None:
+            for name in settings.solver_options:
+                if name not in self.options:
+                    raise unknown_option(self.name, name, self.options)
+        worker = Worker(form.maximize, on_progress)
+        answer = self.run(form, settings, worker)
+        unused = self.unused(start=start, branching_priorities=priorities)
+        return self.solution(
+            form, worker, settings, **{**vars(answer), "warnings": [*answer.warnings, *unused]}
+        )
 
     def require(self, form: MatrixForm) -> None:
         """Refuse a model that needs what this solver lacks.
@@ -166,7 +209,8 @@ class Solver(ABC):
             What was asked. An optimum is held to its gap, and a claim to the entries that the solver drops.
         """
         if settings is not None:
-            reported |= {"gap": settings.gap, "lost": self.lost(form, settings)}
+            gap = settings.gap if self.keeps_gap else None
+            reported |= {"gap": gap, "lost": self.lost(form, settings)}
         if (
             reported.get("status") is Status.INTERRUPTED
             and Feature.INTERRUPT in self.features

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib.metadata import version
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray
 from mipforest.errors import NotAllowed
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
-from mipforest.solvers.base import Feature, Solver
-from mipforest.solvers.checks import require_plain_numbers, unknown_option, writable
+from mipforest.solvers.base import Answer, Feature, Solver
+from mipforest.solvers.checks import unknown_option, writable
 from mipforest.solvers.claims import no_bound
 from mipforest.solvers.convexity import require_convex
-from mipforest.solvers.solution import Progress, Solution, Status
+from mipforest.solvers.solution import Status
 from mipforest.solvers.worker import Worker
 
 #: Asked of feasibility and gap: a thousandth of the tolerance that the exact values are compared at, and
@@ -55,36 +54,18 @@ class Clarabel(Solver):
     package: ClassVar[str] = "clarabel"
     install: ClassVar[str] = "clarabel"
     features: ClassVar[frozenset[Feature]] = frozenset({Feature.LP, Feature.QP})
+    keeps_gap: ClassVar[bool] = False
 
-    def version(self) -> str:
-        """Version of Clarabel."""
-        return version(self.package)
-
-    def solve(
-        self,
-        form: MatrixForm,
-        settings: SolveSettings,
-        *,
-        start: FloatArray | None = None,
-        priorities: IntArray | None = None,
-        on_progress: Progress | None = None,
-    ) -> Solution:
-        """Solve a model; see :meth:`mipforest.solvers.base.Solver.solve`.
-
-        A start and priorities are not taken: they leave a warning. There is one progress event, the last.
+    def run(self, form: MatrixForm, settings: SolveSettings, worker: Worker) -> Answer:  # noqa: ARG002
+        """Solve a model; there is one progress event, the last.
 
         Raises
         ------
-        Unsupported
-            For integers and indicator rows.
         NotAllowed
-            For a nonconvex objective, numbers that are NaN or 1e20 and above, or an unknown option.
+            For a nonconvex objective, or an option that Clarabel refuses.
         """
-        self.require(form)
-        worker = Worker(form.maximize, on_progress)
-        require_plain_numbers(form)
         require_convex(form, self.name)
-        warnings = self.unused(start=start, branching_priorities=priorities)
+        warnings = []
         free = form.col_lower != form.col_upper
         if free.any():
             status, x, bound, message = _solve(form, free, settings)
@@ -97,9 +78,7 @@ class Clarabel(Solver):
             warnings.append(
                 f"Clarabel ended with {message}; the point was checked to be optimal within {ACCEPTED_GAP:g}"
             )
-        return self.solution(
-            form, worker, status=status, x=x, bound=bound, warnings=warnings, message=message
-        )
+        return Answer(status, x, bound, warnings=warnings, message=message)
 
 
 def _solve(

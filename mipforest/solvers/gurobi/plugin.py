@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -54,10 +53,6 @@ class Gurobi(Solver):
         }
     )
     zero: ClassVar[float] = 1e-13
-
-    def version(self) -> str:
-        """Version of Gurobi, which its Python package shares."""
-        return version(self.package)
 
     def license(self) -> str:
         """Say whether the licence is the one inside the package, with its limits, or another."""

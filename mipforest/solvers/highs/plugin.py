@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import ClassVar
 
 from mipforest.arrays import FloatArray, IntArray
@@ -59,10 +58,6 @@ class Highs(Solver):
     )
     zero: ClassVar[float] = 1e-9
     zero_option: ClassVar[str] = "small_matrix_value"
-
-    def version(self) -> str:
-        """Version of HiGHS, which its Python package shares."""
-        return version(self.package)
 
     def solve(
         self,
