@@ -82,6 +82,7 @@ from mipforest.problem.formulation import Formulation
 from mipforest.problem.instance import Instance
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import PerNode, TreeEnsemble, parameter
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import keep_sides
 
@@ -145,6 +146,7 @@ class Miret(Formulation):
     two_classes = True
     variants = ("tight", "improved", "paper")
     starts = ("node-by-node", "constant")
+    least_objective = 0.0
 
     alpha: float = parameter(0.2, "cost of a feature, over its frequency at the level", at_least=0)
     gamma: PerNode = parameter(0.0, "least frequency of a feature, per level", at_least=0)
@@ -161,7 +163,7 @@ class Miret(Formulation):
         data.require_classes(2, self.name)
         self.require_unit_box(data)
 
-    def bind(self, data: Dataset, topology: Topology) -> MiretInstance:
+    def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> MiretInstance:
         target = ensemble_target(
             self.ensemble, self.gamma, self.gamma_percentile, self.proximity, data, topology.depth
         )
@@ -171,6 +173,7 @@ class Miret(Formulation):
         instance = MiretInstance(
             data=data,
             topology=topology,
+            budget=budget or TimeBudget(),
             notes=proximity_notes(target),
             target=target,
             allowed=target.allowed[topology.levels],

@@ -73,6 +73,7 @@ from mipforest.model import Model, Values, VarArray
 from mipforest.problem.expressions import Expression, TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import parameter
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
 
@@ -115,6 +116,7 @@ class Oct(Formulation):
     source = "Dunn 2018, chapter 2"
     variants = ("tight", "paper")
     starts = ("depth-two", "cart", "previous-depth", "dp")
+    least_objective = 0.0
     # Thresholds make the linear relaxation highly degenerate: the simplex method needs minutes for what an interior
     # point takes seconds for (banknote, depth 2: over 100 s against 10 s).
     solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {"highs": {"mip_lp_solver": "ipm"}}
@@ -201,12 +203,13 @@ class Oct(Formulation):
         self.require_unit_box(data)
         check_leaf_size(data, self.N_min)
 
-    def bind(self, data: Dataset, topology: Topology) -> OctInstance:
+    def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> OctInstance:
         baseline = baseline_error(data)
         if self.variant == "paper":
             return OctInstance(
                 data=data,
                 topology=topology,
+                budget=budget or TimeBudget(),
                 baseline=baseline,
                 routing=UnivariateRouting(data, topology, self.N_min),
                 counts=_class_counts(np.arange(data.n), data),
@@ -215,6 +218,7 @@ class Oct(Formulation):
         instance = OctInstance(
             data=data,
             topology=topology,
+            budget=budget or TimeBudget(),
             baseline=baseline,
             routing=ThresholdRouting(data, topology, self.N_min, exact.thresholds),
             counts=exact.statistics,

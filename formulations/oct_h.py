@@ -33,6 +33,7 @@ from mipforest.model import Model, Values
 from mipforest.problem.expressions import Expression, TreeExpressions, require_weight
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import parameter
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
 #: Seconds for all nodes of the greedy start together; the thesis caps its node problems likewise.
@@ -57,6 +58,7 @@ class OctH(Formulation):
     summary = "optimal classification tree with hyperplane splits, any number of classes"
     source = "Dunn 2018, chapter 3"
     starts = ("cart", "greedy", "previous-depth")
+    least_objective = 0.0
 
     alpha: float = parameter(0.0, "cost of a feature in a split", at_least=0)
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)
@@ -84,9 +86,15 @@ class OctH(Formulation):
         self.require_unit_box(data)
         check_leaf_size(data, self.N_min)
 
-    def bind(self, data: Dataset, topology: Topology) -> ClassTreeInstance:
+    def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> ClassTreeInstance:
         routing = HyperplaneRouting(data, topology, self.N_min, self.mu)
-        return ClassTreeInstance(data=data, topology=topology, routing=routing, baseline=baseline_error(data))
+        return ClassTreeInstance(
+            data=data,
+            topology=topology,
+            budget=budget or TimeBudget(),
+            routing=routing,
+            baseline=baseline_error(data),
+        )
 
     # ------------------------------------------------------------------ trees
 

@@ -97,6 +97,7 @@ from mipforest.problem.instance import Instance
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import parameter
 from mipforest.settings import FEASIBILITY_TOLERANCE
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
 #: What the values in the row on the root are lowered by: far above their rounding, far below any gap asked.
@@ -145,6 +146,7 @@ class RegressionTree(Formulation):
 
     task = "regression"
     starts: ClassVar[tuple[str, ...]] = ("cart", "previous-depth")
+    least_objective = 0.0
 
     alpha: float = parameter(0.0, "cost of a split (of a feature in a hyperplane)", at_least=0)
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)
@@ -211,10 +213,11 @@ class ConstantLeafTree(RegressionTree):
         losses = leaves.loss.declare(m, f - leaves.y)  # (4.4) - (4.6)
         m.minimize((1 / leaves.baseline) * losses + self.alpha * complexity)  # (4.7)
 
-    def bind(self, data: Dataset, topology: Topology) -> OrtInstance:
+    def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> OrtInstance:
         return OrtInstance(
             data=data,
             topology=topology,
+            budget=budget or TimeBudget(),
             routing=self._routing(data, topology),
             leaves=ConstantLeaves(data, LOSSES[self.loss]),
         )
@@ -299,14 +302,15 @@ class Ort(ConstantLeafTree):
         asks_for_values = self.variant == "tight" and changes.blocks & {"beta0", "f", "L"}
         return -np.inf if asks_for_values else np.inf
 
-    def bind(self, data: Dataset, topology: Topology) -> OrtInstance:
+    def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> OrtInstance:
         if self.variant == "paper":
-            return super().bind(data, topology)
+            return super().bind(data, topology, budget)
         thresholds, leaves = find_thresholds(data), ConstantLeaves(data, LOSSES[self.loss])
         exact = self._depth_two(thresholds, leaves)
         instance = OrtInstance(
             data=data,
             topology=topology,
+            budget=budget or TimeBudget(),
             routing=ThresholdRouting(data, topology, self.N_min, thresholds),
             leaves=leaves,
             exact=exact,

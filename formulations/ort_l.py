@@ -60,6 +60,7 @@ from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import parameter
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solving import solve
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
 #: A coefficient of a linear leaf below this, in scaled units, is a solver's residue.
@@ -218,10 +219,11 @@ class OrtL(RegressionTree):
         size = leaves.declare_size(m, beta)  # (5.4)
         m.minimize((1 / leaves.baseline) * losses + self.alpha * complexity + self.lam * size)  # (5.3), (5.5)
 
-    def bind(self, data: Dataset, topology: Topology) -> OrtLInstance:
+    def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> OrtLInstance:
         instance = OrtLInstance(
             data=data,
             topology=topology,
+            budget=budget or TimeBudget(),
             routing=self._routing(data, topology),
             leaves=LinearLeaves(
                 data,

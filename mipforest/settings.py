@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 from mipforest.errors import NotAllowed, closest
+from mipforest.time_budget import TimeBudget
 
 #: Largest violation of a row, bound or integrality that counts as none: the default feasibility tolerance
 #: of HiGHS, Gurobi and SCIP, so that what this package accepts, they accept.
@@ -31,7 +32,8 @@ class SolveSettings:
     Attributes
     ----------
     time_limit
-        Seconds of wall time, at least 0; ``None`` (or infinity, which becomes ``None``) for no limit.
+        Seconds of wall time, at least 0; ``None`` (or infinity, which becomes ``None``) for no limit. Where a model is
+        built for the solve, building counts.
     gap
         Relative gap at which a solution counts as optimal, at least 0 and finite.
     threads
@@ -106,11 +108,9 @@ class SolveSettings:
         for name, value in plain.items():
             object.__setattr__(self, name, value)
 
-    def with_time(self, share: float = 1.0, *, spent: float = 0.0) -> SolveSettings:
-        """Return the same settings with a share of the time limit, less what is spent of it (at least 0)."""
-        if self.time_limit is None:
-            return self
-        return replace(self, time_limit=max(0.0, share * self.time_limit - spent))
+    def budget(self, tell: Callable[[str], None] | None = None) -> TimeBudget:
+        """Begin the budget for building and solving; a limit of 0, for the start alone, limits no preparation."""
+        return TimeBudget(self.time_limit or None, tell=tell)
 
 
 def one_of(

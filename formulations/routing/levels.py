@@ -37,6 +37,7 @@ from mipforest.heuristics.node_split import margin_split
 from mipforest.heuristics.svm_starts import svm_path
 from mipforest.objectives.log_loss import largest_error, log_loss
 from mipforest.problem.parameters import ParameterError
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 from mipforest.trees.topology import Nodes
 
@@ -121,12 +122,13 @@ class LevelTree(LinearTree):
                 option=f"use --variant paper (M = {M_PAPER:g}), or charge them",
             )
 
-    def bind(self, data: Dataset, topology: Topology) -> LevelInstance:
+    def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> LevelInstance:
         nodes = self.node_problems(topology)
         return self.with_limits(
             LevelInstance(
                 data=data,
                 topology=topology,
+                budget=budget or TimeBudget(),
                 nodes=nodes,
                 limits=self.paper_limits(nodes),
                 charged=self.charged(topology),

@@ -38,6 +38,7 @@ from mipforest.problem.formulation import Formulation
 from mipforest.problem.instance import Instance
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import PerNode, parameter
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import keep_sides
 
@@ -85,6 +86,7 @@ class LinearTree(Formulation):
 
     two_classes = True
     variants = ("valid", "paper")
+    least_objective = 0.0
 
     C: PerNode = parameter(1.0, "penalty of the loss", above=0)
     epsilon: float = parameter(1e-3, "gap that stands for a strict inequality", above=0, below=1)
@@ -107,10 +109,16 @@ class LinearTree(Formulation):
         data.sign  # noqa: B018 - refuses data that have not exactly two classes
         self.node_problems(topology)  # refuses parameters that do not fit the depth
 
-    def bind(self, data: Dataset, topology: Topology) -> LinearInstance:
+    def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> LinearInstance:
         nodes = self.node_problems(topology)
         return self.with_limits(
-            LinearInstance(data=data, topology=topology, nodes=nodes, limits=self.paper_limits(nodes))
+            LinearInstance(
+                data=data,
+                topology=topology,
+                budget=budget or TimeBudget(),
+                nodes=nodes,
+                limits=self.paper_limits(nodes),
+            )
         )
 
     def with_limits(self, instance: AnyInstance) -> AnyInstance:

@@ -45,7 +45,7 @@ GRACE = 5.0
 #: What ends a run: why, and the word of the solver that ended it.
 End = tuple[Status, str]
 
-_STOPPED: End = (Status.INTERRUPTED, "stopped by on_progress")
+_STOPPED: End = (Status.INTERRUPTED, "stopped on request")
 
 _NO_OPTIMUM = (Status.INFEASIBLE, Status.UNBOUNDED, Status.INFEASIBLE_OR_UNBOUNDED)
 
@@ -225,6 +225,8 @@ class _OuterApproximation:
             form, settings, start=start, priorities=self.priorities, on_progress=self._relay
         )
         self.linear_solver_runs = False
+        # The next round has a worker of its own, which knows nothing of a Ctrl-C that came in this one.
+        self.incumbent.stopped |= found.stopped
         return found
 
     def _relay(self, event: Event) -> bool:
@@ -334,6 +336,7 @@ class _OuterApproximation:
             start_objective=self.start_objective,
             warnings=tuple(self.warnings),
             message=message,
+            stopped=incumbent.stopped,
         )
 
 

@@ -130,7 +130,7 @@ def solve_experiment(
     check_data(data.sha256)
     result = (
         experiment.formulation()
-        .build(data.train, experiment.depth)
+        .build(data.train, experiment.depth, budget=experiment.settings.budget())
         .solve(
             experiment.solver,
             settings=experiment.settings,

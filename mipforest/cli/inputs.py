@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mipforest.problem.formulation import Formulation
     from mipforest.problem.problem import Problem
     from mipforest.runs import DataSource
+    from mipforest.time_budget import TimeBudget
     from mipforest.trees import Tree
 
 
@@ -130,12 +131,12 @@ def start_of(start: str, formulation: Formulation) -> str | Tree | None:
     )
 
 
-def build(formulation: Formulation, data: Dataset, depth: int) -> Problem:
+def build(formulation: Formulation, data: Dataset, depth: int, budget: TimeBudget | None = None) -> Problem:
     """Build the model; a refusal of several classes says how to go on."""
     from mipforest.data import DataError
 
     try:
-        return formulation.build(data, depth)
+        return formulation.build(data, depth, budget=budget)
     except DataError as error:
         # What has a command-line wording of its own is about something else, or names --positive itself.
         if data.n_classes <= 2 or error.option != error.hint:

@@ -24,6 +24,7 @@ from mipforest.formatting import duration, number, percent
 
 if TYPE_CHECKING:
     from mipforest.solvers.solution import Event
+    from mipforest.time_budget import TimeBudget
 
 
 #: Improvements of incumbent or bound that stay in view.
@@ -90,9 +91,9 @@ class Progress:
         if plain and self._live is None and not self._quiet:
             print(text, file=sys.stderr, flush=True)
 
-    def solving(self, time_limit: float | None) -> None:
-        """Note how long the phase may last."""
-        self._limit = math.inf if time_limit is None else time_limit
+    def solving(self, seconds: float) -> None:
+        """Note how long the phase may last, infinite without a limit."""
+        self._limit = seconds
 
     def stopping(self) -> None:
         """Show that the user has asked to stop; safe in a signal handler."""
@@ -144,9 +145,9 @@ def _improved(before: Event, after: Event) -> bool:
 class Interruption:
     """Decides what Ctrl-C does in each phase of a command.
 
-    Before the solve it raises ``KeyboardInterrupt``. During the solve it must not do so just anywhere: an
-    exception between two steps of a solver would throw the incumbent away. It is raised only where a solver
-    waits for it, and otherwise noted: the next progress event then stops the solver. A second one is always
+    Before there is anything to keep it raises ``KeyboardInterrupt``. While a model is prepared and solved it must not
+    do so just anywhere: an exception between two steps of a solver would throw the incumbent away. It is raised only
+    where a solver waits for it, and otherwise noted: the budget of the solve has run out then. A second one is always
     raised. While results are written, which takes a moment, it does nothing.
 
     Parameters
@@ -163,11 +164,12 @@ class Interruption:
     def __init__(self, on_request: Callable[[], None]) -> None:
         self.asked = False
         self._on_request = on_request
+        self._stop: Callable[[], None] = lambda: None
         self._phase = "before"
 
-    def solving(self) -> None:
-        """Note that from now on there may be an incumbent to keep."""
-        self._phase = "solving"
+    def solving(self, budget: TimeBudget) -> None:
+        """Note that from now on there will be a tree to keep, and whose budget to stop."""
+        self._phase, self._stop = "solving", budget.stop
 
     def writing(self) -> None:
         """Let nothing interrupt from now on."""
@@ -180,6 +182,7 @@ class Interruption:
             return
         again, self.asked = self.asked, True
         self._on_request()
+        self._stop()
         if again or self._phase == "before" or _solver_listens(frame):
             raise KeyboardInterrupt
 

@@ -25,6 +25,7 @@ from mipforest.formatting import duration
 from mipforest.settings import SolveSettings
 
 if TYPE_CHECKING:
+    from mipforest.data import Dataset
     from mipforest.problem.formulation import Formulation
     from mipforest.problem.problem import Problem
     from mipforest.problem.result import Result
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from mipforest.solvers.base import Solver
     from mipforest.solvers.solution import Event
     from mipforest.solvers.solution import Progress as OnProgress
+    from mipforest.time_budget import TimeBudget
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -90,19 +92,22 @@ class Job:
             start_name=start,
         )
 
-    def build(self, progress: Progress) -> tuple[LoadedData, Problem]:
-        """Load the data and build the model."""
-        progress.phase(f"loading {self.source.data}")
-        loaded = self.source.load()
-        progress.phase(f"building {self.formulation.name} for {loaded.train.n} samples")
-        return loaded, build(self.formulation, loaded.train, self.depth)
+    def load(self, budget: TimeBudget) -> LoadedData:
+        """Load the data."""
+        with budget.phase("load", f"loading {self.source.data}"):
+            return self.source.load()
+
+    def build(self, data: Dataset, budget: TimeBudget, progress: Progress) -> Problem:
+        """Build the model."""
+        progress.phase(f"building {self.formulation.name} for {data.n} samples")
+        return build(self.formulation, data, self.depth, budget)
 
     def solve(
         self, problem: Problem, progress: Progress, on_progress: OnProgress, log: Path | None
     ) -> Result:
         """Solve the model and check the answer."""
         progress.phase(self._announcement(problem), plain=True)
-        progress.solving(self.settings.time_limit)
+        progress.solving(problem.budget.remaining if self.settings.time_limit else 0.0)
         return problem.solve(self.solver, settings=replace(self.settings, log=log), on_progress=on_progress)
 
     def _announcement(self, problem: Problem) -> str:
@@ -148,7 +153,7 @@ def solve(
         Option(
             min=0,
             metavar="SECONDS",
-            help="Wall time of the solver; inf for no limit.",
+            help="Wall time of loading, preparing and solving together; 0 for the start alone, inf for no limit.",
             rich_help_panel="Solve",
         ),
     ] = 60.0,
@@ -205,13 +210,15 @@ def solve(
             start=start,
         )
         with run_folder(out, replace=force) as folder:
-            loaded, problem = job.build(progress)
+            budget = job.settings.budget(progress.phase)
+            loaded = job.load(budget)
+            interruption.solving(budget)
+            problem = job.build(loaded.train, budget, progress)
 
             def on_progress(event: Event) -> bool:
                 progress.show(event)
                 return interruption.asked
 
-            interruption.solving()
             log = None if folder is None else folder.staging / "solver.log"
             result = job.solve(problem, progress, on_progress, log)
             interruption.writing()

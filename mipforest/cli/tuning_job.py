@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from mipforest.cli.inputs import build
 from mipforest.cli.outcome import Outcome
 from mipforest.cli.output import print_note, print_table, print_text
 from mipforest.cli.solve import Job
@@ -118,13 +117,14 @@ class TuningJob:
         if scores.chosen is None:
             raise AssertionError("a tuning that was stopped has no setting to solve")
         chosen = replace(self.job, formulation=scores.plan.formulations[scores.chosen])
-        problem = build(chosen.formulation, data.train, chosen.depth)
+        budget = chosen.settings.budget(progress.phase)
+        interruption.solving(budget)
+        problem = chosen.build(data.train, budget, progress)
 
         def on_progress(event: Event) -> bool:
             progress.show(event)
             return interruption.asked
 
-        interruption.solving()
         log = None if folder is None else folder.staging / LOG
         return chosen.solve(problem, progress, on_progress, log)
 

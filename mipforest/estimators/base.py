@@ -210,15 +210,6 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         if scaling is None:
             scaling = self._model().scaling
         data = self._read(X_raw, y, self._encoding.features, scaling)
-        problem = self._formulation(data).build(data, self.depth)
-        if self.constraints is not None:
-            self.constraints(problem)
-        self._keep(self._solved(problem, seed))
-        return self
-
-    def _solved(self, problem: Problem, seed: int) -> Result:
-        progress = PrintedProgress(type(self).__name__, self.verbose, self.on_progress)
-        progress.built(problem)
         settings = SolveSettings(
             start=self.start,
             time_limit=self.time_limit,
@@ -228,6 +219,15 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
             solver_options=self.solver_options or {},
             bridges=(self.bridges,) if isinstance(self.bridges, str) else tuple(self.bridges),
         )
+        problem = self._formulation(data).build(data, self.depth, budget=settings.budget())
+        if self.constraints is not None:
+            self.constraints(problem)
+        self._keep(self._solved(problem, settings))
+        return self
+
+    def _solved(self, problem: Problem, settings: SolveSettings) -> Result:
+        progress = PrintedProgress(type(self).__name__, self.verbose, self.on_progress)
+        progress.built(problem)
         result = problem.solve(self.solver, settings=settings, on_progress=progress)
         progress.ended(result)
         if result.tree is None:

@@ -17,6 +17,7 @@ from mipforest.problem.instance import Instance
 from mipforest.problem.model_changes import BuiltModel, ModelChanges
 from mipforest.problem.operations import Operations
 from mipforest.settings import FEASIBILITY_TOLERANCE
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
 
@@ -83,6 +84,11 @@ class BuiltProblem:
     def data(self) -> Dataset:
         """Training samples."""
         return self.instance.data
+
+    @property
+    def budget(self) -> TimeBudget:
+        """Time that preparation and solve share, and what each phase took."""
+        return self.instance.budget
 
     @property
     def topology(self) -> Topology:

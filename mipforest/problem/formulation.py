@@ -14,6 +14,7 @@ from mipforest.problem.instance import Instance
 from mipforest.problem.operations import Operations
 from mipforest.problem.parameters import ParameterError, parameters_of
 from mipforest.problem.problem import Problem
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
 #: Seconds for the model with one level less, where its solution is a start.
@@ -59,7 +60,7 @@ class Formulation(Operations):
             name: known.kind.to_json(getattr(self, name)) for name, known in parameters_of(type(self)).items()
         }
 
-    def build(self, data: Dataset, depth: int) -> Problem:
+    def build(self, data: Dataset, depth: int, *, budget: TimeBudget | None = None) -> Problem:
         """Build the model for a data set.
 
         Parameters
@@ -68,6 +69,9 @@ class Formulation(Operations):
             Training samples.
         depth
             Number of levels of branch nodes.
+        budget
+            Time for building and for the first solve together. Where it runs out, the start is a simple tree and
+            proven limits are wide; ``None`` for no limit.
 
         Returns
         -------
@@ -80,13 +84,15 @@ class Formulation(Operations):
         DataError, ParameterError
             If the model does not take the data or depth.
         """
-        began = monotonic()
+        began, budget = monotonic(), budget or TimeBudget()
         topology = Topology(depth)
         self.check_data(data, topology)
-        instance = self.bind(data, topology)
+        with budget.phase("prepare"):
+            instance = self.bind(data, topology, budget)
         declared_from = monotonic()
         model = Model(f"{self.name}-{data.name}-d{depth}")
-        self.declare(model, instance)
+        with budget.phase("build"):
+            self.declare(model, instance)
         now = monotonic()
         return Problem(
             formulation=self,

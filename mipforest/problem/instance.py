@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mipforest.data import Dataset
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
 
@@ -26,9 +27,12 @@ class Instance:
         place of a start that cannot be made feasible.
     notes
         What the user should know before all else, in sentences: warnings of every result.
+    budget
+        The time that all operations on it share.
     """
 
     data: Dataset
     topology: Topology
     known: Tree | None = None
     notes: tuple[str, ...] = ()
+    budget: TimeBudget = field(default_factory=TimeBudget)

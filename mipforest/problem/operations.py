@@ -16,6 +16,7 @@ from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.instance import Instance
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import ParameterError
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
 
@@ -38,6 +39,8 @@ class ModelOperations(ABC):
     scaling: ClassVar[Scaling] = "minmax"
     #: Options that help a solver with this model, by solver; a user's own come first.
     solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    #: What the objective of every tree is at least: 0 where it is a sum of losses and costs.
+    least_objective: ClassVar[float] = float("-inf")
 
     def check_data(self, data: Dataset, topology: Topology) -> None:  # noqa: B027 - most models take any data
         """Refuse data, a depth, or hyperparameters that do not fit them; quick, as it is asked before every fit.
@@ -48,20 +51,22 @@ class ModelOperations(ABC):
             Saying what the model takes.
         """
 
-    def bind(self, data: Dataset, topology: Topology) -> Instance:
+    def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> Instance:
         """Compute once what all other operations need of a data set.
 
         Parameters
         ----------
         data, topology
             Training samples (scaled) and topology; :meth:`check_data` has accepted them.
+        budget
+            The time for this and for all that follows, which the instance keeps; ``None`` for no limit.
 
         Returns
         -------
         Instance
             Or a subclass that holds more: spread hyperparameters, thresholds, valid bounds, a known tree.
         """
-        return Instance(data=data, topology=topology)
+        return Instance(data=data, topology=topology, budget=budget or TimeBudget())
 
     def node_problems(self, topology: Topology) -> NodeProblems | None:  # noqa: ARG002
         """Return what the objective charges at each branch node, where it is a sum of such charges; for searches."""

@@ -15,11 +15,11 @@ from mipforest.problem.built import BuiltProblem
 from mipforest.problem.relimited import GROWTH, relimited
 from mipforest.problem.result import Result
 from mipforest.problem.start_repair import contradictory, feasible_start, feasible_values
-from mipforest.problem.tree_search import TreeSearch, solver_or_search
+from mipforest.problem.tree_search import Found, TreeSearch, solver_or_search
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Solver
-from mipforest.solvers.claims import beside
-from mipforest.solvers.solution import Progress, Solution, Status
+from mipforest.solvers.claims import beside, no_bound
+from mipforest.solvers.solution import Event, Progress, Solution, Status
 from mipforest.solving import solve
 from mipforest.trees import Tree
 
@@ -63,7 +63,9 @@ class Problem(BuiltProblem):
             A solver or a tree search, or the name of either.
         time_limit, gap, threads, seed, log, on_progress, solver_options, bridges
             As for :func:`mipforest.solving.solve`; the time limit is 60 seconds unless given, and the
-            formulation's own suggestions for the solver apply where an option is not given.
+            formulation's own suggestions for the solver apply where an option is not given. The time is for the start,
+            all solves and all repairs together; of a problem that was built within a budget, the first solve has at
+            most what building has left of it. A limit of 0 asks for the start alone, which takes the time it takes.
         start
             As for :meth:`start_tree`.
         settings
@@ -90,23 +92,35 @@ class Problem(BuiltProblem):
         settings = one_of(settings, given, SolveSettings(time_limit=TIME_LIMIT, start="default"))
         if isinstance(solver, str):
             solver = solver_or_search(solver)
+        budget = self.budget
+        budget.begin_solve(settings.time_limit or None)
+
+        def report(event: Event) -> bool:
+            if on_progress is not None and on_progress(event):
+                budget.stop()
+            return budget.stopped
+
         if isinstance(solver, TreeSearch):
-            return self._searched(solver, settings, on_progress)
-        tree = self.start_tree(settings.start, seed=settings.seed)
-        values, warnings = (None, []) if tree is None else self.start_values(tree)
+            return self._searched(solver, settings, report)
+        with budget.phase("start"):
+            tree = self.start_tree(settings.start, seed=settings.seed)
+            values, warnings = (None, []) if tree is None else self.start_values(tree)
         suggested = self.formulation.solver_options.get(solver.name, {})
         settings = replace(settings, solver_options={**suggested, **settings.solver_options})
-        problem, solution = self._within_limits(solver, settings, values, on_progress)
-        solution, bound_warnings = problem._with_proven_bound(solution, settings.gap)
-        told = (*self.instance.notes, *warnings, *solution.warnings, *bound_warnings)
-        return problem._checked(replace(solution, warnings=told))
+        with budget.phase("solve"):
+            problem, solution = self._within_limits(solver, settings, values, report)
+        with budget.phase("check"):
+            solution, bound_warnings = problem._with_proven_bound(solution, settings.gap)
+            told = (*self.instance.notes, *warnings, *solution.warnings, *bound_warnings)
+            result = problem._checked(replace(solution, warnings=told))
+        return replace(result, phase_seconds=budget.seconds)
 
     def _within_limits(
         self,
         solver: Solver,
         settings: SolveSettings,
         values: Values | None,
-        on_progress: Progress | None,
+        on_progress: Progress,
     ) -> tuple[Problem, Solution]:
         """Solve the model, built again with limits that hold under added constraints where it takes that for a proof.
 
@@ -122,7 +136,7 @@ class Problem(BuiltProblem):
         unproven = problem.covered_up_to() < value
         # Without a solution to compute limits from, the built limits have to do at first.
         share = FIRST_SHARE if unproven else 1.0
-        solution = problem._solved(solver, settings.with_time(share), values, on_progress)
+        solution = problem._solved(solver, settings, values, on_progress, share=share)
         spent, growth = solution.seconds, 1.0
         while unproven and solution.status in (Status.OPTIMAL, Status.TIME_LIMIT, Status.INFEASIBLE):
             if solution.status is Status.OPTIMAL and solution.objective <= problem.covered_up_to():
@@ -131,13 +145,12 @@ class Problem(BuiltProblem):
             if not solution.found and (growth > MOST_GROWTH or contradictory(problem)):
                 break
             again = relimited(self, solution.objective if solution.found else growth * self.known_value())
-            rest = settings.with_time(spent=spent)
             if again is None and solution.status is Status.TIME_LIMIT:
                 again = problem  # its limits do, or none are proven: the rest of the time is for it
-            if again is None or rest.time_limit == 0:
+            if again is None or self.budget.expired:
                 break
             start = solution.values if solution.found else None
-            found = again._solved(solver, rest, start, on_progress)
+            found = again._solved(solver, settings, start, on_progress)
             spent += found.seconds
             if found.found or not solution.found:
                 problem, solution = again, found
@@ -150,18 +163,58 @@ class Problem(BuiltProblem):
         solver: Solver,
         settings: SolveSettings,
         values: Values | None,
-        on_progress: Progress | None,
+        on_progress: Progress,
+        *,
+        share: float = 1.0,
     ) -> Solution:
-        """Solve this model from a start, and replace the solution by that of its tree."""
-        settings = replace(settings, start=values or {})
-        return self._snapped_to_tree(solve(self.model, solver, settings=settings, on_progress=on_progress))
+        """Solve this model from a start, in a share of the time left; replace the solution by that of its tree."""
+        if self.budget.expired:
+            return self._start_alone(solver, values)
+        limit = 0.0 if settings.time_limit == 0 else self.budget.at_most(share=share)
+        settings = replace(settings, start=values or {}, time_limit=limit)
+        solution = solve(self.model, solver, settings=settings, on_progress=on_progress)
+        if solution.stopped:
+            self.budget.stop()
+        return self._snapped_to_tree(solution)
 
-    def _searched(self, search: TreeSearch, settings: SolveSettings, on_progress: Progress | None) -> Result:
+    def _start_alone(self, solver: Solver, values: Values | None) -> Solution:
+        """Return the start as the outcome of a solve for which no time is left; its bound is that of any tree."""
+        form = self.model.matrix()
+        x = None if values is None else form.to_point(values)
+        objective = np.nan if x is None else form.objective(x)
+        least = no_bound(form) if self.as_built.objective_replaced() else self.formulation.least_objective
+        status = Status.INTERRUPTED if self.budget.stopped else Status.TIME_LIMIT
+        return Solution(
+            status=Status.OPTIMAL if objective == least else status,
+            x=x,
+            values=values or {},
+            objective=objective,
+            bound=least,
+            nodes=0,
+            seconds=0.0,
+            solver=solver.name,
+            solver_version=solver.version(),
+            start_objective=objective,
+            warnings=(f"the preparation took all the time: {solver.name} was not called",),
+            message="no time was left",
+            stopped=self.budget.stopped,
+        )
+
+    def _searched(self, search: TreeSearch, settings: SolveSettings, on_progress: Progress) -> Result:
         """Let a tree search find the tree; its values in the model are checked as a solver's point is."""
         search.check(self)
-        began = monotonic()
-        start = self.start_tree(settings.start, seed=settings.seed)
-        found = search.search(self, settings, start=start, on_progress=on_progress)
+        began, budget = monotonic(), self.budget
+        with budget.phase("start"):
+            start = self.start_tree(settings.start, seed=settings.seed)
+        with budget.phase("solve"):
+            limit = 0.0 if settings.time_limit == 0 else budget.at_most()
+            settings = replace(settings, time_limit=limit)
+            found = search.search(self, settings, start=start, on_progress=on_progress)
+        with budget.phase("check"):
+            result = self._found(search, found, start, monotonic() - began)
+        return replace(result, phase_seconds=budget.seconds)
+
+    def _found(self, search: TreeSearch, found: Found, start: Tree | None, seconds: float) -> Result:
         form = self.model.matrix()
         x = None if found.tree is None else form.to_point(self.encoded(found.tree))
         solution = Solution(
@@ -171,7 +224,7 @@ class Problem(BuiltProblem):
             objective=np.nan if x is None else form.objective(x),
             bound=found.bound,
             nodes=found.nodes,
-            seconds=monotonic() - began,
+            seconds=seconds,
             solver=search.name,
             solver_version=search.version(),
             events=found.events,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -44,6 +45,9 @@ class Result:
         Largest violation of the model by the solution (NaN without one).
     failed_checks
         Why the answer is not verified; empty when it is.
+    phase_seconds
+        Seconds of wall time of each phase (preparation, starts, bounds, building, solving, checking); they do not
+        overlap. Empty for a solution from elsewhere.
     """
 
     problem: BuiltProblem
@@ -53,6 +57,7 @@ class Result:
     evaluated_objective: float
     max_violation: float
     failed_checks: tuple[str, ...]
+    phase_seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def verified(self) -> bool:
@@ -185,6 +190,7 @@ class Result:
             "seconds": solution.seconds,
             "build_seconds": problem.build_seconds,
             "prepare_seconds": problem.prepare_seconds,
+            "phase_seconds": dict(self.phase_seconds),
             "nodes": solution.nodes,
             "verified": self.verified,
             "doubts": list(self.failed_checks),

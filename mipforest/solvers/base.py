@@ -325,6 +325,7 @@ def assembled(
         start_objective=start_objective,
         warnings=tuple(told),
         message=message,
+        stopped=worker.stop.is_set(),
     )
 
 

@@ -93,6 +93,8 @@ class Solution:
         What the user should know: a start that was dropped, a tolerance that was not met.
     message
         The solver's own last word.
+    stopped
+        Whether a stop was asked for, also where the solver came to an end of its own just before.
     """
 
     status: Status
@@ -109,6 +111,7 @@ class Solution:
     start_objective: float = float("nan")
     warnings: tuple[str, ...] = ()
     message: str = ""
+    stopped: bool = False
 
     @property
     def found(self) -> bool:

@@ -223,5 +223,6 @@ def executor_for(
 
 def _refitted(plan: Plan, chosen: int) -> Result:
     """Fit the chosen setting on all samples."""
-    problem = plan.formulations[chosen].build(plan.data, plan.depth)
-    return problem.solve(plan.solver, settings=replace(plan.settings, start="default"))
+    settings = replace(plan.settings, start="default")
+    problem = plan.formulations[chosen].build(plan.data, plan.depth, budget=settings.budget())
+    return problem.solve(plan.solver, settings=settings)

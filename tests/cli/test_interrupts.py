@@ -8,6 +8,7 @@ import pytest
 
 from mipforest.cli.progress import interruptible
 from mipforest.solvers.worker import Worker
+from mipforest.time_budget import TimeBudget
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def test_before_the_solve_it_leaves_at_once(asked):
 
 def test_while_solving_the_first_one_is_noted_and_the_second_one_raised(asked):
     with interruptible(lambda: asked.append(True)) as interruption:
-        interruption.solving()
+        interruption.solving(TimeBudget())
         signal.raise_signal(signal.SIGTERM)
         assert interruption.asked
         with pytest.raises(KeyboardInterrupt):
@@ -35,7 +36,7 @@ def test_while_solving_the_first_one_is_noted_and_the_second_one_raised(asked):
 def test_a_waiting_solver_hears_the_first_one():
     watch = Worker(maximize=False)
     with interruptible(lambda: None) as interruption:
-        interruption.solving()
+        interruption.solving(TimeBudget())
 
         def work() -> bool:
             time.sleep(0.2)  # until the main thread waits: it is there that Python runs the handler

@@ -1,4 +1,4 @@
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from mipforest.model import Model
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.instance import Instance
 from mipforest.problem.parameters import ParameterError, parameter
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology
 
 
@@ -86,3 +87,53 @@ def test_depth_and_start_tree():
     with pytest.raises(ValueError, match="depth must be 1 to 10"):
         Cheapest().build(DATA, 0)
     assert Cheapest().start("cart", Instance(data=DATA, topology=Topology(2))).depth == 2
+
+
+class Clock:
+    """A clock that only the operations of a formulation move."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slow(Cheapest):
+    """Takes its time for every operation."""
+
+    clock: Clock = field(default_factory=Clock)
+
+    def bind(self, data, topology, budget=None):
+        self.clock.now += 1
+        return super().bind(data, topology, budget)
+
+    def declare(self, m, instance):
+        self.clock.now += 2
+        super().declare(m, instance)
+
+    def start(self, name, instance, *, seed=0):
+        self.clock.now += 4
+        return super().start(name, instance, seed=seed)
+
+
+def test_the_seconds_of_all_phases_add_up_to_the_total():
+    slow = Slow()
+    problem = slow.build(DATA, 1, budget=TimeBudget(900.0, clock=slow.clock))
+    result = problem.solve()
+    seconds = result.phase_seconds
+    assert list(seconds) == ["prepare", "build", "start", "solve", "check"]
+    assert (seconds["prepare"], seconds["build"], seconds["start"]) == (1.0, 2.0, 4.0)
+    assert sum(seconds.values()) == slow.clock.now
+    assert result.to_dict()["phase_seconds"] == seconds
+
+
+def test_without_time_for_the_solver_the_start_is_the_outcome():
+    budget = TimeBudget(1e9)
+    problem = Cheapest().build(DATA, 1, budget=budget)
+    budget.stop()
+    result = problem.solve()
+    assert result.verified
+    assert (result.status, result.objective, result.bound) == ("interrupted", 0.0, -np.inf)
+    assert "highs was not called" in result.solution.warnings[0]
+    assert problem.solve().status == "optimal"  # a further solve has its own time

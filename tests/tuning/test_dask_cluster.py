@@ -66,10 +66,10 @@ def test_a_worker_that_is_killed_loses_nothing_and_repeats_nothing(cluster, vers
 class Failing(get_formulation("margot")):
     """Fails at one penalty."""
 
-    def bind(self, data, topology):
+    def bind(self, data, topology, budget=None):
         if self.C == 10.0:
             raise RuntimeError("no luck")
-        return super().bind(data, topology)
+        return super().bind(data, topology, budget)
 
 
 def test_an_error_of_a_fit_comes_back_with_what_was_finished(cluster, versicolor):

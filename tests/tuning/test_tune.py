@@ -179,10 +179,10 @@ def test_what_cannot_be_done_is_refused_before_the_first_fit(versicolor, monkeyp
 class Failing(get_formulation("margot")):
     """Fails at one penalty."""
 
-    def bind(self, data, topology):
+    def bind(self, data, topology, budget=None):
         if self.C == 10.0:
             raise RuntimeError("no luck")
-        return super().bind(data, topology)
+        return super().bind(data, topology, budget)
 
 
 def test_a_fit_that_fails_leaves_the_table_of_the_others(versicolor):

@@ -137,7 +137,11 @@ def _masked_value(value: Any, key: str = "") -> Any:
     if isinstance(value, dict):
         # The checksum of data, beside their numbers of samples, is the same everywhere; that of a file is not.
         kept = {"sha256"} if "n" in value else set()
-        return {name: item if name in kept else _masked_value(item, name) for name, item in value.items()}
+        timed = key.endswith("seconds")
+        return {
+            name: item if name in kept else _masked_value(item, key if timed else name)
+            for name, item in value.items()
+        }
     if key == "events":
         return [f"<events of {', '.join(value[0])}>"] if value else []
     if isinstance(value, list):

@@ -1,0 +1,121 @@
+"""One time limit for all that is done for an answer: preparation, starts, bounds, building, solving, checking."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from time import monotonic
+
+
+class TimeBudget:
+    """A time limit that everything done for one answer shares, a request to stop, and the seconds of each phase.
+
+    Loops that may take long ask :attr:`expired` between two steps, and end with the best that they have. Who calls
+    something with a time limit of its own passes on :meth:`at_most`. A budget without a limit that nobody stops changes
+    nothing: what is computed then does not depend on the clock.
+
+    Parameters
+    ----------
+    seconds
+        Wall time from now on; ``None`` for no limit.
+    tell
+        Called with a line for the user when a phase begins that may last.
+    clock
+        Returns seconds; another one in tests.
+
+    Attributes
+    ----------
+    stopped
+        Whether a stop was asked for, as by Ctrl-C.
+    """
+
+    def __init__(
+        self,
+        seconds: float | None = None,
+        *,
+        tell: Callable[[str], None] | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self.stopped = False
+        self._tell, self._clock = tell, clock
+        self._deadline = math.inf if seconds is None else clock() + seconds
+        self._seconds: dict[str, float] = {}
+        self._prepared: dict[str, float] | None = None
+        self._under_way: list[str] = []
+        self._since = clock()
+
+    # ------------------------------------------------------------------ the limit
+
+    @property
+    def remaining(self) -> float:
+        """Seconds that are left: infinite without a limit, 0 once a stop was asked for."""
+        return 0.0 if self.stopped else max(0.0, self._deadline - self._clock())
+
+    @property
+    def expired(self) -> bool:
+        """Whether to end now with the best that is known."""
+        return self.remaining == 0.0
+
+    def at_most(self, seconds: float | None = None, *, share: float = 1.0) -> float | None:
+        """Return a share of what is left, and no more than some seconds; ``None`` where nothing limits it.
+
+        What :class:`~mipforest.settings.SolveSettings` takes as a time limit.
+        """
+        left = share * self.remaining
+        least = left if seconds is None else min(left, seconds)
+        return None if least == math.inf else least
+
+    def stop(self) -> None:
+        """Ask everything to end with the best that is known; safe in a signal handler."""
+        self.stopped = True
+
+    def begin_solve(self, seconds: float | None) -> None:
+        """Begin a solve of at most some seconds.
+
+        The first one has what the preparation has left, where that had a limit, and ends at once if that was stopped.
+        Each further solve of the same problem has time of its own.
+        """
+        end = math.inf if seconds is None else self._clock() + seconds
+        if self._prepared is None:
+            self._deadline = min(self._deadline, end)
+            self._prepared = dict(self._seconds)
+        else:
+            self._deadline, self.stopped = end, False
+            self._seconds = dict(self._prepared)
+
+    # ------------------------------------------------------------------ the account
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Wall time of each phase that is over, in the order in which they began; they do not overlap."""
+        return dict(self._seconds)
+
+    @contextmanager
+    def phase(self, name: str, told: str = "") -> Iterator[None]:
+        """Account for a phase; one inside another interrupts it, so that every second is counted once.
+
+        Parameters
+        ----------
+        name
+            What the seconds are counted as.
+        told
+            A line for the user, where the phase may last.
+        """
+        self._switch()
+        self._under_way.append(name)
+        self._seconds.setdefault(name, 0.0)
+        if told and self._tell is not None:
+            self._tell(told)
+        try:
+            yield
+        finally:
+            self._switch()
+            self._under_way.pop()
+
+    def _switch(self) -> None:
+        """Count the time since the last change of phase for the phase under way."""
+        now = self._clock()
+        if self._under_way:
+            self._seconds[self._under_way[-1]] += now - self._since
+        self._since = now

@@ -1,0 +1,93 @@
+"""One budget: its limit, its stop, its account."""
+
+import contextlib
+import math
+
+import pytest
+
+from mipforest.settings import SolveSettings
+from mipforest.time_budget import TimeBudget
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def test_without_a_limit_it_never_runs_out(clock):
+    budget = TimeBudget(clock=clock)
+    clock.now += 1e9
+    assert budget.remaining == math.inf
+    assert not budget.expired
+    assert budget.at_most() is None
+    assert budget.at_most(5.0) == 5.0
+
+
+def test_what_is_left_is_shared(clock):
+    budget = TimeBudget(10.0, clock=clock)
+    clock.now += 4
+    assert budget.remaining == 6.0
+    assert budget.at_most(share=0.5) == 3.0
+    assert budget.at_most(5.0) == 5.0
+    clock.now += 7
+    assert budget.expired
+    assert budget.at_most(5.0) == 0.0
+
+
+def test_a_stop_leaves_nothing(clock):
+    budget = TimeBudget(clock=clock)
+    budget.stop()
+    assert budget.expired
+    assert budget.at_most() == 0.0
+
+
+def test_every_second_is_counted_once(clock):
+    told = []
+    budget = TimeBudget(clock=clock, tell=told.append)
+    with budget.phase("prepare"):
+        clock.now += 1
+        with budget.phase("start", "finding a start"):
+            clock.now += 2
+        clock.now += 4
+    clock.now += 8  # the caller's own time
+    with contextlib.suppress(ZeroDivisionError), budget.phase("start"):
+        clock.now += 16
+        raise ZeroDivisionError
+    assert budget.seconds == {"prepare": 5.0, "start": 18.0}
+    assert told == ["finding a start"]
+
+
+def test_the_first_solve_has_what_preparation_left_and_the_next_one_its_own(clock):
+    budget = TimeBudget(10.0, clock=clock)
+    with budget.phase("prepare"):
+        clock.now += 7
+    budget.begin_solve(10.0)
+    assert budget.remaining == 3.0
+    with budget.phase("solve"):
+        clock.now += 3
+    budget.stop()
+    budget.begin_solve(10.0)
+    assert budget.remaining == 10.0
+    assert budget.seconds == {"prepare": 7.0}
+
+
+def test_a_preparation_that_was_stopped_leaves_the_first_solve_nothing(clock):
+    budget = TimeBudget(clock=clock)
+    budget.stop()
+    budget.begin_solve(10.0)
+    assert budget.expired
+
+
+def test_a_limit_of_zero_is_for_the_start_alone_and_limits_no_preparation():
+    assert not SolveSettings(time_limit=0).budget().expired
+    assert SolveSettings(time_limit=5).budget().remaining <= 5
