@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.error import HTTPError
 
-from sklearn.datasets import fetch_openml, get_data_home
-
 from mipforest.data.dataset import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.data.files import SUFFIXES, read_file
@@ -213,6 +211,8 @@ def load_openml(
     DataError
         If OpenML cannot be reached, has no such data set, or the data set is sparse or has no single target.
     """
+    from sklearn.datasets import fetch_openml, get_data_home  # takes seconds, as above
+
     query = _query(reference)
     try:
         with warnings.catch_warnings(record=True) as said:

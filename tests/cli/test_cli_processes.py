@@ -61,30 +61,30 @@ def test_a_stopped_run_keeps_the_incumbent(tmp_path, number, late):
     assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
 
 
-def test_a_killed_run_leaves_nothing_and_does_not_block_the_next(tmp_path):
+def test_a_killed_run_leaves_nothing_and_does_not_block_the_next(mipforest, tmp_path):
     process = start_process(*LONG, "--time-limit", 60, "--out", "run", cwd=tmp_path)
     wait_for_solver(process, tmp_path)
     process.kill()
     process.communicate()
     assert not (tmp_path / "run").exists()
     assert len(list(tmp_path.glob(".run.*.part"))) == 1
-    again = start_process(*LONG, "--time-limit", 0, "--out", "run", cwd=tmp_path)
-    _, err = again.communicate(timeout=60)
-    assert again.returncode == 0, err
+    again = mipforest(*LONG, "--time-limit", 0, "--out", tmp_path / "run")
+    assert again.code == 0, again.err
     assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
 
 
-def test_files_that_cannot_grow_leave_no_half_written_run(tmp_path):
-    def small_files() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
-
-    process = start_process(*LONG, "--time-limit", 0, "--out", "run", cwd=tmp_path, preexec=small_files)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 2, err
-    assert err.splitlines()[-1].startswith("error: ")
-    assert "Traceback" not in err
-    assert "Objective" in out
-    assert json.loads(out.partition("would have been:")[2])["depth"] == 2
+def test_files_that_cannot_grow_leave_no_half_written_run(mipforest, tmp_path):
+    _, most = before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3000, most))
+    try:
+        done = mipforest(*LONG, "--time-limit", 0, "--out", tmp_path / "run")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert done.code == 2, done.err
+    assert done.err.splitlines()[-1].startswith("error: ")
+    assert "Traceback" not in done.err
+    assert "Objective" in done.out
+    assert json.loads(done.out.partition("would have been:")[2])["depth"] == 2
     assert list(tmp_path.iterdir()) == []
 
 
@@ -98,8 +98,18 @@ def test_a_folder_that_was_removed_during_the_solve_costs_nothing(tmp_path):
     assert {"tree.json", "result.json"} <= {entry.name for entry in (tmp_path / "deep" / "run").iterdir()}
 
 
+#: Runs the command line where scikit-learn cannot be imported.
+WITHOUT_SCIKIT_LEARN = """
+import sys
+sys.modules["sklearn"] = None
+from mipforest.cli.main import run
+run()
+"""
+
+
 def test_a_reader_that_goes_away_is_no_error(tmp_path):
-    process = start_process("models", cwd=tmp_path)
+    """Nor does a list wait for scikit-learn, which takes longer to import than all else."""
+    process = start_process("models", cwd=tmp_path, program=("-c", WITHOUT_SCIKIT_LEARN))
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None
@@ -143,16 +153,10 @@ run()
 
 
 def test_a_second_ctrl_c_leaves_at_once_while_the_solver_runs_on(tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-c", DEAF, *ONE_LONG_RUN, "--time-limit", "60", "--out", "run"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    run = (*ONE_LONG_RUN, "--time-limit", "60", "--out", "run")
+    process = start_process(*run, cwd=tmp_path, program=("-c", DEAF))
     wait_for_solver(process, tmp_path)
-    time.sleep(3)  # in branch and bound
+    time.sleep(1)  # in its work
     for _ in range(2):
         process.send_signal(signal.SIGINT)
         time.sleep(1)
