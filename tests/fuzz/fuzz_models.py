@@ -1,6 +1,15 @@
 """Solve small random problems with every model, variant and solver: no wrong word about a tree or an optimum.
 
 python tests/fuzz/fuzz_models.py --minutes 30 --seed 0
+python tests/fuzz/fuzz_models.py --solves 5000 --seed 0
+
+Half of the problems have a constraint of ``mipforest.constraints``. What a solver claims is held against witnesses:
+
+- *definition*: the tree's value by the definition is the solver's, at a feasible point ("verified");
+- *literal*: a second model, written from the definition with indicator rows and solved by Gurobi (``literal_trees``);
+- *enumeration*: the best of all trees, where there is a route and it is quick, without constraints;
+- *other*: no bound exceeds what another variant, or another solver, attains;
+- *trees*: no bound exceeds the value of a random tree that satisfies the constraint.
 
 A failure names its seed and case; ``--seed S --case K`` repeats it alone.
 """
@@ -24,9 +33,12 @@ sys.path.append(str(Path(__file__).parents[1]))  # the independent routes, when 
 
 from enumerate_trees import absolute_loss, best_tree_value, misclassified, squared_loss
 from independent_lp import HINGE, enumerated_errors, enumerated_tree
+from literal_trees import literal_optimum
 
+from mipforest import constraints
 from mipforest.data import DataError, Dataset
-from mipforest.errors import EnsembleError
+from mipforest.errors import EnsembleError, LicenseLimit
+from mipforest.problem.expressions import NotExpressed
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError
 from mipforest.problem.problem import Problem
@@ -35,21 +47,19 @@ from mipforest.problem.result import Result
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.registry import solver_classes
 from mipforest.testing.formulation_trial import random_oblique_tree, random_tree
+from mipforest.trees import Tree
 
 #: Seconds for a solve; bounds and values are compared also where it ends the solve.
-TIME_LIMIT = 5.0
+TIME_LIMIT = 3.0
 
-#: Solvers that take turns, where they are installed; the first has half of the cases.
+#: Solvers, where they are installed: the first solves every problem, the others take turns.
 SOLVERS = ("highs", "scip", "gurobi")
 
 #: Relative difference of two values that count as equal: gaps and tolerances of solvers.
 EQUAL = 2e-5
 
-#: Variants that assume something of the data, or leave out trees: their bounds hold for themselves.
-OWN_BOUND = {"miret": ("improved",)} | dict.fromkeys(
-    ("margot", "hfs-margot", "sfs-margot", "olct", "budgeted-olct", "univariate-olct", "loss-optimal"),
-    ("paper",),
-)
+#: Helpers that read labels: where leaves predict their most common class, they leave fewer trees.
+READ_LABELS = ("monotone", "demographic_parity", "equal_opportunity", "max_false_negatives")
 
 Draw = Callable[[np.random.Generator], Any]
 
@@ -96,21 +106,105 @@ PARAMETERS: dict[str, dict[str, Draw]] = {
 }
 
 
+#: What a solve is compared with.
+WITNESSES = ("definition", "literal", "enumeration", "other", "trees")
+
+
 @dataclass
 class Figures:
-    """What came out of a run."""
+    """What came out of a run.
 
-    solves: Counter[str] = field(default_factory=Counter)
-    proven: int = 0
-    trees: int = 0
-    enumerated: int = 0
+    Attributes
+    ----------
+    solves, proven
+        Number of solves, and of optima proven for the definition, by model and solver.
+    compared
+        Number of solves compared, by model, solver and witness.
+    constrained
+        Number of solves with a helper's rows, by helper.
+    refused
+        Problems that a model, or a solver's licence, does not take.
+    failures
+        What was wrong.
+    """
+
+    solves: Counter[tuple[str, str]] = field(default_factory=Counter)
+    proven: Counter[tuple[str, str]] = field(default_factory=Counter)
+    compared: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    constrained: Counter[str] = field(default_factory=Counter)
     refused: int = 0
     failures: list[str] = field(default_factory=list)
+
+    def count(self, model: str, solver: str, result: Result, constraint: Constraint | None) -> None:
+        """Count a solve."""
+        self.solves[model, solver] += 1
+        self.proven[model, solver] += result.proven_for == "definition"
+        self.compared[model, solver, "definition"] += result.tree is not None
+        if constraint is not None:
+            self.constrained[constraint.name] += 1
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A helper of ``mipforest.constraints`` with its arguments, for the package and for the literal model."""
+
+    name: str
+    given: tuple[Any, ...]
+    literal: tuple[Any, ...]
+    named: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, problem: Problem) -> None:
+        getattr(constraints, self.name)(problem, *self.given, **self.named)
+
+    def __str__(self) -> str:
+        return f"{self.name}{tuple(np.asarray(value).tolist() for value in self.literal)}"
+
+
+def random_constraint(rng: np.random.Generator, data: Dataset, depth: int) -> Constraint | None:
+    """Draw a helper and its arguments; ``None`` where the data do not suit it."""
+    j, n_branches, classes = int(rng.integers(data.p)), 2**depth - 1, data.task == "classification"
+    feature = data.features.labels[j]
+    kinds = ["forbid", "require", "budget", "path", "split", "leaf"]
+    kind = one_of(*kinds, *(["monotone", "parity", "opportunity", "negatives"] if classes else []))(rng)
+    if kind == "forbid":
+        nodes = sorted({int(t) for t in rng.integers(0, n_branches, 2)})
+        return Constraint("forbid_features", (feature,), (j, nodes), {"nodes": nodes})
+    if kind == "require":
+        return Constraint("require_features", (feature,), (j,))
+    if kind == "budget":
+        return Constraint("feature_budget", (1,), (1,))
+    if kind == "path":
+        return Constraint("once_per_path", (), ())
+    if kind == "split":
+        t, column = int(rng.integers(n_branches)), np.unique(data.X_raw[:, j])
+        if len(column) < 2:
+            return None
+        k = int(rng.integers(len(column) - 1))
+        threshold = float((column[k] + column[k + 1]) / 2)
+        scaled = float((threshold - data.encoding.offset[j]) / data.encoding.scale[j])
+        return Constraint("fix_split", (feature, threshold), (t, j, scaled), {"node": t})
+    if kind == "leaf":
+        least = int(rng.integers(2, data.n // 2 + 2))
+        return Constraint("min_samples_leaf", (least,), (least,))
+    if kind == "monotone":
+        up = bool(rng.random() < 0.5)
+        return Constraint("monotone", (feature,), (j, up), {"increasing": up})
+    k = int(rng.integers(len(data.classes)))
+    positive = {"positive": data.classes[k]}
+    if kind == "negatives":
+        most = int(rng.integers(0, 2))
+        return Constraint("max_false_negatives", (most,), (most, k), positive)
+    group, tolerance = np.arange(data.n) % 2, float(one_of(0.0, 0.2, 0.4)(rng))
+    name = "demographic_parity" if kind == "parity" else "equal_opportunity"
+    among = group if kind == "parity" else group[data.y == k]
+    if len(np.unique(among)) < 2:
+        return None
+    return Constraint(name, (group, tolerance), (group, tolerance, k), positive)
 
 
 def random_data(rng: np.random.Generator, model: type[Formulation]) -> Dataset:
     """Draw few samples: on a grid or not, with repeated samples, constant features, and units of any size."""
-    n, p = int(rng.integers(4, 11)), int(rng.integers(1, 4))
+    n, p = int(rng.integers(4, 9)), int(rng.integers(1, 4))
     X = rng.integers(0, 5, (n, p)).astype(float) if rng.random() < 0.5 else rng.random((n, p))
     if rng.random() < 0.2:
         X[-1] = X[0]
@@ -132,34 +226,49 @@ def check(rng: np.random.Generator, solvers: tuple[str, ...], figures: Figures) 
     model = models[name]
     values = {key: draw(rng) for key, draw in PARAMETERS[name].items()}
     data = random_data(rng, model)
-    depth = int(rng.choice([1, 2, 3], p=[0.45, 0.45, 0.1]))
-    solver = solvers[0] if rng.random() < 0.5 else one_of(*solvers)(rng)
-    what = f"{name} depth {depth} n {data.n} p {data.p} {solver} {values}"
-    results: dict[str, Result] = {}
+    depth = int(rng.choice([1, 2, 3], p=[0.4, 0.45, 0.15]))
+    if depth == 3:
+        data = data.take(np.arange(min(data.n, 6)))
+    taken = (solvers[0], one_of(*solvers[1:])(rng)) if len(solvers) > 1 else solvers
+    constraint = random_constraint(rng, data, depth) if rng.random() < 0.5 else None
+    what = f"{name} depth {depth} n {data.n} p {data.p} {values} {constraint or ''}"
+    optimum = None if constraint is not None else _enumerated(model(**values), data, depth)
+    results: dict[tuple[str, str], Result] = {}
+    trees: list[Tree] = []
     for variant in model.variants:
         try:
             problem = model(variant=variant, **values).build(data, depth)
-        except (ParameterError, DataError, EnsembleError):
+            drawn = [] if trees else list(_trees(problem, rng, trees))
+            if constraint is not None:
+                constraint.add(problem)
+        except (ParameterError, DataError, EnsembleError, NotExpressed):
             figures.refused += 1
             continue
-        yield from (f"{what} {variant}: {text}" for text in _trees(problem, rng, figures))
-        result = problem.solve(solver, time_limit=TIME_LIMIT, gap=1e-6)
-        figures.solves[f"{name} {solver}"] += 1
-        figures.proven += result.status == "optimal"
-        results[variant] = result
-        if result.tree is not None and not result.verified:
-            yield f"{what} {variant}: {result.doubts}"
-        if result.tree is None and result.status != "limit":
-            yield f"{what} {variant}: {result.status}, no tree"
-    yield from (f"{what}: {text}" for text in _claims(name, results))
-    expected = _enumerated(model(**values), data, depth)
-    if expected is not None:
-        figures.enumerated += 1
-        yield from (f"{what}: {text}" for text in _against(expected, name, results))
+        yield from (f"{what} {variant}: {text}" for text in drawn)
+        expected = _literal(problem, constraint)
+        # The second solver starts from nothing: it has to find what it claims.
+        for solver, start in zip(taken, ("default", "none"), strict=False):
+            try:
+                result = problem.solve(solver, time_limit=TIME_LIMIT, gap=1e-6, start=start)
+            except LicenseLimit:
+                figures.refused += 1
+                continue
+            results[variant, solver] = result
+            figures.count(name, solver, result, constraint)
+            wrong = list(_own_faults(problem, result, trees, constraint))
+            figures.compared[name, solver, "trees"] += bool(trees)
+            for witness, value in (("literal", expected), ("enumeration", optimum)):
+                if value is not None:
+                    figures.compared[name, solver, witness] += 1
+                    wrong += [f"{witness}: {text}" for text in _against(value, result)]
+            yield from (f"{what} {variant} {solver}: {text}" for text in wrong)
+    for own, result in results.items() if len(results) > 1 else ():
+        figures.compared[name, own[1], "other"] += 1
+        yield from (f"{what}: {text}" for text in _claims(own, result, results, constraint))
 
 
-def _trees(problem: Problem, rng: np.random.Generator, figures: Figures) -> Iterator[str]:
-    """Compare random trees with their points of the model: objective, and the tree decoded again."""
+def _trees(problem: Problem, rng: np.random.Generator, kept: list[Tree]) -> Iterator[str]:
+    """Compare random trees with their points of the model: objective, and the tree decoded again; keep the trees."""
     formulation, instance = problem.formulation, problem.instance
     for make in (random_tree, random_oblique_tree):
         tree = make(problem, rng)
@@ -170,7 +279,7 @@ def _trees(problem: Problem, rng: np.random.Generator, figures: Figures) -> Iter
             continue
         if not np.isfinite(value) or problem.worst_violation(values):
             continue  # outside the formulation's limits
-        figures.trees += 1
+        kept.append(tree)
         objective = problem.model.objective(values)
         if not _equal(objective, value):
             yield f"{make.__name__}: the model says {objective!r}, the definition {value!r}"
@@ -183,17 +292,62 @@ def _trees(problem: Problem, rng: np.random.Generator, figures: Figures) -> Iter
             yield f"{make.__name__}: decoded, samples take other sides one by one than all at once"
 
 
-def _claims(name: str, results: dict[str, Result]) -> Iterator[str]:
-    """Check that no variant's bound exceeds a value that another one attains."""
-    for variant, result in results.items():
-        for other, attained in results.items():
-            if variant != other and (variant in OWN_BOUND.get(name, ()) or "improved" in (variant, other)):
-                continue
-            if attained.tree is None:
-                continue
-            value = attained.evaluated_objective
-            if result.bound > value and not _equal(result.bound, value):
-                yield f"{variant} proves {result.bound!r}, {other} attains {value!r}"
+def _own_faults(
+    problem: Problem, result: Result, trees: list[Tree], constraint: Constraint | None
+) -> Iterator[str]:
+    """Check the tree by the definition, and that no random tree that satisfies the rows is better than the bound."""
+    if result.tree is not None and not result.verified:
+        yield f"{result.failed_checks}"
+    if result.tree is None and result.status not in ("limit", "time limit") and constraint is None:
+        yield f"{result.status}, no tree"
+    for tree in trees:
+        values = problem.encoded(tree)
+        if values.keys() < problem.model.variables.keys() or problem.worst_violation(values):
+            continue
+        value = problem.formulation.evaluate(tree, problem.instance)
+        if result.bound > value and not _equal(result.bound, value):
+            yield f"it proves {result.bound!r}, a random tree has {value!r}"
+        if result.status == "infeasible":
+            yield f"it says infeasible, a random tree has {value!r}"
+
+
+def _claims(
+    own: tuple[str, str],
+    result: Result,
+    results: dict[tuple[str, str], Result],
+    constraint: Constraint | None,
+) -> Iterator[str]:
+    """Check that a bound exceeds no value that another variant or solver attains."""
+    labels = constraint is not None and constraint.name in READ_LABELS
+    for other, attained in results.items():
+        same_rows = own[0] == other[0]
+        if attained.tree is None or not (same_rows or (result.bound_for == "definition" and not labels)):
+            continue
+        value = attained.evaluated_objective
+        if result.bound > value and not _equal(result.bound, value):
+            yield f"{own} proves {result.bound!r}, {other} attains {value!r}"
+        if result.status == "infeasible":
+            yield f"{own} says infeasible, {other} attains {value!r}"
+
+
+def _literal(problem: Problem, constraint: Constraint | None) -> float | None:
+    """Return the optimum of the literal model, ``None`` where Gurobi does not finish."""
+    formulation, instance, data = problem.formulation, problem.instance, problem.data
+    target = None
+    if formulation.name == "miret":
+        known = instance.target
+        target = (instance.costs, instance.allowed, known.sign, known.weight, known.group)
+    asked = None if constraint is None else (constraint.name, *constraint.literal)
+    return literal_optimum(
+        formulation.name,
+        formulation.parameters(),
+        data,
+        problem.topology.depth,
+        target=target,
+        constraint=asked,
+        majority=constraint is not None and (formulation.name, formulation.variant) != ("oct", "tight"),
+        seconds=TIME_LIMIT,
+    )
 
 
 def _enumerated(formulation: Formulation, data: Dataset, depth: int) -> float | None:
@@ -223,25 +377,40 @@ def _enumerated(formulation: Formulation, data: Dataset, depth: int) -> float | 
     return enumerated_tree(X, data.sign, (C, C), epsilon, HINGE) if values["loss"] == "hinge" else None
 
 
-def _against(expected: float, name: str, results: dict[str, Result]) -> Iterator[str]:
-    for variant, result in results.items():
-        if result.tree is not None and result.objective < expected and not _equal(result.objective, expected):
-            yield f"{variant} has {result.objective!r}, the least of all trees is {expected!r}"
-        bounded = variant not in OWN_BOUND.get(name, ())
-        if bounded and result.bound > expected and not _equal(result.bound, expected):
-            yield f"{variant} proves {result.bound!r}, a tree attains {expected!r}"
+def _against(expected: float, result: Result) -> Iterator[str]:
+    """Compare a result with the optimum, infinite where there is no tree."""
+    better = result.tree is not None and result.verified and result.objective < expected
+    if better and not _equal(result.objective, expected):
+        yield f"it has {result.objective!r}, the least of all trees is {expected!r}"
+    if np.isinf(expected):
+        return
+    if result.status == "infeasible" and result.proven_for == "definition":
+        yield f"it says infeasible, a tree attains {expected!r}"
+    proven = result.bound_for == "definition" and result.bound > expected
+    if proven and not _equal(result.bound, expected):
+        yield f"it proves {result.bound!r}, a tree attains {expected!r}"
+    optimal = result.proven_for == "definition" and result.objective > expected and result.tree is not None
+    if optimal and not _equal(result.objective, expected):
+        yield f"it calls {result.objective!r} optimal, a tree attains {expected!r}"
 
 
 def _equal(first: float, second: float) -> bool:
     return abs(first - second) <= max(EQUAL * abs(second), FEASIBILITY_TOLERANCE)
 
 
-def fuzz(seed: int, *, minutes: float = np.inf, cases: int | None = None, only: int | None = None) -> Figures:
+def fuzz(
+    seed: int,
+    *,
+    minutes: float = np.inf,
+    solves: float = np.inf,
+    cases: int | None = None,
+    only: int | None = None,
+) -> Figures:
     """Check problems until the time or their number is over; an exception fails like a wrong answer."""
     classes = solver_classes()
     solvers = tuple(name for name in SOLVERS if classes[name].available())
     figures, deadline, k = Figures(), monotonic() + 60 * minutes, only or 0
-    while monotonic() < deadline and (cases is None or k < cases):
+    while monotonic() < deadline and (cases is None or k < cases) and figures.solves.total() < solves:
         try:
             found = list(check(np.random.default_rng((seed, k)), solvers, figures))
         except Exception as error:
@@ -255,21 +424,36 @@ def fuzz(seed: int, *, minutes: float = np.inf, cases: int | None = None, only: 
     return figures
 
 
+def table(figures: Figures) -> str:
+    """Return the figures as tables in Markdown."""
+    lines = [
+        f"| model | solver | solves | proven | {' | '.join(WITNESSES)} |",
+        "|---|---|" + "---:|" * (2 + len(WITNESSES)),
+    ]
+    for model, solver in sorted(figures.solves):
+        key = (model, solver)
+        compared = [figures.compared[*key, witness] for witness in WITNESSES]
+        cells = [f"`{model}`", solver, figures.solves[key], figures.proven[key], *compared]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    every = [sum(figures.compared[*key, witness] for key in figures.solves) for witness in WITNESSES]
+    cells = ["all", "", figures.solves.total(), figures.proven.total(), *every]
+    lines += [f"| {' | '.join(map(str, cells))} |", "", "| constraint | solves |", "|---|---:|"]
+    lines += [f"| `{name}` | {count} |" for name, count in sorted(figures.constrained.items())]
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--minutes", type=float, default=np.inf)
+    parser.add_argument("--solves", type=float, default=np.inf)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--case", type=int, default=None)
     arguments = parser.parse_args()
-    figures = fuzz(arguments.seed, minutes=arguments.minutes, only=arguments.case)
-    for key, count in sorted(figures.solves.items()):
-        print(f"{key:24} {count:6} solves")
-    print(
-        f"{sum(figures.solves.values())} solves, {figures.proven} proven, {figures.trees} random trees, "
-        f"{figures.enumerated} optima enumerated, {figures.refused} refused, {len(figures.failures)} failures"
-    )
+    figures = fuzz(arguments.seed, minutes=arguments.minutes, solves=arguments.solves, only=arguments.case)
+    print(table(figures))
+    print(f"\n{figures.refused} problems refused, {len(figures.failures)} failures")
     sys.exit(bool(figures.failures))
 
 

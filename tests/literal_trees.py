@@ -1,0 +1,403 @@
+"""A second model of every formulation, written from the definitions for Gurobi: indicator rows, and no big-M.
+
+It shares no row with the package. What a helper of ``mipforest.constraints`` asks is stated anew as well. Thresholds of
+univariate splits compare ranks, so that no gap between values is small.
+"""
+
+from dataclasses import dataclass, field
+
+import gurobipy
+import numpy as np
+from gurobipy import GRB
+from independent_lp import HINGE, V0, tangent
+
+#: Least weight of a required feature: part of the meaning of ``require_features``.
+LEAST_WEIGHT = 1e-3
+
+LOG_LOSS = {"V0": V0, "V1": (*V0, tangent(1.9), tangent(-1.9))}
+UNIVARIATE = ("oct", "ort", "ort-l")
+LINEAR = ("margot", "hfs-margot", "sfs-margot", "olct", "budgeted-olct", "univariate-olct", "loss-optimal")
+
+_ENVIRONMENT = []
+
+
+def literal_optimum(name, values, data, depth, *, target=None, constraint=None, majority=True, seconds=10.0):
+    """Return the optimal value; infinite without a feasible tree, ``None`` where Gurobi does not finish.
+
+    ``values`` are the hyperparameters; ``target`` is what MIRET's instance knows of the ensemble, with the ``costs``
+    (|B|, p) of features; ``constraint`` is the name of a helper and its arguments; ``majority``: whether leaves with
+    classes predict the most common one.
+    """
+    if not _ENVIRONMENT:
+        _ENVIRONMENT.append(gurobipy.Env(params={"OutputFlag": 0, "Threads": 1}))
+    with gurobipy.Model(env=_ENVIRONMENT[0]) as m:
+        for option, value in (("MIPGap", 1e-7), ("FeasibilityTol", 1e-9), ("IntFeasTol", 1e-9)):
+            m.setParam(option, value)
+        m.setParam("OptimalityTol", 1e-9)
+        m.setParam("TimeLimit", seconds)
+        literal = LiteralTree(m, name, values, data, depth)
+        if name in LINEAR:
+            objective = literal.linear()
+        elif name == "miret":
+            objective = literal.miret(*target)
+        elif data.task == "regression":
+            objective = literal.regression()
+        else:
+            objective = literal.classes(majority=majority)
+        if constraint is not None:
+            getattr(literal, constraint[0])(*constraint[1:])
+        m.setObjective(objective)
+        try:
+            m.optimize()
+        except gurobipy.GurobiError as error:
+            if error.errno == GRB.Error.SIZE_LIMIT_EXCEEDED:
+                return None
+            raise
+        if m.Status in (GRB.INFEASIBLE, GRB.INF_OR_UNBD):
+            return np.inf
+        return m.ObjVal if m.Status == GRB.OPTIMAL else None
+
+
+@dataclass
+class LiteralTree:
+    """The tree: splits by node, named by its path from the root ('', '0', '1', '01', ...), 1 for right."""
+
+    m: gurobipy.Model
+    name: str
+    values: dict
+    data: object
+    depth: int
+    w: dict = field(default_factory=dict)
+    b: dict = field(default_factory=dict)
+    used: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.X, (self.n, self.p) = self.data.X, self.data.X.shape
+        paths = [format(k, f"0{d}b") if d else "" for d in range(self.depth) for k in range(2**d)]
+        self.nodes, self.ends = paths, paths[-(2 ** (self.depth - 1)) :]
+        if self.name not in LINEAR:
+            self.ends = [end + side for end in self.ends for side in "01"]
+        self.z = self.m.addVars(self.n, self.ends, vtype=GRB.BINARY)
+        self.m.addConstrs(self.z.sum(i, "*") == 1 for i in range(self.n))
+
+    # ------------------------------------------------------------------ splits
+
+    def splits(self, box, scores_of=None):
+        """Make free or boxed splits, and binaries that switch features on."""
+        scores_of = self.X if scores_of is None else scores_of
+        for t in self.nodes:
+            self.w[t] = self.m.addVars(self.p, lb=-box, ub=box)
+            self.b[t] = self.m.addVar(lb=-box, ub=box)
+            self.used[t] = self.m.addVars(self.p, vtype=GRB.BINARY)
+            for j in range(self.p):
+                self.m.addGenConstrIndicator(self.used[t][j], False, self.w[t][j] == 0)
+        self.scores_of = scores_of
+
+    def score(self, i, t):
+        return sum(float(self.scores_of[i, j]) * self.w[t][j] for j in range(self.p)) + self.b[t]
+
+    def route(self, gap):
+        """Send samples right at a score of at least 0, left at one of at most -gap, above their ends."""
+        for i in range(self.n):
+            for end in self.ends:
+                for level in range(len(end)):
+                    score = self.score(i, end[:level])
+                    side = score >= 0 if end[level] == "1" else score <= -gap
+                    self.m.addGenConstrIndicator(self.z[i, end], True, side)
+
+    def sizes(self, t):
+        """Return variables for the sizes of the weights of a node."""
+        size = self.m.addVars(self.p)
+        for j in range(self.p):
+            self.m.addConstr(size[j] >= self.w[t][j])
+            self.m.addConstr(size[j] >= -self.w[t][j])
+        return size
+
+    # ------------------------------------------------------------------ the models
+
+    def linear(self):
+        values, epsilon = self.values, self.values["epsilon"]
+        self.gap = epsilon
+        logistic = values.get("loss") == "logistic" or "olct" in self.name
+        lines = LOG_LOSS[values["tangents"]] if logistic else HINGE
+        norm = values.get("regulariser", "l2" if "margot" in self.name else "l1")
+        budget, alpha = self._selection()
+        self.splits(GRB.INFINITY)
+        self.route(epsilon)
+        objective = gurobipy.QuadExpr()
+        for t in self.nodes:
+            excess = sum(self.used[t].values()) - (budget or 0)
+            if budget is not None and alpha is None:
+                self.m.addConstr(excess <= 0)
+            elif budget is not None:
+                u = self.m.addVar()
+                self.m.addConstr(u >= excess)
+                objective += alpha * u
+            if values.get("levels") == "last" and len(t) < self.depth - 1:
+                continue
+            objective += self._norm(t, norm) + values["C"] * self._losses(t, lines, epsilon)
+        return objective
+
+    def _selection(self):
+        """Return the budget of features of a node, and the price of one beyond it."""
+        values = self.values
+        if self.name == "univariate-olct":
+            return 1, None
+        if self.name in ("hfs-margot", "budgeted-olct") or values.get("selection") == "hard":
+            return values["B"], None
+        if self.name == "sfs-margot" or values.get("selection") == "soft":
+            return values["B"], values["alpha"]
+        return None, None
+
+    def _norm(self, t, norm):
+        if norm == "none":
+            return 0.0
+        if norm == "l2":
+            return 0.5 * sum(self.w[t][j] * self.w[t][j] for j in range(self.p))
+        return sum(self.sizes(t).values())
+
+    def _losses(self, t, lines, epsilon):
+        if self.values.get("loss") == "misclassification":
+            right = self.goes_right(t, epsilon, 0.0)
+            here = [sum(self.z[i, end] for end in self.ends if end.startswith(t)) for i in range(self.n)]
+            positive = self.data.sign > 0
+            return sum(here[i] - right[i] if positive[i] else right[i] for i in range(self.n))
+        xi = self.m.addVars(self.n)
+        for i in range(self.n):
+            margin = float(self.data.sign[i]) * self.score(i, t)
+            for end in self.ends:
+                if end.startswith(t):
+                    for intercept, slope in lines:
+                        row = xi[i] >= intercept + slope * margin
+                        self.m.addGenConstrIndicator(self.z[i, end], True, row)
+        return sum(xi.values())
+
+    def goes_right(self, t, below, above):
+        """Return, by sample, 1 where it passes t and goes right: a score of at least ``above``; else at most -below."""
+        right = []
+        for i in range(self.n):
+            here = sum(self.z[i, end] for end in self.ends if end.startswith(t))
+            to_right, to_left = self.m.addVar(vtype=GRB.BINARY), self.m.addVar(vtype=GRB.BINARY)
+            self.m.addConstr(to_right + to_left == here)
+            self.m.addGenConstrIndicator(to_right, True, self.score(i, t) >= above)
+            self.m.addGenConstrIndicator(to_left, True, self.score(i, t) <= -below)
+            right.append(to_right)
+        return right
+
+    def miret(self, costs, allowed, sign, weight, group):
+        self.gap = self.values["epsilon"]
+        self.splits(1.0)
+        self.route(self.gap)
+        for t in self.nodes:
+            for j in range(self.p):
+                if not allowed[self.nodes.index(t), j]:
+                    self.m.addConstr(self.used[t][j] == 0)
+        for i in range(self.n):
+            first = int(np.flatnonzero(group == group[i])[0])
+            for end in self.ends:
+                self.m.addConstr(self.z[i, end] == self.z[first, end])
+        wrong = sum(
+            float(weight[i]) * self.z[i, end]
+            for i in range(self.n)
+            for end in self.ends
+            if (end[-1] == "1") != (sign[i] > 0)
+        )
+        paid = sum(
+            float(costs[k, j]) * self.used[t][j] for k, t in enumerate(self.nodes) for j in range(self.p)
+        )
+        return wrong + paid
+
+    def _leaf_tree(self):
+        """Make the splits of Dunn's trees; return what they cost."""
+        values, m = self.values, self.m
+        d = m.addVars(self.nodes, vtype=GRB.BINARY)
+        if self.name in UNIVARIATE:
+            self.ranks = np.column_stack([np.unique(x, return_inverse=True)[1] for x in self.X.T])
+            self.splits(float(self.n), self.ranks)
+            self.gap = 0.5
+        else:
+            self.splits(1.0)
+            self.gap = values["mu"]
+        self.route(self.gap)
+        for t in self.nodes:
+            picked = sum(self.used[t].values())
+            if t:
+                m.addConstr(d[t] <= d[t[:-1]])
+            m.addGenConstrIndicator(d[t], False, self.b[t] == 0)
+            for j in range(self.p):
+                m.addConstr(self.used[t][j] <= d[t])
+                if self.name in UNIVARIATE:
+                    m.addConstr(self.w[t][j] == self.used[t][j])
+            m.addConstr(picked >= d[t])
+            if self.name in UNIVARIATE:
+                m.addConstr(picked == d[t])
+            else:
+                m.addConstr(sum(self.sizes(t).values()) <= 1)
+        self.filled = m.addVars(self.ends, vtype=GRB.BINARY)
+        for end in self.ends:
+            m.addConstr(self.z.sum("*", end) >= values["N_min"] * self.filled[end])
+            m.addConstrs(self.z[i, end] <= self.filled[end] for i in range(self.n))
+        if self.name in UNIVARIATE:
+            return values["alpha"] * d.sum()
+        return values["alpha"] * sum(self.used[t][j] for t in self.nodes for j in range(self.p))
+
+    def classes(self, *, majority):
+        cost, K, y = self._leaf_tree(), len(self.data.classes), self.data.y
+        self.label = self.m.addVars(K, self.ends, vtype=GRB.BINARY)
+        wrong = self.m.addVars(self.n)
+        for end in self.ends:
+            # Empty leaves may have a label or none: monotone effects are asked of labelled ones.
+            self.m.addConstr(self.label.sum("*", end) == self.filled[end])
+            for i in range(self.n):
+                self.m.addConstr(wrong[i] >= self.z[i, end] - self.label[int(y[i]), end])
+            if majority:
+                size = [sum(self.z[i, end] for i in np.flatnonzero(y == k)) for k in range(K)]
+                for k in range(K):
+                    for other in range(K):
+                        self.m.addGenConstrIndicator(self.label[k, end], True, size[k] >= size[other])
+        self.baseline = self.n - int(np.bincount(y).max())
+        return wrong.sum() / self.baseline + cost
+
+    def regression(self):
+        cost, values, m = self._leaf_tree(), self.values, self.m
+        y = (self.data.y - self.data.y.min()) / np.ptp(self.data.y)
+        squared, linear = values["loss"] == "squared", self.name in ("ort-l", "ort-lh")
+        centre = y.mean() if squared else np.median(y)
+        baseline = float(((y - centre) ** 2).sum() if squared else np.abs(y - centre).sum())
+        fitted = m.addVars(self.n, lb=-GRB.INFINITY)
+        objective = gurobipy.QuadExpr(cost)
+        counts = linear and values["regulariser"] == "l0"
+        limit = 10.0 if counts or (linear and values["lam"] == 0) else GRB.INFINITY
+        for end in self.ends:
+            beta0 = m.addVar(lb=-GRB.INFINITY)
+            beta = m.addVars(self.p if linear else 0, lb=-limit, ub=limit)
+            for i in range(self.n):
+                leaf = beta0 + sum(float(self.X[i, j]) * beta[j] for j in beta)
+                m.addGenConstrIndicator(self.z[i, end], True, fitted[i] == leaf)
+            for j in beta:
+                if counts:
+                    r = m.addVar(vtype=GRB.BINARY)
+                    m.addConstr(beta[j] <= limit * r)
+                    m.addConstr(beta[j] >= -limit * r)
+                else:
+                    r = m.addVar()
+                    m.addConstr(r >= beta[j])
+                    m.addConstr(r >= -beta[j])
+                objective += values["lam"] * r
+        for i in range(self.n):
+            error = fitted[i] - float(y[i])
+            if squared:
+                objective += error * error / baseline
+            else:
+                size = m.addVar()
+                m.addConstr(size >= error)
+                m.addConstr(size >= -error)
+                objective += size / baseline
+        return objective
+
+    # ------------------------------------------------------------------ what the helpers ask
+
+    def forbid_features(self, j, nodes):
+        for t in nodes:
+            self.m.addConstr(self.used[self.nodes[t]][j] == 0)
+
+    def require_features(self, j):
+        if self.name in UNIVARIATE:
+            self.m.addConstr(sum(self.used[t][j] for t in self.nodes) >= 1)
+            return
+        either = self.m.addVars(self.nodes, 2, vtype=GRB.BINARY)
+        self.m.addConstr(either.sum() >= 1)
+        for t in self.nodes:
+            self.m.addGenConstrIndicator(either[t, 1], True, self.w[t][j] >= LEAST_WEIGHT)
+            self.m.addGenConstrIndicator(either[t, 0], True, self.w[t][j] <= -LEAST_WEIGHT)
+
+    def feature_budget(self, budget):
+        somewhere = self.m.addVars(self.p, vtype=GRB.BINARY)
+        self.m.addConstr(somewhere.sum() <= budget)
+        self.m.addConstrs(somewhere[j] >= self.used[t][j] for t in self.nodes for j in range(self.p))
+
+    def once_per_path(self):
+        for last in self.nodes[-(2 ** (self.depth - 1)) :]:
+            for j in range(self.p):
+                on_path = [self.used[last[:level]][j] for level in range(self.depth)]
+                self.m.addConstr(sum(on_path) <= 1)
+
+    def monotone(self, j, increasing):
+        if self.name in LINEAR:
+            for t in self.nodes:
+                if len(t) < self.depth - 1:
+                    self.m.addConstr(self.w[t][j] == 0)
+                else:
+                    self.m.addConstr((self.w[t][j] if increasing else -self.w[t][j]) >= 0)
+            return
+        high, low = (1, 0) if increasing else (0, 1)
+        for t in self.nodes:
+            if self.name not in UNIVARIATE:
+                self.m.addConstr(self.w[t][j] >= 0)
+            for left in (end for end in self.ends if end.startswith(t + "0")):
+                for right in (end for end in self.ends if end.startswith(t + "1")):
+                    labels = self.label[high, left] + self.label[low, right]
+                    self.m.addConstr(labels <= 2 - self.used[t][j])
+
+    def fix_split(self, t, j, threshold):
+        """Have node t use feature j alone; ``threshold`` is in scaled units."""
+        t, below = self.nodes[t], self.X[:, j] < threshold
+        for other in range(self.p):
+            self.m.addConstr(self.used[t][other] == (1 if other == j else 0))
+        if self.name in LINEAR:
+            self.m.addConstr(self.b[t] + threshold * self.w[t][j] == 0)
+        for i in range(self.n):
+            self.m.addConstr(self.score(i, t) <= -self.gap if below[i] else self.score(i, t) >= 0)
+
+    def leaves(self):
+        """Return, by leaf, by sample, 1 where a sample is in it."""
+        if self.name not in LINEAR:
+            return [[self.z[i, end] for i in range(self.n)] for end in self.ends]
+        found = []
+        for end in self.ends:
+            right = self._right(end)
+            found += [[self.z[i, end] - right[i] for i in range(self.n)], right]
+        return found
+
+    def _right(self, end):
+        return self.goes_right(end, self.gap, self.gap)
+
+    def min_samples_leaf(self, least):
+        for members in self.leaves():
+            filled = self.m.addVar(vtype=GRB.BINARY)
+            self.m.addConstr(sum(members) >= least * filled)
+            self.m.addConstr(sum(members) <= self.n * filled)
+
+    def predicted(self, k):
+        """Return, by sample, 1 where it is predicted class k."""
+        if self.name in LINEAR:
+            right = [self._right(end) for end in self.ends]
+            second = [sum(column) for column in zip(*right, strict=True)]
+            return second if k == 1 else [1 - one for one in second]
+        if self.name == "miret":
+            ends = [end for end in self.ends if int(end[-1]) == k]
+            return [sum(self.z[i, end] for end in ends) for i in range(self.n)]
+        both = self.m.addVars(self.n, self.ends, vtype=GRB.BINARY)
+        for i in range(self.n):
+            for end in self.ends:
+                self.m.addGenConstrAnd(both[i, end], [self.z[i, end], self.label[k, end]])
+        return [both.sum(i, "*") for i in range(self.n)]
+
+    def demographic_parity(self, group, tolerance, k):
+        self._equal_shares(group, np.ones(self.n, dtype=bool), tolerance, k)
+
+    def equal_opportunity(self, group, tolerance, k):
+        self._equal_shares(group, self.data.y == k, tolerance, k)
+
+    def _equal_shares(self, group, among, tolerance, k):
+        predicted, shares = self.predicted(k), []
+        for one in np.unique(group):
+            members = np.flatnonzero((group == one) & among)
+            shares.append(sum(predicted[i] for i in members) / len(members))
+        for first in shares:
+            for second in shares:
+                self.m.addConstr(first - second <= tolerance)
+
+    def max_false_negatives(self, most, k):
+        predicted, members = self.predicted(k), np.flatnonzero(self.data.y == k)
+        self.m.addConstr(sum(predicted[i] for i in members) >= len(members) - most)
