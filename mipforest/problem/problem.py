@@ -18,7 +18,7 @@ from mipforest.problem.start_repair import contradictory, feasible_start, feasib
 from mipforest.problem.tree_search import Found, TreeSearch, solver_or_search
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Solver
-from mipforest.solvers.claims import beside, no_bound
+from mipforest.solvers.claims import beside, no_bound, settled
 from mipforest.solvers.solution import Event, Progress, Solution, Status
 from mipforest.solving import solve
 from mipforest.trees import Tree
@@ -175,7 +175,7 @@ class Problem(BuiltProblem):
         solution = solve(self.model, solver, settings=settings, on_progress=on_progress)
         if solution.stopped:
             self.budget.stop()
-        return self._snapped_to_tree(solution)
+        return self._snapped_to_tree(solution, settings.gap)
 
     def _start_alone(self, solver: Solver, values: Values | None) -> Solution:
         """Return the start as the outcome of a solve for which no time is left; its bound is that of any tree."""
@@ -243,11 +243,12 @@ class Problem(BuiltProblem):
         infeasible = solution.x is not None and self.model.violations(solution.x).max > FEASIBILITY_TOLERANCE
         return self._checked(solution if infeasible else self._snapped_to_tree(solution))
 
-    def _snapped_to_tree(self, solution: Solution) -> Solution:
+    def _snapped_to_tree(self, solution: Solution, gap: float | None = None) -> Solution:
         """Replace a solution by that of the tree it stands for, where this is feasible and no worse.
 
         A solver that stops early may leave slack that the tree does not need: a feature switched on and not
-        used, a leaf value off its optimum.
+        used, a leaf value off its optimum. Where the tree is worse, by what the solver's tolerances are worth in the
+        objective, its own value counts: no tree attains the other. An optimum is then held to the ``gap`` again.
         """
         if solution.x is None:
             return solution
@@ -257,16 +258,28 @@ class Problem(BuiltProblem):
             tidied = self._with_values_of(candidate, solution)
             if tidied is not None:
                 return tidied
-        return solution
+        value = self.formulation.evaluate(tree, self.instance)
+        if self.as_built.objective_replaced() or _equal(value, solution.objective):
+            return solution
+        own = self._with_values_of(tree, solution, worse=True)
+        if own is None:
+            return solution
+        form = self.model.matrix()
+        status, bound, doubts = settled(form, own.status, own.objective, own.bound, gap=gap)
+        told = (
+            f"the solver's point has the value {solution.objective:.9g} by its tolerances, and its tree "
+            f"{own.objective:.9g}: this counts"
+        )
+        return replace(own, status=status, bound=bound, warnings=(*own.warnings, told, *doubts))
 
-    def _with_values_of(self, tree: Tree, solution: Solution) -> Solution | None:
-        """Put the values of a tree into a solution; ``None`` where they are infeasible or worse."""
+    def _with_values_of(self, tree: Tree, solution: Solution, *, worse: bool = False) -> Solution | None:
+        """Put the values of a tree into a solution; ``None`` where they are infeasible, or worse unless it may be."""
         form = self.model.matrix()
         values = {**solution.values, **self.encoded(tree)}
         x = form.to_point(values)
         objective = form.objective(x)
-        worse = objective < solution.objective if form.maximize else objective > solution.objective
-        if worse or self.model.violations(x).max > FEASIBILITY_TOLERANCE:
+        loses = objective < solution.objective if form.maximize else objective > solution.objective
+        if (loses and not worse) or self.model.violations(x).max > FEASIBILITY_TOLERANCE:
             return None
         held = beside(solution, form, x)
         bound = max(held.bound, objective) if form.maximize else min(held.bound, objective)
@@ -323,9 +336,7 @@ class Problem(BuiltProblem):
         )
         if self.as_built.objective_replaced():
             failed_checks.append(f"the model's objective was replaced: {different}")
-        elif not abs(evaluated - solution.objective) <= FEASIBILITY_TOLERANCE * max(
-            1.0, abs(solution.objective)
-        ):
+        elif not _equal(evaluated, solution.objective):
             failed_checks.append(different)
         offset, scale = self.data.encoding.offset, self.data.encoding.scale
         refined, warnings = self._refined(tree)
@@ -358,3 +369,8 @@ class Problem(BuiltProblem):
         if allowed is not tree:
             return allowed, ["the tree is refined in part: more would break the constraints that were added"]
         return tree, ["the tree is not refined: that would break the constraints that were added"]
+
+
+def _equal(evaluated: float, objective: float) -> bool:
+    """Say whether a tree's value by the definition is a solver's objective, up to the tolerance."""
+    return bool(abs(evaluated - objective) <= FEASIBILITY_TOLERANCE * max(1.0, abs(objective)))

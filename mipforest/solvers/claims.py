@@ -4,6 +4,9 @@ Solvers take small matrix entries for zeros. A dropped entry is harmless while i
 the largest absolute value within the bounds (and below 1e20, which solvers take for infinite), is below the feasibility
 tolerance. Otherwise the solver solves another model. Where that one has fewer points, its bound is none of the model's,
 and neither is its infeasibility; where it has more, its unboundedness is none.
+
+A row whose terms are so large that their rounding alone exceeds the feasibility tolerance is none that a solver can keep:
+it compares such rows relative to their size, and may take points for infeasible, or for feasible, that are not.
 """
 
 from __future__ import annotations
@@ -39,10 +42,13 @@ class Lost:
         empty if nowhere.
     loosens
         The same where a side gets easier to meet.
+    unresolved
+        The row and column of the largest term whose rounding exceeds the feasibility tolerance, in words; else empty.
     """
 
     tightens: str = ""
     loosens: str = ""
+    unresolved: str = ""
 
 
 def lost_entries(form: MatrixForm, zero: float) -> Lost:
@@ -81,7 +87,24 @@ def lost_entries(form: MatrixForm, zero: float) -> Lost:
                     f"{_name(rows, int(row[worst]))}, worth up to {amounts[worst]:.3g} within its bounds"
                 )
                 found.append((float(per_row.max()), words))
-    return Lost(*(max(found, default=(0.0, ""))[1] for found in (tightens, loosens)))
+    tightest, loosest = (max(found, default=(0.0, ""))[1] for found in (tightens, loosens))
+    return Lost(tightest, loosest, _unresolved(form))
+
+
+def _unresolved(form: MatrixForm) -> str:
+    """Name the largest term whose rounding exceeds the feasibility tolerance, in rows of several columns."""
+    reach = np.maximum(np.abs(form.col_lower), np.abs(form.col_upper))
+    A, indicators = form.A, form.indicators
+    for B, rows in ((A, form.rows), (indicators.A, indicators.rows)):
+        size = np.abs(B.data) * reach[B.indices]
+        alone = np.repeat(np.diff(B.indptr) == 1, np.diff(B.indptr))
+        size[alone | (size >= SOLVER_INFINITY) | np.isnan(size)] = 0.0
+        worst = int(size.argmax()) if len(size) else 0
+        if len(size) and size[worst] * np.finfo(float).eps > FEASIBILITY_TOLERANCE:
+            row = int(np.searchsorted(B.indptr, worst, side="right")) - 1
+            name = form.column_names[B.indices[worst]]
+            return f"row {_name(rows, row)}, where column {name} is worth up to {size[worst]:.3g}"
+    return ""
 
 
 def small_entries(A: SparseMatrix, zero: float) -> tuple[IntArray, IntArray, FloatArray]:
@@ -153,16 +176,19 @@ def settled(
     best, lost, doubts = no_bound(form), lost or Lost(), list[str]()
     if status is Status.ERROR:
         return status, best, doubts
+    if lost.unresolved and status in (Status.OPTIMAL, *NO_OPTIMUM):
+        return Status.LIMIT, best, [_beyond_arithmetic(lost.unresolved)]
     if status in NO_OPTIMUM:
         by_status = {Status.INFEASIBLE: lost.tightens, Status.UNBOUNDED: lost.loosens}
         if dropped := by_status.get(status, lost.tightens or lost.loosens):
             return Status.LIMIT, best, [_dropped(dropped, f"that the model is {status} is not proven")]
         return status, -best if status is Status.INFEASIBLE else best, doubts
     beyond = (objective - bound) if form.maximize else (bound - objective)
-    if lost.tightens:
+    if lost.tightens or lost.unresolved:
         bound = best
+    if lost.tightens:
         doubts.append(_dropped(lost.tightens, "it cuts points off, and its bound proves nothing"))
-    elif beyond > ROUND_OFF * max(1.0, abs(objective)) + slip:
+    elif np.isfinite(bound) and beyond > ROUND_OFF * max(1.0, abs(objective)) + slip:
         doubts.append(
             f"the solver's bound {bound:.9g} is contradicted by a feasible point of value {objective:.9g}: "
             "it proves nothing; rescale the model, or try another solver"
@@ -179,6 +205,13 @@ def settled(
 
 def _dropped(words: str, meaning: str) -> str:
     return f"the solver takes {words}, for zero: {meaning}; rescale the data or narrow the column's bounds"
+
+
+def _beyond_arithmetic(words: str) -> str:
+    return (
+        f"rounding alone exceeds the feasibility tolerance {FEASIBILITY_TOLERANCE:g} in {words}: what the solver "
+        "claims of an optimum is not proven; take smaller penalties, or narrow the column's bounds"
+    )
 
 
 def _apart(objective: float, bound: float, gap: float | None) -> str:

@@ -247,6 +247,19 @@ def test_a_tree_that_is_not_the_models_is_not_verified():
     assert "violates the model" in problem._checked(replace(wrong, x=x)).failed_checks[0]
 
 
+def test_a_point_that_lives_on_tolerances_gives_way_to_its_tree():
+    problem = built(C=300.0)
+    solution = problem.solve(time_limit=0.0).solution
+    values = {**solution.values, "xi": solution.values["xi"] - 5e-7}
+    x = problem.model.matrix().to_point(values)
+    objective = problem.model.objective(values)
+    result = problem.checked(replace(solution, x=x, values=values, objective=objective, bound=objective))
+    assert result.verified
+    assert result.objective == pytest.approx(result.evaluated_objective, rel=1e-9)
+    assert result.objective > result.bound
+    assert "this counts" in result.solution.warnings[-1]
+
+
 def test_writes_its_model(tmp_path):
     built(depth=1).write(tmp_path / "model.mps")
     assert "OBJSENSE" in (tmp_path / "model.mps").read_text() or (tmp_path / "model.mps").stat().st_size

@@ -4,7 +4,7 @@ from small_models import INF, model
 
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Feature, Solver, assembled
-from mipforest.solvers.claims import Lost, beside
+from mipforest.solvers.claims import Lost, beside, lost_entries
 from mipforest.solvers.solution import Solution, Status
 from mipforest.solvers.worker import Worker
 from mipforest.solving import solve_form
@@ -80,6 +80,21 @@ def test_what_the_loss_of_entries_leaves_of_a_status(status: Status, lost: Lost,
     if settled is Status.LIMIT:
         assert found.bound == -INF
         assert "takes it, for zero" in found.warnings[-1]
+
+
+@pytest.mark.parametrize("status", [Status.OPTIMAL, Status.INFEASIBLE])
+def test_rows_whose_rounding_exceeds_the_tolerance_prove_nothing(status: Status) -> None:
+    # x - 2e10 z: SCIP called 2e10 optimal with such big-Ms, where 4e9 was attainable.
+    big = model([1.0, 0.0], [[1.0, -2e10]], -2e10, upper=1.0)
+    lost = lost_entries(big, 0.0)
+    assert "column x[1] is worth up to 2e+10" in lost.unresolved
+    found = reported(status, 20.0, 40.0, lost=lost)
+    assert (found.status, found.bound) == (Status.LIMIT, -INF)
+    assert "rounding alone" in found.warnings[-1]
+
+
+def test_a_large_bound_alone_in_its_row_is_kept_exactly() -> None:
+    assert lost_entries(model([1.0], [[1.0]], 1e14, upper=1e15), 0.0).unresolved == ""
 
 
 def test_a_point_beside_a_solution_can_contradict_it() -> None:
