@@ -5,8 +5,8 @@ the largest absolute value within the bounds (and below 1e20, which solvers take
 tolerance. Otherwise the solver solves another model. Where that one has fewer points, its bound is none of the model's,
 and neither is its infeasibility; where it has more, its unboundedness is none.
 
-A row whose terms are so large that their rounding alone exceeds the feasibility tolerance is none that a solver can keep:
-it compares such rows relative to their size, and may take points for infeasible, or for feasible, that are not.
+A row whose terms are so large that their rounding alone exceeds the feasibility tolerance is none that a solver can
+keep: it compares such rows relative to their size, and may take points for feasible, or infeasible, that are not.
 """
 
 from __future__ import annotations
