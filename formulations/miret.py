@@ -84,10 +84,7 @@ from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import PerNode, TreeEnsemble, parameter
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
-from mipforest.trees.sides import keep_sides
-
-#: A coefficient below this is a solver's residue: coefficients are in [-1, 1].
-NEGLIGIBLE = 1e-9
+from mipforest.trees.sides import RESIDUE, keep_sides
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -279,7 +276,7 @@ class Miret(Formulation):
 
     def decode(self, values: Values, instance: MiretInstance) -> Tree:
         data, topology = instance.data, instance.topology
-        keeps = (values["s"] > 0.5) & (np.abs(values["a"]) > NEGLIGIBLE)
+        keeps = (values["s"] > 0.5) & (np.abs(values["a"]) > RESIDUE)
         w, b = np.where(keeps, values["a"], 0.0), np.array(values["b"])
         z = values["z"][instance.group]
         goes_right, goes_left = z @ topology.leaf_reach_right > 0.5, z @ topology.leaf_reach_left > 0.5

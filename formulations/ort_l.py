@@ -62,9 +62,7 @@ from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solving import solve
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
-
-#: A coefficient of a linear leaf below this, in scaled units, is a solver's residue.
-NEGLIGIBLE = 1e-7
+from mipforest.trees.sides import INTERIOR_RESIDUE
 
 #: Gap and seconds for the exact fit of one linear leaf; only with the l0 regulariser it takes a search.
 FIT_GAP = 1e-6
@@ -152,7 +150,7 @@ class LinearLeaves(ConstantLeaves):
         if solution.x is None:
             return np.zeros(X.shape[1])
         found = np.clip(solution.values["beta"], -self.limit, self.limit)
-        found[np.abs(found) <= NEGLIGIBLE] = 0.0
+        found[np.abs(found) <= INTERIOR_RESIDUE] = 0.0
         if self.counts:
             found[solution.values["r"] <= 0.5] = 0.0
         return found
@@ -277,7 +275,7 @@ class OrtL(RegressionTree):
     def decode(self, values: Values, instance: OrtLInstance) -> Tree:
         """Read splits and leaves off a solution: leaves fitted anew could leave the room of the literal M_f."""
         leaves, tree = instance.leaves, instance.routing.decode(values)
-        kept = np.abs(values["beta"]) > NEGLIGIBLE
+        kept = np.abs(values["beta"]) > INTERIOR_RESIDUE
         if leaves.counts:
             kept &= values["r"] > 0.5
         # What an empty leaf predicts counts for nothing; without a regulariser it may be anything.

@@ -17,6 +17,9 @@ from mipforest.time_budget import TimeBudget
 #: of HiGHS, Gurobi and SCIP, so that what this package accepts, they accept.
 FEASIBILITY_TOLERANCE = 1e-6
 
+#: Relative gap at which a solve ends unless another is asked for: the default of Gurobi and HiGHS.
+DEFAULT_GAP = 1e-4
+
 #: Threads that may be asked for on any machine; on one with more processors, as many as it has. A solver allots
 #: memory to each thread before it begins.
 MOST_THREADS = 64
@@ -59,7 +62,7 @@ class SolveSettings:
     """
 
     time_limit: float | None = None
-    gap: float = 1e-4
+    gap: float = DEFAULT_GAP
     threads: int | None = None
     seed: int = 0
     log: Path | None = None

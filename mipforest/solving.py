@@ -15,7 +15,7 @@ from mipforest.bridges.indicator_to_big_m import Bridged
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.model.model import Model
-from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings, one_of
+from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Feature, Solver, needed
 from mipforest.solvers.checks import judge_start
 from mipforest.solvers.claims import beside
@@ -35,7 +35,7 @@ def solve(
     solver: str | Solver = "highs",
     *,
     time_limit: float | None = None,
-    gap: float = 1e-4,
+    gap: float = DEFAULT_GAP,
     threads: int | None = None,
     seed: int = 0,
     log: Path | None = None,

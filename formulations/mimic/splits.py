@@ -12,11 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.trees import Topology, Tree
-
-#: A gap that is too small by this much still fits: each side then misses its row by half, within the solvers'
-#: feasibility tolerance of 1e-6.
-GAP_TOLERANCE = 1e-6
 
 
 def with_fixed_labels(tree: Tree) -> Tree:
@@ -74,7 +71,8 @@ def scale_into_box(
         return scale, max(-1.0, -scale * lowest), min(1.0, -epsilon - scale * highest)
 
     unscaled = sides(1.0)
-    fits = most >= 1.0 and abs(b) <= 1.0 and unscaled[1] <= unscaled[2] + GAP_TOLERANCE
+    # A gap that is too small by the tolerance still fits: each side then misses its row by half of it.
+    fits = most >= 1.0 and abs(b) <= 1.0 and unscaled[1] <= unscaled[2] + FEASIBILITY_TOLERANCE
     return unscaled if fits else sides(most)
 
 

@@ -30,10 +30,7 @@ from formulations.routing.univariate import (
 from mipforest.arrays import FloatArray
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.trees import Tree
-from mipforest.trees.sides import keep_sides, midpoint
-
-#: A coefficient below this is a solver's residue: ``|a_t|`` sums to about 1.
-NEGLIGIBLE = 1e-9
+from mipforest.trees.sides import RESIDUE, keep_sides, midpoint
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +108,7 @@ class HyperplaneRouting(Routing):
 
     def decode(self, values: Values) -> Tree:
         """Read the splits off a solution; thresholds stand midway between the sides where both hold samples."""
-        keeps = (values["s"] > 0.5) & (np.abs(values["a"]) > NEGLIGIBLE) & (values["d"] > 0.5)[:, None]
+        keeps = (values["s"] > 0.5) & (np.abs(values["a"]) > RESIDUE) & (values["d"] > 0.5)[:, None]
         w = np.where(keeps, values["a"], 0.0)
         goes_left, goes_right = sides(values["z"], self.topology)
         b = np.zeros(self.topology.n_branches)

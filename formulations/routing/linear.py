@@ -40,11 +40,7 @@ from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import PerNode, parameter
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
-from mipforest.trees.sides import keep_sides
-
-#: A weight counts as zero if its share of a score is at most this part of the node's largest, or this absolutely: the
-#: residue that an interior-point solver leaves.
-NEGLIGIBLE = 1e-7
+from mipforest.trees.sides import INTERIOR_RESIDUE, keep_sides
 
 #: Most samples for which the papers' constants are compared with proven ones: that takes all distances.
 MOST_SAMPLES = 10_000
@@ -307,7 +303,7 @@ def clear_residue(w: FloatArray, X: FloatArray) -> FloatArray:
     """Return weights (|B|, p) with what is negligible in its node set to 0, whatever the units of the features."""
     sizes = np.abs(X).max(axis=0)
     shares = np.abs(w) * np.where(sizes > 0, sizes, 1.0)
-    return np.where(shares <= NEGLIGIBLE * np.maximum(shares.max(axis=1, keepdims=True), 1.0), 0.0, w)
+    return np.where(shares <= INTERIOR_RESIDUE * np.maximum(shares.max(axis=1, keepdims=True), 1.0), 0.0, w)
 
 
 def biases_that_keep_sides(w: FloatArray, values: Values, instance: LinearInstance) -> FloatArray:

@@ -12,11 +12,12 @@ from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.checks import with_exact_integers
+from mipforest.solvers.clarabel import TOLERANCE
 from mipforest.solvers.solution import Event, Progress
 
 #: Incumbent and bound that agree to this, absolutely or relatively, have met whatever gap was asked: the
 #: accuracy of the quadratic solver.
-ROUND_OFF = 1e-9
+ROUND_OFF = TOLERANCE
 
 
 class Incumbent:

@@ -24,13 +24,10 @@ from mipforest.arrays import FloatArray, SparseMatrix
 from mipforest.bridges.indicator_to_big_m import Bridged
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
+from mipforest.solvers.checks import SMALL_ENTRY
 from mipforest.solvers.claims import mattering
 
 NAME = "small_entries_to_scaled"
-
-#: Entries of at most this size are rescaled: HiGHS (``small_matrix_value``) and SCIP (``numerics/epsilon``) drop
-#: them. Gurobi drops those below 1e-13, but its dual tolerance hides larger ones.
-SMALL = 1e-9
 
 #: Largest size that a scaled number may have.
 LARGEST = 1e8
@@ -38,7 +35,7 @@ LARGEST = 1e8
 
 def applies(form: MatrixForm) -> bool:
     """Whether a model has small entries that matter."""
-    return any(mattering(form, A, SMALL).any() for A in (form.A, form.indicators.A))
+    return any(mattering(form, A, SMALL_ENTRY).any() for A in (form.A, form.indicators.A))
 
 
 def apply(form: MatrixForm) -> Bridged:
@@ -76,7 +73,7 @@ def _column_factors(form: MatrixForm) -> FloatArray:
     least, greatest = np.full(n, np.inf), np.abs(form.c)
     largest_entry = np.zeros(n)
     for A in (form.A, form.indicators.A):
-        size, matters = np.abs(A.data), mattering(form, A, SMALL)
+        size, matters = np.abs(A.data), mattering(form, A, SMALL_ENTRY)
         np.minimum.at(least, A.indices[matters], size[matters])
         np.maximum.at(largest_entry, A.indices, size)
     wanted = np.isfinite(least) & ~form.integer
@@ -93,7 +90,7 @@ def _row_factors(form: MatrixForm, A: SparseMatrix, lower: FloatArray, upper: Fl
     """Return the (m,) powers of two, 1 for rows without a small entry that matters."""
     m = A.shape[0]
     row = np.repeat(np.arange(m), np.diff(A.indptr))
-    matters = mattering(form, A, SMALL)
+    matters = mattering(form, A, SMALL_ENTRY)
     sides = np.abs(np.stack([lower, upper]))
     least = np.full(m, np.inf)
     greatest = np.where(np.isfinite(sides), sides, 0.0).max(axis=0)
@@ -101,7 +98,7 @@ def _row_factors(form: MatrixForm, A: SparseMatrix, lower: FloatArray, upper: Fl
     np.maximum.at(greatest, row, np.abs(A.data))
     wanted = np.isfinite(least)
     factors = np.ones(m)
-    factors[wanted] = _power(np.log2(2 * SMALL / least[wanted]), greatest[wanted], least[wanted])
+    factors[wanted] = _power(np.log2(2 * SMALL_ENTRY / least[wanted]), greatest[wanted], least[wanted])
     return factors
 
 
@@ -112,7 +109,7 @@ def _power(exponent: FloatArray, greatest: FloatArray, least: FloatArray) -> Flo
     """
     most = np.floor(np.log2(LARGEST / np.maximum(greatest, np.finfo(float).tiny)))
     powers = np.exp2(np.clip(np.ceil(exponent), 0, np.maximum(most, 0)))
-    saves: FloatArray = np.where(powers * least > SMALL, powers, 1.0)
+    saves: FloatArray = np.where(powers * least > SMALL_ENTRY, powers, 1.0)
     return saves
 
 

@@ -20,6 +20,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mipforest.arrays import FloatArray, IntArray, SparseMatrix
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
+from mipforest.solvers.checks import SMALL_ENTRY
 
 #: Points of the ladder on each side of 0, as shares of a variable's range: each half the last. Below the
 #: last, the square is small: 1/1000 of its value at the bound.
@@ -27,9 +28,6 @@ LADDER = tuple(2.0**-k for k in range(1, 6))
 
 #: Reach of the ladder at most: beyond, the tangents' coefficients are too large for linear solvers.
 FARTHEST = 1e4
-
-#: Coefficients up to this size are dropped by linear solvers (HiGHS' ``small_matrix_value``).
-SMALL = 1e-9
 
 #: A tangent counts as new if it lifts theta by more than this, absolutely and relative to q.
 NEW = 1e-12
@@ -165,7 +163,7 @@ class Tangents:
             worth = np.maximum(
                 -gradient * self.form.col_lower[parts.columns], -gradient * self.form.col_upper[parts.columns]
             )
-        small = (np.abs(gradient) <= SMALL) & np.isfinite(worth)
+        small = (np.abs(gradient) <= SMALL_ENTRY) & np.isfinite(worth)
         sides = sides + parts.sums(np.where(small, worth, 0.0))
         gradient = np.where(small, 0.0, gradient)
         slopes = sparse.coo_array(

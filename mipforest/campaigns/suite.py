@@ -14,7 +14,7 @@ from mipforest.data.files import SUFFIXES
 from mipforest.data.target import Task
 from mipforest.errors import CampaignError, NotAllowed, did_you_mean
 from mipforest.runs.text_files import TomlReader
-from mipforest.settings import SolveSettings
+from mipforest.settings import DEFAULT_GAP, SolveSettings
 
 #: What the shares of the classes are kept for, when data are split.
 STRATIFY = ("labels", "classes", "none")
@@ -157,7 +157,7 @@ class Suite:
     seeds: tuple[int, ...] = (0,)
     solvers: tuple[str, ...] = ("highs",)
     time_limits: tuple[float, ...] = (60.0,)
-    gap: float = 1e-4
+    gap: float = DEFAULT_GAP
     threads: int | None = None
     solver_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     split: Split | None = None
@@ -216,7 +216,7 @@ def parse_suite(text: str) -> Suite:
     return Suite(
         **plain,
         **lists,
-        gap=float(content.get("gap", 1e-4)),
+        gap=float(content.get("gap", DEFAULT_GAP)),
         solver_options=options,
         split=_split(content["split"]) if "split" in content else None,
         data=data,

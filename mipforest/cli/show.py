@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mipforest.cli import options as o
 from mipforest.cli.output import print_json, print_text, terminal_width
 from mipforest.formatting import duration, number, percent
+from mipforest.settings import FEASIBILITY_TOLERANCE
 
 if TYPE_CHECKING:
     from mipforest.runs import SavedTree
@@ -29,9 +30,6 @@ LONGEST_TEXT = 60
 
 #: Measures of single formulations that are shares, told in percent.
 SHARES = frozenset({"fidelity", "ensemble_accuracy", "close_pairs_together"})
-
-#: Relative difference of objectives that the tolerances of solvers explain.
-SAME = 1e-6
 
 _PARTS = (("train", "in training"), ("test", "in the test"))
 
@@ -125,7 +123,7 @@ def _against_start(objective: float, start: float | None) -> str:
     if start is None:
         return ""
     gained = abs(start - objective) / max(abs(start), 1e-12)
-    if gained <= SAME:
+    if gained <= FEASIBILITY_TOLERANCE:
         return " (that of the start)"
     return f" (start {number(start)}, improved by {percent(gained)})"
 

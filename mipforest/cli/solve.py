@@ -22,7 +22,7 @@ from mipforest.cli.inputs import (
 from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
 from mipforest.cli.progress import Progress, interruptible
 from mipforest.formatting import duration
-from mipforest.settings import SolveSettings
+from mipforest.settings import DEFAULT_GAP, SolveSettings
 
 if TYPE_CHECKING:
     from mipforest.data import Dataset
@@ -157,7 +157,7 @@ def solve(
             rich_help_panel="Solve",
         ),
     ] = 60.0,
-    gap: o.Gap = 1e-4,
+    gap: o.Gap = DEFAULT_GAP,
     threads: Annotated[
         int | None,
         Option(min=1, metavar="N", help="Threads; by default the solver decides.", rich_help_panel="Solve"),

@@ -15,6 +15,7 @@ from mipforest.cli.outcome import end, run_folder, write_outcome
 from mipforest.cli.output import print_json, print_text
 from mipforest.cli.progress import Progress, interruptible
 from mipforest.cli.solve import Job
+from mipforest.settings import DEFAULT_GAP
 
 if TYPE_CHECKING:
     from mipforest.cli.tuning_job import Scores
@@ -101,7 +102,7 @@ def tune(
             min=0, metavar="SECONDS", help="Wall time of every fit; inf for no limit.", rich_help_panel=_SOLVE
         ),
     ] = 60.0,
-    gap: o.Gap = 1e-4,
+    gap: o.Gap = DEFAULT_GAP,
     threads: Annotated[
         int, Option(min=1, metavar="N", help="Threads of the solver in every fit.", rich_help_panel=_SOLVE)
     ] = 1,

@@ -24,7 +24,7 @@ from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, WholeNumber, parameters_of
 from mipforest.problem.problem import TIME_LIMIT, Problem
 from mipforest.problem.result import Result
-from mipforest.settings import SolveSettings
+from mipforest.settings import DEFAULT_GAP, SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Progress, Status
 from mipforest.trees import Tree
@@ -119,7 +119,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     solver: str | Solver = "highs"
     start: str | Tree | None = "default"
     time_limit: float | None = TIME_LIMIT
-    gap: float = 1e-4
+    gap: float = DEFAULT_GAP
     threads: int | None = None
     random_state: Any = 0
     solver_options: Mapping[str, Any] | None = None

@@ -28,11 +28,14 @@ from mipforest.settings import SolveSettings
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Status
 from mipforest.solving import solve
-from mipforest.trees.sides import keep_sides
+from mipforest.trees.sides import INTERIOR_RESIDUE, keep_sides
 
-#: Weights up to this size, absolutely and relative to the largest, are what the interior-point solver leaves
-#: of 0.
-RESIDUE = 1e-8
+#: Weights up to this size, absolutely and relative to the largest, are what a single fit leaves of 0: Clarabel is
+#: asked for a tenth of it.
+FIT_RESIDUE = 1e-8
+
+#: An exchange of features lowers the value by this share at least: rounding alone could swap them for ever.
+LEAST_GAIN = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +122,7 @@ def margin_split(
         return None
     weights = np.zeros(X.shape[1])
     found = solution["w"]
-    residue = np.abs(found) <= RESIDUE * max(1.0, np.abs(found).max(initial=0.0))
+    residue = np.abs(found) <= FIT_RESIDUE * max(1.0, np.abs(found).max(initial=0.0))
     weights[used] = np.where(residue, 0.0, found)
     bias = float(solution["b"])
     if right is not None:
@@ -136,10 +139,6 @@ def _constant_split(
     if (sign == sign[0]).all() and (right is None or (right == (sign > 0)).all()):
         return Split(np.zeros(p), flat_from * float(sign[0]), 0.0)
     return None
-
-
-#: A weight below this share of the largest is taken as zero: far above an interior-point solver's residue.
-NEGLIGIBLE_WEIGHT = 1e-7
 
 
 def sparse_split(
@@ -239,7 +238,7 @@ def _exchange(split: Split, fit: Callable[[IntArray], Split | None]) -> Split:
         kept = np.setdiff1d(used, weakest)
         for candidate in np.setdiff1d(np.arange(len(split.w)), used):
             other = fit(np.sort(np.append(kept, candidate)))
-            if other is not None and other.value < split.value * (1 - 1e-9):
+            if other is not None and other.value < split.value * (1 - LEAST_GAIN):
                 split, improved = other, True
                 break
     return split
@@ -304,6 +303,6 @@ def exact_sparse_split(
 def _with_penalty(split: Split, budget: int, alpha: float | None) -> Split:
     """Clear negligible weights and add the cost of features above the budget."""
     largest = np.abs(split.w).max(initial=0.0)
-    w = np.where(np.abs(split.w) > NEGLIGIBLE_WEIGHT * largest, split.w, 0.0)
+    w = np.where(np.abs(split.w) > INTERIOR_RESIDUE * largest, split.w, 0.0)
     excess = max(0, int((w != 0).sum()) - budget)
     return replace(split, w=w, value=split.value + (0.0 if alpha is None else alpha * excess))

@@ -43,7 +43,7 @@ MOST_POINTS = 63
 #: Beyond this value f is below 1e-17: the interval in which a tangent point next to infinity is looked for.
 _FAR = 40.0
 
-#: Two cuts that gain equal areas up to this count as equal, as mirror images do.
+#: Two cuts that gain equal areas up to this count as equal, as mirror images do; each is found as closely.
 _EQUAL_AREAS = 1e-9
 
 
@@ -148,7 +148,7 @@ def _best_cut(u: float, v: float) -> tuple[float, float]:
         lambda x: -_area_gained(x, u, v),
         bounds=(max(u, -_FAR), min(v, _FAR)),
         method="bounded",
-        options={"xatol": 1e-9},
+        options={"xatol": _EQUAL_AREAS},
     )
     return float(found.x), -float(found.fun)
 

@@ -16,7 +16,7 @@ from mipforest.problem.relimited import GROWTH, relimited
 from mipforest.problem.result import Result
 from mipforest.problem.start_repair import contradictory, feasible_start, feasible_values
 from mipforest.problem.tree_search import Found, TreeSearch, solver_or_search
-from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings, one_of
+from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Solver
 from mipforest.solvers.claims import beside, no_bound, settled
 from mipforest.solvers.solution import Event, Progress, Solution, Status
@@ -46,7 +46,7 @@ class Problem(BuiltProblem):
         *,
         start: str | Tree | None = "default",
         time_limit: float | None = TIME_LIMIT,
-        gap: float = 1e-4,
+        gap: float = DEFAULT_GAP,
         threads: int | None = None,
         seed: int = 0,
         log: Path | None = None,

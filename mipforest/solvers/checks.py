@@ -30,6 +30,9 @@ def unknown_option(solver: str, name: str, known: Iterable[str]) -> NotAllowed:
     return NotAllowed(f"{solver} has no option {name!r}{suggestion(name, known, 3, written=str)}")
 
 
+#: Matrix entries of at most this size are zeros to HiGHS (``small_matrix_value``) and SCIP (``numerics/epsilon``).
+SMALL_ENTRY = 1e-9
+
 #: Values of this size and above are infinite to HiGHS and Clarabel.
 SOLVER_INFINITY = 1e20
 

@@ -24,6 +24,12 @@ def midpoint(low: float, high: float) -> float:
 #: Scores this close to a side count as on it; far above rounding errors, far below any epsilon in use.
 SIDE_TOLERANCE = 1e-9
 
+#: A coefficient of at most this size is what a branch-and-bound solver leaves of 0, where coefficients are at most 1.
+RESIDUE = 1e-9
+
+#: The same for what an interior-point solver leaves, as a share of the largest coefficient.
+INTERIOR_RESIDUE = 1e-7
+
 
 def keep_sides(
     X: FloatArray,

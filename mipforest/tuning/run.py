@@ -15,7 +15,7 @@ from mipforest.problem.formulation import Formulation
 from mipforest.problem.problem import TIME_LIMIT
 from mipforest.problem.result import Result
 from mipforest.problem.tree_search import TreeSearch
-from mipforest.settings import SolveSettings, one_of
+from mipforest.settings import DEFAULT_GAP, SolveSettings, one_of
 from mipforest.solvers.base import Solver
 from mipforest.tuning.cross_validation import OnFit, Records, cross_validate
 from mipforest.tuning.executors import Executor, InThisProcess, Processes, Stopping
@@ -70,7 +70,7 @@ def tune(
     rule: Rule = "best",
     solver: str | Solver | TreeSearch = "highs",
     time_limit: float | None = TIME_LIMIT,
-    gap: float = 1e-4,
+    gap: float = DEFAULT_GAP,
     threads: int | None = 1,
     seed: int = 0,
     solver_options: Mapping[str, Any] | None = None,

@@ -8,7 +8,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Feature, Solver
-from mipforest.solvers.checks import JudgedStart, judge_start
+from mipforest.solvers.checks import SMALL_ENTRY, JudgedStart, judge_start
 from mipforest.solvers.solution import Progress, Solution, Status
 from mipforest.solvers.worker import Worker
 
@@ -56,7 +56,7 @@ class Highs(Solver):
             Feature.INTERRUPT,
         }
     )
-    zero: ClassVar[float] = 1e-9
+    zero: ClassVar[float] = SMALL_ENTRY
     zero_option: ClassVar[str] = "small_matrix_value"
 
     def solve(

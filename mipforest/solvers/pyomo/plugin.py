@@ -15,7 +15,7 @@ from mipforest.errors import SolverUnavailable
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.base import Feature, Solver
-from mipforest.solvers.checks import require_plain_numbers, whole_bounds, with_exact_integers
+from mipforest.solvers.checks import SMALL_ENTRY, require_plain_numbers, whole_bounds, with_exact_integers
 from mipforest.solvers.claims import no_bound
 from mipforest.solvers.solution import Progress, Solution, Status
 from mipforest.solvers.worker import Worker
@@ -177,7 +177,7 @@ class Family:
     seed: str = ""
     time_limit: str = ""
     whole_seconds: bool = False
-    zero: float = 1e-9
+    zero: float = SMALL_ENTRY
     known: bool = True
 
 

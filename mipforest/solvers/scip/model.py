@@ -23,10 +23,7 @@ from scipy import sparse
 from mipforest.arrays import FloatArray, SparseMatrix
 from mipforest.errors import NotAllowed
 from mipforest.model.matrix import MatrixForm
-from mipforest.solvers.checks import JudgedStart, unknown_option
-
-#: Entries up to this size count as zero for SCIP (its parameter ``numerics/epsilon``).
-NEGLIGIBLE = 1e-9
+from mipforest.solvers.checks import SMALL_ENTRY, JudgedStart, unknown_option
 
 
 def add_columns(scip: Model, form: MatrixForm) -> list[Any]:
@@ -87,7 +84,7 @@ def add_quadratic_objective(scip: Model, form: MatrixForm, variables: list[Any])
 
 def negligible_entries(form: MatrixForm) -> int:
     """Count the matrix entries that SCIP takes for zeros."""
-    return sum(int((np.abs(matrix.data) <= NEGLIGIBLE).sum()) for matrix in (form.A, form.indicators.A))
+    return sum(int((np.abs(matrix.data) <= SMALL_ENTRY).sum()) for matrix in (form.A, form.indicators.A))
 
 
 def _left_sides(A: SparseMatrix, variables: list[Any]) -> Iterator[Expr]:

@@ -10,7 +10,7 @@ from mipforest.errors import SolverUnavailable
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Feature, Solver
-from mipforest.solvers.checks import with_exact_integers
+from mipforest.solvers.checks import SMALL_ENTRY, with_exact_integers
 from mipforest.solvers.claims import NO_OPTIMUM
 from mipforest.solvers.convexity import with_best_rest
 from mipforest.solvers.solution import Progress, Solution, Status
@@ -82,7 +82,7 @@ class Scip(Solver):
             Feature.INTERRUPT,
         }
     )
-    zero: ClassVar[float] = 1e-9
+    zero: ClassVar[float] = SMALL_ENTRY
     zero_option: ClassVar[str] = "numerics/epsilon"
 
     def version(self) -> str:

@@ -22,7 +22,13 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import SolverError
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import SolveSettings
-from mipforest.solvers.checks import SOLVER_INFINITY, judge_start, require_plain_numbers, writable
+from mipforest.solvers.checks import (
+    SMALL_ENTRY,
+    SOLVER_INFINITY,
+    judge_start,
+    require_plain_numbers,
+    writable,
+)
 from mipforest.solvers.convexity import require_convex
 from mipforest.solvers.scip.model import (
     ScipStart,
@@ -123,7 +129,9 @@ class ScipSession:
             raise SolverError(f"SCIP refuses the model: {error}") from error
         tiny = negligible_entries(form)
         if tiny:
-            self._said.append(f"SCIP takes {tiny} matrix entries of at most 1e-9 for zeros: rescale them")
+            self._said.append(
+                f"SCIP takes {tiny} matrix entries of at most {SMALL_ENTRY:g} for zeros: rescale them"
+            )
 
     def set_priorities(self, priorities: IntArray) -> None:
         """Set the branching priorities, higher first."""
