@@ -81,6 +81,41 @@ class Thresholds:
         return chosen
 
 
+@dataclass(frozen=True, eq=False)
+class UnivariateProblem:
+    """What a tree of univariate splits is charged: a sum over its leaves, and a cost for each split.
+
+    Attributes
+    ----------
+    thresholds
+        All thresholds of the data.
+    y
+        (n,) class numbers, or values.
+    loss
+        Of a leaf with its best prediction: ``"classes"``, ``"squared"`` or ``"absolute"``.
+    split_cost
+        Cost of a split, in units of the loss.
+    N_min
+        Least number of samples in a leaf.
+    unit
+        What all this is divided by in the objective.
+    weight
+        (n,) weights of the samples in the loss, above 0; 1 unless given. They do not count for ``N_min``.
+    costs
+        (K, K) cost of predicting the second class for a sample of the first, at least 0; unless given, 1 for every
+        wrong prediction.
+    """
+
+    thresholds: Thresholds
+    y: FloatArray | IntArray
+    loss: str
+    split_cost: float
+    N_min: int = 1
+    unit: float = 1.0
+    weight: FloatArray | None = None
+    costs: FloatArray | None = None
+
+
 def find_thresholds(data: Dataset) -> Thresholds:
     """List the thresholds of a data set."""
     rows, group = np.unique(data.X, axis=0, return_inverse=True)

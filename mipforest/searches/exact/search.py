@@ -1,0 +1,225 @@
+"""The exact search from Python: memory, limits, progress, and what was found in units of the objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from time import monotonic
+
+import numpy as np
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.heuristics.thresholds import Thresholds, UnivariateProblem
+from mipforest.searches.exact.frames import BEST, GIVEN, M, Frames, Known, search
+from mipforest.searches.exact.scans import ABSOLUTE, CLASSES, SQUARED, TWO_CLASSES, Prepared, Room, Rows
+
+#: Values closer than this share of the loss of one leaf are the same: far above what rounding makes of sums.
+TOLERANCE = 1e-11
+
+#: What bounds are lowered by for the same reason, where losses are not whole numbers.
+ROUNDING = 1e-9
+
+#: Sets of rows that are remembered; a power of two.
+MOST_KNOWN = 2**18
+
+#: Seconds between two looks at the clock, and at what was found.
+INTERVAL = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What an exact search has found.
+
+    Attributes
+    ----------
+    value
+        Objective of the best tree.
+    bound
+        Proven lower bound on the objective of every tree.
+    chosen
+        (|B|,) threshold of each branch node, -1 where it does not split; ``None`` where nothing is better than the
+        tree that was given.
+    by_threshold
+        (q,) proven lower bound on the objective of every tree with this threshold at the root.
+    nodes
+        Positions of nodes with two levels that were evaluated.
+    ended
+        Whether nothing is left to search.
+    interrupted
+        Whether the caller stopped it.
+    """
+
+    value: float
+    bound: float
+    chosen: IntArray | None
+    by_threshold: FloatArray
+    nodes: int
+    ended: bool
+    interrupted: bool
+
+
+def exact_search(
+    problem: UnivariateProblem,
+    depth: int,
+    *,
+    best: float = np.inf,
+    gap: float = 0.0,
+    most_nodes: int | None = None,
+    deadline: float = np.inf,
+    on_progress: Callable[[float, float, int], bool | None] | None = None,
+    complete: bool = False,
+) -> Outcome:
+    """Search for the best tree of univariate splits.
+
+    Parameters
+    ----------
+    problem
+        What trees are charged.
+    depth
+        Most splits on a path, at least 1.
+    best
+        Objective of a tree that is known already.
+    gap
+        Relative gap within which the best tree will do.
+    most_nodes
+        Positions to evaluate; the outcome depends on nothing else then.
+    deadline
+        On the clock of :func:`time.monotonic`.
+    on_progress
+        Called now and then with objective, bound and nodes; returning ``True`` stops the search.
+    complete
+        Whether to evaluate every threshold of the root, also those that cannot be best: exact values of
+        ``by_threshold`` at depth 1 and 2.
+    """
+    rows, order = _rows(problem)
+    n, p, unit = len(rows.size), len(rows.rank), problem.unit
+    frames = _frames(order, n, p, depth, best * unit)
+    prepared = Prepared(
+        np.zeros(p, np.bool_), np.zeros((p, n)), np.zeros((p, n, rows.value.shape[1])), np.zeros((p, n), np.int64)
+    )
+    room = Room(
+        np.zeros((n, rows.value.shape[1])), np.zeros(n, np.int64), np.zeros(n, np.bool_),
+        np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros((4, n)),
+    )  # fmt: skip
+    slots, width = (MOST_KNOWN, 2 ** (depth - 2) - 1) if depth > 3 else (0, 1)
+    code = np.random.default_rng(0).integers(0, 2**64, (n, 2), np.uint64, endpoint=False)
+    known = Known(
+        code, np.zeros((slots, 2), np.uint64), np.zeros((slots, 2)), np.zeros((slots, width), np.int32)
+    )
+    stop, report = np.zeros(1, np.int64), np.array([np.inf, 0.0, 0.0])
+    by_threshold = np.zeros(len(problem.thresholds))
+    interrupted = False
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(
+            search, rows, frames, prepared, room, known, depth, problem.split_cost, gap, TOLERANCE * unit,
+            np.iinfo(np.int64).max if most_nodes is None else most_nodes, complete, stop, report, by_threshold,
+        )  # fmt: skip
+        try:
+            while wait([running], timeout=INTERVAL).not_done:
+                if on_progress is not None and np.isfinite(report[0]):
+                    interrupted |= bool(on_progress(report[0] / unit, _lowered(report[1], problem), int(report[2])))
+                if interrupted or monotonic() >= deadline:
+                    stop[0] = 1
+        finally:
+            stop[0] = 1
+    tree = frames.tree[0, 0].astype(np.int64)
+    return Outcome(
+        value=report[0] / unit,
+        bound=_lowered(report[1], problem),
+        chosen=None if tree[0] == GIVEN else _in_the_middle(tree, problem.thresholds, depth),
+        by_threshold=np.array([_lowered(bound, problem) for bound in by_threshold]),
+        nodes=int(report[2]),
+        ended=running.result(),
+        interrupted=interrupted,
+    )
+
+
+def _lowered(bound: float, problem: UnivariateProblem) -> float:
+    """Return a bound that rounding errors cannot have raised, in units of the objective."""
+    whole = problem.loss == "classes" and problem.split_cost == 0 and problem.weight is None and problem.costs is None
+    return float(bound / problem.unit if whole else max(0.0, bound / problem.unit - ROUNDING))
+
+
+def _frames(order: np.ndarray, n: int, p: int, depth: int, best: float) -> Frames:
+    """Return the memory of a search, with all rows in its first frame."""
+    F, N, T = max(1, depth - 1), p * (n // 2 + 2), 2**depth - 1
+    frames = Frames(
+        order=np.zeros((F, *order.shape), np.int32),
+        count=np.zeros((F, 8), np.int64),
+        number=np.full((F, 11), np.inf),
+        tree=np.full((F, 3, T), -1, np.int32),
+        open=np.zeros((F, N, 3)),
+        open_at=np.zeros((F, N, 3), np.int64),
+    )
+    frames.order[0], frames.count[0, M], frames.number[0, BEST], frames.tree[0, 0, 0] = order, n, best, GIVEN
+    return frames
+
+
+def _rows(problem: UnivariateProblem) -> tuple[Rows, np.ndarray]:
+    """Return the rows of a problem, and their orders (p or p + 1, n)."""
+    thresholds, y = problem.thresholds, np.asarray(problem.y)
+    weight = np.ones(len(y)) if problem.weight is None else problem.weight
+    # Samples that are equal in features and target are one row; for the squared loss, those equal in features.
+    target = np.zeros(len(y), np.int64) if problem.loss == "squared" else np.unique(y, return_inverse=True)[1]
+    _, of, row = np.unique(
+        thresholds.group * (target.max() + 1) + target, return_index=True, return_inverse=True
+    )
+    n, group = len(of), thresholds.group[of]
+    X = thresholds.X[group]
+    rank = np.array([np.unique(column, return_inverse=True)[1] for column in X.T], dtype=np.int32)
+    size = np.bincount(row, minlength=n)
+    values, centred, most = np.zeros((n, 1)), np.zeros(n), np.full(n, np.inf)
+    if problem.loss == "classes":
+        labels = y.astype(np.int64)
+        K = int(labels.max()) + 1 if problem.costs is None else len(problem.costs)
+        costs = 1.0 - np.eye(K) if problem.costs is None else problem.costs
+        losses = np.bincount(row, weight, n)[:, None] * costs[labels[of]]
+        kind = TWO_CLASSES if K == 2 and problem.N_min == 1 else CLASSES
+        difference = losses[:, 0] - losses[:, 1]
+        values = np.column_stack([difference, losses.sum(axis=1)]) if kind == TWO_CLASSES else losses
+        most = losses.max(axis=1)
+        of_group = np.zeros((len(thresholds.X), K))
+        np.add.at(of_group, group, losses)
+        own = of_group.min(axis=1)
+    else:
+        kind = SQUARED if problem.loss == "squared" else ABSOLUTE
+        shifted = y - np.average(y, weights=weight)
+        values = np.column_stack([np.bincount(row, weight * shifted**k, n) for k in (0, 1, 2)])
+        centred = values[:, 1] / values[:, 0] if kind == SQUARED else shifted[of]
+        own = np.zeros(len(thresholds.X))
+        if kind == SQUARED:
+            np.add.at(own, group, np.maximum(0.0, values[:, 2] - values[:, 1] * centred))
+    least = np.zeros(n)
+    representative = np.unique(group, return_index=True)[1]
+    least[representative] = own
+    order = np.argsort(rank, axis=1, kind="stable")
+    place = np.zeros(n, np.int64)
+    if kind == ABSOLUTE:
+        by_target = np.argsort(centred, kind="stable")
+        place[by_target] = np.arange(n)
+        order = np.vstack([order, by_target])
+    rows = Rows(
+        kind, problem.N_min, rank, thresholds.first.astype(np.int64), np.ascontiguousarray(values), centred,
+        size.astype(np.int64), most, least, place.astype(np.int32),
+    )  # fmt: skip
+    return rows, order.astype(np.int32)
+
+
+def _in_the_middle(chosen: IntArray, thresholds: Thresholds, depth: int) -> IntArray:
+    """Move thresholds that lie just above the left side to the middle between both sides of their node."""
+    chosen = chosen.copy()
+    here = {0: np.arange(len(thresholds.X))}
+    for t in range(2**depth - 1):
+        members, k = here.pop(t, None), chosen[t]
+        if members is None or k < 0:
+            continue
+        j = thresholds.feature[k]
+        x = thresholds.X[members, j]
+        right = x >= thresholds.value[k]
+        middle = x[~right].max() + (x[right].min() - x[~right].max()) / 2
+        own = thresholds.value[thresholds.of(j)]
+        between = np.flatnonzero((own > x[~right].max()) & (own <= x[right].min()))
+        chosen[t] = thresholds.first[j] + between[np.abs(own[between] - middle).argmin()]
+        here[2 * t + 1], here[2 * t + 2] = members[~right], members[right]
+    return chosen
