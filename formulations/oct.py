@@ -68,7 +68,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart, random_trees
 from mipforest.heuristics.contree import contree
-from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.heuristics.thresholds import UnivariateProblem, find_thresholds
 from mipforest.model import Model, Values, VarArray
 from mipforest.problem.expressions import Expression, TreeExpressions
 from mipforest.problem.formulation import Formulation
@@ -233,6 +233,18 @@ class Oct(Formulation):
         thresholds = find_thresholds(data)
         counts = _class_counts(thresholds.group, data)
         return DepthTwo(thresholds, counts, self.alpha * baseline, self.N_min)
+
+    def univariate_problem(self, instance: OctInstance) -> UnivariateProblem:
+        return UnivariateProblem(
+            thresholds=find_thresholds(instance.data)
+            if instance.exact is None
+            else instance.exact.thresholds,
+            y=instance.data.y,
+            loss="classes",
+            split_cost=self.alpha * instance.baseline,
+            N_min=self.N_min,
+            unit=instance.baseline,
+        )
 
     # ------------------------------------------------------------------ starts
 

@@ -89,7 +89,7 @@ from formulations.routing.univariate import (
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
-from mipforest.heuristics.thresholds import Thresholds, find_thresholds
+from mipforest.heuristics.thresholds import Thresholds, UnivariateProblem, find_thresholds
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.formulation import Formulation
@@ -329,6 +329,19 @@ class Ort(ConstantLeafTree):
         losses = squared_losses if self.loss == "squared" else absolute_losses
         statistics, cost = losses(leaves.y, thresholds.group, leaves.baseline)
         return DepthTwo(thresholds, statistics, self.alpha, self.N_min, cost)
+
+    def univariate_problem(self, instance: OrtInstance) -> UnivariateProblem:
+        leaves, routing = instance.leaves, instance.routing
+        return UnivariateProblem(
+            thresholds=routing.thresholds
+            if isinstance(routing, ThresholdRouting)
+            else find_thresholds(instance.data),
+            y=leaves.y,
+            loss=self.loss,
+            split_cost=self.alpha * leaves.baseline,
+            N_min=self.N_min,
+            unit=leaves.baseline,
+        )
 
     def encode(self, tree: Tree, instance: OrtInstance) -> dict[str, FloatArray]:
         if self.variant == "paper":

@@ -11,6 +11,7 @@ from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.cart import cart
 from mipforest.heuristics.node_problems import NodeProblems
+from mipforest.heuristics.thresholds import UnivariateProblem
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.instance import Instance
@@ -70,6 +71,10 @@ class ModelOperations(ABC):
 
     def node_problems(self, topology: Topology) -> NodeProblems | None:  # noqa: ARG002
         """Return what the objective charges at each branch node, where it is a sum of such charges; for searches."""
+        return None
+
+    def univariate_problem(self, instance: Any) -> UnivariateProblem | None:  # noqa: ARG002
+        """Return what the objective charges, where trees have univariate splits and constant leaves; for searches."""
         return None
 
     @abstractmethod

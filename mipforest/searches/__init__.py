@@ -7,6 +7,13 @@ from typing import Any, TypeVar
 
 from numba import njit
 
+#: Seconds from which on the result says that the search was compiled first, and what it says.
+LONG_COMPILATION = 3.0
+COMPILED = "the search was compiled in {:.0f} s, which the time limit does not count; later runs need not"
+
+#: Seconds between two events of progress without a better tree.
+PROGRESS_INTERVAL = 0.5
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -14,3 +21,8 @@ def compiled(function: _F) -> _F:
     """Compile a function on its first call, and keep the machine code on disk for later processes."""
     fast: _F = njit(cache=True, nogil=True, error_model="numpy")(function)
     return fast
+
+
+def told_of_compilation(seconds: float) -> tuple[str, ...]:
+    """Return what a result says of the seconds that compiling took: nothing where it was loaded."""
+    return (COMPILED.format(seconds),) if seconds > LONG_COMPILATION else ()

@@ -8,17 +8,31 @@ from dataclasses import dataclass
 from time import monotonic
 
 import numpy as np
+from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.heuristics.thresholds import Thresholds, UnivariateProblem
-from mipforest.searches.exact.frames import BEST, GIVEN, M, Frames, Known, search
-from mipforest.searches.exact.scans import ABSOLUTE, CLASSES, SQUARED, TWO_CLASSES, Prepared, Room, Rows
+from mipforest.searches.exact.branching import search
+from mipforest.searches.exact.frames import BEST, GIVEN, Frames, Known, M
+from mipforest.searches.exact.losses import (
+    ABSOLUTE,
+    CLASSES,
+    SQUARED,
+    TWO_CLASSES,
+    Int32Array,
+    Prepared,
+    Room,
+    Rows,
+)
 
 #: Values closer than this share of the loss of one leaf are the same: far above what rounding makes of sums.
 TOLERANCE = 1e-11
 
 #: What bounds are lowered by for the same reason, where losses are not whole numbers.
-ROUNDING = 1e-9
+ROUNDING = 1e-10
+
+#: Share of the gap that the search may use; the rest is for what bounds are lowered by.
+GAP_SHARE = 0.99
 
 #: Sets of rows that are remembered; a power of two.
 MOST_KNOWN = 2**18
@@ -59,6 +73,16 @@ class Outcome:
     interrupted: bool
 
 
+def compile_kernels() -> float:
+    """Compile what a search runs, or load what an earlier process has compiled; return the seconds that took."""
+    began = monotonic()
+    X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
+    left = sparse.csr_array(np.array([[1.0], [0.0]]))
+    tiny = Thresholds(X, y, np.zeros(1, np.int64), np.array([0.5]), np.array([0, 1]), left, ("x",))
+    exact_search(UnivariateProblem(tiny, y, "classes", 0.0), 2)
+    return monotonic() - began
+
+
 def exact_search(
     problem: UnivariateProblem,
     depth: int,
@@ -96,7 +120,10 @@ def exact_search(
     n, p, unit = len(rows.size), len(rows.rank), problem.unit
     frames = _frames(order, n, p, depth, best * unit)
     prepared = Prepared(
-        np.zeros(p, np.bool_), np.zeros((p, n)), np.zeros((p, n, rows.value.shape[1])), np.zeros((p, n), np.int64)
+        np.zeros(p, np.bool_),
+        np.zeros((p, n)),
+        np.zeros((p, n, rows.value.shape[1])),
+        np.zeros((p, n), np.int64),
     )
     room = Room(
         np.zeros((n, rows.value.shape[1])), np.zeros(n, np.int64), np.zeros(n, np.bool_),
@@ -112,13 +139,15 @@ def exact_search(
     interrupted = False
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(
-            search, rows, frames, prepared, room, known, depth, problem.split_cost, gap, TOLERANCE * unit,
+            search, rows, frames, prepared, room, known, depth, problem.split_cost, GAP_SHARE * gap, TOLERANCE * unit,
             np.iinfo(np.int64).max if most_nodes is None else most_nodes, complete, stop, report, by_threshold,
         )  # fmt: skip
         try:
             while wait([running], timeout=INTERVAL).not_done:
                 if on_progress is not None and np.isfinite(report[0]):
-                    interrupted |= bool(on_progress(report[0] / unit, _lowered(report[1], problem), int(report[2])))
+                    interrupted |= bool(
+                        on_progress(report[0] / unit, _lowered(report[1], problem), int(report[2]))
+                    )
                 if interrupted or monotonic() >= deadline:
                     stop[0] = 1
         finally:
@@ -137,26 +166,31 @@ def exact_search(
 
 def _lowered(bound: float, problem: UnivariateProblem) -> float:
     """Return a bound that rounding errors cannot have raised, in units of the objective."""
-    whole = problem.loss == "classes" and problem.split_cost == 0 and problem.weight is None and problem.costs is None
+    whole = (
+        problem.loss == "classes"
+        and problem.split_cost == 0
+        and problem.weight is None
+        and problem.costs is None
+    )
     return float(bound / problem.unit if whole else max(0.0, bound / problem.unit - ROUNDING))
 
 
-def _frames(order: np.ndarray, n: int, p: int, depth: int, best: float) -> Frames:
+def _frames(order: Int32Array, n: int, p: int, depth: int, best: float) -> Frames:
     """Return the memory of a search, with all rows in its first frame."""
     F, N, T = max(1, depth - 1), p * (n // 2 + 2), 2**depth - 1
     frames = Frames(
         order=np.zeros((F, *order.shape), np.int32),
-        count=np.zeros((F, 8), np.int64),
-        number=np.full((F, 11), np.inf),
+        state=np.zeros((F, 8), np.int64),
+        value=np.full((F, 11), np.inf),
         tree=np.full((F, 3, T), -1, np.int32),
         open=np.zeros((F, N, 3)),
         open_at=np.zeros((F, N, 3), np.int64),
     )
-    frames.order[0], frames.count[0, M], frames.number[0, BEST], frames.tree[0, 0, 0] = order, n, best, GIVEN
+    frames.order[0], frames.state[0, M], frames.value[0, BEST], frames.tree[0, 0, 0] = order, n, best, GIVEN
     return frames
 
 
-def _rows(problem: UnivariateProblem) -> tuple[Rows, np.ndarray]:
+def _rows(problem: UnivariateProblem) -> tuple[Rows, Int32Array]:
     """Return the rows of a problem, and their orders (p or p + 1, n)."""
     thresholds, y = problem.thresholds, np.asarray(problem.y)
     weight = np.ones(len(y)) if problem.weight is None else problem.weight

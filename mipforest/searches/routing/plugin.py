@@ -15,6 +15,7 @@ from mipforest.heuristics.node_split import Split
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.tree_search import Found, TreeSearch
+from mipforest.searches import PROGRESS_INTERVAL, told_of_compilation
 from mipforest.searches.routing.search import RoutingProblem, RoutingSearch, compile_kernels
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Event, Progress, Status
@@ -25,13 +26,6 @@ MOST_GROUPS = 5000
 
 #: The bound is lowered by this share of the best value: what sums of rounding errors may come to, many times over.
 ROUNDING = 1e-9
-
-#: Seconds from which on the result says that the search was compiled first, and what it says.
-LONG_COMPILATION = 3.0
-COMPILED = "the search was compiled in {:.0f} s, which the time limit does not count; later runs need not"
-
-#: Seconds between two events of progress without a better tree.
-PROGRESS_INTERVAL = 0.5
 
 
 class Routing(TreeSearch):
@@ -94,8 +88,9 @@ class Routing(TreeSearch):
             on_progress(events[-1])
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
         status = Status.OPTIMAL if outcome.proven else stopped
-        warnings = (COMPILED.format(compiled_in),) if compiled_in > LONG_COMPILATION else ()
-        return Found(trees.best, bound, status, outcome.nodes, tuple(events), warnings)
+        return Found(
+            trees.best, bound, status, outcome.nodes, tuple(events), told_of_compilation(compiled_in)
+        )
 
 
 def _lowered(bound: float, objective: float) -> float:

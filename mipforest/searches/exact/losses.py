@@ -1,0 +1,245 @@
+r"""The samples of an exact search, and what leaves cost.
+
+What is summed over samples depends on the loss (``kind``):
+
+- ``TWO_CLASSES`` (without a least size of leaves): predicting class k costs a leaf the sum of :math:`l_k` over its
+  samples, so its loss is :math:`\min\{\sum l_0, \sum l_1\} = \tfrac12 \sum (l_0 + l_1) - \tfrac12 |\sum (l_0 - l_1)|`.
+  The first part is the same for all splits, which leaves one signed number per sample.
+- ``CLASSES``: the sums of :math:`l_k` for every class k.
+- ``SQUARED``: weight w and w y; the loss is :math:`\sum w y^2 - (\sum w y)^2 / \sum w`.
+- ``ABSOLUTE``: samples are taken out of a list in the order of the target, one by one, in which a pointer keeps the
+  weighted median; ascending in a feature this gives the losses right of all splits, descending those left of them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.searches import compiled
+
+#: Kinds of losses.
+TWO_CLASSES, CLASSES, SQUARED, ABSOLUTE = 0, 1, 2, 3
+
+Int32Array = NDArray[np.int32]
+
+
+class Rows(NamedTuple):
+    """The samples of a search; equal ones are one row.
+
+    Attributes
+    ----------
+    kind
+        Which loss.
+    N_min
+        Least number of samples in a leaf.
+    rank
+        (p, n) rank of each row among the distinct values of each feature.
+    first
+        (p + 1,) number of each feature's first threshold; threshold k of a feature lies between ranks k and k + 1.
+    value
+        (n, V) statistics that are summed: ``TWO_CLASSES`` l0 - l1 and l0 + l1; ``CLASSES`` one l per class; ``SQUARED``
+        and ``ABSOLUTE`` w, w y, w y^2 (of the centred target).
+    target
+        (n,) target of a regression.
+    size
+        (n,) number of samples in each row.
+    most
+        (n,) most that a row adds to the loss of a tree; infinite for regression.
+    least
+        (n,) summed over any set of rows, a lower bound on its loss in every tree: what rows with equal features cost.
+    place
+        (n,) place of each row in the order of the target.
+    """
+
+    kind: int
+    N_min: int
+    rank: Int32Array
+    first: IntArray
+    value: FloatArray
+    target: FloatArray
+    size: IntArray
+    most: FloatArray
+    least: FloatArray
+    place: Int32Array
+
+
+class Prepared(NamedTuple):
+    """What the scans of one set of samples share, feature by feature in its order.
+
+    Attributes
+    ----------
+    varies
+        (p,) whether a feature has two values here.
+    penalty
+        (p, n) 0 after the last sample of a value, minus infinity elsewhere and after the last sample of all.
+    sums
+        (p, n, V) prefix sums of the statistics.
+    sizes
+        (p, n) prefix sums of the numbers of samples.
+    """
+
+    varies: BoolArray
+    penalty: FloatArray
+    sums: FloatArray
+    sizes: IntArray
+
+
+class Room(NamedTuple):
+    """Memory that every evaluation uses anew.
+
+    Attributes
+    ----------
+    left, left_size
+        (n, V) and (n,): statistics and sizes of the rows of the left side, 0 for those of the right side.
+    on_left
+        (n,) whether a row is on the left side.
+    before, after
+        (n,) links of the rows of each side by target.
+    loss
+        (4, n) absolute loss left and right of each split, for the left and for the right side.
+    """
+
+    left: FloatArray
+    left_size: IntArray
+    on_left: BoolArray
+    before: Int32Array
+    after: Int32Array
+    loss: FloatArray
+
+
+@compiled
+def leaf_loss(rows: Rows, order: Int32Array, m: int, room: Room) -> float:
+    """Return the loss of one leaf that holds all rows ``order[:, :m]``."""
+    total = np.zeros(rows.value.shape[1])
+    for i in range(m):
+        room.on_left[order[0, i]] = True
+        for v in range(rows.value.shape[1]):
+            total[v] += rows.value[order[0, i], v]
+    return (
+        median_loss(rows, order[-1], m, room, 1, total)
+        if rows.kind == ABSOLUTE
+        else loss_of(rows.kind, total)
+    )
+
+
+@compiled
+def loss_of(kind: int, total: FloatArray) -> float:
+    """Return the loss of a leaf by its sums (V,); not for the absolute loss."""
+    if kind == TWO_CLASSES:
+        return float(0.5 * (total[1] - abs(total[0])))
+    if kind == CLASSES:
+        least = total[0]
+        for k in range(1, len(total)):
+            least = min(least, total[k])
+        return float(least)
+    if total[0] <= 0.0:
+        return 0.0
+    return float(max(0.0, total[2] - total[1] * total[1] / total[0]))
+
+
+@compiled
+def median_loss(
+    rows: Rows, by_target: Int32Array, m: int, room: Room, on_left: int, total: FloatArray
+) -> float:
+    """Return the absolute loss of one side around its weighted median."""
+    below, below_y = 0.0, 0.0
+    for i in range(m):
+        row = by_target[i]
+        if room.on_left[row] != on_left:
+            continue
+        w, y = rows.value[row, 0], rows.target[row]
+        below += w
+        below_y += w * y
+        if 2.0 * below >= total[0]:
+            return float(max(0.0, y * below - below_y + total[1] - below_y - y * (total[0] - below)))
+    return 0.0
+
+
+@compiled
+def losses_of_rest(
+    rows: Rows,
+    order: Int32Array,
+    by_target: Int32Array,
+    m: int,
+    ascending: int,
+    penalty: FloatArray,
+    room: Room,
+) -> None:
+    """Take rows out of the lists of both sides in an order; write the losses of those that are left."""
+    before, after = room.before, room.after
+    middle, last = -np.ones(2, np.int64), -np.ones(2, np.int64)
+    # Sums of weight and weight times target of all rows in a list, and of those before its middle.
+    weight, weight_y, below, below_y = np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2)
+    for i in range(m):
+        row = by_target[i]
+        s = 0 if room.on_left[row] else 1
+        before[row], after[row] = last[s], -1
+        if last[s] >= 0:
+            after[last[s]] = row
+        else:
+            middle[s] = row
+        last[s] = row
+        weight[s] += rows.value[row, 0]
+        weight_y[s] += rows.value[row, 1]
+    loss = np.zeros(2)
+    for s in range(2):
+        loss[s] = _settle(rows, middle, s, weight, weight_y, below, below_y, room)
+    for step in range(m):
+        i = step if ascending else m - 1 - step
+        row = order[i]
+        if not ascending and penalty[i] == 0.0:
+            room.loss[0, i], room.loss[2, i] = loss[0], loss[1]
+        s = 0 if room.on_left[row] else 1
+        if row != middle[s]:
+            if rows.place[row] < rows.place[middle[s]]:
+                below[s] -= rows.value[row, 0]
+                below_y[s] -= rows.value[row, 1]
+        elif after[row] >= 0:
+            middle[s] = after[row]
+        else:
+            middle[s] = before[row]
+            if middle[s] >= 0:
+                below[s] -= rows.value[middle[s], 0]
+                below_y[s] -= rows.value[middle[s], 1]
+        weight[s] -= rows.value[row, 0]
+        weight_y[s] -= rows.value[row, 1]
+        if before[row] >= 0:
+            after[before[row]] = after[row]
+        if after[row] >= 0:
+            before[after[row]] = before[row]
+        loss[s] = _settle(rows, middle, s, weight, weight_y, below, below_y, room)
+        if ascending and penalty[i] == 0.0:
+            room.loss[1, i], room.loss[3, i] = loss[0], loss[1]
+
+
+@compiled
+def _settle(
+    rows: Rows,
+    middle: IntArray,
+    s: int,
+    weight: FloatArray,
+    weight_y: FloatArray,
+    below: FloatArray,
+    below_y: FloatArray,
+    room: Room,
+) -> float:
+    """Move the pointer of a list to its weighted median; return the loss around it."""
+    q = middle[s]
+    if q < 0:
+        return 0.0
+    half = 0.5 * weight[s]
+    while below[s] > half and room.before[q] >= 0:
+        q = room.before[q]
+        below[s] -= rows.value[q, 0]
+        below_y[s] -= rows.value[q, 1]
+    while below[s] + rows.value[q, 0] < half and room.after[q] >= 0:
+        below[s] += rows.value[q, 0]
+        below_y[s] += rows.value[q, 1]
+        q = room.after[q]
+    middle[s] = q
+    y, through, through_y = rows.target[q], below[s] + rows.value[q, 0], below_y[s] + rows.value[q, 1]
+    return float(max(0.0, y * through - through_y + weight_y[s] - through_y - y * (weight[s] - through)))

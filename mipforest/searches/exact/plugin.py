@@ -1,0 +1,93 @@
+"""The tree search ``exact-search``: from a built problem to thresholds, and back to a tree."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import ClassVar
+
+import numpy as np
+
+from mipforest.arrays import IntArray
+from mipforest.heuristics.thresholds import UnivariateProblem
+from mipforest.problem.built import BuiltProblem
+from mipforest.problem.tree_search import Found, TreeSearch
+from mipforest.searches import PROGRESS_INTERVAL, told_of_compilation
+from mipforest.searches.exact.search import compile_kernels, exact_search
+from mipforest.settings import SolveSettings
+from mipforest.solvers.solution import Event, Progress, Status
+from mipforest.trees import Tree
+
+
+class ExactSearch(TreeSearch):
+    """Exact search over thresholds, for trees of univariate splits whose leaves predict a class or a constant."""
+
+    name: ClassVar[str] = "exact-search"
+    summary: ClassVar[str] = "exact branch and bound over intervals of thresholds"
+    models: ClassVar[str] = "oct, ort"
+
+    def refusal(self, problem: BuiltProblem) -> str:
+        """Say why the search does not take a problem; empty where it does."""
+        if problem.formulation.univariate_problem(problem.instance) is None:
+            return f"{problem.formulation.name} has other trees than those of univariate splits and constant leaves"
+        return ""
+
+    def search(
+        self,
+        problem: BuiltProblem,
+        settings: SolveSettings,
+        *,
+        start: Tree | None,
+        on_progress: Progress | None,
+    ) -> Found:
+        """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        compiled_in = compile_kernels()
+        began = monotonic()
+        formulation, instance = problem.formulation, problem.instance
+        charged = formulation.univariate_problem(instance)
+        assert charged is not None  # ``refusal`` has seen to it
+        known = [tree for tree in (start, instance.known) if tree is not None]
+        known += [formulation.polish(tree, instance) for tree in known]
+        best = min(known, key=lambda tree: formulation.evaluate(tree, instance), default=None)
+        value = np.inf if best is None else formulation.evaluate(best, instance)
+        events: list[Event] = []
+
+        def told(objective: float, bound: float, nodes: int) -> bool:
+            now = monotonic() - began
+            better = not events or objective < events[-1].objective
+            if not better and now - events[-1].seconds < PROGRESS_INTERVAL:
+                return False
+            events.append(Event(now, objective, bound, nodes))
+            return bool(on_progress is not None and on_progress(events[-1]))
+
+        outcome = exact_search(
+            charged,
+            problem.topology.depth,
+            best=value,
+            gap=settings.gap,
+            # Without time, what is known is all that is asked for.
+            most_nodes=0 if settings.time_limit == 0 else None,
+            deadline=np.inf if settings.time_limit is None else began + settings.time_limit,
+            on_progress=told,
+        )
+        if outcome.chosen is not None:
+            best = formulation.polish(_tree(problem, charged, outcome.chosen), instance)
+            value = formulation.evaluate(best, instance)
+        bound = min(outcome.bound, value)
+        events.append(Event(monotonic() - began, value, bound, outcome.nodes))
+        if on_progress is not None:
+            on_progress(events[-1])
+        stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
+        status = Status.OPTIMAL if outcome.ended else stopped
+        return Found(best, bound, status, outcome.nodes, tuple(events), told_of_compilation(compiled_in))
+
+
+def _tree(problem: BuiltProblem, charged: UnivariateProblem, chosen: IntArray) -> Tree:
+    """Return the tree with these thresholds (|B|,), -1 where a node does not split; its leaves predict 0 still."""
+    data, topology, thresholds = problem.data, problem.topology, charged.thresholds
+    splits = np.flatnonzero(chosen >= 0)
+    w, b = np.zeros((topology.n_branches, data.p)), np.zeros(topology.n_branches)
+    w[splits, thresholds.feature[chosen[splits]]] = 1.0
+    b[splits] = -thresholds.value[chosen[splits]]
+    return Tree(
+        topology.depth, w, b, np.zeros(topology.n_leaves), tuple(data.classes), tuple(data.features.labels)
+    )

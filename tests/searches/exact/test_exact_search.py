@@ -1,0 +1,199 @@
+"""The exact search against enumeration of all trees, and as a tree search."""
+
+import numpy as np
+import pytest
+from enumerate_trees import best_tree_value
+
+from formulations.oct import Oct
+from formulations.oct_h import OctH
+from formulations.ort import Ort
+from formulations.ort_l import OrtL
+from mipforest.data import Dataset, load
+from mipforest.errors import Unsupported
+from mipforest.heuristics.thresholds import UnivariateProblem, find_thresholds
+from mipforest.searches.exact.search import exact_search
+
+LOSSES = ("classes", "squared", "absolute")
+
+
+def leaf_cost(loss, y, weight, costs):
+    """Cost of a leaf with its best prediction, by the definition."""
+    if loss == "classes":
+        return lambda rows: (weight[rows, None] * costs[y[rows]]).sum(axis=0).min()
+    if loss == "squared":
+        return lambda rows: (weight[rows] * (y[rows] - np.average(y[rows], weights=weight[rows])) ** 2).sum()
+    return lambda rows: (weight[rows, None] * np.abs(y[rows, None] - y[rows])).sum(axis=0).min()
+
+
+class Case:
+    """A small problem with ties, duplicates, constant features, weights, costs of classes and leaf sizes."""
+
+    def __init__(self, seed):
+        rng = np.random.default_rng(seed)
+        n, p, K = int(rng.integers(6, 13)), int(rng.integers(1, 4)), int(rng.integers(2, 5))
+        X = rng.integers(0, int(rng.integers(2, 7)), (n, p)).astype(float)
+        if seed % 4 == 0:
+            X[:, 0] = 3.0
+        if seed % 5 == 0:
+            X[n // 2 :] = X[: n - n // 2]
+        self.loss = LOSSES[seed % 3]
+        self.n_min = min(n, int(rng.integers(1, 6)) if rng.random() < 0.5 else 1)
+        self.depth = int(rng.integers(1, 5)) if n < 9 else int(rng.integers(1, 4))
+        self.split_cost = float(rng.choice([0.0, 0.3, 1.0]))
+        weight = None if rng.random() < 0.5 else rng.choice([1.0, 2.0, 0.5, 0.37], n)
+        costs = None
+        if self.loss == "classes":
+            y = rng.integers(0, K, n)
+            y[:2] = [K - 1, 0]
+            if rng.random() < 0.3:
+                costs = rng.random((K, K))
+                np.fill_diagonal(costs, 0.0 if rng.random() < 0.7 else 0.1)
+        else:
+            y = rng.integers(0, 8, n) / 2 - 1 if rng.random() < 0.5 else rng.random(n)
+            y[:2] = [y[0], y[0] + 1.0]
+            self.split_cost *= 0.2
+        task = "classification" if self.loss == "classes" else "regression"
+        self.data = Dataset.from_arrays(X, y, task=task)
+        self.thresholds = find_thresholds(self.data)
+        self.cost = leaf_cost(
+            self.loss,
+            y,
+            np.ones(n) if weight is None else weight,
+            1.0 - np.eye(K) if costs is None else costs,
+        )
+        self.problem = UnivariateProblem(
+            self.thresholds, y, self.loss, self.split_cost, self.n_min, 1.0, weight, costs
+        )
+
+    def enumerated(self, rows, depth):
+        """Least cost of a tree on some samples."""
+        if len(rows) < self.n_min:
+            return np.inf
+        return best_tree_value(
+            self.data.X[rows], lambda own: self.cost(rows[list(own)]), depth, self.split_cost, self.n_min
+        )
+
+    def value(self, chosen):
+        """Cost of the tree with these thresholds."""
+        here, total = {0: np.arange(self.data.n)}, 0.0
+        for t in range(2 ** (self.depth + 1) - 1):
+            rows = here.pop(t, np.zeros(0, int))
+            if not len(rows):
+                continue
+            k = chosen[t] if t < 2**self.depth - 1 else -1
+            if k < 0:
+                assert len(rows) >= self.n_min
+                total += self.cost(rows)
+                continue
+            right = self.data.X[rows, self.thresholds.feature[k]] >= self.thresholds.value[k]
+            total += self.split_cost
+            here[2 * t + 1], here[2 * t + 2] = rows[~right], rows[right]
+        return total
+
+
+#: The first ones have every loss with and without weights, costs of classes, leaf sizes, at every depth.
+SEEDS = [pytest.param(seed, marks=[pytest.mark.slow] if seed >= 36 else []) for seed in range(500)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_value_tree_and_bounds_are_those_of_enumeration(seed):
+    case = Case(seed)
+    optimum = case.enumerated(np.arange(case.data.n), case.depth)
+    found = exact_search(case.problem, case.depth)
+    assert found.ended
+    assert found.value == pytest.approx(optimum, abs=1e-9)
+    assert found.bound == pytest.approx(optimum, abs=1e-8)
+    assert found.bound <= optimum + 1e-12
+    assert case.value(found.chosen) == pytest.approx(optimum, abs=1e-9)
+
+    complete = exact_search(case.problem, case.depth, complete=True)
+    assert complete.value == pytest.approx(optimum, abs=1e-9)
+    limited = exact_search(case.problem, case.depth, most_nodes=seed % 5)
+    assert limited.bound <= optimum + 1e-12 <= limited.value + 1e-9
+    X, thresholds = case.data.X, case.thresholds
+    for k in range(len(thresholds)):
+        left = X[:, thresholds.feature[k]] < thresholds.value[k]
+        best = case.split_cost + sum(
+            case.enumerated(np.flatnonzero(side), case.depth - 1) for side in (left, ~left)
+        )
+        for outcome in (found, complete, limited):
+            assert outcome.by_threshold[k] <= best + 1e-12
+        if case.depth <= 2:
+            assert complete.by_threshold[k] == pytest.approx(best, abs=1e-8)
+
+
+def test_a_tree_that_is_known_and_optimal_stays():
+    case = Case(3)
+    optimum = case.enumerated(np.arange(case.data.n), case.depth)
+    found = exact_search(case.problem, case.depth, best=optimum)
+    assert found.chosen is None
+    assert found.value == optimum
+
+
+# ---------------------------------------------------------------------- as a tree search
+
+
+def medium(seed, *, n=60, classes=3):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.random((n, 4)), 2)
+    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + 0.3 * rng.random(n), np.linspace(0.3, 1.3, classes - 1))
+    return Dataset.from_arrays(X, y)
+
+
+@pytest.mark.parametrize("formulation", [Oct(alpha=0.01), Oct(N_min=3, variant="paper")])
+def test_the_search_agrees_with_a_matrix_solver_on_classes(formulation):
+    problem = formulation.build(medium(2, n=25), 2)
+    by_search, by_matrix = problem.solve("exact-search"), problem.solve(gap=1e-6, time_limit=5)
+    assert by_search.status == "optimal"
+    assert by_search.verified, by_search.failed_checks
+    assert by_search.objective <= by_matrix.objective + 1e-6
+    assert by_matrix.bound <= by_search.objective + 1e-6
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_regression_trees_are_verified_and_no_worse_than_any_start(loss, depth):
+    data = load("diabetes").take(np.arange(0, 442, 8))
+    problem = Ort(loss=loss, N_min=3, alpha=0.01).build(data, depth)
+    result = problem.solve("exact-search", gap=1e-6)
+    assert result.status == "optimal"
+    assert result.verified, result.failed_checks
+    assert result.gap <= 1e-6
+    assert result.objective <= problem.formulation.evaluate(problem.start_tree("cart"), problem.instance)
+
+
+def test_every_bound_is_below_the_optimum_and_every_value_above():
+    problem = Oct(variant="paper").build(medium(5, n=200, classes=4), 4)
+    optimum = problem.solve("exact-search", time_limit=60)
+    assert optimum.status == "optimal"
+    stopped = problem.solve("exact-search", on_progress=lambda event: event.nodes > 100)
+    for result in (optimum, stopped):
+        events = result.solution.events
+        assert all(event.bound <= optimum.objective + 1e-12 <= event.objective + 1e-9 for event in events)
+        assert [event.bound for event in events] == sorted(event.bound for event in events)
+    assert stopped.status in ("interrupted", "optimal")
+    assert stopped.verified
+
+
+def test_without_time_the_start_remains():
+    problem = Oct(variant="paper").build(medium(6), 3)
+    result = problem.solve("exact-search", time_limit=0, start="cart")
+    assert result.verified
+    assert result.status in ("time_limit", "optimal")
+    assert result.objective <= result.solution.start_objective
+
+
+def test_other_models_are_refused_with_the_way_out():
+    data = medium(1, n=20)
+    with pytest.raises(Unsupported, match=r"univariate splits and constant leaves.*--solver highs"):
+        OctH().build(data, 1).solve("exact-search")
+    numbers = load("diabetes").take(np.arange(15))
+    with pytest.raises(Unsupported, match="ort-l has other trees"):
+        OrtL().build(numbers, 1).solve("exact-search")
+
+
+def test_added_constraints_are_refused_with_who_takes_them():
+    problem = Oct().build(medium(1, n=20), 2)
+    problem.model.add("not_the_first", problem.model["u"][:, 0] == 0)
+    with pytest.raises(Unsupported, match="sees no rows; use a matrix solver"):
+        problem.solve("exact-search")
