@@ -1,5 +1,6 @@
 """The Python code of the documentation runs as it stands, block after block."""
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -19,17 +20,32 @@ def blocks(page):
 
 #: Solves of a page end after so many seconds: what is shown and asserted holds of every verified tree, and the first
 #: is there at once.
-SECONDS = 1.0
+SECONDS = 0.5
+
+#: Where it is not, on a machine under load, the solve is repeated and ends with its first tree, or after so many
+#: seconds.
+PATIENCE = 60.0
+
+#: Pages that assert an optimum: their solves have the time that the page gives them, and need little of it.
+SOLVED_TO_THE_END = {"write_a_loss"}
 
 
 @pytest.fixture
-def short_solves(monkeypatch):
+def short_solves(page, monkeypatch):
+    if page.stem in SOLVED_TO_THE_END:
+        return
     solve = Problem.solve
 
     def solve_briefly(self, *args, time_limit=SECONDS, settings=None, **options):
-        if settings is not None:
-            return solve(self, *args, settings=replace(settings, time_limit=SECONDS), **options)
-        return solve(self, *args, time_limit=min(SECONDS, time_limit), **options)
+        def within(seconds, **others):
+            if settings is None:
+                return solve(self, *args, time_limit=seconds, **options | others)
+            return solve(self, *args, settings=replace(settings, time_limit=seconds), **options | others)
+
+        result = within(SECONDS if settings is not None else min(SECONDS, time_limit))
+        if result.tree is None:
+            result = within(PATIENCE, on_progress=lambda event: math.isfinite(event.objective))
+        return result
 
     monkeypatch.setattr(Problem, "solve", solve_briefly)
 

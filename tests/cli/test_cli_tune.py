@@ -73,8 +73,9 @@ def test_json_is_one_object_with_the_table(mipforest, options):
 
 
 def test_per_level_and_values_per_level(mipforest, options):
-    assert "4 settings" in mipforest(*options, "--grid", "C=1,10", "--grid-per-level", "C", "--depth", 2).err
-    hfs = mipforest(*options, "--model", "hfs-margot", "--depth", 2, "--grid", "B=1:2", "--time-limit", 0)
+    deeper = (*options, "--depth", 2, "--time-limit", 0)
+    assert "4 settings" in mipforest(*deeper, "--grid", "C=1,10", "--grid-per-level", "C").err
+    hfs = mipforest(*deeper, "--model", "hfs-margot", "--grid", "B=1:2")
     assert hfs.code == 0
     assert "B=1,2" in hfs.out
     assert "1:2" in hfs.out
