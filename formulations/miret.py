@@ -49,9 +49,10 @@ samples that differ by less than :math:`\varepsilon` in each feature.
    :math:`M_R = \sigma_i - \min b_t` and :math:`M_L = \sigma_i + 1 + \varepsilon`.
 4. *Samples equal in all features of* :math:`\bigcup J_d` reach the same leaf, and are merged with their groups.
 
-The proof of 2 needs the symmetry of the model. A constraint added by a user that treats the nodes of a level alike,
-and the leaves of a label (forbidden features, budgets), keeps it; one that names a node or the leaf of a sample may
-not. No distinction is made: with any added constraint ``tight`` is built again with :math:`b_t \ge -1` in the place of
+The proof of 2 needs the symmetry of the model, which added rows may break. They keep it if they read selections and
+assignments only (s, z, and what helpers add to read these), and are the same rows once the subtrees of any node above
+the last level change places: forbidden features and budgets, leaf sizes, parity. This is checked row by row. With other
+rows, such as those that name one node of a level, ``tight`` is built again with :math:`b_t \ge -1` in the place of
 change 2, and claims its bound. Changes 1, 3 and 4 hold at every point of ``paper``, so for any added rows. ``improved``
 leaves out trees by (i) and (ii): an optimum of it is one of its rows, not of the definition, and with added constraints
 nothing is claimed on its bound. ``paper`` takes any constraint.
@@ -228,7 +229,8 @@ class Miret(Formulation):
     def proven_up_to(self, instance: MiretInstance, changes: ModelChanges) -> float:
         # At depth one, and once intercepts are free, no two subtrees have changed places.
         free = (instance.least_intercept == -1.0).all()
-        return float("inf") if free else -float("inf")
+        symmetric = self.variant == "tight" and not free and self._keep_symmetry(instance, changes)
+        return float("inf") if free or symmetric else -float("inf")
 
     def limited_at(
         self, instance: MiretInstance, value: float, changes: ModelChanges
@@ -236,6 +238,31 @@ class Miret(Formulation):
         if self.variant != "tight" or changes.loosened:
             return None
         return replace(instance, least_intercept=np.full(instance.topology.n_branches, -1.0))
+
+    def _keep_symmetry(self, instance: MiretInstance, changes: ModelChanges) -> bool:
+        """Say whether added rows are the same when the subtrees of any node above the last level change places."""
+        if changes.loosened or changes.blocks & {"a", "b", "goes_left", "goes_right"}:
+            return False
+        topology = instance.topology
+        B, L = topology.n_branches, topology.n_leaves
+        for t in topology.upper_branches:
+            swapped = np.arange(topology.n_nodes)
+            left, right = [topology.left(t)], [topology.right(t)]
+            while left and left[0] < topology.n_nodes:
+                swapped[left], swapped[right] = right, left
+                left, right = ([c for s in side for c in (2 * s + 1, 2 * s + 2)] for side in (left, right))
+            columns = np.arange(changes.form.n_columns)
+            for block in changes.form.columns:
+                own = columns[block.start : block.stop].reshape(block.shape)
+                # Blocks that helpers add may change places in any way under which their rows stay the same.
+                if block.name == "z" or (block.name != "s" and block.shape == (L,)):
+                    own = own[..., swapped[B:] - B]
+                elif block.name == "s" or (block.shape[0] == B and block.name != "feature_used"):
+                    own = own[swapped[:B]]
+                columns[block.start : block.stop] = own.ravel()
+            if not changes.symmetric_under(columns):
+                return False
+        return True
 
     def constants_proven(self, instance: MiretInstance, value: float, changes: ModelChanges) -> bool:
         return self.variant != "improved"

@@ -69,8 +69,8 @@ from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart, random_trees
 from mipforest.heuristics.contree import contree
 from mipforest.heuristics.thresholds import UnivariateProblem, find_thresholds
-from mipforest.model import Model, Values, VarArray
-from mipforest.problem.expressions import Expression, TreeExpressions
+from mipforest.model import Model, Values
+from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import parameter
 from mipforest.time_budget import TimeBudget
@@ -194,7 +194,7 @@ class Oct(Formulation):
         return with_majority_labels(tree, instance.data)
 
     def expressions(self, m: Model, instance: OctInstance) -> TreeExpressions:
-        return OctExpressions(self.name, m, instance.data, instance.topology, instance.routing)
+        return ClassTreeExpressions(self.name, m, instance.data, instance.topology, instance.routing)
 
     # ------------------------------------------------------------------ what is known of the data
 
@@ -308,19 +308,3 @@ def _subtree(t: int, topology: Topology) -> BoolArray:
     for s in range(t + 1, topology.n_branches):
         inside[s] = inside[topology.parent(s)]
     return inside
-
-
-@dataclass(frozen=True, eq=False)
-class OctExpressions(ClassTreeExpressions):
-    """What OCT says of its tree; its routing reads the splits."""
-
-    routing: UnivariateRouting | ThresholdRouting
-
-    def features(self) -> Expression:
-        return self.routing.features(self.m)
-
-    def fix_split(self, t: int, j: int, threshold: float) -> None:
-        self.routing.fix_split(self.m, t, j, threshold)
-
-    def assignment(self) -> VarArray:
-        return self.routing.assignment(self.m)

@@ -30,7 +30,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart_with_margin
 from mipforest.model import Model, Values
-from mipforest.problem.expressions import Expression, TreeExpressions, require_weight
+from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import parameter
 from mipforest.time_budget import TimeBudget
@@ -172,13 +172,3 @@ class OctHExpressions(ClassTreeExpressions):
         """
         super().keep_monotone(j, increasing=increasing)
         self.m.add(f"monotone_{self.data.features.labels[j]}_weight", self.m["a"][:, j] >= 0)
-
-    def features(self) -> Expression:
-        return self.m["s"]
-
-    def require_feature(self, j: int) -> None:
-        """Add rows and binaries: some split gives feature j a weight that is not negligible.
-
-        ``s`` alone may be 1 at a weight of 0.
-        """
-        require_weight(self, self.m["a"][:, j], 1.0, j)

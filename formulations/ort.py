@@ -80,6 +80,7 @@ from formulations.leaves.values import (
 from formulations.routing.hyperplane import HyperplaneRouting
 from formulations.routing.univariate import (
     Routing,
+    RoutingExpressions,
     ThresholdRouting,
     UnivariateRouting,
     check_leaf_size,
@@ -92,6 +93,7 @@ from mipforest.heuristics.cart import cart, cart_with_margin
 from mipforest.heuristics.thresholds import Thresholds, UnivariateProblem, find_thresholds
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import LOSSES
+from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.instance import Instance
 from mipforest.problem.model_changes import ModelChanges
@@ -103,8 +105,7 @@ from mipforest.trees import Topology, Tree
 #: What the values in the row on the root are lowered by: far above their rounding, far below any gap asked.
 SAFETY = 1e-9
 
-#: Most operations for the table of root values: about ten seconds. Beyond it (absolute loss of many different
-#: targets: from about 300 samples with 10 features) the row on the root is left out.
+#: Most operations for the table of root values, about ten seconds (absolute loss, 300 targets, 10 features).
 MOST_WORK = 1e9
 
 
@@ -192,6 +193,9 @@ class RegressionTree(Formulation):
     def _cart(self, instance: OrtInstance, seed: int) -> Tree:
         return cart(instance.data, instance.topology, min_leaf=self.N_min, seed=seed)
 
+    def expressions(self, m: Model, instance: OrtInstance) -> TreeExpressions:
+        return RoutingExpressions(self.name, m, instance.data, instance.topology, instance.routing)
+
     def polish(self, tree: Tree, instance: OrtInstance) -> Tree:
         """Take back splits that do not pay for themselves, and fit the leaves exactly."""
         cost = self.alpha * instance.routing.complexity(tree)
@@ -200,12 +204,14 @@ class RegressionTree(Formulation):
 
 @dataclass(frozen=True, kw_only=True)
 class ConstantLeafTree(RegressionTree):
-    """What the two models with constant leaves share: the thesis' rows."""
+    """The thesis' rows of two models; M_f = 1 leaves out values that rows on leaves may ask for."""
+
+    def constants_proven(self, instance: OrtInstance, value: float, changes: ModelChanges) -> bool:
+        return not changes.blocks & {"beta0", "f", "L"}
 
     def declare(self, m: Model, instance: OrtInstance) -> None:
-        data, routing, leaves = instance.data, instance.routing, instance.leaves
-        complexity = routing.declare(m)  # (2.2) - (2.14), or (3.1), (3.2)
-        z = m["z"]
+        data, leaves = instance.data, instance.leaves
+        complexity, z = instance.routing.declare(m), m["z"]  # (2.2) - (2.14), or (3.1), (3.2)
         beta0 = m.continuous("beta0", instance.topology.leaves)
         f = m.continuous("f", data.n)
         m.add("fitted_above", f[:, None] - beta0 <= 1 - z)  # (4.2)
@@ -229,7 +235,13 @@ class ConstantLeafTree(RegressionTree):
         return {**splits, "beta0": beta0, "f": f, **leaves.loss.encode(f - leaves.y)}
 
     def decode(self, values: Values, instance: OrtInstance) -> Tree:
-        return instance.leaves.with_fitted_leaves(instance.routing.decode(values))
+        fitted = self.relabel(instance.routing.decode(values), instance)
+        # What an empty leaf predicts counts for nothing: it takes what suits its ancestors.
+        holds, own = leaves_of(fitted, instance.data.X).any(axis=0), instance.leaves.unscaled(values["beta0"])
+        return replace(fitted, leaf_value=np.where(holds, own, fitted.leaf_value))
+
+    def relabel(self, tree: Tree, instance: OrtInstance) -> Tree:
+        return instance.leaves.with_fitted_leaves(tree)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import DataError, did_you_mean
 from mipforest.model import LinearExpr, VarArray
-from mipforest.problem.expressions import TreeExpressions
+from mipforest.problem.expressions import NotExpressed, TreeExpressions
 from mipforest.problem.problem import Problem
 
 # ---------------------------------------------------------------------- features
@@ -300,6 +300,11 @@ def _costs(problem: Problem, cost: Mapping[str, float] | Sequence[float] | float
 
 def _class(problem: Problem, positive: str | None) -> int:
     classes = problem.data.classes
+    if not classes:
+        raise NotExpressed(
+            f"model {problem.formulation.name} predicts numbers, and the constraint reads predicted classes; bound "
+            "its leaf values or fitted values with problem.model.add"
+        )
     if positive is None:
         return len(classes) - 1
     if positive not in classes:

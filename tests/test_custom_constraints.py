@@ -261,5 +261,5 @@ def test_a_threshold_outside_the_data_is_refused(patients):
 def test_a_model_that_has_no_such_expression_names_its_blocks():
     data = load("diabetes")
     problem = Ort(variant="paper").build(data.take(np.arange(20)), 1)
-    with pytest.raises(NotExpressed, match=r"model ort does not say which class .*problem.model.add"):
+    with pytest.raises(NotExpressed, match=r"model ort predicts numbers.*problem.model.add"):
         constraints.max_false_negatives(problem, 1, positive=None)

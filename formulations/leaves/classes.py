@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulations.routing.univariate import Routing, leaves_of
+from formulations.routing.univariate import Routing, RoutingExpressions, leaves_of
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
-from mipforest.model import LinearExpr, VarArray
-from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
+from mipforest.model import LinearExpr
+from mipforest.problem.expressions import Expression, NotExpressed
 from mipforest.problem.instance import Instance
 from mipforest.trees import Tree
 
@@ -108,28 +108,18 @@ def _leaf_counts(z: FloatArray, data: Dataset) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassTreeExpressions(TreeExpressions):
+class ClassTreeExpressions(RoutingExpressions):
     """Models whose binaries ``c`` (K, |L|) label the leaves and whose ``z`` assigns samples, or groups, to them.
 
     Rows (2.21) of the thesis want the most common class in every leaf, also where a constraint would want
     another; OCT's variant ``tight`` has no such rows.
-
-    Attributes
-    ----------
-    routing
-        How the model routes samples.
     """
-
-    routing: Routing
-
-    def leaves(self) -> Expression:
-        return self.assignment()[self.routing.group]
 
     def predicted(self, k: int) -> Expression:
         """Return the expression; it rests on products of assignment and labels, 0 or 1 where these are."""
         name = f"predicted_{k}"
         if name not in self.m.variables:
-            z, label = self.assignment(), self.m["c"][k]
+            z, label = self.routing.assignment(self.m), self.m["c"][k]
             product = self.m.nonnegative(name, z.shape)
             self.m.add(f"{name}_in_leaf", product <= z)
             self.m.add(f"{name}_labelled", product <= label)
@@ -155,13 +145,8 @@ class ClassTreeExpressions(TreeExpressions):
         self.m.add(name, c[higher][left] + c[lower][right] <= 2 - uses[t])
 
     def encode(self, tree: Tree) -> dict[str, FloatArray]:
-        z = leaves_of(tree, self.routing.rows)
-        added = {} if "z" not in self.m.variables else {"z": z}
+        z, added = leaves_of(tree, self.routing.rows), super().encode(tree)
         for k in range(len(self.data.classes)):
             if f"predicted_{k}" in self.m.variables:
                 added[f"predicted_{k}"] = z * (tree.leaf_value == k)
         return added
-
-    def assignment(self) -> VarArray:
-        """(g, |L|) assignment of samples, or groups of equal ones, to leaves."""
-        return self.m["z"]

@@ -84,13 +84,17 @@ class ConstantLeaves:
         """Scale target values."""
         return np.asarray((values - self.least) / self.spread, dtype=np.float64)
 
+    def unscaled(self, values: FloatArray) -> FloatArray:
+        """Return scaled values in the target's units."""
+        return self.least + self.spread * values
+
     def relative_loss(self, tree: Tree) -> float:
         """Return the loss of a tree on the training samples over :attr:`baseline`, by the definition."""
         return self.loss.total((tree.predict(self.data.X) - self.data.y) / self.spread) / self.baseline
 
     def with_values(self, tree: Tree, beta: FloatArray, beta0: FloatArray) -> Tree:
         """Return a tree with leaves given in scaled units; constants need no ``beta`` (|L|, p)."""
-        return Tree(tree.depth, tree.w, tree.b, self.least + self.spread * beta0, (), tree.features)
+        return Tree(tree.depth, tree.w, tree.b, self.unscaled(beta0), (), tree.features)
 
     def with_fitted_leaves(self, tree: Tree) -> Tree:
         """Fit the leaves of a tree; an empty one predicts the constant of its closest ancestor with samples."""

@@ -29,6 +29,7 @@ from formulations.routing.univariate import (
 )
 from mipforest.arrays import FloatArray
 from mipforest.model import LinearExpr, Model, Values
+from mipforest.problem.expressions import Expression, TreeExpressions, require_weight
 from mipforest.trees import Tree
 from mipforest.trees.sides import RESIDUE, keep_sides, midpoint
 
@@ -127,3 +128,13 @@ class HyperplaneRouting(Routing):
     def complexity(self, tree: Tree) -> FloatArray:
         features: FloatArray = (tree.w != 0).sum(axis=1).astype(float)
         return features
+
+    def features(self, m: Model) -> Expression:
+        return m["s"]
+
+    def require_feature(self, of: TreeExpressions, j: int) -> None:
+        """Add rows and binaries: some split gives feature j a weight that is not negligible.
+
+        ``s`` alone may be 1 at a weight of 0.
+        """
+        require_weight(of, of.m["a"][:, j], 1.0, j)

@@ -54,7 +54,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import DataError, Dataset
 from mipforest.heuristics.thresholds import Thresholds
 from mipforest.model import LinearExpr, Model, Values, VarArray
-from mipforest.problem.expressions import Expression, one_sided
+from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions, one_sided
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import keep_sides, midpoint
 
@@ -100,6 +100,49 @@ class Routing(ABC):
     def complexity(self, tree: Tree) -> FloatArray:
         """(|B|,) share of each split in the complexity: 1 for a split, unless it counts features."""
         return tree.w.any(axis=1).astype(float)
+
+    # What constraints of users read: features (|B|, p) of splits, assignment (g, |L|) of groups to leaves.
+
+    @abstractmethod
+    def features(self, m: Model) -> Expression:
+        """(|B|, p) expression that is 1 where a node splits on a feature."""
+
+    def assignment(self, m: Model) -> VarArray:
+        """(g, |L|) assignment of samples, or groups of equal ones, to leaves."""
+        return m["z"]
+
+    def require_feature(self, of: TreeExpressions, j: int) -> None:
+        """Add rows: some node splits on feature j."""
+        of.m.add(f"require_{self.data.features.labels[j]}", self.features(of.m)[:, j].sum() >= 1)
+
+    def fix_split(self, m: Model, t: int, j: int, threshold: float) -> None:
+        """Add rows: node t sends samples whose feature j is below the threshold left, others right."""
+        raise NotExpressed(
+            f"these splits keep a margin, and node {t} none of its own at {threshold:g} (scaled) of "
+            f"{self.data.features.labels[j]}; fix the assignment of the samples with problem.model['z'] instead"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RoutingExpressions(TreeExpressions):
+    """What a model says of its splits and of the leaves of samples: its routing reads them."""
+
+    routing: Routing
+
+    def features(self) -> Expression:
+        return self.routing.features(self.m)
+
+    def require_feature(self, j: int) -> None:
+        self.routing.require_feature(self, j)
+
+    def fix_split(self, t: int, j: int, threshold: float) -> None:
+        self.routing.fix_split(self.m, t, j, threshold)
+
+    def leaves(self) -> Expression:
+        return self.routing.assignment(self.m)[self.routing.group]
+
+    def encode(self, tree: Tree) -> dict[str, FloatArray]:
+        return {"z": leaves_of(tree, self.routing.rows)} if "z" in self.m.variables else {}
 
 
 class UnivariateRouting(Routing):
@@ -166,16 +209,10 @@ class UnivariateRouting(Routing):
             )
         return univariate_tree(self.data, self.topology, feature, threshold)
 
-    def assignment(self, m: Model) -> VarArray:
-        """(n, |L|) assignment of samples to leaves."""
-        return m["z"]
-
     def features(self, m: Model) -> Expression:
-        """(|B|, p) expression that is 1 where a node splits on a feature."""
         return m["a"]
 
     def fix_split(self, m: Model, t: int, j: int, threshold: float) -> None:
-        """Add rows: node t sends samples whose feature j is below the threshold left, others right."""
         x = self.data.X[:, j]
         below, above = x[x < threshold], x[x >= threshold]
         if not (len(below) and len(above)):
@@ -243,7 +280,7 @@ class ThresholdRouting(Routing):
         return z
 
     def assignment(self, m: Model) -> VarArray:
-        """(g, |L|) assignment of groups to leaves; declared here where the model does without."""
+        """Return the assignment; it is declared here where the model does without."""
         return m["z"] if "z" in m.variables else self._declare_leaves(m, self._left(m["u"]))
 
     def encode(self, tree: Tree) -> dict[str, FloatArray]:
@@ -256,7 +293,6 @@ class ThresholdRouting(Routing):
         return tree_of_thresholds(self.data, self.topology, self.thresholds, chosen)
 
     def features(self, m: Model) -> Expression:
-        """(|B|, p) expression that is 1 where a node splits on a feature."""
         lowest, n_thresholds = self.thresholds.lowest, len(self.thresholds)
         picks = sparse.csr_array(
             (np.ones(len(lowest)), (lowest, self.thresholds.feature[lowest])),
@@ -266,7 +302,6 @@ class ThresholdRouting(Routing):
         return used
 
     def fix_split(self, m: Model, t: int, j: int, threshold: float) -> None:
-        """Add rows: node t sends samples whose feature j is below the threshold left, others right."""
         x = self.data.X[:, j]
         if not x.min() < threshold <= x.max():
             raise one_sided(self.data, j, threshold)

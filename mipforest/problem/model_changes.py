@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from mipforest.arrays import BoolArray, FloatArray, SparseMatrix
+from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from mipforest.model import Model
 from mipforest.model.constraints import ConstraintBlock
 from mipforest.model.matrix import MatrixForm
@@ -135,6 +136,23 @@ class ModelChanges:
         locked: BoolArray = columns[where.start : where.stop]
         return locked
 
+    def symmetric_under(self, columns: IntArray) -> bool:
+        """Say whether the added rows and the user's bounds stay the same when columns change places.
+
+        Parameters
+        ----------
+        columns
+            (n,) column that each column changes to; a permutation.
+        """
+        if not (
+            np.array_equal(self.lower[columns], self.lower)
+            and np.array_equal(self.upper[columns], self.upper)
+        ):
+            return False
+        if any(block.binary is not None for block in self.added):
+            return False  # their conditions would have to change places too
+        return all(_row_set(block, columns) == _row_set(block) for block in self.added)
+
     def ranges(
         self, name: str, entries: Collection[int], within: Mapping[str, FloatArray | float]
     ) -> tuple[FloatArray, FloatArray]:
@@ -184,6 +202,19 @@ class ModelChanges:
                 solved = linprog(c, A_ub=A_ub, b_ub=b_ub, bounds=np.column_stack([lower, upper]))
                 found[side, k] = sign * solved.fun if solved.status == 0 else -sign * np.inf
         return found[0], found[1]
+
+
+def _row_set(block: ConstraintBlock, columns: IntArray | None = None) -> Counter[tuple[bytes, ...]]:
+    """Return the rows of a block, each with its sides, in no order; with columns changed to others."""
+    A, found = block.A, Counter[tuple[bytes, ...]]()
+    for i in range(A.shape[0]):
+        entries = slice(A.indptr[i], A.indptr[i + 1])
+        at = A.indices[entries].astype(np.int64)
+        at = at if columns is None else columns[at]
+        order = np.argsort(at, kind="stable")
+        sides = np.array([block.lower[i], block.upper[i]])
+        found[at[order].tobytes(), A.data[entries][order].tobytes(), sides.tobytes()] += 1
+    return found
 
 
 def _widened(A: SparseMatrix, n: int) -> SparseMatrix:

@@ -298,7 +298,7 @@ def _own_faults(
     """Check the tree by the definition, and that no random tree that satisfies the rows is better than the bound."""
     if result.tree is not None and not result.verified:
         yield f"{result.failed_checks}"
-    if result.tree is None and result.status not in ("limit", "time limit") and constraint is None:
+    if result.tree is None and result.status not in ("limit", "time_limit") and constraint is None:
         yield f"{result.status}, no tree"
     for tree in trees:
         values = problem.encoded(tree)
