@@ -15,7 +15,7 @@ from time import monotonic
 from formulations.leaves.classes import baseline_error
 from formulations.oct import Oct
 from mipforest.data import Dataset, load
-from mipforest.heuristics.contree import contree
+from mipforest.heuristics.cart import contree
 from mipforest.trees import Topology
 
 DATA = ("wine", "haberman", "transfusion", "parkinsons", "banknote")

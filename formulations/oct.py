@@ -66,8 +66,7 @@ from formulations.routing.univariate import (
 )
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.heuristics.cart import cart, random_trees
-from mipforest.heuristics.contree import contree
+from mipforest.heuristics.cart import cart, contree, random_trees
 from mipforest.heuristics.thresholds import UnivariateProblem, find_thresholds
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions

@@ -19,14 +19,16 @@ from mipforest.arrays import IntArray
 from mipforest.data import Dataset
 from mipforest.data.columns import text
 from mipforest.ensembles.ensemble import Adapter
-from mipforest.ensembles.scikit_learn import (
+from mipforest.ensembles.libraries import (
     ExtraTrees,
     GradientBoosting,
     RandomForest,
+    XGBoost,
     fit_forest,
     fit_gradient_boosting,
+    fit_xgboost,
+    require_xgboost,
 )
-from mipforest.ensembles.xgboost import XGBoost, fit_xgboost, require_xgboost
 from mipforest.errors import EnsembleError, some_of
 
 #: Adapter of each kind, and what fits its estimator.

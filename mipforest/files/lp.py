@@ -27,8 +27,7 @@ from scipy import sparse
 from mipforest.arrays import FloatArray
 from mipforest.files.layout import FileRows, check_writable, file_rows
 from mipforest.files.names import CONSTANT, lp_names
-from mipforest.files.streams import split_suffix, write_lines
-from mipforest.files.text_lines import TextArray, lines, number_table, number_text
+from mipforest.files.streams import TextArray, lines, number_table, number_text, split_suffix, write_lines
 from mipforest.model.matrix import MatrixForm
 
 __all__ = ["lp_column_names", "lp_text", "write_lp"]

@@ -12,9 +12,9 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from mipforest.formatting import duration, number, percent
+from mipforest.report.chart import progress_section
 from mipforest.report.content import Content
 from mipforest.report.markup import document, element, plain, short, verbatim
-from mipforest.report.progress import progress_section
 from mipforest.report.provenance import (
     reported_section,
     reproduction_section,

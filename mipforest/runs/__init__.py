@@ -2,9 +2,8 @@
 
 from mipforest.runs.data_source import DataSource, LoadedData
 from mipforest.runs.folder import RunError, RunFolder
-from mipforest.runs.imported import Imported, import_solution
 from mipforest.runs.instance import instance_files, write_instance
-from mipforest.runs.run import Run, read_run, samples_of, status_in_words
+from mipforest.runs.run import Imported, Run, import_solution, read_run, samples_of, status_in_words
 from mipforest.runs.saved_tree import SavedTree, load_saved_tree
 
 __all__ = [

@@ -1,19 +1,30 @@
-"""A finished run, read back: its result, its tree, its samples, and its status in words."""
+"""A finished run, read back: its result, its tree, its samples, and its status in words.
+
+Solutions made elsewhere are checked, decoded, and reported as if a solver had given them here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mipforest.data import DataError
 from mipforest.errors import did_you_mean
+from mipforest.files.solutions.points import point_in
+from mipforest.files.solutions.reader import SolutionFile, read_solution
 from mipforest.formatting import percent
+from mipforest.model.matrix import MatrixForm
+from mipforest.problem.problem import Problem
+from mipforest.problem.result import Result
 from mipforest.runs.data_source import DataSource, LoadedData
 from mipforest.runs.folder import RESULT, TREE, RunError
+from mipforest.runs.instance import Metadata, read_metadata, sha256_of_model
 from mipforest.runs.saved_tree import SavedTree, load_saved_tree
 from mipforest.runs.text_files import JsonFileError, read_json_object
+from mipforest.settings import FEASIBILITY_TOLERANCE
+from mipforest.solvers.solution import Solution, Status
 
 _WITHOUT_GAP = {
     "infeasible": "infeasible: no tree satisfies all constraints, proven",
@@ -150,3 +161,121 @@ def status_in_words(result: Mapping[str, Any]) -> str:
     if result["objective"] is None:
         return f"{stopped}, without a solution"
     return f"{stopped} with a gap of {percent(gap)}" if gap is not None else f"{stopped}, without a bound"
+
+
+#: Names and violations that a warning lists.
+_LISTED = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Imported:
+    """An imported solution.
+
+    Attributes
+    ----------
+    result
+        The tree and its check; ``result.status`` is ``"imported"``, and nothing is proven about the optimum.
+    source, data
+        Where the data came from, and the data.
+    """
+
+    result: Result
+    source: DataSource
+    data: LoadedData
+
+
+def import_solution(
+    solution: Path,
+    instance: Path,
+    *,
+    data: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    ensemble: str | None = None,
+) -> Imported:
+    """Turn a solution of an exported instance into a tree.
+
+    The metadata beside the instance say how to build its model again; the solution is checked against that
+    model. Columns are matched by name.
+
+    Parameters
+    ----------
+    solution
+        Solution file of any solver that :func:`~mipforest.files.solutions.reader.read_solution` reads.
+    instance
+        The instance, with the metadata that ``mipforest export`` wrote beside it.
+    data
+        Where the data are, if elsewhere than the metadata say.
+    parameters
+        Parameters that count instead of the recorded ones.
+    ensemble
+        Ensemble to mimic, for formulations that have one.
+
+    Raises
+    ------
+    PointError
+        If the solution is malformed or of another instance.
+    RunError
+        If the metadata are absent, malformed, or of another file, or the data are others.
+    DataError, ParameterError, UnknownFormulation
+        If the data cannot be loaded, or the formulation not be made.
+    OSError
+        If a file cannot be read.
+    """
+    given = read_solution(solution)
+    metadata = read_metadata(instance)
+    source = metadata.source if data is None else replace(metadata.source, data=data)
+    formulation = metadata.formulation(parameters or {}, ensemble)
+    loaded = source.load()
+    if loaded.train.sha256 != metadata.data_sha256:
+        raise RunError(
+            f"the data {source.data} are not those of {instance} (other checksum): they were changed, or are "
+            "others; give the right ones with --data"
+        )
+    problem = formulation.build(loaded.train, metadata.depth)
+    return Imported(_checked(problem, given, metadata), source, loaded)
+
+
+def _checked(problem: Problem, given: SolutionFile, metadata: Metadata) -> Result:
+    form = problem.model.matrix()
+    point = point_in(form, given)
+    objective = form.objective(point.x)
+    violations = problem.model.violations(point.x)
+    warnings = [*_rebuilt_otherwise(form, metadata), *_other_objective(given, objective)]
+    if point.absent and not given.sparse:
+        few = ", ".join(point.absent[:_LISTED]) + (", ..." if len(point.absent) > _LISTED else "")
+        warnings.append(
+            f"{len(point.absent)} of {form.n_columns} columns are not in {given.path.name} and count as 0: {few}"
+        )
+    if violations.max > FEASIBILITY_TOLERANCE:
+        worst = ", ".join(f"{name} by {amount:.3g}" for name, amount in violations.worst(_LISTED))
+        warnings.append(f"the solution is infeasible; it violates {worst}")
+    solution = Solution(
+        status=Status.IMPORTED,
+        x=point.x,
+        values=form.to_values(point.x),
+        objective=objective,
+        bound=float("inf") if form.maximize else float("-inf"),
+        nodes=0,
+        seconds=0.0,
+        solver=given.writer or "a file",
+        solver_version="",
+        warnings=tuple(warnings),
+    )
+    return problem.checked(solution)
+
+
+def _rebuilt_otherwise(form: MatrixForm, metadata: Metadata) -> list[str]:
+    """Warn if the model is not the one that was written, to the last bit."""
+    if not metadata.model_sha256 or sha256_of_model(form) == metadata.model_sha256:
+        return []
+    return [
+        f"the model built here is not exactly that of {metadata.instance} (written with mipforest "
+        f"{metadata.version or 'unknown'}, or on another machine); the solution was checked against the one built here"
+    ]
+
+
+def _other_objective(given: SolutionFile, objective: float) -> list[str]:
+    """Warn if the file states another objective than its values have."""
+    if given.agrees_with(objective):
+        return []
+    return [f"{given.path.name} states the objective {given.objective:.9g}, its values have {objective:.9g}"]

@@ -10,16 +10,18 @@ from mipforest.trees.export import TreeFileError, from_dict, load, save, to_dict
 from mipforest.trees.measures import (
     CalibrationMeasures,
     ClassMeasures,
+    NodeStatistics,
     RegressionMeasures,
     Reliability,
     ReliabilityBin,
     calibration_measures,
     class_measures,
+    feature_influence,
+    node_statistics,
     regression_measures,
 )
 from mipforest.trees.reachable import leaf_regions
 from mipforest.trees.sides import midpoint
-from mipforest.trees.statistics import NodeStatistics, feature_influence, node_statistics
 from mipforest.trees.text import to_text
 from mipforest.trees.topology import MAX_DEPTH, Nodes, Topology
 from mipforest.trees.tree import FeaturesUsed, Tree

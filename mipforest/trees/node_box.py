@@ -10,8 +10,8 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.trees.figure import FAINT, INK, class_colours, shorten, text_size, tint, value_colours
+from mipforest.trees.measures import NodeStatistics
 from mipforest.trees.reachable import ReachableNode
-from mipforest.trees.statistics import NodeStatistics
 from mipforest.trees.text import describe_linear_leaf, describe_split, format_number, leaf_text, strongest
 from mipforest.trees.tree import Tree
 

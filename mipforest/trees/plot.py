@@ -23,9 +23,9 @@ from mipforest.trees.figure import (
     shorten,
     text_size,
 )
+from mipforest.trees.measures import node_statistics
 from mipforest.trees.node_box import BAR_GAP, BAR_HEIGHT, PADDING, Line, NodeBox, node_box
 from mipforest.trees.reachable import ReachableNode, reachable_tree
-from mipforest.trees.statistics import node_statistics
 from mipforest.trees.tree import Tree
 
 MARGIN = 0.15
@@ -42,7 +42,7 @@ def plot_tree(
     shows its prediction in the colour of its class or value; a linear leaf its function in original units,
     the most influential terms only, in the colour of its mean target (grey where none is known). With
     samples, boxes show their number, and oblique splits the features that move their score most (see
-    :func:`~mipforest.trees.statistics.feature_influence`); with targets too, the class counts, in the order
+    :func:`~mipforest.trees.measures.feature_influence`); with targets too, the class counts, in the order
     of the legend, or the mean, and at the leaves of a regression tree the errors: MSE, MAE, and R2 of linear
     leaves. Trivial nodes (no weight) and what lies dead below them are left out.
 

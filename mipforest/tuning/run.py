@@ -213,7 +213,7 @@ def executor_for(
     if dask is not None:
         if jobs != 1:
             raise TuningError(f"jobs={jobs} and a Dask cluster are both given; keep one")
-        from mipforest.tuning.dask_cluster import DaskCluster
+        from mipforest.tuning.executors import DaskCluster
 
         return DaskCluster(plan.folds, dask)
     return (

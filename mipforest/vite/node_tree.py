@@ -14,7 +14,7 @@ from mipforest.trees import Topology
 from mipforest.trees.figure import FAINT, place, shorten, text_size
 from mipforest.trees.reachable import ReachableNode
 from mipforest.trees.text import format_number
-from mipforest.vite.drawing import (
+from mipforest.vite.panels import (
     CELL,
     NORMAL,
     ROW,

@@ -16,9 +16,17 @@ from mipforest.ensembles import EnsembleError, ensemble_for
 from mipforest.ensembles.target import DEFAULT_SEED
 from mipforest.trees import Topology
 from mipforest.trees.figure import FAINT, new_figure, save_figure, shorten, text_size
-from mipforest.vite.drawing import HEADING, SMALL, Panel, inch_axes, write
 from mipforest.vite.node_tree import NodeTree
-from mipforest.vite.panels import LevelMap, ProbabilityPlot, ProximityMap
+from mipforest.vite.panels import (
+    HEADING,
+    SMALL,
+    LevelMap,
+    Panel,
+    ProbabilityPlot,
+    ProximityMap,
+    inch_axes,
+    write,
+)
 from mipforest.vite.tables import EnsembleTables
 
 #: Room at the edges, between panels, and for the title; height of a line of a caption; all in inches.

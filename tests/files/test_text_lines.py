@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mipforest.files.text_lines import lines, number_table, number_text
+from mipforest.files.streams import lines, number_table, number_text
 
 
 @settings(max_examples=500)

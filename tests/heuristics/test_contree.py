@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from enumerate_trees import best_tree_value, misclassified
 
-import mipforest.heuristics.contree as contree_module
+import mipforest.heuristics.cart as contree_module
 from mipforest.data import Dataset, load
 from mipforest.errors import SolverUnavailable
-from mipforest.heuristics.contree import contree
+from mipforest.heuristics.cart import contree
 from mipforest.trees import Topology
 
 

@@ -12,8 +12,8 @@ from dask_processes import Cluster
 
 from mipforest import get_formulation, load
 from mipforest.tuning import ClusterError, FitError, Plan, Records, cross_validate, tune
-from mipforest.tuning import dask_cluster as module
-from mipforest.tuning.dask_cluster import DaskCluster
+from mipforest.tuning import executors as module
+from mipforest.tuning.executors import DaskCluster
 
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="Dask is not installed")
 

@@ -15,7 +15,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from mipforest.data import Dataset, load
 from mipforest.ensembles import EnsembleError
-from mipforest.ensembles.scikit_learn import fit_forest
+from mipforest.ensembles.libraries import fit_forest
 from mipforest.vite import vite
 
 

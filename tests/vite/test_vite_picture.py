@@ -9,8 +9,7 @@ from mipforest.data import Dataset, load
 from mipforest.ensembles import EnsembleError
 from mipforest.trees.figure import class_colours
 from mipforest.vite import vite
-from mipforest.vite.drawing import percent, shade
-from mipforest.vite.panels import MOST_SAMPLES, ProximityMap, sample_order
+from mipforest.vite.panels import MOST_SAMPLES, ProximityMap, percent, sample_order, shade
 
 
 def odd_data():

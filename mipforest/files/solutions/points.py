@@ -18,8 +18,7 @@ from mipforest.errors import did_you_mean
 from mipforest.files.lp import lp_column_names
 from mipforest.files.names import CONSTANT, safe_names
 from mipforest.files.solutions.reader import PointError, SolutionFile, read_solution
-from mipforest.files.streams import split_suffix
-from mipforest.files.text_lines import lines, number_text
+from mipforest.files.streams import lines, number_text, split_suffix
 from mipforest.model.matrix import MatrixForm
 
 __all__ = ["Point", "PointError", "point_in", "point_of", "read_point", "write_point"]
