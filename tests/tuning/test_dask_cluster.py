@@ -31,9 +31,18 @@ def scheduler(tmp_path_factory):
         yield running
 
 
+@pytest.fixture(scope="module")
+def workers(scheduler):
+    """Two workers, one of which may be killed; they end with the first test that needs a cluster without."""
+    started = [scheduler.add_worker(), scheduler.add_worker()]
+    scheduler.wait_for_workers(2)
+    return started
+
+
 @pytest.fixture
 def cluster(scheduler):
     """A cluster without workers; those that a test adds end with it."""
+    scheduler.end_workers()
     yield scheduler
     scheduler.end_workers()
 
@@ -42,8 +51,7 @@ def without_times(table):
     return table.loc[:, ~table.columns.str.contains(r"seconds$")]
 
 
-def test_a_worker_that_is_killed_loses_nothing_and_repeats_nothing(cluster, versicolor):
-    workers = [cluster.add_worker(), cluster.add_worker()]
+def test_a_worker_that_is_killed_loses_nothing_and_repeats_nothing(scheduler, workers, versicolor):
     plan = Plan.of("margot", versicolor, 1, **SMALL)
     records = Records(plan)
     seen = []
@@ -53,8 +61,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_repeats_nothing(cluster, vers
         if len(seen) == 4:
             workers[0].send_signal(signal.SIGKILL)
 
-    cluster.wait_for_workers(2)
-    with DaskCluster(plan.folds, cluster.address) as executor:
+    with DaskCluster(plan.folds, scheduler.address) as executor:
         cross_validate(plan, executor, records, kill_one)
     assert workers[0].wait(timeout=30) == -signal.SIGKILL
     assert sorted(seen) == [(setting, fold) for setting in range(4) for fold in range(3)]
@@ -72,11 +79,9 @@ class Failing(get_formulation("margot")):
         return super().bind(data, topology, budget)
 
 
-def test_an_error_of_a_fit_comes_back_with_what_was_finished(cluster, versicolor):
-    cluster.add_worker()
-    cluster.wait_for_workers(1)
+def test_an_error_of_a_fit_comes_back_with_what_was_finished(scheduler, workers, versicolor):
     with pytest.raises(FitError, match="no luck; in the fit of margot with C=10") as caught:
-        tune(Failing, versicolor, 1, grid={"C": [1.0, 10.0]}, folds=2, dask=cluster.address)
+        tune(Failing, versicolor, 1, grid={"C": [1.0, 10.0]}, folds=2, dask=scheduler.address)
     assert caught.value.table["finished"].iloc[0]
 
 
