@@ -29,7 +29,6 @@ from formulations.bounds.margins import (
 from formulations.routing.linear_expressions import SplitExpressions
 from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data import Dataset
-from mipforest.heuristics.cart import random_trees
 from mipforest.heuristics.node_problems import NodeProblems, bias_if_empty, passed
 from mipforest.heuristics.node_split import Split
 from mipforest.model import Model, Values, VarArray
@@ -37,6 +36,7 @@ from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.instance import Instance
 from mipforest.problem.model_changes import ModelChanges
+from mipforest.problem.operations import random_trees
 from mipforest.problem.parameters import PerNode, parameter
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree

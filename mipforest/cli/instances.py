@@ -173,14 +173,16 @@ def improve(
 ) -> None:
     """Solve instances from their best known solutions, and record what is better in the catalogue."""
     from mipforest.instances import improve as improved
+    from mipforest.settings import SolveSettings
 
+    settings = SolveSettings(time_limit=time_limit, threads=threads, seed=seed)
     lib = _library(library)
     entries = []
     for spec in lib.chosen(tuple(only or ())):
         known = lib.entries().get(spec.name)
         if unsolved and known is not None and known.status != "open":
             continue
-        entry = improved(lib, spec, solver, time_limit=time_limit, threads=threads, seed=seed)
+        entry = improved(lib, spec, solver, settings)
         entries.append(entry)
         if not (quiet or as_json):
             objective, gap = _best(entry)

@@ -26,8 +26,9 @@ from mipforest.problem.problem import Problem
 from mipforest.problem.registry import UnknownFormulation, make_formulation
 from mipforest.runs.data_source import DataSource
 from mipforest.runs.instance import sha256_of_model, write_instance
-from mipforest.settings import FEASIBILITY_TOLERANCE
+from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.base import Solver
+from mipforest.solvers.solution import Solution
 from mipforest.trees import Tree
 
 
@@ -215,10 +216,7 @@ def improve(
     library: Library,
     spec: InstanceSpec,
     solver: str | Solver,
-    *,
-    time_limit: float,
-    threads: int | None = None,
-    seed: int = 0,
+    settings: SolveSettings,
 ) -> Entry:
     """Solve an instance from its best known solution; record a better solution or bound.
 
@@ -228,8 +226,8 @@ def improve(
     ----------
     library, spec
         The library, and which of its instances.
-    solver, time_limit, threads, seed
-        As for :meth:`Problem.solve <mipforest.problem.problem.Problem.solve>`.
+    solver, settings
+        As for :meth:`Problem.solve <mipforest.problem.problem.Problem.solve>`; the start is the best known solution.
 
     Returns
     -------
@@ -239,9 +237,7 @@ def improve(
     built = build_problem(spec, library.entries().get(spec.name))
     problem, entry = built.problem, built.entry
     start = _best_known(library, spec, problem) if entry.solver else None
-    result = problem.solve(
-        solver, start=start or "default", time_limit=time_limit, threads=threads, seed=seed
-    )
+    result = problem.solve(solver, settings=replace(settings, start=start or "default"))
     solution = result.solution
     maximize = problem.model.matrix().maximize
     if result.verified and solution.x is not None and _better(result.objective, entry.objective, maximize):
@@ -253,20 +249,20 @@ def improve(
             comments=(f"best known solution of {spec.name}", f"objective value = {result.objective!r}"),
         )
         entry = replace(entry, objective=result.objective)
-        entry = _by(entry, solution.solver, solution.solver_version, solution.seconds, time_limit)
+        entry = _by(entry, solution, settings)
     if _better(entry.bound, result.bound, maximize):
         entry = replace(entry, bound=result.bound)
-        entry = _by(entry, solution.solver, solution.solver_version, solution.seconds, time_limit)
+        entry = _by(entry, solution, settings)
     if result.bound_for is not None and entry.bound == result.bound:
         entry = replace(entry, proven_for=result.bound_for)
     library.record(entry)
     return entry
 
 
-def _by(entry: Entry, solver: str, version: str, seconds: float, time_limit: float) -> Entry:
-    return replace(
-        entry, solver=f"{solver} {version}", seconds=round(seconds, 1), time_limit=float(time_limit)
-    )
+def _by(entry: Entry, solution: Solution, settings: SolveSettings) -> Entry:
+    limit = math.inf if settings.time_limit is None else float(settings.time_limit)
+    by = f"{solution.solver} {solution.solver_version}"
+    return replace(entry, solver=by, seconds=round(solution.seconds, 1), time_limit=limit)
 
 
 def _better(one: float, other: float, maximize: bool) -> bool:

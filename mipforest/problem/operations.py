@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
 from typing import Any, ClassVar
+
+import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data import Dataset
@@ -19,6 +23,9 @@ from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import ParameterError
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
+
+#: Labellings per random tree: all of them at depth 2 and two classes.
+LABELLINGS = 16
 
 
 class ModelOperations(ABC):
@@ -253,3 +260,35 @@ class Operations(ModelOperations, Codec, StartOperations, AfterSolve):
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """Return the hyperparameters by name, ready for JSON."""
+
+
+# ---------------------------------------------------------------------- candidates
+
+
+def random_trees(data: Dataset, topology: Topology, min_leaf: int) -> Iterator[Tree]:
+    """Yield randomly split classification trees without end: each with CART's labels, then with other ones.
+
+    One of them may satisfy a constraint that better trees break.
+
+    Parameters
+    ----------
+    data
+        Scaled features, classes.
+    topology
+        Index sets of the tree.
+    min_leaf
+        Least number of samples per leaf.
+    """
+    rng = np.random.default_rng(0)
+    K, n_leaves = len(data.classes), topology.n_leaves
+    seed = 0
+    while True:
+        tree = cart(data, topology, min_leaf=min_leaf, seed=seed, random_splits=True)
+        seed += 1
+        yield tree
+        if K**n_leaves <= LABELLINGS:
+            labellings = np.array(list(product(range(K), repeat=n_leaves)))
+        else:
+            labellings = rng.integers(0, K, (LABELLINGS, n_leaves))
+        for labels in labellings:
+            yield replace(tree, leaf_value=labels)

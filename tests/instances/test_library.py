@@ -19,6 +19,7 @@ from mipforest.instances import (
     write_catalogue,
 )
 from mipforest.instances.catalogue import Entry
+from mipforest.settings import SolveSettings
 
 SHIPPED = Path(__file__).parents[2] / "instances"
 
@@ -80,7 +81,7 @@ def test_the_catalogue_counts_what_the_file_holds(library):
 def test_verify_finds_nothing_wrong_then_every_kind_of_damage(library):
     build_all(library)
     spec = library.suite["oct-iris"]
-    improve(library, spec, "highs", time_limit=20)
+    improve(library, spec, "highs", SolveSettings(time_limit=20))
     assert verify(library, spec) == []
     assert verify(library, spec, rebuild=True) == []
 
@@ -113,11 +114,11 @@ def test_improve_records_only_what_is_better(library):
     build_all(library)
     spec = library.suite["oct-iris"]
     assert library.entries()[spec.name].status == "open"
-    entry = improve(library, spec, "highs", time_limit=20)
+    entry = improve(library, spec, "highs", SolveSettings(time_limit=20))
     assert entry.status == "easy"
     assert entry.gap <= 1e-4
     assert entry.solver.startswith("highs ")
-    again = improve(library, spec, "highs", time_limit=20)
+    again = improve(library, spec, "highs", SolveSettings(time_limit=20))
     assert again == entry
     assert library.entries()[spec.name] == entry
 
@@ -125,7 +126,7 @@ def test_improve_records_only_what_is_better(library):
 def test_best_values_are_kept_while_the_model_stays(library):
     build_all(library)
     spec = library.suite["oct-iris"]
-    best = improve(library, spec, "highs", time_limit=20)
+    best = improve(library, spec, "highs", SolveSettings(time_limit=20))
     assert build_instance(library, spec, version="test") == best
     changed = replace(spec, parameters={"alpha": 0.1})
     entry = build_instance(library, changed, version="test")
