@@ -11,37 +11,104 @@ At each step of a dive:
 2. *Screening.* Sending group g to a side adds one variable at 0 to its node, and one per class to the child. One pair
    step with it raises the bound by a known amount; where that reaches the best tree known, g must take the other side,
    and where both do, the routing is cut off. This is repeated until nothing is fixed.
-3. *Strong branching.* The most rank candidates are tried for some pair steps on both sides. The dive goes on with
+3. *Strong branching.* The most promising candidates are tried for some pair steps on both sides. The dive goes on with
    the cheaper side of the best one; the other becomes an open node.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.searches import compiled
-from mipforest.searches.routing.branching import best_by_trial, promise, rises_by_side
-from mipforest.searches.routing.interior_point import interior_point
+from mipforest.searches import compiled, glue, kernel
+from mipforest.searches.routing.branching import best_by_trial, measure_rises, promise
+from mipforest.searches.routing.interior_point import Interior, interior_point, room_for_interior
 from mipforest.searches.routing.node_dual import (
-    UNLIMITED,
-    imbalance,
-    list_partners,
+    BETA,
+    KEPT,
+    NUMBER,
+    VALUE,
+    Duals,
+    Groups,
+    add_margins,
+    add_side,
+    empty_duals,
     pair_steps,
-    scores_and_value,
+    refresh,
 )
 
 #: Why a dive ended.
 CUT_OFF, COMPLETE, STOPPED = 0, 1, 2
 
+#: Nodes to solve again, and nodes whose rises have to be measured again.
+CHANGED, STALE = range(2)
+
 #: Violation up to which pair steps go on, at open nodes and at complete routings.
 _TOLERANCE, _FINAL_TOLERANCE = 1e-5, 1e-7
 
-#: Pair steps before the interior point takes over.
-_PAIR_STEPS = 200
+#: Pair steps before the interior point takes over, and its iterations.
+_PAIR_STEPS, _INTERIOR_STEPS = 200.0, 80.0
 
 
-@compiled
+class Room(NamedTuple):
+    """Where a dive works and what it leaves behind; a thread uses it again for its next dive.
+
+    Attributes
+    ----------
+    duals, interior
+        The nodes' duals, and where interior points work.
+    reached
+        (G,) partial routing: where it stands, in and out.
+    start
+        (|B|, 3 G) variables to begin with, by number.
+    rises, rise_if
+        (3, |B|, G) rises of a node's value (:func:`measure_rises`), and (2, G) those of the bound, left and right.
+    mark
+        (2, |B|) nodes that are :data:`CHANGED`, to solve again, or :data:`STALE`, with rises to measure again.
+    tried
+        (G,) groups that were tried.
+    open_reached, open_duals, open_bound
+        (most + 1, ...) what is left open.
+    counts
+        (4,) sums of pair steps, interior-point iterations, sides fixed by screening, and steps.
+    """
+
+    duals: Duals
+    interior: Interior
+    reached: IntArray
+    start: FloatArray
+    rises: FloatArray
+    rise_if: FloatArray
+    mark: BoolArray
+    tried: BoolArray
+    open_reached: IntArray
+    open_duals: FloatArray
+    open_bound: FloatArray
+    counts: IntArray
+
+
+def room_for(n_nodes: int, n_groups: int, p: int, most: int) -> Room:
+    """Return room for dives of some steps at most."""
+    wide = 3 * n_groups
+    return Room(
+        duals=empty_duals(n_nodes, n_groups, p),
+        interior=room_for_interior(wide, p),
+        reached=np.zeros(n_groups, np.int64),
+        start=np.zeros((n_nodes, wide)),
+        rises=np.zeros((3, n_nodes, n_groups)),
+        rise_if=np.zeros((2, n_groups)),
+        mark=np.zeros((2, n_nodes), np.bool_),
+        tried=np.zeros(n_groups, np.bool_),
+        open_reached=np.empty((most + 1, n_groups), np.int64),
+        open_duals=np.empty((most + 1, n_nodes, wide)),
+        open_bound=np.empty(most + 1),
+        counts=np.zeros(4, np.int64),
+    )
+
+
+@kernel
 def side_of(reached: int, t: int) -> int:
     """Return -1 or 1 where a group that has reached a node went left or right at t, 2 where it stands at t, else 0."""
     if reached == t:
@@ -56,88 +123,23 @@ def side_of(reached: int, t: int) -> int:
 
 
 @compiled
-def _settle(
-    K: FloatArray,
-    X: FloatArray,
-    group: IntArray,
-    slope: FloatArray,
-    rate: FloatArray,
-    capacity: FloatArray,
-    a: FloatArray,
-    score: FloatArray,
-    active: IntArray,
-    n: int,
-    tolerance: float,
-    short: int,
-    stop: float,
-    value: float,
-    bias_limit: float,
-    counts: IntArray,
-) -> tuple[float, float]:
-    """Solve a node from its warm start; return a proven value and the bias."""
-    value, bias, steps = pair_steps(
-        K, group, slope, rate, capacity, a, score, active, n, value, tolerance, short, stop
-    )
-    counts[0] += steps
-    if steps >= short and value <= stop:
-        other = a.copy()
-        counts[1] += interior_point(X, group, slope, rate, capacity, active, n, other, 80, stop)
-        other_score = np.empty_like(score)
-        other_value = scores_and_value(K, group, slope, rate, other, other_score)
-        other_value -= abs(imbalance(slope, other)) * bias_limit
-        if other_value > value:
-            a[:] = other
-            score[:] = other_score
-            value = other_value
-    return value, bias
-
-
-@compiled
 def dive(
-    K: FloatArray,
-    X: FloatArray,
-    weight: FloatArray,
-    C: FloatArray,
-    bias_limit: FloatArray,
-    depth: int,
-    epsilon: float,
-    best: float,
-    gap: float,
-    reached: IntArray,
-    duals: FloatArray,
-    most: int,
-    stop: IntArray,
-    open_reached: IntArray,
-    open_duals: FloatArray,
-    open_bound: FloatArray,
-    bias: FloatArray,
-    weights: FloatArray,
-    counts: IntArray,
+    groups: Groups, room: Room, n_upper: int, target: float, most: int, stop: IntArray
 ) -> tuple[int, int, float, float]:
-    """Dive from a partial routing.
+    """Dive from the partial routing ``room.reached`` with the variables ``room.start``.
 
     Parameters
     ----------
-    K, X
-        (G, G) inner products and (G, p) features of the groups.
-    weight
-        (G, 2) total weight of the samples of each class in each group.
-    C, bias_limit
-        (|B|,) penalties, and bounds on the biases of some optimal tree.
-    depth, epsilon
-        Levels of branch nodes, and the gap that stands for a strict inequality.
-    best, gap
-        Value of the best tree known, and the relative gap within which nothing more is looked for.
-    reached, duals
-        (G,) partial routing and (|B|, 3 G) warm start; changed in place.
+    groups
+        The groups.
+    room
+        Where to work, and to begin.
+    n_upper
+        Number of nodes above the last level.
+    target
+        Value from which on a bound cuts off.
     most, stop
         Steps at most, and a flag that ends the dive when it is not 0.
-    open_reached, open_duals, open_bound
-        Room for ``most + 1`` open nodes, which are written here.
-    bias, weights
-        (|B|,) and (|B|, p): hyperplanes at the end of the dive.
-    counts
-        (4,) sums of pair steps, interior-point iterations, sides fixed by screening, and steps.
 
     Returns
     -------
@@ -145,157 +147,154 @@ def dive(
         Why it ended, the number of open nodes, the bound of the routing at the end, and the least bound at which
         something was cut off on the way (``inf`` if nothing was).
     """
-    G, n_nodes, n_upper = K.shape[0], 2**depth - 1, 2 ** (depth - 1) - 1
-    first_side, n_variables = 2 * G, 3 * G
-    group = np.empty(n_variables, np.int64)
-    slope, rate = np.ones((n_nodes, n_variables)), np.zeros((n_nodes, n_variables))
-    capacity = np.zeros((n_nodes, n_variables))
-    for g in range(G):
-        group[2 * g], group[2 * g + 1], group[first_side + g] = g, g, g
-        for t in range(n_nodes):
-            slope[t, 2 * g], rate[t, 2 * g], rate[t, 2 * g + 1] = -1.0, -1.0, 1.0
-            side = side_of(reached[g], t)
-            if side != 0:
-                capacity[t, 2 * g], capacity[t, 2 * g + 1] = C[t] * weight[g, 0], C[t] * weight[g, 1]
-            if side == 1 or side == -1:
-                slope[t, first_side + g], capacity[t, first_side + g] = side, UNLIMITED
-                rate[t, first_side + g] = -epsilon if side < 0 else 0.0
-    active, n_active = np.empty((n_nodes, n_variables), np.int64), np.zeros(n_nodes, np.int64)
-    partner, partners = np.empty((n_nodes, n_variables), np.int64), np.empty((n_nodes, 4, n_variables))
-    scores, value = np.zeros((n_nodes, G)), np.zeros(n_nodes)
-    for t in range(n_nodes):
-        value[t] = scores_and_value(K, group, slope[t], rate[t], duals[t], scores[t])
-        value[t] -= abs(imbalance(slope[t], duals[t])) * bias_limit[t]
-    changed = np.ones(n_nodes, np.bool_)
-    left_rise, right_rise = np.empty(G), np.empty(G)
-    target = best - gap * abs(best)
-    n_open, cut_bound, end = 0, np.inf, STOPPED
-    bound = value.sum()
+    duals, reached, rises, rise_if = room.duals, room.reached, room.rises, room.rise_if
+    G, n_nodes = len(reached), len(duals.size)
+    _begin(groups, room)
+    n_open, bound, cut_bound, end = 0, 0.0, np.inf, STOPPED
     for _ in range(most):
-        counts[3] += 1
+        room.counts[3] += 1
         cut, branch = False, -1
         while True:
-            total = value.sum()
-            for t in range(n_nodes):
-                if not changed[t]:
-                    continue
-                n = 0
-                for k in range(n_variables):
-                    if capacity[t, k] > 0.0:
-                        active[t, n] = k
-                        n += 1
-                n_active[t] = n
-                before = value[t]
-                value[t], bias[t] = _settle(
-                    K, X, group, slope[t], rate[t], capacity[t], duals[t], scores[t], active[t], n,
-                    _TOLERANCE, _PAIR_STEPS, target - (total - before), before, bias_limit[t], counts,
-                )  # fmt: skip
-                total += value[t] - before
-                list_partners(
-                    K,
-                    group,
-                    slope[t],
-                    rate[t],
-                    capacity[t],
-                    duals[t],
-                    scores[t],
-                    active[t],
-                    n,
-                    partner[t],
-                    partners[t],
-                )
-                changed[t] = False
-                if total >= target:
-                    break
-            bound = value.sum()
+            bound = _solve_changed(groups, room, target, False)
             slack = target - bound
             if slack <= 0.0:
                 cut, cut_bound = True, min(cut_bound, bound)
                 break
+            for t in range(n_nodes):
+                if room.mark[STALE, t]:
+                    measure_rises(groups, duals, t, n_upper, reached, rises)
+                    room.mark[STALE, t] = False
             fixed, best_promise, branch = 0, -1.0, -1
             for g in range(G):
                 t = reached[g]
                 if t >= n_upper:
                     continue
-                rises = rises_by_side(K, scores, partner, partners, n_active, weight, C, epsilon, g, t, slack)
-                left_rise[g], right_rise[g] = rises
-                if min(rises) >= slack:
-                    cut, cut_bound = True, min(cut_bound, bound + min(rises))
+                left = rises[0, t, g] + rises[2, 2 * t + 1, g]
+                right = rises[1, t, g] + rises[2, 2 * t + 2, g]
+                rise_if[0, g], rise_if[1, g] = left, right
+                if min(left, right) >= slack:
+                    cut, cut_bound = True, min(cut_bound, bound + min(left, right))
                     break
-                if max(rises) >= slack:
-                    cut_bound = min(cut_bound, bound + max(rises))
-                    side = 1 if rises[0] >= slack else -1
-                    _decide(reached, slope, rate, capacity, weight, C, epsilon, g, t, side, changed)
+                if max(left, right) >= slack:
+                    cut_bound = min(cut_bound, bound + max(left, right))
+                    _decide(groups, room, g, 1 if left >= slack else -1, n_upper)
                     fixed += 1
                 else:
-                    rank = promise(rises[0], rises[1], t)
+                    rank = promise(left, right, t)
                     if rank > best_promise:
                         best_promise, branch = rank, g
-            counts[2] += fixed
+            room.counts[2] += fixed
             if cut or fixed == 0:
                 break
         if cut:
             end = CUT_OFF
             break
         if branch < 0:
-            for t in range(n_nodes):
-                value[t], bias[t] = _settle(
-                    K, X, group, slope[t], rate[t], capacity[t], duals[t], scores[t], active[t], n_active[t],
-                    _FINAL_TOLERANCE, 10 * _PAIR_STEPS, np.inf, value[t], bias_limit[t], counts,
-                )  # fmt: skip
-            bound = value.sum()
+            bound = _solve_changed(groups, room, np.inf, True)
             end = COMPLETE
             break
         if stop[0] != 0:
             break
-        branch = best_by_trial(
-            K, group, slope, rate, capacity, duals, scores, value, active, n_active, weight, C, epsilon,
-            reached, n_upper, left_rise, right_rise, slack,
-        )  # fmt: skip
-        t = reached[branch]
-        side = -1 if left_rise[branch] <= right_rise[branch] else 1
-        other_bound = bound + max(left_rise[branch], right_rise[branch])
+        branch = best_by_trial(groups, duals, n_upper, reached, rise_if, room.tried, slack)
+        side = -1 if rise_if[0, branch] <= rise_if[1, branch] else 1
+        other_bound = bound + max(rise_if[0, branch], rise_if[1, branch])
         if other_bound < target:
-            open_reached[n_open] = reached
-            open_reached[n_open, branch] = 2 * t + 1 if side > 0 else 2 * t + 2
-            open_duals[n_open], open_bound[n_open] = duals, other_bound
+            t = reached[branch]
+            _leave_open(room, n_open, other_bound)
+            room.open_reached[n_open, branch] = 2 * t + 1 if side > 0 else 2 * t + 2
             n_open += 1
         else:
             cut_bound = min(cut_bound, other_bound)
-        _decide(reached, slope, rate, capacity, weight, C, epsilon, branch, t, side, changed)
+        _decide(groups, room, branch, side, n_upper)
     if end == STOPPED:
-        open_reached[n_open], open_duals[n_open], open_bound[n_open] = reached, duals, bound
+        _leave_open(room, n_open, bound)
         n_open += 1
-    for t in range(n_nodes):
-        for j in range(X.shape[1]):
-            weights[t, j] = 0.0
-        for k in range(n_variables):
-            if duals[t, k] > 0.0:
-                for j in range(X.shape[1]):
-                    weights[t, j] += duals[t, k] * slope[t, k] * X[group[k], j]
     return end, n_open, bound, cut_bound
 
 
-@compiled
-def _decide(
-    reached: IntArray,
-    slope: FloatArray,
-    rate: FloatArray,
-    capacity: FloatArray,
-    weight: FloatArray,
-    C: FloatArray,
-    epsilon: float,
-    g: int,
-    t: int,
-    side: int,
-    changed: BoolArray,
-) -> None:
-    """Send a group from node t to a side."""
+@glue
+def _begin(groups: Groups, room: Room) -> None:
+    """Set up the duals of the partial routing, and their warm start."""
+    duals, reached = room.duals, room.reached
+    for t in range(len(duals.size)):
+        duals.size[t] = 0
+        for g in range(len(reached)):
+            side = side_of(reached[g], t)
+            if side != 0:
+                add_margins(groups, duals, t, g)
+            if side == 1 or side == -1:
+                add_side(groups, duals, t, g, side)
+        for q in range(duals.size[t]):
+            duals.of[BETA, t, q] = room.start[t, duals.name[NUMBER, t, q]]
+        refresh(groups, duals, t)
+        room.mark[CHANGED, t] = True
+
+
+@glue
+def _solve_changed(groups: Groups, room: Room, target: float, final: bool) -> float:
+    """Solve the changed nodes again until the target is reached; return the bound.
+
+    At the end of a complete routing (``final``) all nodes are solved, and to a smaller tolerance.
+    """
+    duals, mark = room.duals, room.mark
+    tolerance, short = (_FINAL_TOLERANCE, 10 * _PAIR_STEPS) if final else (_TOLERANCE, _PAIR_STEPS)
+    total = 0.0
+    for t in range(mark.shape[1]):
+        total += duals.node[VALUE, t]
+    for t in range(mark.shape[1]):
+        if (mark[CHANGED, t] or final) and total < target:
+            before = duals.node[VALUE, t]
+            _settle(groups, room, t, tolerance, short, target - (total - before))
+            total += duals.node[VALUE, t] - before
+            mark[CHANGED, t] = False
+            mark[STALE, t] = True
+    return total
+
+
+@glue
+def _settle(groups: Groups, room: Room, t: int, tolerance: float, short: float, stop: float) -> None:
+    """Solve a node from its warm start."""
+    duals = room.duals
+    steps = pair_steps(groups, duals, t, tolerance, short, stop)
+    room.counts[0] += steps
+    refresh(groups, duals, t)
+    before = duals.node[VALUE, t]
+    if steps < short or before > stop:
+        return
+    room.counts[1] += interior_point(groups, duals, room.interior, t, _INTERIOR_STEPS, stop)
+    for attempt in range(2):  # the second time puts the better point back
+        if attempt == 0 or duals.node[VALUE, t] < before:
+            for q in range(duals.size[t]):
+                other = duals.of[KEPT, t, q]
+                duals.of[KEPT, t, q] = duals.of[BETA, t, q]
+                duals.of[BETA, t, q] = other
+            refresh(groups, duals, t)
+
+
+@glue
+def _leave_open(room: Room, at: int, bound: float) -> None:
+    """Write the partial routing and its variables into the list of what is left open."""
+    duals, open_duals = room.duals, room.open_duals
+    room.open_bound[at] = bound
+    for g in range(len(room.reached)):
+        room.open_reached[at, g] = room.reached[g]
+    for t in range(open_duals.shape[1]):
+        for k in range(open_duals.shape[2]):
+            open_duals[at, t, k] = 0.0
+        for q in range(duals.size[t]):
+            open_duals[at, t, duals.name[NUMBER, t, q]] = duals.of[BETA, t, q]
+
+
+@glue
+def _decide(groups: Groups, room: Room, g: int, side: int, n_upper: int) -> None:
+    """Send a group from the node that it has reached to a side."""
+    t = room.reached[g]
     child = 2 * t + 1 if side < 0 else 2 * t + 2
-    k = 2 * len(reached) + g
-    reached[g] = child
-    slope[t, k], capacity[t, k] = side, UNLIMITED
-    rate[t, k] = -epsilon if side < 0 else 0.0
-    for c in range(2):
-        capacity[child, 2 * g + c] = C[child] * weight[g, c]
-    changed[t], changed[child] = True, True
+    room.reached[g] = child
+    add_side(groups, room.duals, t, g, side)
+    add_margins(groups, room.duals, child, g)
+    room.mark[CHANGED, t] = True
+    room.mark[CHANGED, child] = True
+    if child < n_upper:
+        room.mark[STALE, 2 * child + 1] = True
+        room.mark[STALE, 2 * child + 2] = True

@@ -8,16 +8,58 @@ SIAM J. Optim. 13, 2002), with Mehrotra's predictor and corrector. Its end is ro
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches import compiled
+from mipforest.arrays import FloatArray
+from mipforest.searches import glue, kernel
+from mipforest.searches.routing.node_dual import GROUP, HIGH, KEPT, LOW, RATE, Duals, Groups
 
 #: A capacity from here on counts as none.
 _NO_CAPACITY = 1e11
 
+#: A variable closer than this to a bound, relative to its capacity up to some size, is put on it.
+_NEAR, _NEAR_MOST = 1e-9, 1e3
 
-@compiled
+#: A sum of variables below this counts as the 0 that it should be; the rest is charged to the value.
+_BALANCED = 1e-14
+
+
+#: Rows for variables: direction 1 or -1, rate along it, whether there is a capacity (0 or 1), and what is left to it;
+#: size of the variable, multiplier of 0, and of the capacity; what a step needs.
+D, REWARD, LIMITED, LEFT, A, S, TIGHT, THETA, RESIDUAL, DA, DS, DT, Y1, Y2, Z1, Z2 = range(16)
+
+#: Rows for features: weights and right-hand sides.
+W, R1, R2 = range(3)
+
+
+class Interior(NamedTuple):
+    """Where an interior point works: m variables and a multiple of 4 rows, p features.
+
+    Attributes
+    ----------
+    Z, M
+        (m, p) directions times features, and (p, p) normal matrix.
+    v
+        (16, m) rows for variables, from :data:`D` to :data:`Z2`.
+    f
+        (3, p) rows for features.
+    """
+
+    Z: FloatArray
+    M: FloatArray
+    v: FloatArray
+    f: FloatArray
+
+
+def room_for_interior(most: int, p: int) -> Interior:
+    """Return room for nodes of at most this many variables."""
+    m = (most + 3) // 4 * 4
+    return Interior(np.zeros((m, p)), np.zeros((p, p)), np.zeros((16, m)), np.zeros((3, p)))
+
+
+@glue
 def cholesky(M: FloatArray) -> None:
     """Factorise a positive definite matrix in place; its lower triangle then holds the factor."""
     q = M.shape[0]
@@ -34,201 +76,191 @@ def cholesky(M: FloatArray) -> None:
             M[i, j] = entry / root
 
 
-@compiled
-def solve_factored(L: FloatArray, rhs: FloatArray) -> None:
-    """Solve ``L L' x = rhs`` in place for a vector."""
+@kernel
+def solve_factored(L: FloatArray, x: FloatArray) -> None:
+    """Solve ``L L' x = b`` in place for a vector."""
     q = L.shape[0]
     for i in range(q):
-        entry = rhs[i]
+        entry = x[i]
         for s in range(i):
-            entry -= L[i, s] * rhs[s]
-        rhs[i] = entry / L[i, i]
+            entry -= L[i, s] * x[s]
+        x[i] = entry / L[i, i]
     for i in range(q - 1, -1, -1):
-        entry = rhs[i]
-        for s in range(i + 1, q):
-            entry -= L[s, i] * rhs[s]
-        rhs[i] = entry / L[i, i]
+        x[i] /= L[i, i]
+        for s in range(i):
+            x[s] -= L[i, s] * x[i]
 
 
-@compiled
-def interior_point(
-    X: FloatArray,
-    group: IntArray,
-    slope: FloatArray,
-    rate: FloatArray,
-    capacity: FloatArray,
-    active: IntArray,
-    n_active: int,
-    found: FloatArray,
-    most: int,
-    stop: float,
-) -> int:
-    """Solve the dual by a primal-dual interior point; write a feasible point near its end into ``found``.
+@glue
+def _normal_matrix(Z: FloatArray, v: FloatArray, m: int, M: FloatArray) -> None:
+    """Write the lower triangle of ``I + Z' Theta^-1 Z``; the rows of Z are padded with zeros to a multiple of 4."""
+    p = M.shape[0]
+    for i in range(p):
+        for j in range(i):
+            M[i, j] = 0.0
+        M[i, i] = 1.0
+    for r in range(0, m, 4):
+        for i in range(p):
+            z0, z1 = Z[r, i] / v[THETA, r], Z[r + 1, i] / v[THETA, r + 1]
+            z2, z3 = Z[r + 2, i] / v[THETA, r + 2], Z[r + 3, i] / v[THETA, r + 3]
+            for j in range(i + 1):
+                M[i, j] += z0 * Z[r, j] + z1 * Z[r + 1, j] + z2 * Z[r + 2, j] + z3 * Z[r + 3, j]
+
+
+@kernel
+def _to_features(Z: FloatArray, y: FloatArray, m: int, out: FloatArray) -> None:
+    """Write ``Z' y``."""
+    for j in range(len(out)):
+        out[j] = 0.0
+    for r in range(m):
+        for j in range(len(out)):
+            out[j] += y[r] * Z[r, j]
+
+
+@kernel
+def _to_samples(Z: FloatArray, u: FloatArray, m: int, out: FloatArray) -> None:
+    """Write ``Z u``."""
+    for r in range(m):
+        entry = 0.0
+        for j in range(len(u)):
+            entry += Z[r, j] * u[j]
+        out[r] = entry
+
+
+@kernel
+def interior_point(groups: Groups, duals: Duals, room: Interior, t: int, most: float, stop: float) -> int:
+    """Solve a node's dual by a primal-dual interior point; write a feasible point near its end into the row KEPT.
 
     Parameters
     ----------
-    X
-        (G, p) features of the groups.
-    group, slope, rate, capacity, active, n_active
-        As for :func:`pair_steps`.
-    found
-        (m,) variables; those that are active are overwritten.
+    groups, duals, room, t
+        The groups, the duals, where to work, and the node.
     most, stop
         Iterations, and the value from which on no more is needed.
 
     Returns
     -------
-    Iterations; 0 where only ``a = 0`` is feasible, as all directions agree.
+    Iterations; 0 where only 0 is feasible, as all variables have one direction.
     """
-    m, p = n_active, X.shape[1]
-    Z, reward, d, cap = np.empty((m, p)), np.empty(m), np.empty(m), np.empty(m)
+    Z, M, v, f = room
+    m, p, pairs = duals.size[t], len(M), 0.0
     rises, falls = False, False
-    for r in range(m):
-        k = active[r]
-        d[r], cap[r], reward[r] = slope[k], capacity[k], rate[k] * slope[k]
-        found[k] = 0.0
-        if d[r] > 0:
-            rises = True
-        else:
-            falls = True
+    for r in range((m + 3) // 4 * 4):
+        v[THETA, r] = 1.0
         for j in range(p):
-            Z[r, j] = d[r] * X[group[k], j]
+            Z[r, j] = 0.0
+    for r in range(m):
+        g, capacity = duals.name[GROUP, t, r], duals.of[HIGH, t, r] - duals.of[LOW, t, r]
+        v[D, r] = 1.0 if duals.of[HIGH, t, r] > 0.0 else -1.0
+        rises, falls = rises or v[D, r] > 0.0, falls or v[D, r] < 0.0
+        v[REWARD, r] = duals.of[RATE, t, r] * v[D, r]
+        for j in range(p):
+            Z[r, j] = v[D, r] * groups.X[g, j]
+        # Without a capacity there is nothing left to it, and no multiplier: a 1 that never changes, and a 0.
+        v[LIMITED, r] = 1.0 if capacity < _NO_CAPACITY else 0.0
+        v[A, r] = min(1.0, 0.5 * capacity)
+        v[LEFT, r] = capacity - v[A, r] if capacity < _NO_CAPACITY else 1.0
+        v[S, r], v[TIGHT, r] = 1.0, v[LIMITED, r]
+        pairs += 1.0 + v[LIMITED, r]
+        duals.of[KEPT, t, r] = 0.0
     if not (rises and falls):
         return 0
-    a, s, t = np.empty(m), np.ones(m), np.zeros(m)
-    pairs = 0
-    for r in range(m):
-        limited = cap[r] < _NO_CAPACITY
-        a[r] = min(1.0, 0.5 * cap[r]) if limited else 1.0
-        if limited:
-            t[r] = 1.0
-        pairs += 2 if limited else 1
     multiplier, iterations = 0.0, 0
-    w, M, W = np.empty(p), np.empty((p, p)), np.empty((m, p))
-    residual, theta = np.empty(m), np.empty(m)
-    da, ds, dt, y1, y2 = np.zeros(m), np.zeros(m), np.zeros(m), np.empty(m), np.empty(m)
-    r1, r2, z1, z2, score = np.empty(p), np.empty(p), np.empty(m), np.empty(m), np.empty(m)
     while iterations < most:
         iterations += 1
-        np.dot(a, Z, w)
-        np.dot(Z, w, score)
-        balance, rewards, complementarity = 0.0, 0.0, 0.0
+        _to_features(Z, v[A], m, f[W])
+        _to_samples(Z, f[W], m, v[Z1])
+        balance, objective, complementarity, worst = 0.0, 0.0, 0.0, 0.0
         for r in range(m):
-            balance += d[r] * a[r]
-            rewards += reward[r] * a[r]
-            complementarity += a[r] * s[r]
-            if cap[r] < _NO_CAPACITY:
-                complementarity += (cap[r] - a[r]) * t[r]
-        squared, worst = 0.0, 0.0
-        for j in range(p):
-            squared += w[j] * w[j]
-        for r in range(m):
-            residual[r] = score[r] - reward[r] + multiplier * d[r] - s[r] + t[r]
-            worst = max(worst, abs(residual[r]))
-        objective = rewards - 0.5 * squared
-        balanced = abs(balance) < 1e-6 * (1.0 + abs(rewards))
-        if worst < 1e-6 and balanced and complementarity < 1e-8 * (1.0 + abs(objective)):
+            balance += v[D, r] * v[A, r]
+            objective += v[A, r] * (v[REWARD, r] - 0.5 * v[Z1, r])
+            complementarity += v[A, r] * v[S, r] + v[LEFT, r] * v[TIGHT, r]
+            v[RESIDUAL, r] = v[Z1, r] - v[REWARD, r] + multiplier * v[D, r] - v[S, r] + v[TIGHT, r]
+            worst = max(worst, abs(v[RESIDUAL, r]))
+            v[THETA, r] = max(v[S, r] / v[A, r] + v[TIGHT, r] / v[LEFT, r], 1e-12)
+        small = 1.0 + abs(objective)
+        if worst < 1e-6 and abs(balance) < 1e-6 * small and complementarity < 1e-8 * small:
             break
-        if abs(balance) < 1e-9 * (1.0 + abs(rewards)) and objective > stop * (1.0 + 1e-6) + 1e-9:
+        if abs(balance) < 1e-9 * small and objective > stop * (1.0 + 1e-6) + 1e-9:
             break
-        mu = complementarity / pairs
-        for r in range(m):
-            theta[r] = s[r] / a[r]
-            if cap[r] < _NO_CAPACITY:
-                theta[r] += t[r] / (cap[r] - a[r])
-            theta[r] = max(theta[r], 1e-12)
-            shrink = 1.0 / np.sqrt(theta[r])
-            for j in range(p):
-                W[r, j] = Z[r, j] * shrink
-        np.dot(W.T, W, M)
-        for i in range(p):
-            M[i, i] += 1.0
+        _normal_matrix(Z, v, m, M)
         cholesky(M)
-        centring = 0.0
+        for r in range(m):
+            v[Y2, r] = v[D, r] / v[THETA, r]
+        _to_features(Z, v[Y2], m, f[R2])
+        solve_factored(M, f[R2])
+        _to_samples(Z, f[R2], m, v[Z2])
+        denominator = 0.0
+        for r in range(m):
+            v[Y2, r] -= v[Z2, r] / v[THETA, r]
+            denominator += v[D, r] * v[Y2, r]
+            v[DA, r], v[DS, r], v[DT, r] = 0.0, 0.0, 0.0
+        aim, change, primal, dual = 0.0, 0.0, 1.0, 1.0
         for phase in range(2):
             for r in range(m):
-                c1 = -a[r] * s[r]
-                c2 = 0.0
-                if phase == 1:
-                    c1 += centring * mu - da[r] * ds[r]
-                right = -residual[r] + c1 / a[r]
-                if cap[r] < _NO_CAPACITY:
-                    c2 = -(cap[r] - a[r]) * t[r]
-                    if phase == 1:
-                        c2 += centring * mu + da[r] * dt[r]
-                    right -= c2 / (cap[r] - a[r])
-                y1[r], y2[r] = right / theta[r], d[r] / theta[r]
-            np.dot(y1, Z, r1)
-            if phase == 0:
-                np.dot(y2, Z, r2)
-                solve_factored(M, r2)
-                np.dot(Z, r2, z2)
-            solve_factored(M, r1)
-            np.dot(Z, r1, z1)
-            numerator, denominator = balance, 0.0
+                c1 = aim - v[A, r] * v[S, r] - v[DA, r] * v[DS, r]
+                c2 = v[LIMITED, r] * (aim + v[DA, r] * v[DT, r]) - v[LEFT, r] * v[TIGHT, r]
+                v[Y1, r] = (c1 / v[A, r] - c2 / v[LEFT, r] - v[RESIDUAL, r]) / v[THETA, r]
+            _to_features(Z, v[Y1], m, f[R1])
+            solve_factored(M, f[R1])
+            _to_samples(Z, f[R1], m, v[Z1])
+            numerator = balance
             for r in range(m):
-                y1[r] -= z1[r] / theta[r]
-                y2[r] -= z2[r] / theta[r]
-                numerator += d[r] * y1[r]
-                denominator += d[r] * y2[r]
+                v[Y1, r] -= v[Z1, r] / v[THETA, r]
+                numerator += v[D, r] * v[Y1, r]
             change = numerator / denominator if denominator > 1e-300 else 0.0
             primal, dual = 1.0, 1.0
             for r in range(m):
-                c1 = -a[r] * s[r]
-                if phase == 1:
-                    c1 += centring * mu - da[r] * ds[r]
-                step = y1[r] - change * y2[r]
-                ds_new = (c1 - s[r] * step) / a[r]
-                if cap[r] < _NO_CAPACITY:
-                    c2 = -(cap[r] - a[r]) * t[r]
-                    if phase == 1:
-                        c2 += centring * mu + da[r] * dt[r]
-                    dt[r] = (c2 + t[r] * step) / (cap[r] - a[r])
-                    if step > 0.0:
-                        primal = min(primal, (cap[r] - a[r]) / step)
-                    if dt[r] < 0.0:
-                        dual = min(dual, -t[r] / dt[r])
-                da[r], ds[r] = step, ds_new
+                c1 = aim - v[A, r] * v[S, r] - v[DA, r] * v[DS, r]
+                c2 = v[LIMITED, r] * (aim + v[DA, r] * v[DT, r]) - v[LEFT, r] * v[TIGHT, r]
+                step = v[Y1, r] - change * v[Y2, r]
+                v[DA, r], v[DS, r], v[DT, r] = (
+                    step,
+                    (c1 - v[S, r] * step) / v[A, r],
+                    (c2 + v[TIGHT, r] * step) / v[LEFT, r],
+                )
                 if step < 0.0:
-                    primal = min(primal, -a[r] / step)
-                if ds_new < 0.0:
-                    dual = min(dual, -s[r] / ds_new)
+                    primal = min(primal, -v[A, r] / step)
+                elif v[LIMITED, r] * step > 0.0:
+                    primal = min(primal, v[LEFT, r] / step)
+                if v[DS, r] < 0.0:
+                    dual = min(dual, -v[S, r] / v[DS, r])
+                if v[DT, r] < 0.0:
+                    dual = min(dual, -v[TIGHT, r] / v[DT, r])
             if phase == 0:
                 after = 0.0
                 for r in range(m):
-                    after += (a[r] + primal * da[r]) * (s[r] + dual * ds[r])
-                    if cap[r] < _NO_CAPACITY:
-                        after += (cap[r] - a[r] - primal * da[r]) * (t[r] + dual * dt[r])
-                centring = (after / complementarity) ** 3
+                    after += (v[A, r] + primal * v[DA, r]) * (v[S, r] + dual * v[DS, r])
+                    after += (v[LEFT, r] - v[LIMITED, r] * primal * v[DA, r]) * (
+                        v[TIGHT, r] + dual * v[DT, r]
+                    )
+                aim = (after / complementarity) ** 3 * complementarity / pairs
         primal, dual = min(1.0, 0.995 * primal), min(1.0, 0.995 * dual)
         for r in range(m):
-            a[r] += primal * da[r]
-            s[r] += dual * ds[r]
-            t[r] += dual * dt[r]
+            v[A, r] += primal * v[DA, r]
+            v[LEFT, r] -= v[LIMITED, r] * primal * v[DA, r]
+            v[S, r] += dual * v[DS, r]
+            v[TIGHT, r] += dual * v[DT, r]
         multiplier += dual * change
-    _round_to_feasible(a, d, cap)
-    for r in range(m):
-        found[active[r]] = a[r]
+    _round_to_feasible(duals, t, v)
     return iterations
 
 
-@compiled
-def _round_to_feasible(a: FloatArray, d: FloatArray, cap: FloatArray) -> None:
-    """Put variables near a bound on it, and repair the equality by those with room, in place."""
-    balance = 0.0
-    for r in range(len(a)):
-        near = 1e-9 * min(cap[r], 1e3)
-        if a[r] < near:
-            a[r] = 0.0
-        if cap[r] < _NO_CAPACITY and cap[r] - a[r] < near:
-            a[r] = cap[r]
-        balance += d[r] * a[r]
+@glue
+def _round_to_feasible(duals: Duals, t: int, v: FloatArray) -> None:
+    """Put variables near a bound on it, repair the equality by those with room, and write them into the row KEPT."""
+    of, balance, m = duals.of, 0.0, duals.size[t]
+    for r in range(m):
+        low, high, x = of[LOW, t, r], of[HIGH, t, r], v[D, r] * v[A, r]
+        near = _NEAR * min(high - low, _NEAR_MOST)
+        x = low if x - low < near else (high if high - x < near else x)
+        of[KEPT, t, r] = x
+        balance += x
     for inner in range(2):
-        for r in range(len(a)):
-            if abs(balance) < 1e-14:
+        for r in range(m):
+            low, high, x = of[LOW, t, r], of[HIGH, t, r], of[KEPT, t, r]
+            if abs(balance) < _BALANCED:
                 return
-            if inner == 0 and (a[r] == 0.0 or a[r] == cap[r]):
-                continue
-            moved = min(max(a[r] - balance * d[r], 0.0), cap[r])
-            balance += d[r] * (moved - a[r])
-            a[r] = moved
+            if inner == 1 or low < x < high:
+                of[KEPT, t, r] = min(max(x - balance, low), high)
+                balance += of[KEPT, t, r] - x

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches.routing.dive import COMPLETE, dive
+from mipforest.searches.routing.dive import COMPLETE, Room, dive, room_for
+from mipforest.searches.routing.node_dual import BIAS, Groups
 
 #: Steps of one dive: it then hands back what is open, so that limits and other threads get their turn.
 STEPS = 400
@@ -52,12 +53,16 @@ class RoutingProblem:
     epsilon: float
 
 
+#: Variables of the duals that are not 0: where they are, and what they are.
+WarmStart = tuple[NDArray[np.int32], FloatArray]
+
+
 @dataclass(order=True)
 class _Open:
     bound: float
     number: int
     reached: NDArray[np.int16] = field(compare=False)
-    duals: tuple[NDArray[np.int32], FloatArray] | None = field(compare=False)
+    duals: WarmStart | None = field(compare=False)
 
     @property
     def bytes(self) -> int:
@@ -71,7 +76,7 @@ class _Dived:
 
     start: _Open
     end: int
-    open: list[tuple[float, IntArray, FloatArray]]
+    open: list[tuple[float, NDArray[np.int16], WarmStart]]
     bound: float
     cut_bound: float
     reached: IntArray
@@ -143,10 +148,13 @@ class RoutingSearch:
         self._complete, self._propose = complete, propose
         # The node's value does not change when all samples are moved; small numbers keep the sums exact.
         self._centre = problem.X.mean(axis=0)
-        self._X = np.ascontiguousarray(problem.X - self._centre)
-        self._K = np.ascontiguousarray(self._X @ self._X.T)
-        self._bias_limit = problem.bias_limit
-        self._n_nodes = 2**problem.depth - 1
+        X = np.ascontiguousarray(problem.X - self._centre)
+        K = np.ascontiguousarray(X @ X.T)
+        self._groups = Groups(
+            X, K, np.diag(K).copy(), problem.weight, problem.C, problem.bias_limit, float(problem.epsilon)
+        )
+        self._n_nodes, self._n_upper = 2**problem.depth - 1, 2 ** (problem.depth - 1) - 1
+        self._rooms: list[Room] = []
         self._stop = np.zeros(1, np.int64)
         self._heap: list[_Open] = []
         self._running: dict[Future[_Dived], _Open] = {}
@@ -181,7 +189,7 @@ class RoutingSearch:
             Called now and then with objective, bound and nodes; returning ``True`` stops the search.
         """
         self.best = best
-        self._push(0.0, np.zeros(len(self._X), np.int64), None)
+        self._push(0.0, np.zeros(len(self._groups.X), np.int16), None)
         interrupted, began, spent = False, monotonic(), 0.0
         with ThreadPoolExecutor(self.threads) as pool:
             try:
@@ -217,43 +225,47 @@ class RoutingSearch:
         proven = not self._heap and bound >= self.best - self.gap * abs(self.best)
         return Outcome(bound, self.nodes, proven, interrupted)
 
-    def _push(self, bound: float, reached: IntArray, duals: FloatArray | None) -> None:
-        kept = None
-        if duals is not None and self._kept_bytes < WARM_START_BYTES:
-            where = np.flatnonzero(duals)
-            kept = where.astype(np.int32), duals.ravel()[where]
+    def _push(self, bound: float, reached: NDArray[np.int16], duals: WarmStart | None) -> None:
         self._numbers += 1
-        node = _Open(bound, self._numbers, reached.astype(np.int16), kept)
+        node = _Open(bound, self._numbers, reached, duals if self._kept_bytes < WARM_START_BYTES else None)
         self._kept_bytes += node.bytes
         heapq.heappush(self._heap, node)
 
+    @staticmethod
+    def _stored(reached: IntArray, duals: FloatArray) -> tuple[NDArray[np.int16], WarmStart]:
+        flat = duals.ravel()
+        where = np.flatnonzero(flat)
+        return reached.astype(np.int16), (where.astype(np.int32), flat[where])
+
     def _dive(self, node: _Open) -> _Dived:
-        problem, G, p = self.problem, *self._X.shape
-        duals = np.zeros((self._n_nodes, 3 * G))
+        shape = self._groups.X.shape
+        room = self._rooms.pop() if self._rooms else room_for(self._n_nodes, shape[0], shape[1], STEPS)
+        room.start[:], room.counts[:] = 0.0, 0
         if node.duals is not None:
-            duals.ravel()[node.duals[0]] = node.duals[1]
-        reached = node.reached.astype(np.int64)
-        open_reached = np.empty((STEPS + 1, G), np.int64)
-        open_duals = np.empty((STEPS + 1, self._n_nodes, 3 * G))
-        open_bound = np.empty(STEPS + 1)
-        bias, weights = np.zeros(self._n_nodes), np.zeros((self._n_nodes, p))
-        counts = np.zeros(4, np.int64)
-        end, n_open, bound, cut_bound = dive(
-            self._K, self._X, problem.weight, problem.C, self._bias_limit, problem.depth, problem.epsilon, self.best,
-            self.gap, reached, duals, STEPS, self._stop, open_reached, open_duals, open_bound, bias, weights, counts,
-        )  # fmt: skip
-        found = [(max(open_bound[q], node.bound), open_reached[q], open_duals[q]) for q in range(n_open)]
-        return _Dived(
-            node,
-            end,
-            found,
-            max(bound, node.bound),
-            max(cut_bound, node.bound),
-            reached,
-            weights,
-            bias,
-            counts,
+            room.start.ravel()[node.duals[0]] = node.duals[1]
+        room.reached[:] = node.reached
+        target = self.best - self.gap * abs(self.best)
+        end, n_open, bound, cut_bound = dive(self._groups, room, self._n_upper, target, STEPS, self._stop)
+        found = [
+            (
+                max(float(room.open_bound[q]), node.bound),
+                *self._stored(room.open_reached[q], room.open_duals[q]),
+            )
+            for q in range(n_open)
+        ]
+        dived = _Dived(
+            start=node,
+            end=end,
+            open=found,
+            bound=max(bound, node.bound),
+            cut_bound=max(cut_bound, node.bound),
+            reached=room.reached.copy(),
+            weights=room.duals.w.copy(),
+            bias=room.duals.node[BIAS].copy(),
+            counts=room.counts.copy(),
         )
+        self._rooms.append(room)
+        return dived
 
     def _take(self, dived: _Dived) -> tuple[FloatArray, FloatArray]:
         """Account for a dive; return the hyperplanes at its end, in the coordinates of the problem."""
