@@ -51,6 +51,9 @@ _TOLERANCE, _FINAL_TOLERANCE = 1e-5, 1e-7
 #: Pair steps before the interior point takes over, and its iterations.
 _PAIR_STEPS, _INTERIOR_STEPS = 200.0, 80.0
 
+#: Gap, relative to the value, up to which an interior point goes on, at open nodes and at complete routings.
+_ACCURACY, _FINAL_ACCURACY = 1e-5, 1e-8
+
 
 class Room(NamedTuple):
     """Where a dive works and what it leaves behind; a thread uses it again for its next dive.
@@ -237,14 +240,16 @@ def _solve_changed(groups: Groups, room: Room, target: float, final: bool) -> fl
     At the end of a complete routing (``final``) all nodes are solved, and to a smaller tolerance.
     """
     duals, mark = room.duals, room.mark
-    tolerance, short = (_FINAL_TOLERANCE, 10 * _PAIR_STEPS) if final else (_TOLERANCE, _PAIR_STEPS)
+    tolerance, short, accuracy = _TOLERANCE, _PAIR_STEPS, _ACCURACY
+    if final:
+        tolerance, short, accuracy = _FINAL_TOLERANCE, 10.0 * _PAIR_STEPS, _FINAL_ACCURACY
     total = 0.0
     for t in range(mark.shape[1]):
         total += duals.node[VALUE, t]
     for t in range(mark.shape[1]):
         if (mark[CHANGED, t] or final) and total < target:
             before = duals.node[VALUE, t]
-            _settle(groups, room, t, tolerance, short, target - (total - before))
+            _settle(groups, room, t, tolerance, short, accuracy, target - (total - before))
             total += duals.node[VALUE, t] - before
             mark[CHANGED, t] = False
             mark[STALE, t] = True
@@ -252,7 +257,9 @@ def _solve_changed(groups: Groups, room: Room, target: float, final: bool) -> fl
 
 
 @glue
-def _settle(groups: Groups, room: Room, t: int, tolerance: float, short: float, stop: float) -> None:
+def _settle(
+    groups: Groups, room: Room, t: int, tolerance: float, short: float, accuracy: float, stop: float
+) -> None:
     """Solve a node from its warm start."""
     duals = room.duals
     steps = pair_steps(groups, duals, t, tolerance, short, stop)
@@ -261,7 +268,7 @@ def _settle(groups: Groups, room: Room, t: int, tolerance: float, short: float, 
     before = duals.node[VALUE, t]
     if steps < short or before > stop:
         return
-    room.counts[1] += interior_point(groups, duals, room.interior, t, _INTERIOR_STEPS, stop)
+    room.counts[1] += interior_point(groups, duals, room.interior, t, accuracy, _INTERIOR_STEPS, stop)
     for attempt in range(2):  # the second time puts the better point back
         if attempt == 0 or duals.node[VALUE, t] < before:
             for q in range(duals.size[t]):

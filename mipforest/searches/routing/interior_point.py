@@ -14,13 +14,25 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.searches import glue, kernel
-from mipforest.searches.routing.node_dual import GROUP, HIGH, KEPT, LOW, RATE, Duals, Groups
+from mipforest.searches.routing.node_dual import (
+    GROUP,
+    HIGH,
+    KEPT,
+    LOW,
+    RATE,
+    Duals,
+    Groups,
+)
 
 #: A capacity from here on counts as none.
 _NO_CAPACITY = 1e11
 
 #: A variable closer than this to a bound, relative to its capacity up to some size, is put on it.
 _NEAR, _NEAR_MOST = 1e-9, 1e3
+
+#: Violation of the dual's equality up to which it counts as satisfied, before the end is rounded to it; and that of the
+#: conditions of optimality, in multiples of the accuracy.
+_BALANCED_ENOUGH, _STATIONARY = 1e-6, 100.0
 
 #: A sum of variables below this counts as the 0 that it should be; the rest is charged to the value.
 _BALANCED = 1e-14
@@ -128,15 +140,17 @@ def _to_samples(Z: FloatArray, u: FloatArray, m: int, out: FloatArray) -> None:
 
 
 @kernel
-def interior_point(groups: Groups, duals: Duals, room: Interior, t: int, most: float, stop: float) -> int:
+def interior_point(
+    groups: Groups, duals: Duals, room: Interior, t: int, accuracy: float, most: float, stop: float
+) -> int:
     """Solve a node's dual by a primal-dual interior point; write a feasible point near its end into the row KEPT.
 
     Parameters
     ----------
     groups, duals, room, t
         The groups, the duals, where to work, and the node.
-    most, stop
-        Iterations, and the value from which on no more is needed.
+    accuracy, most, stop
+        Gap between primal and dual relative to the value, iterations, and the value from which on no more is needed.
 
     Returns
     -------
@@ -179,7 +193,11 @@ def interior_point(groups: Groups, duals: Duals, room: Interior, t: int, most: f
             worst = max(worst, abs(v[RESIDUAL, r]))
             v[THETA, r] = max(v[S, r] / v[A, r] + v[TIGHT, r] / v[LEFT, r], 1e-12)
         small = 1.0 + abs(objective)
-        if worst < 1e-6 and abs(balance) < 1e-6 * small and complementarity < 1e-8 * small:
+        if (
+            abs(balance) < _BALANCED_ENOUGH * small
+            and complementarity < accuracy * small
+            and worst < _STATIONARY * accuracy
+        ):
             break
         if abs(balance) < 1e-9 * small and objective > stop * (1.0 + 1e-6) + 1e-9:
             break

@@ -21,8 +21,15 @@ STEPS = 400
 #: Bytes of warm starts that open nodes may keep; beyond them, new ones start from nothing.
 WARM_START_BYTES = 2_000_000_000
 
-#: Share of the time that goes into trees from hyperplanes of partial routings.
-TREE_SHARE = 0.1
+#: A best tree of more than this multiple of the bound cuts off little: at first the search looks for trees of less than
+#: the multiple only, and begins again with twice as much where there are none.
+ASPIRATION = 2.0
+
+#: Of this many dives, one looks for all trees that are better than the best.
+ALL_TREES = 4
+
+#: Dives to one tree from hyperplanes of a partial routing; at the beginning there are more.
+TREES = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +168,7 @@ class RoutingSearch:
         self._numbers = 0
         self._kept_bytes = 0
         self.best, self.nodes = np.inf, 0
-        self._cut_bound = np.inf
+        self._cut_bound = self._aspired = np.inf
         self.counts = np.zeros(4, np.int64)
 
     @property
@@ -169,6 +176,14 @@ class RoutingSearch:
         """Proven lower bound on the value of every tree."""
         left = [node.bound for node in (*self._heap[:1], *self._running.values())]
         return float(min([self._cut_bound, self.best, *left]))
+
+    @property
+    def target(self) -> float:
+        """Value from which on trees are not looked for at present."""
+        return min(self._within_gap(), self._aspired)
+
+    def _within_gap(self) -> float:
+        return self.best - self.gap * abs(self.best)
 
     def run(
         self,
@@ -189,11 +204,11 @@ class RoutingSearch:
             Called now and then with objective, bound and nodes; returning ``True`` stops the search.
         """
         self.best = best
-        self._push(0.0, np.zeros(len(self._groups.X), np.int16), None)
-        interrupted, began, spent = False, monotonic(), 0.0
+        self._begin_below(np.inf, 0.0)
+        interrupted, dives = False, 0
         with ThreadPoolExecutor(self.threads) as pool:
             try:
-                while self._heap or self._running:
+                while True:
                     while (
                         self._heap
                         and len(self._running) < self.threads
@@ -201,20 +216,25 @@ class RoutingSearch:
                         and not interrupted
                     ):
                         node = heapq.heappop(self._heap)
-                        if node.bound >= self.best - self.gap * abs(self.best):
+                        if node.bound >= self.target:
                             self._cut_bound = min(self._cut_bound, node.bound)
                             continue
-                        self._running[pool.submit(self._dive, node)] = node
+                        dives += 1
+                        target = self.target if dives % ALL_TREES else self._within_gap()
+                        self._running[pool.submit(self._dive, node, target)] = node
                     if not self._running:
-                        break
+                        if self._heap or self._aspired >= self._within_gap():
+                            break  # the time is over, or nothing better than the best tree is left
+                        self._begin_below(ASPIRATION * self._aspired, self._cut_bound)
+                        continue
                     done, _ = wait(self._running, timeout=0.1, return_when=FIRST_COMPLETED)
                     for future in done:
                         self._running.pop(future)
                         weights, bias = self._take(future.result())
-                        if spent <= TREE_SHARE * (monotonic() - began):
-                            from_here = monotonic()
+                        if self._aspired == np.inf and self.best > ASPIRATION * self.bound > 0.0:
+                            self._aspired = ASPIRATION * self.bound
+                        if dives % TREES == 0 or dives & (dives - 1) == 0:
                             self.best = min(self.best, self._propose(weights, bias))
-                            spent += monotonic() - from_here
                     if on_progress is not None and on_progress(self.best, self.bound, self.nodes):
                         interrupted = True
                     if monotonic() >= deadline or interrupted:
@@ -222,8 +242,14 @@ class RoutingSearch:
             finally:
                 self._stop[0] = 1
         bound = self.bound
-        proven = not self._heap and bound >= self.best - self.gap * abs(self.best)
+        proven = not self._heap and bound >= self._within_gap()
         return Outcome(bound, self.nodes, proven, interrupted)
+
+    def _begin_below(self, value: float, bound: float) -> None:
+        """Begin at the root to look for trees of less than a value; none is below the bound."""
+        self._aspired = value
+        self._push(bound, np.zeros(len(self._groups.X), np.int16), None)
+        self._cut_bound = np.inf
 
     def _push(self, bound: float, reached: NDArray[np.int16], duals: WarmStart | None) -> None:
         self._numbers += 1
@@ -237,14 +263,13 @@ class RoutingSearch:
         where = np.flatnonzero(flat)
         return reached.astype(np.int16), (where.astype(np.int32), flat[where])
 
-    def _dive(self, node: _Open) -> _Dived:
+    def _dive(self, node: _Open, target: float) -> _Dived:
         shape = self._groups.X.shape
         room = self._rooms.pop() if self._rooms else room_for(self._n_nodes, shape[0], shape[1], STEPS)
         room.start[:], room.counts[:] = 0.0, 0
         if node.duals is not None:
             room.start.ravel()[node.duals[0]] = node.duals[1]
         room.reached[:] = node.reached
-        target = self.best - self.gap * abs(self.best)
         end, n_open, bound, cut_bound = dive(self._groups, room, self._n_upper, target, STEPS, self._stop)
         found = [
             (

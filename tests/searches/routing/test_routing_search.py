@@ -10,6 +10,8 @@ from formulations.margot import HfsMargot, Margot
 from formulations.olct import Olct
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
+from mipforest.searches.routing.plugin import _Trees
+from mipforest.searches.routing.search import RoutingSearch
 
 GAP = 1e-6
 
@@ -56,6 +58,23 @@ def test_every_bound_is_below_every_known_tree(depth):
     assert all(event.bound <= least * (1 + 1e-9) for event in result.solution.events)
     bounds = [event.bound for event in result.solution.events]
     assert bounds == sorted(bounds)
+
+
+def test_far_above_the_bound_it_looks_for_much_better_trees_first_and_stays_exact():
+    data = random_data(11, n=12, p=2)
+    problem = Margot(C=(0.1, 10.0)).build(data, 2)
+    optimum = problem.solve("routing", gap=GAP, time_limit=60, threads=1).objective
+    trees = _Trees(problem, None)
+    search = RoutingSearch(
+        trees.routing_problem(), gap=GAP, complete=trees.realised, propose=lambda *_: np.inf
+    )
+    told = []
+    found = search.run(1e6, deadline=np.inf, on_progress=lambda *event: told.append(event))
+    assert found.proven
+    assert search.best == pytest.approx(optimum, rel=1e-6)
+    bounds = [bound for _, bound, _ in told]
+    assert bounds == sorted(bounds)
+    assert max(bounds) <= optimum * (1 + 1e-6)
 
 
 def test_the_search_agrees_with_a_matrix_solver():
