@@ -16,9 +16,9 @@ PROGRESS_INTERVAL = 0.5
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-#: Sums may be taken in another order, which lets them use vector registers; infinities keep their meaning.
-#: Nothing is allocated, so that no references are counted.
-_OPTIONS: dict[str, Any] = {
+#: Of kernels that compile fast and run fast: nothing is allocated, so that no references are counted, and sums may be
+#: taken in another order, which lets them use vector registers; infinities keep their meaning.
+_LEAN: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "nsz"},
@@ -27,20 +27,26 @@ _OPTIONS: dict[str, Any] = {
 
 
 def compiled(function: _F) -> _F:
-    """Compile a function that Python calls, on its first call, and keep the machine code on disk."""
-    fast: _F = njit(cache=True, **_OPTIONS)(function)
+    """Compile a function on its first call, and keep the machine code on disk for later processes."""
+    fast: _F = njit(cache=True, nogil=True, error_model="numpy")(function)
+    return fast
+
+
+def entry(function: _F) -> _F:
+    """Compile a function that allocates nothing and that Python calls, and keep the machine code on disk."""
+    fast: _F = njit(cache=True, **_LEAN)(function)
     return fast
 
 
 def kernel(function: _F) -> _F:
-    """Compile a function that only compiled functions call: no door from Python, which takes most of the time."""
-    fast: _F = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(function)
+    """Compile a function that only an :func:`entry` calls: no door from Python, which takes most of the time."""
+    fast: _F = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_LEAN)(function)
     return fast
 
 
 def glue(function: _F) -> _F:
-    """Insert a function where compiled functions call it, before they are compiled."""
-    fast: _F = njit(inline="always", **_OPTIONS)(function)
+    """Insert a function where an :func:`entry` or a :func:`kernel` calls it, before they are compiled."""
+    fast: _F = njit(inline="always", **_LEAN)(function)
     return fast
 
 

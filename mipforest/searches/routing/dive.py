@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.searches import compiled, glue, kernel
+from mipforest.searches import entry, glue, kernel
 from mipforest.searches.routing.branching import best_by_trial, measure_rises, promise
 from mipforest.searches.routing.interior_point import Interior, interior_point, room_for_interior
 from mipforest.searches.routing.node_dual import (
@@ -125,7 +125,7 @@ def side_of(reached: int, t: int) -> int:
     return 0
 
 
-@compiled
+@entry
 def dive(
     groups: Groups, room: Room, n_upper: int, target: float, most: int, stop: IntArray
 ) -> tuple[int, int, float, float]:
