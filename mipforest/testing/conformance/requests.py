@@ -34,10 +34,10 @@ def time_limit_of_zero(trial: Trial) -> None:
 
 @cases.behaviour(Feature.MIP)
 def time_limit(trial: Trial) -> None:
-    solution = trial.solve(market_split(), time_limit=1.0)
+    solution = trial.solve(market_split(), time_limit=0.5)
     expect(solution.status is Status.TIME_LIMIT, f"status {solution.status} instead of time_limit")
-    expect(solution.found, "no point in a second for a model whose points are trivial")
-    expect(np.isfinite(solution.bound), "no bound in a second for a model with a trivial one")
+    expect(solution.found, "no point in half a second for a model whose points are trivial")
+    expect(np.isfinite(solution.bound), "no bound in half a second for a model with a trivial one")
 
 
 @cases.behaviour(Feature.MIP)

@@ -46,7 +46,7 @@ def start_full(trial: Trial) -> None:
 def start_is_never_worse_than_the_outcome(trial: Trial) -> None:
     form = market_split()
     start = empty_split(form)
-    solution = trial.solve(form, start=start, time_limit=1.0)
+    solution = trial.solve(form, start=start, time_limit=0.3)
     expect(solution.found, "a feasible start was given, and no point came back")
     value = form.objective(start)
     expect(
@@ -133,9 +133,9 @@ def progress_when_maximising(trial: Trial) -> None:
 def _watch(trial: Trial, *, maximize: bool) -> None:
     form = market_split(maximize=maximize, offset=100.0)
     seen: list[Event] = []
-    solution = trial.solve(form, time_limit=1.0, on_progress=seen.append)
+    solution = trial.solve(form, time_limit=0.5, on_progress=seen.append)
     assert_progress(form, seen)
-    expect(len(seen) > 2, f"{len(seen)} events in a second")
+    expect(len(seen) > 2, f"{len(seen)} events in half a second")
     expect(any(np.isfinite(event.objective) for event in seen), "no event tells of an incumbent")
     expect(any(np.isfinite(event.bound) for event in seen), "no event tells of a bound")
     for event in seen:

@@ -77,11 +77,11 @@ def test_agrees_with_highs(form: MatrixForm) -> None:
 
 @st.composite
 def mixed_quadratics(draw: st.DrawFn) -> MatrixForm:
-    """Feasible convex models with three small integers, continuous columns, and every kind of row."""
+    """Feasible convex models with two small integers, continuous columns, and every kind of row."""
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
-    n, m = 3 + int(rng.integers(1, 5)), int(rng.integers(0, 5))
+    n, m = 2 + int(rng.integers(1, 5)), int(rng.integers(0, 5))
     factor, A = rng.normal(size=(int(rng.integers(1, n + 1)), n)), rng.normal(size=(m, n))
-    inside = np.r_[rng.integers(-1, 2, 3), rng.normal(size=n - 3)]
+    inside = np.r_[rng.integers(-1, 2, 2), rng.normal(size=n - 2)]
     lower_sides, upper_sides = A @ inside - rng.random(m), A @ inside + rng.random(m)
     lower_sides[rng.random(m) < 0.3] = -INF
     upper_sides[rng.random(m) < 0.3] = INF
@@ -91,9 +91,9 @@ def mixed_quadratics(draw: st.DrawFn) -> MatrixForm:
         A,
         lower_sides,
         upper_sides,
-        lower=np.r_[-np.ones(3), inside[3:] - 2],
-        upper=np.r_[np.ones(3), inside[3:] + 2],
-        integer=np.arange(n) < 3,
+        lower=np.r_[-np.ones(2), inside[2:] - 2],
+        upper=np.r_[np.ones(2), inside[2:] + 2],
+        integer=np.arange(n) < 2,
         Q=factor.T @ factor * (-1 if maximize else 1) * draw(st.sampled_from([1.0, 1e-2, 1e2])),
         offset=2.0,
         maximize=maximize,
@@ -104,8 +104,8 @@ def mixed_quadratics(draw: st.DrawFn) -> MatrixForm:
 @settings(deadline=None, max_examples=12)
 def test_mixed_quadratic_optimum_is_the_best_of_all_continuous_ones(form: MatrixForm) -> None:
     values = []
-    for integers in product((-1.0, 0.0, 1.0), repeat=3):
-        fixed = np.r_[integers, np.full(form.n_columns - 3, np.nan)]
+    for integers in product((-1.0, 0.0, 1.0), repeat=2):
+        fixed = np.r_[integers, np.full(form.n_columns - 2, np.nan)]
         rest = replace(
             form,
             col_lower=np.where(form.integer, fixed, form.col_lower),
@@ -237,9 +237,7 @@ def test_numbers_arrive_to_the_last_bit() -> None:
 
 def test_many_solves_with_quadratic_objectives_in_one_process() -> None:
     # The 64th new thread in which SCIP takes derivatives would end the process.
-    rng = np.random.default_rng(0)
-    factor, integer = rng.normal(size=(4, 6)), np.arange(6) < 2
-    form = model(rng.normal(size=6), lower=-2.0, upper=2.0, integer=integer, Q=factor.T @ factor)
+    form = model([-1.0, -1.0], upper=2.0, integer=[True, False], Q=[[3.0, 1.0], [1.0, 3.0]])
     program = (
         "import pickle, sys, threading\n"
         "from mipforest.settings import SolveSettings\n"

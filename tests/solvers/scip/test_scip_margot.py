@@ -19,7 +19,7 @@ def margot(n: int) -> Problem:
 
 
 def test_margot_has_the_value_that_highs_finds_through_tangents() -> None:
-    problem = margot(40)
+    problem = margot(24)
     by_highs = solve(problem.model, "highs", gap=1e-7)
     by_scip = solve(problem.model, "scip", gap=1e-7)
     assert by_highs.bridges == ("quadratic_to_tangents",)
