@@ -1,5 +1,6 @@
 """Routes to an optimum that share no code with the package: enumeration over Gurobi's QPs, and SCIP's native MIQP."""
 
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -8,21 +9,28 @@ import pytest
 gurobipy = pytest.importorskip("gurobipy")
 
 
+@cache
+def silent():
+    """Gurobi's environment, of which each takes longer to start than a small problem to solve."""
+    return gurobipy.Env(params={"OutputFlag": 0, "Threads": 1})
+
+
 def margin_qp(X, sign, C, right=None, epsilon=0.0):
     """Value of the soft-margin problem of one node, by Gurobi; inf if the sides cannot be kept."""
     n, p = X.shape
     if n == 0:
         return 0.0
-    with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.Model(env=env) as qp:
-        w = qp.addMVar(p, lb=-gurobipy.GRB.INFINITY)
-        b = qp.addMVar(1, lb=-gurobipy.GRB.INFINITY)
-        xi = qp.addMVar(n)
-        score = X @ w + np.ones((n, 1)) @ b
-        qp.setObjective(0.5 * (w @ w) + C * xi.sum())
-        qp.addConstr(np.diag(sign) @ score + xi >= 1)
+    score = np.column_stack([X, np.ones(n)])
+    with gurobipy.Model(env=silent()) as qp:
+        x = qp.addMVar(p + 1 + n, lb=np.r_[np.full(p + 1, -np.inf), np.zeros(n)])  # w, b, xi
+        qp.setMObjective(
+            np.diag(np.r_[np.full(p, 0.5), np.zeros(1 + n)]), np.r_[np.zeros(p + 1), np.full(n, C)], 0.0
+        )
+        qp.addMConstr(np.column_stack([sign[:, None] * score, np.eye(n)]), x, ">", np.ones(n))
         if right is not None:
-            qp.addConstr(score[right] >= 0)
-            qp.addConstr(score[~right] <= -epsilon)
+            side = np.where(right, 1.0, -1.0)[:, None]
+            least = np.where(right, 0.0, epsilon)
+            qp.addMConstr(np.column_stack([side * score, np.zeros((n, n))]), x, ">", least)
         qp.setParam("OptimalityTol", 1e-9)
         qp.setParam("FeasibilityTol", 1e-9)
         qp.setParam("Method", 1)

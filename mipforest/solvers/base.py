@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any, ClassVar
@@ -20,6 +21,12 @@ from mipforest.solvers.checks import require_plain_numbers, unknown_option, with
 from mipforest.solvers.claims import NO_OPTIMUM, Lost, lost_entries, no_bound, settled, worth_of_violations
 from mipforest.solvers.solution import Progress, Solution, Status
 from mipforest.solvers.worker import Worker
+
+
+@cache
+def installed_version(package: str) -> str:
+    """Return the version of an installed package, read once: reading it takes as long as a small solve."""
+    return version(package)
 
 
 class Feature(StrEnum):
@@ -94,7 +101,7 @@ class Solver:
 
     def version(self) -> str:
         """Return the version of the solver: that of its package, unless the plug-in knows better."""
-        return version(self.package)
+        return installed_version(self.package)
 
     def license(self) -> str:
         """Say under which licence the solver runs; empty where it needs none.

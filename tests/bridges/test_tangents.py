@@ -12,7 +12,7 @@ from mipforest.model.check import violations
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_tangents_lie_below_everywhere_and_meet_where_taken(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 6))

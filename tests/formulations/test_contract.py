@@ -50,14 +50,14 @@ def regression_data() -> Dataset:
 
 
 def two_classes() -> Dataset:
-    """Twelve samples with two features, for models whose starts solve a problem for each node."""
+    """Ten samples with two features, for models whose starts solve a problem for each node."""
     rng = np.random.default_rng(4)
-    X = rng.integers(0, 20, (12, 2)) / 20
-    return Dataset.from_arrays(X, (X.sum(axis=1) + 0.4 * rng.standard_normal(12) > 1).astype(int))
+    X = rng.integers(0, 20, (10, 2)) / 20
+    return Dataset.from_arrays(X, (X.sum(axis=1) + 0.4 * rng.standard_normal(10) > 1).astype(int))
 
 
-LINEAR = {"trees": linear_tree, "n_trees": 8}
-OLCT = {**LINEAR, "data": two_classes().with_scaling("standard"), "n_trees": 5}
+LINEAR = {"trees": linear_tree, "n_trees": 5}
+OLCT = {**LINEAR, "data": two_classes().with_scaling("standard"), "n_trees": 4}
 MIRET = {"ensemble": "random-forest:trees=5", "alpha": 0.05, "proximity": 1.5}
 MIRET_LABEL = "".join(f" {name}={value}" for name, value in MIRET.items())
 
@@ -147,7 +147,7 @@ def test_trees_and_points_on_data_of_all_kinds(name: str, seed: int) -> None:
     formulation = formulation_classes()[name]
     depth = 1 + seed % (2 if name == "miret" else 4)  # the small forest does not split at deeper levels
     options = {**OPTIONS.get(name, {}), "data": data_of_all_kinds(formulation, seed), "opt_out": None}
-    for test in formulation_tests(formulation, **{**options, "depths": (depth,), "n_trees": 6}):
+    for test in formulation_tests(formulation, **{**options, "depths": (depth,), "n_trees": 4}):
         what, _, variant = str(test).partition(" [")
         # Proven limits hold trees as good as the known one, which takes long to find; those of the papers hold all.
         linear = variant.startswith("valid")

@@ -44,34 +44,25 @@ FORMULATIONS = [
 @pytest.mark.parametrize(("make", "budget"), FORMULATIONS, ids=["margot", "hfs", "sfs"])
 @given(depth=st.integers(1, 4), seed=st.integers(0, 10**6), levels=st.booleans())
 @settings(max_examples=25)
-def test_tree_to_model_and_back(make, budget, depth, seed, levels):
+def test_evaluate_is_the_definition(make, budget, depth, seed, levels):
     rng = np.random.default_rng(seed)
     data = random_data(seed, n=int(rng.integers(4, 40)), p=int(rng.integers(2, 5)))
     C = tuple(10.0 ** rng.integers(-2, 3, depth)) if levels else float(10.0 ** rng.integers(-2, 3))
     formulation = make(C)
-    problem = formulation.build(data, depth)
-    instance = problem.instance
+    instance = formulation.bind(data, Topology(depth))
     tree = random_tree(rng, data, depth, epsilon=formulation.epsilon, budget=budget)
-
-    values = formulation.encode(tree, instance)
     expected = by_hand(formulation, tree, data)
-
-    assert problem.model.violations(values).max <= 1e-6
-    assert problem.model.objective(values) == pytest.approx(expected, rel=1e-12)
     assert formulation.evaluate(tree, instance) == pytest.approx(expected, rel=1e-12)
-    decoded = formulation.decode(values, instance)
-    np.testing.assert_array_equal(decoded.apply(data.X), tree.apply(data.X))
-    np.testing.assert_array_equal(decoded.w, tree.w)
 
 
-@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize("C", [0.1, 100.0])
 def test_valid_limits_contain_every_polished_tree_up_to_their_upper_bound(C):
-    data = random_data(1, n=25, p=3)
+    data = random_data(1, n=15, p=3)
     formulation, rng = Margot(C=C), np.random.default_rng(0)
     instance = formulation.bind(data, Topology(2))
     trees = [formulation.start("svm-path", instance)]
     trees += [
-        formulation.polish(random_tree(rng, data, 2, epsilon=1e-3, bound=4.0), instance) for _ in range(40)
+        formulation.polish(random_tree(rng, data, 2, epsilon=1e-3, bound=4.0), instance) for _ in range(24)
     ]
     values = np.array([formulation.evaluate(tree, instance) for tree in trees])
     limit = float(np.median(values))
@@ -109,41 +100,38 @@ def test_depth_one_is_a_support_vector_machine(C):
     assert dual * (1 - 1e-6) <= result.objective <= primal * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("variant", Margot.variants)
 @pytest.mark.parametrize(
-    ("seed", "C"), [(0, (0.1, 0.1)), (1, (1.0, 1.0)), (2, (1.0, 10.0)), (5, (10.0, 1.0))]
+    ("seed", "n", "C"),
+    [
+        (0, 7, (0.1, 0.1)),
+        (2, 7, (1.0, 10.0)),
+        (5, 8, (10.0, 1.0)),
+        (7, 5, (0.1, 1.0, 10.0)),
+        pytest.param(1, 8, (1.0, 1.0), marks=pytest.mark.slow),  # moderate penalties, as of seeds 0 and 2
+        pytest.param(4, 6, (1.0, 1.0, 1.0), marks=pytest.mark.slow),  # depth three, as of seed 7
+    ],
 )
-def test_depth_two_equals_enumeration(variant, seed, C):
-    data = random_data(seed, n=8, p=2)
-    formulation = Margot(C=C, variant=variant)
-    result = formulation.build(data, 2).solve(**PROVEN)
-    expected = enumerated_margot(data.X, data.sign, C, 2, formulation.epsilon)
-    assert result.verified
-    assert result.status == "optimal"
-    assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6)
-
-
-@pytest.mark.parametrize("variant", Margot.variants)
-@pytest.mark.parametrize(("seed", "C"), [(4, (1.0, 1.0, 1.0)), (7, (0.1, 1.0, 10.0))])
-def test_depth_three_equals_enumeration(variant, seed, C):
-    data = random_data(seed, n=6, p=2)
-    formulation = Margot(C=C, variant=variant)
-    result = formulation.build(data, 3).solve(**PROVEN)
-    expected = enumerated_margot(data.X, data.sign, C, 3, formulation.epsilon)
-    assert result.verified
-    assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6)
+def test_both_variants_equal_enumeration(seed, n, C):
+    data, depth = random_data(seed, n=n, p=2), len(C)
+    expected = enumerated_margot(data.X, data.sign, C, depth, Margot().epsilon)
+    for variant in Margot.variants:
+        result = Margot(C=C, variant=variant).build(data, depth).solve(**PROVEN)
+        assert result.verified, variant
+        assert result.status == "optimal", variant
+        assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6), variant
 
 
 @pytest.mark.parametrize(
     ("formulation", "n", "p", "depth"),
     [
-        (Margot(C=1.0), 16, 3, 2),
-        (Margot(C=0.1), 16, 2, 2),
-        (Margot(C=10.0), 14, 3, 2),
+        (Margot(C=1.0), 12, 3, 2),
         (Margot(C=1000.0), 12, 2, 2),
-        (Margot(C=1.0), 6, 2, 3),
         (HfsMargot(C=1.0, B=1), 12, 3, 2),
         (SfsMargot(C=1.0, B=1, alpha=0.3), 10, 3, 2),
+        # Other penalties and depth three are enumerated above.
+        pytest.param(Margot(C=0.1), 16, 2, 2, marks=pytest.mark.slow),
+        pytest.param(Margot(C=10.0), 14, 3, 2, marks=pytest.mark.slow),
+        pytest.param(Margot(C=1.0), 6, 2, 3, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -180,7 +168,7 @@ def test_one_value_per_level_or_per_node():
 
 
 def test_budget_holds_and_penalty_counts():
-    data = random_data(6, n=30, p=4)
+    data = random_data(6, n=14, p=4)
     hard = HfsMargot(C=10.0, B=(1, 2)).build(data, 2).solve(time_limit=20)
     assert hard.verified
     assert [
@@ -207,7 +195,7 @@ def test_refuses_what_it_does_not_take():
 
 
 def test_root_margin_always_holds_so_the_plain_svm_bounds_the_optimum():
-    data = random_data(8, n=25, p=3)
+    data = random_data(8, n=15, p=3)
     result = Margot(C=1.0).build(data, 2).solve(time_limit=10)
     assert result.bound >= margin_qp(data.X, data.sign, 1.0) - 1e-4
 

@@ -44,7 +44,7 @@ def by_hand(formulation, tree, instance):
 
 @pytest.mark.parametrize("variant", Miret.variants)
 @given(depth=st.integers(1, 3), seed=st.integers(0, 10**6))
-@settings(max_examples=25)
+@settings(max_examples=8)
 def test_evaluate_is_the_definition_and_the_paper_keeps_its_leaves(variant, depth, seed):
     rng = np.random.default_rng(seed)
     data = blobs(seed % 50, n=int(rng.integers(8, 30)), p=int(rng.integers(1, 4)))
@@ -66,13 +66,13 @@ def test_evaluate_is_the_definition_and_the_paper_keeps_its_leaves(variant, dept
     ("seed", "n", "p", "depth", "alpha", "proximity"),
     [
         (0, 20, 2, 1, 0.1, 1.0),
-        (1, 14, 2, 2, 0.05, 1.0),
+        pytest.param(1, 14, 2, 2, 0.05, 1.0, marks=pytest.mark.slow),  # between seeds 0 and 2
         (2, 12, 3, 2, 0.02, 0.8),
         (3, 16, 1, 2, 0.1, 0.6),
-        (4, 12, 2, 2, 0.0, 1.5),
-        (5, 14, 2, 2, 3.0, 1.0),
-        (6, 18, 2, 2, 0.1, 0.4),
-        (7, 8, 2, 3, 0.02, 1.0),
+        (4, 8, 2, 2, 0.0, 1.5),
+        (5, 10, 2, 2, 3.0, 1.0),
+        (6, 12, 2, 2, 0.1, 0.4),
+        (7, 6, 2, 3, 0.02, 1.0),
     ],
 )
 def test_variants_agree_with_an_independent_model(seed, n, p, depth, alpha, proximity):
@@ -151,7 +151,7 @@ def test_a_nonnegative_intercept_cuts_off_close_samples():
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=10)
+@settings(max_examples=5)
 def test_merging_never_changes_the_optimum(seed):
     rng = np.random.default_rng(seed)
     data = blobs(seed % 30, n=int(rng.integers(10, 18)), p=2, decimals=1)
@@ -164,7 +164,7 @@ def test_merging_never_changes_the_optimum(seed):
     assert values[0].objective == pytest.approx(values[1].objective, abs=1e-6)
 
 
-@pytest.mark.parametrize("variant", ["tight", "paper"])
+@pytest.mark.parametrize("variant", ["tight", pytest.param("paper", marks=pytest.mark.slow)])
 def test_starts_are_feasible_and_real_data_are_verified(variant, papers_data):
     data, _ = load(str(papers_data / "wholesale.csv"), target="target", task="classification").split(0.2, 10)
     formulation = Miret(variant=variant, gamma_percentile=25)
@@ -313,31 +313,12 @@ def test_refuses_what_it_does_not_take():
             Miret(**wrong)
 
 
-def test_constraints_read_features_leaves_and_predictions():
-    data = blobs(13, 20, 3)
-    formulation = Miret(ensemble=FEW, alpha=0.02, variant="paper")
-    for variant in ("tight", "paper"):
-        problem = replace(formulation, variant=variant).build(data, 2)
-        instance = problem.instance
-        tree = problem.formulation.expressions(problem.model, instance)
-        point = problem.model.matrix().to_point(problem.formulation.encode(instance.known, instance))
-        known = problem.formulation.decode(problem.model.matrix().to_values(point), instance)
-        np.testing.assert_array_equal(tree.features().matrix @ point, (known.w != 0).ravel())
-        leaf = np.eye(4)[known.apply(data.X) - 3]
-        np.testing.assert_array_equal(tree.leaves().matrix @ point, leaf.ravel())
-        np.testing.assert_array_equal(tree.predicted(1).matrix @ point, known.predict(data.X))
-        tree.require_feature(2)
-        result = problem.solve(time_limit=1)
-        assert result.verified
-        assert "x2" in result.features_used
-
-
 def test_random_trees_keep_partitions_through_every_variant():
     data = blobs(12, 40, 3)
     for variant in Miret.variants:
         formulation = Miret(ensemble=FEW, proximity=1.5, variant=variant)
         instance = formulation.bind(data, Topology(3))
-        for seed in range(10):
+        for seed in range(4):
             tree = random_split_tree(np.random.default_rng(seed), data, 3, instance.target.allowed)
             decoded = formulation.decode(formulation.encode(tree, instance), instance)
             groups = {tuple(np.flatnonzero(tree.apply(data.X) == leaf)) for leaf in range(7, 15)}

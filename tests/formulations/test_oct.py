@@ -32,7 +32,11 @@ def small_data(seed):
     return Dataset.from_arrays(X, y), alpha, min(n_min, n)
 
 
-@pytest.mark.parametrize("seed", range(40))
+#: The first sixteen have every mix of a constant feature, duplicates, and a parity of the seed; then come repetitions.
+SEEDS = [pytest.param(seed, marks=[pytest.mark.slow] if seed >= 16 else []) for seed in range(40)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_paper_tight_and_enumeration_agree(seed):
     data, alpha, n_min = small_data(seed)
     depth = 1 if seed % 5 == 4 else 2
@@ -167,7 +171,14 @@ def test_iris_depth_two_is_certified():
     assert result.objective * 100 == pytest.approx(6)
 
 
-@pytest.mark.parametrize(("name", "errors"), [("wine", 6), ("haberman", 67), ("transfusion", 164)])
+@pytest.mark.parametrize(
+    ("name", "errors"),
+    [
+        ("wine", 6),
+        pytest.param("haberman", 67, marks=pytest.mark.slow),
+        pytest.param("transfusion", 164, marks=pytest.mark.slow),
+    ],
+)
 def test_optima_of_real_data(papers_data, name, errors):
     data = load(str(papers_data / f"{name}.csv"), task="classification")
     result = Oct().build(data, 2).solve(time_limit=120)

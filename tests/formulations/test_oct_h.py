@@ -7,7 +7,7 @@ from independent_routes import scip_optimum
 from formulations.leaves.classes import baseline_error, with_majority_labels
 from formulations.oct import Oct
 from formulations.oct_h import OctH
-from mipforest.data import Dataset, load
+from mipforest.data import Dataset
 from mipforest.trees import Topology, Tree
 
 PROVEN = {"time_limit": None, "gap": 1e-9}
@@ -95,16 +95,6 @@ def random_oblique_tree(rng, data, depth, mu):
         here[topology.left(t)], here[topology.right(t)] = rows[~goes_right], rows[goes_right]
     tree = Tree(depth, w, b, np.zeros(topology.n_leaves), tuple(data.classes), tuple(data.features.labels))
     return with_majority_labels(tree, data)
-
-
-@pytest.mark.parametrize("start", OctH.starts)
-def test_starts_are_feasible(start):
-    data = load("iris")
-    formulation = OctH(alpha=0.01, N_min=3)
-    problem = formulation.build(data, 2)
-    tree = formulation.start(start, problem.instance)
-    assert problem.model.violations(formulation.encode(tree, problem.instance)).max <= 1e-6
-    assert formulation.evaluate(tree, problem.instance) < 1.0
 
 
 def test_greedy_is_no_worse_than_its_first_split():

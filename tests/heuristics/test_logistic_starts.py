@@ -136,7 +136,7 @@ def test_uncharged_nodes_are_fitted_and_cost_nothing():
 
 
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([None, 1]))
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_each_node_of_the_greedy_tree_is_a_regression_of_what_reaches_it(seed, depth, budget):
     data = random_data(seed, n=30, p=3)
     n_branches = 2**depth - 1

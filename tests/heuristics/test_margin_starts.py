@@ -53,7 +53,7 @@ def test_local_svm_is_the_papers(papers_data, name, C, start, root):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([0.1, 1.0, 30.0]))
-@settings(max_examples=10)
+@settings(max_examples=8)
 def test_path_is_never_worse_and_both_are_feasible(seed, depth, C):
     rng = np.random.default_rng(seed)
     data = random_data(seed, n=int(rng.integers(5, 20)), p=int(rng.integers(1, 4)))
@@ -222,7 +222,7 @@ def best_of_all_supports(data, C, budget, alpha):
 @given(
     st.integers(0, 10**6), st.sampled_from([0.3, 10.0]), st.sampled_from([None, 0.05, 1.0]), st.integers(1, 2)
 )
-@settings(max_examples=10)
+@settings(max_examples=6)
 def test_exact_sparse_split_equals_enumeration(seed, C, alpha, budget):
     data = random_data(seed, n=15, p=4)
     expected = best_of_all_supports(data, C, budget, alpha)

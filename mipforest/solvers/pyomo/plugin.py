@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +13,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import SolverUnavailable
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
-from mipforest.solvers.base import Feature, Solver
+from mipforest.solvers.base import Feature, Solver, installed_version
 from mipforest.solvers.checks import SMALL_ENTRY, require_plain_numbers, whole_bounds, with_exact_integers
 from mipforest.solvers.claims import no_bound
 from mipforest.solvers.solution import Progress, Solution, Status
@@ -74,7 +73,7 @@ class Pyomo(Solver):
 
     def version(self) -> str:
         """Version of Pyomo; the solvers behind it do not all tell theirs."""
-        return version(self.package)
+        return installed_version(self.package)
 
     def solve(
         self,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import SolverUnavailable
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import SolveSettings
-from mipforest.solvers.base import Feature, Solver
+from mipforest.solvers.base import Feature, Solver, installed_version
 from mipforest.solvers.checks import SMALL_ENTRY, with_exact_integers
 from mipforest.solvers.claims import NO_OPTIMUM
 from mipforest.solvers.convexity import with_best_rest
@@ -91,7 +90,7 @@ class Scip(Solver):
 
         scip = Model()
         numbers = (scip.getMajorVersion(), scip.getMinorVersion(), scip.getTechVersion())
-        return f"{'.'.join(map(str, numbers))} (PySCIPOpt {version(self.package)})"
+        return f"{'.'.join(map(str, numbers))} (PySCIPOpt {installed_version(self.package)})"
 
     def solve(
         self,
@@ -137,7 +136,7 @@ class Scip(Solver):
             session.close()
 
     def _require_version(self) -> None:
-        found = version(self.package)
+        found = installed_version(self.package)
         if tuple(map(int, found.split(".")[:2])) < OLDEST:
             oldest = ".".join(map(str, OLDEST))
             raise SolverUnavailable(

@@ -122,7 +122,7 @@ def test_mutations(tmp_path):
     chance = random.Random(0)
     path, again = tmp_path / "m.mps", tmp_path / "again.mps"
     outcomes = {"read": 0, "refused": 0}
-    for _ in range(3000):
+    for _ in range(1200):
         data = mutate(chance, BASE)
         path.write_bytes(data)
         form, line = read_or_line(path)
@@ -135,7 +135,7 @@ def test_mutations(tmp_path):
             write_mps(form, again)
             assert read_mps(again).A.shape == form.A.shape
         outcomes["read"] += 1
-    assert min(outcomes.values()) > 300
+    assert min(outcomes.values()) > 120
 
 
 def test_mutations_of_compressed_files(tmp_path):

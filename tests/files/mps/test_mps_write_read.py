@@ -142,7 +142,7 @@ ENDATA
     )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(finite, finite).filter(lambda s: s[0] != s[1]), min_size=1))
 def test_ranges_give_the_other_side_exactly(pairs):
     lower, upper = np.sort(np.array(pairs), axis=1).T

@@ -228,8 +228,8 @@ def test_malformed_json_is_refused(tmp_path, text, word):
 
 @pytest.mark.parametrize("line", [b"\n", b"# nothing\n", b"0" * 60_000 + b" "])
 def test_a_small_file_that_unpacks_to_a_huge_one_is_refused(tmp_path, line):
-    """A hundred megabytes from a hundred kilobytes: refused after four to twenty."""
+    """Twenty megabytes from twenty kilobytes: refused after four."""
     path = tmp_path / "x.sol.gz"
-    path.write_bytes(gzip.compress(line * (100_000_000 // len(line))))
+    path.write_bytes(gzip.compress(line * (20_000_000 // len(line))))
     with pytest.raises(PointError, match=r"times their size|longer"):
         read_solution(path)

@@ -28,12 +28,12 @@ PROVEN = {"time_limit": None, "gap": 1e-7}
     ids=str,
 )
 def test_valid_limits_contain_every_polished_tree_up_to_their_upper_bound(formulation):
-    data, rng = random_data(1, n=20, p=3), np.random.default_rng(0)
+    data, rng = random_data(1, n=12, p=3), np.random.default_rng(0)
     instance = formulation.bind(data, Topology(2))
     trees = [formulation.start("greedy-logistic", instance)]
     trees += [
         formulation.polish(random_tree(rng, data, 2, epsilon=formulation.epsilon, bound=4.0), instance)
-        for _ in range(25)
+        for _ in range(20)
     ]
     values = np.array([formulation.evaluate(tree, instance) for tree in trees])
     limit = float(np.median(values))
@@ -83,7 +83,7 @@ def test_without_a_norm_everywhere_nothing_is_proven(open_weights):
 
 
 def test_bounds_stay_honest_when_users_add_constraints():
-    data = random_data(1, n=12, p=2)
+    data = random_data(1, n=8, p=2)
     formulation = LossOptimal(C=1.0)
     expected = {}
     for variant in LossOptimal.variants:
