@@ -168,7 +168,7 @@ def test_one_value_per_level_or_per_node():
 
 
 def test_budget_holds_and_penalty_counts():
-    data = random_data(6, n=14, p=4)
+    data = random_data(6, n=12, p=3)
     hard = HfsMargot(C=10.0, B=(1, 2)).build(data, 2).solve(time_limit=20)
     assert hard.verified
     assert [

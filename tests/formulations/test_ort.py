@@ -171,7 +171,7 @@ def test_real_data_are_certified_at_depth_two(papers_data, name, loss):
 
 @pytest.mark.parametrize("model", [Ort, OrtH, OrtL, OrtLH])
 @given(seed=st.integers(0, 10**6), depth=st.integers(1, 3), loss=st.sampled_from(["absolute", "squared"]))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_evaluate_is_the_definition(model, seed, depth, loss):
     rng = np.random.default_rng(seed)
     n, p = int(rng.integers(5, 16)), int(rng.integers(1, 4))

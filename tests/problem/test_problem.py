@@ -9,7 +9,7 @@ from mipforest.problem.built import StartError
 from mipforest.problem.parameters import ParameterError
 
 PROVEN = {"time_limit": None, "gap": 1e-6}
-DATA = random_data(3, n=9, p=2)
+DATA = random_data(3, n=7, p=2)
 
 
 def built(variant="paper", depth=2, C=1.0, data=DATA):
@@ -84,7 +84,7 @@ def test_a_tree_between_the_sides_is_repaired():
 
 
 def test_a_start_against_an_added_constraint_on_assignments_is_replaced_with_a_word():
-    problem = built(C=10.0)
+    problem = built(C=10.0, data=random_data(3, n=9, p=2))
     known = problem.formulation.encode(problem.start_tree(), problem.instance)["z"]
     problem.model.add("moved", problem.model["z"][0, int(known[0].argmax())] == 0)
     result = problem.solve(**PROVEN)

@@ -10,8 +10,8 @@ from mipforest import constraints
 from mipforest.problem.relimited import relimited
 
 PROVEN = {"time_limit": 60, "gap": 1e-6}
-DATA = random_data(3, n=9, p=2)
-GROUP = np.arange(9) % 2
+DATA = random_data(3, n=7, p=2)
+GROUP = np.arange(7) % 2
 
 ADDED = {
     "fix_split": lambda p: constraints.fix_split(p, "x0", float(np.median(DATA.X_raw[:, 0])) + 1e-3),

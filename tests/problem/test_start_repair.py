@@ -8,7 +8,7 @@ from formulations.margot import Margot
 from formulations.olct import Olct
 from mipforest import constraints
 
-DATA = random_data(4, n=30, p=4)
+DATA = random_data(4, n=16, p=4)
 
 ADDED = {
     "forbid": lambda p: constraints.forbid_features(p, "x0"),
