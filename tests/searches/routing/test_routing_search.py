@@ -26,7 +26,11 @@ def tied_data(seed):
     return Dataset.from_arrays(X, y, name=f"tied{seed}", scaling="none")
 
 
-@pytest.mark.parametrize("seed", range(12))
+#: The first eight have all depths, and data with ties and without; then come repetitions.
+SEEDS = [pytest.param(seed, marks=[pytest.mark.slow] if seed >= 8 else []) for seed in range(12)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_the_optimum_is_that_of_enumeration(seed):
     rng = np.random.default_rng(100 + seed)
     depth = int(rng.integers(1, 4))
@@ -47,7 +51,7 @@ def test_the_optimum_is_that_of_enumeration(seed):
 def test_every_bound_is_below_every_known_tree(depth):
     data = random_data(7, n=40, p=3)
     problem = Margot(C=10.0).build(data, depth)
-    result = problem.solve("routing", time_limit=3, threads=2)
+    result = problem.solve("routing", time_limit=1, threads=2)
     rng = np.random.default_rng(0)
     trees = [random_tree(rng, data, depth, epsilon=1e-3) for _ in range(30)]
     values = [
@@ -114,7 +118,7 @@ def test_a_stopped_search_keeps_its_tree_and_a_true_bound():
     result = problem.solve("routing", on_progress=lambda event: event.nodes > 20)
     assert result.status == "interrupted"
     assert result.verified
-    longer = problem.solve("routing", time_limit=3)
+    longer = problem.solve("routing", time_limit=1)
     assert result.bound <= longer.objective * (1 + 1e-9)
 
 
