@@ -14,13 +14,10 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from random import Random
-from time import perf_counter
 
 import numpy as np
 import pandas as pd
-from fuzz_readers import Figures, at_most
-from mutations import mutated
+from fuzz_readers import Figures, damage_and_use, tell
 from typer.testing import CliRunner
 
 from mipforest.campaigns import Campaign, read_suite, run
@@ -132,34 +129,21 @@ def _table() -> pd.DataFrame:
 
 def fuzz(count: int, seed: int, folder: Path) -> Figures:
     """Use ``count`` damaged files; anything but success or an error of this package fails, with the file kept."""
-    files = corpus(folder)
-    chance, figures, names = Random(seed), Figures(), list(files)
-    for k in range(count):
-        name = names[k % len(names)]
-        content, use = files[name]
-        damaged = mutated(chance, content)
-        path = folder / f"damaged-{name}"
-        path.write_bytes(damaged)
-        began = perf_counter()
-        try:
-            with at_most(LONGEST), warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
-                use(path)
-            figures.read[name] += 1
-        except MipforestError:
-            figures.refused[name] += 1
-        except BaseException as error:
-            kept = Path(tempfile.gettempdir()) / f"fuzz-data-{seed}-{k}-{name}"
-            shutil.copy(path, kept)
-            raise AssertionError(
-                f"file {k} of seed {seed} ({kept}): {type(error).__name__}: {error}"
-            ) from error
-        seconds = perf_counter() - began
-        figures.seconds += seconds
-        figures.bytes += len(damaged)
-        if seconds > figures.slowest:
-            figures.slowest, figures.slowest_file = seconds, name
-    return figures
+    files = {
+        name: (content, quietly(use), (MipforestError,)) for name, (content, use) in corpus(folder).items()
+    }
+    return damage_and_use(files, count, seed, folder, LONGEST)
+
+
+def quietly(use: Use) -> Use:
+    """Return the same use without warnings."""
+
+    def used(path: Path) -> object:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return use(path)
+
+    return used
 
 
 def main() -> None:
@@ -179,12 +163,7 @@ def main() -> None:
         figures = fuzz(arguments.files, arguments.seed, second)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
     assert grown < MEMORY, f"memory grew by {grown / 1e6:.0f} MB"
-    for name in sorted(figures.read | figures.refused):
-        print(f"{name:<14} {figures.read[name]:>6} read {figures.refused[name]:>6} refused")
-    print(
-        f"{arguments.files} files, {figures.bytes / 1e6:.0f} MB, {figures.seconds:.0f} s; slowest "
-        f"{figures.slowest:.2f} s ({figures.slowest_file}); peak memory grew by {grown / 1e6:.0f} MB"
-    )
+    tell(figures, arguments.files, grown)
 
 
 if __name__ == "__main__":

@@ -63,6 +63,9 @@ class Figures:
 
 Reader = Callable[[Path], object]
 
+#: By name: content of a file, how it is read, and the errors that reading it may raise.
+Corpus = dict[str, tuple[bytes, Reader, tuple[type[Exception], ...]]]
+
 #: A suite with every key and every kind of value.
 SUITE = b"""# Instances of the library.
 [[instance]]
@@ -89,7 +92,7 @@ ensemble = "random-forest"
 """
 
 
-def corpus(folder: Path) -> dict[str, tuple[bytes, Reader, tuple[type[Exception], ...]]]:
+def corpus(folder: Path) -> Corpus:
     """Make real files; give each with its reader and the errors that this may raise."""
     runner = CliRunner()
 
@@ -130,7 +133,7 @@ def corpus(folder: Path) -> dict[str, tuple[bytes, Reader, tuple[type[Exception]
         shutil.copy(path, instance.with_suffix(".json"))
         read_metadata(instance).formulation({}, None)
 
-    files: dict[str, tuple[bytes, Reader, tuple[type[Exception], ...]]] = {
+    files: Corpus = {
         "m.mps": (small, _read_mps, (MpsError,)),
         "m.mps.gz": (gzip.compress(small, mtime=0), _read_mps, (MpsError,)),
         "tree.json": ((run / "tree.json").read_bytes(), tree, (TreeFileError,)),
@@ -214,7 +217,11 @@ def at_most(seconds: int) -> Iterator[None]:
 
 def fuzz(count: int, seed: int, folder: Path) -> Figures:
     """Read ``count`` damaged files; every exception but the documented ones fails, with the file kept."""
-    files = corpus(folder)
+    return damage_and_use(corpus(folder), count, seed, folder, HANG)
+
+
+def damage_and_use(files: Corpus, count: int, seed: int, folder: Path, longest: int) -> Figures:
+    """Damage the files in turn, ``count`` times, and use each within ``longest`` seconds."""
     chance = Random(seed)
     figures = Figures()
     names = list(files)
@@ -226,7 +233,7 @@ def fuzz(count: int, seed: int, folder: Path) -> Figures:
         path.write_bytes(damaged)
         began = perf_counter()
         try:
-            with at_most(HANG):
+            with at_most(longest):
                 read(path)
             figures.read[name] += 1
         except errors:
@@ -260,10 +267,15 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
         figures = fuzz(arguments.files, arguments.seed, _made(Path(folder) / "second"))
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - peak
+    tell(figures, arguments.files, grown)
+
+
+def tell(figures: Figures, count: int, grown: int) -> None:
+    """Print what came out of a run, by format, and the bytes that the process grew by."""
     for name in sorted(figures.read | figures.refused):
         print(f"{name:<14} {figures.read[name]:>6} read {figures.refused[name]:>6} refused")
     print(
-        f"{arguments.files} files, {figures.bytes / 1e6:.0f} MB, {figures.seconds:.0f} s; slowest "
+        f"{count} files, {figures.bytes / 1e6:.0f} MB, {figures.seconds:.0f} s; slowest "
         f"{figures.slowest:.2f} s ({figures.slowest_file}); peak memory grew by {grown / 1e6:.0f} MB"
     )
 
