@@ -119,14 +119,17 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
 
 def test_a_terminal_shows_live_progress(tmp_path):
     """In a pseudo-terminal: incumbent, bound, gap and time left, redrawn."""
-    command = [sys.executable, "-m", "mipforest", *LONG, "--time-limit", "1.5"]
+    command = [sys.executable, "-m", "mipforest", *LONG, "--time-limit", "60"]
     main, other = os.openpty()
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=other)
     os.close(other)
-    shown = b""
+    shown, stopped = b"", False
     try:
         while block := os.read(main, 1 << 16):
             shown += block
+            if shown.count(b"incumbent") > 5 and not stopped:
+                process.send_signal(signal.SIGINT)
+                stopped = True
     except OSError:  # Linux ends the reading of a pseudo-terminal whose other side is closed so.
         pass
     finally:
