@@ -39,7 +39,8 @@ def model_names(incomplete: str) -> list[str]:
 
 def solver_names(incomplete: str) -> list[str]:
     """Complete the name of a solver or a tree search."""
-    return sorted(_named("mipforest.solvers", incomplete) + _named("mipforest.searches", incomplete))
+    auto = ["auto"] if "auto".startswith(incomplete) else []
+    return sorted(auto + _named("mipforest.solvers", incomplete) + _named("mipforest.searches", incomplete))
 
 
 def data_names(incomplete: str) -> list[str]:
@@ -152,7 +153,7 @@ SolverName = Annotated[
     Option(
         "--solver",
         metavar="NAME",
-        help="Solver or tree search; 'mipforest solvers' lists them.",
+        help="Solver or tree search, from 'mipforest solvers'; auto: the strongest that takes the problem.",
         autocompletion=solver_names,
         rich_help_panel=_SOLVE,
     ),

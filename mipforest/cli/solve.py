@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mipforest.problem.formulation import Formulation
     from mipforest.problem.problem import Problem
     from mipforest.problem.result import Result
-    from mipforest.problem.tree_search import TreeSearch
+    from mipforest.problem.tree_search import Auto, TreeSearch
     from mipforest.runs import DataSource, LoadedData
     from mipforest.solvers.base import Solver
     from mipforest.solvers.solution import Event
@@ -54,7 +54,7 @@ class Job:
     formulation: Formulation
     depth: int
     source: DataSource
-    solver: Solver | TreeSearch
+    solver: Solver | TreeSearch | Auto
     settings: SolveSettings
     start_name: str
 
@@ -116,8 +116,17 @@ class Job:
         form = problem.model.matrix()
         return (
             f"solving {self.formulation.name}, depth {self.depth}, {problem.data.name}: "
-            f"{form.n_columns} columns, {form.n_rows} rows, with {self.solver.name} {within}"
+            f"{form.n_columns} columns, {form.n_rows} rows, with {self._chosen(problem)} {within}"
         )
+
+    def _chosen(self, problem: Problem) -> str:
+        """Name who solves; of ``auto`` also why."""
+        from mipforest.problem.tree_search import Auto
+
+        if not isinstance(self.solver, Auto):
+            return self.solver.name
+        chosen, why = self.solver.choose(problem, self.settings)
+        return f"{chosen.name} (auto: {why})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options as JSON takes them."""

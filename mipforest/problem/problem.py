@@ -15,7 +15,7 @@ from mipforest.problem.built import BuiltProblem
 from mipforest.problem.relimited import GROWTH, relimited
 from mipforest.problem.result import Result
 from mipforest.problem.start_repair import contradictory, feasible_start, feasible_values
-from mipforest.problem.tree_search import Found, TreeSearch, solver_or_search
+from mipforest.problem.tree_search import Auto, Found, TreeSearch, solver_or_search
 from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Solver
 from mipforest.solvers.claims import beside, no_bound, settled
@@ -42,7 +42,7 @@ class Problem(BuiltProblem):
 
     def solve(
         self,
-        solver: str | Solver | TreeSearch = "highs",
+        solver: str | Solver | TreeSearch | Auto = "highs",
         *,
         start: str | Tree | None = "default",
         time_limit: float | None = TIME_LIMIT,
@@ -60,7 +60,8 @@ class Problem(BuiltProblem):
         Parameters
         ----------
         solver
-            A solver or a tree search, or the name of either.
+            A solver or a tree search, or the name of either; ``"auto"`` for the strongest one that is installed and
+            takes the problem. The solution's message then says why it was chosen.
         time_limit, gap, threads, seed, log, on_progress, solver_options, bridges
             As for :func:`mipforest.solving.solve`; the time limit is 60 seconds unless given, and the
             formulation's own suggestions for the solver apply where an option is not given. The time is for the start,
@@ -92,6 +93,11 @@ class Problem(BuiltProblem):
         settings = one_of(settings, given, SolveSettings(time_limit=TIME_LIMIT, start="default"))
         if isinstance(solver, str):
             solver = solver_or_search(solver)
+        if isinstance(solver, Auto):
+            solver, why = solver.choose(self, settings)
+            result = self.solve(solver, settings=settings, on_progress=on_progress)
+            message = "; ".join(filter(None, (f"auto: {why}", result.solution.message)))
+            return replace(result, solution=replace(result.solution, message=message))
         budget = self.budget
         budget.begin_solve(settings.time_limit or None)
 

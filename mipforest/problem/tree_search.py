@@ -19,6 +19,9 @@ from mipforest.trees import Tree
 
 GROUP = "mipforest.searches"
 
+#: Name that leaves the choice to the toolkit, and the matrix solver that it falls back on.
+AUTO, MATRIX_SOLVER = "auto", "highs"
+
 
 @dataclass(frozen=True, eq=False)
 class Found:
@@ -70,6 +73,8 @@ class TreeSearch(ABC):
     install: ClassVar[str] = "mipforest"
     #: Whether it proves bounds; a search that does not never says "optimal".
     proves: ClassVar[bool] = True
+    #: Whether :class:`Auto` chooses it for every problem that it takes: it proves more than matrix solvers do.
+    preferred: ClassVar[bool] = False
 
     @classmethod
     def available(cls) -> bool:
@@ -107,6 +112,12 @@ class TreeSearch(ABC):
             Called with progress events; returning ``True`` ends the search, which keeps its best tree and its bound.
         """
 
+    def objection(self, problem: BuiltProblem) -> str:
+        """Say why the search does not take a problem as it is now, with its changes; empty where it does."""
+        if problem.as_built.touched_blocks() or problem.as_built.objective_replaced():
+            return "the model was changed after it was built, and a tree search sees no rows"
+        return self.refusal(problem)
+
     def check(self, problem: BuiltProblem) -> None:
         """Refuse a problem that the search does not take.
 
@@ -115,9 +126,7 @@ class TreeSearch(ABC):
         Unsupported
             Saying why, and who takes it.
         """
-        reason = self.refusal(problem)
-        if not reason and (problem.as_built.touched_blocks() or problem.as_built.objective_replaced()):
-            reason = "the model was changed after it was built, and a tree search sees no rows"
+        reason = self.objection(problem)
         if reason:
             raise Unsupported(
                 f"{self.name} does not take this problem: {reason}; use a matrix solver, such as --solver highs"
@@ -132,14 +141,44 @@ def search_classes() -> dict[str, type[TreeSearch]]:
     }
 
 
-def solver_or_search(name: str) -> Solver | TreeSearch:
-    """Return a matrix solver or a tree search by name.
+class Auto:
+    """The choice of solver that is left to the toolkit: the strongest route that is installed and takes the problem."""
+
+    name = AUTO
+
+    def choose(self, problem: BuiltProblem, settings: SolveSettings) -> tuple[Solver | TreeSearch, str]:
+        """Return who solves a problem as it is now, and why, in a few words.
+
+        Parameters
+        ----------
+        problem
+            The problem, with what a user has added to its model.
+        settings
+            Options and bridges are meant for a matrix solver.
+        """
+        if settings.solver_options or settings.bridges:
+            return get_solver(MATRIX_SOLVER), "solver options and bridges are for matrix solvers"
+        reasons = []
+        for plugin in search_classes().values():
+            if plugin.preferred and plugin.available():
+                search = plugin()
+                reason = search.objection(problem)
+                if not reason:
+                    return search, "an exact tree search takes this problem"
+                reasons.append(f"{search.name} does not take this problem: {reason}")
+        return get_solver(MATRIX_SOLVER), "; ".join(reasons) or "no exact tree search is installed"
+
+
+def solver_or_search(name: str) -> Solver | TreeSearch | Auto:
+    """Return a matrix solver or a tree search by name; of ``auto`` the choice, made when a problem is there.
 
     Raises
     ------
     SolverUnavailable
         If neither has that name, or what it needs is not installed.
     """
+    if name == AUTO:
+        return Auto()
     if name not in search_classes():
         return get_solver(name, others=search_classes())
     plugin = search_classes()[name]

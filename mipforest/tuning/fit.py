@@ -13,7 +13,7 @@ from mipforest.errors import TuningError, some_of
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.problem import Problem
 from mipforest.problem.start_repair import feasible_values
-from mipforest.problem.tree_search import TreeSearch
+from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Status
@@ -122,7 +122,7 @@ class Work:
     formulation: Formulation
     depth: int
     score: str
-    solver: str | Solver | TreeSearch
+    solver: str | Solver | TreeSearch | Auto
     settings: SolveSettings
 
 

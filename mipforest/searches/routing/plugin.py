@@ -34,6 +34,7 @@ class Routing(TreeSearch):
     name: ClassVar[str] = "routing"
     summary: ClassVar[str] = "exact branch and bound over the routings of samples"
     models: ClassVar[str] = "margot; loss-optimal with hinge, l2, all levels, no selection"
+    preferred: ClassVar[bool] = True
 
     def refusal(self, problem: BuiltProblem) -> str:
         """Say why the search does not take a problem; empty where it does."""

@@ -1,0 +1,49 @@
+"""The choice of solver that is left to the toolkit."""
+
+import numpy as np
+import pytest
+from margin_data import random_data
+
+from formulations.margot import HfsMargot, Margot
+from mipforest.problem.tree_search import Auto, solver_or_search
+from mipforest.settings import SolveSettings
+
+
+def margot():
+    return Margot().build(random_data(0, n=8, p=2), 2)
+
+
+def changed():
+    problem = margot()
+    problem.model.add("no_first", problem.model["w"][:, 0] == 0)
+    return problem
+
+
+def test_auto_takes_the_exact_search_where_nothing_was_added():
+    chosen, why = Auto().choose(margot(), SolveSettings())
+    assert chosen.name == "routing"
+    assert why == "an exact tree search takes this problem"
+
+
+@pytest.mark.parametrize(
+    ("problem", "settings", "reason"),
+    [
+        (changed, SolveSettings(), "routing does not take this problem: the model was changed"),
+        (lambda: HfsMargot(B=1).build(random_data(0, n=8, p=2), 2), SolveSettings(), "no feature selection"),
+        (margot, SolveSettings(solver_options={"mip_lp_solver": "ipm"}), "solver options and bridges"),
+        (margot, SolveSettings(bridges=("quadratic",)), "solver options and bridges"),
+    ],
+)
+def test_auto_falls_back_on_a_matrix_solver_and_says_why(problem, settings, reason):
+    chosen, why = Auto().choose(problem(), settings)
+    assert chosen.name == "highs"
+    assert reason in why
+
+
+def test_a_solve_by_auto_says_who_solved_it_and_why():
+    result = margot().solve("auto", threads=1)
+    assert isinstance(solver_or_search("auto"), Auto)
+    assert result.solution.solver == "routing"
+    assert result.solution.message.startswith("auto: an exact tree search takes")
+    assert result.status == "optimal"
+    assert np.isfinite(result.objective)
