@@ -71,6 +71,7 @@ from formulations.bounds.depth_two import (
 )
 from formulations.leaves.values import (
     ConstantLeaves,
+    OrtInstance,
     coefficients,
     distinct_targets,
     grouped,
@@ -95,7 +96,6 @@ from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.instance import Instance
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import parameter
 from mipforest.settings import FEASIBILITY_TOLERANCE
@@ -107,28 +107,6 @@ SAFETY = 1e-9
 
 #: Most operations for the table of root values, about ten seconds (absolute loss, 300 targets, 10 features).
 MOST_WORK = 1e9
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class OrtInstance(Instance):
-    """A data set with its routing and its leaves.
-
-    Attributes
-    ----------
-    routing
-        How samples get to leaves.
-    leaves
-        How leaves predict, with the scaled target.
-    exact
-        Best trees of depth at most two: variant ``tight`` of ``ort`` only, and ``None`` beyond :data:`MOST_WORK`.
-    roots
-        Least objective by the root's threshold: ``ort`` in variant ``tight`` at depth 1 and 2 only.
-    """
-
-    routing: Routing
-    leaves: ConstantLeaves
-    exact: DepthTwo | None = None
-    roots: RootValues | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

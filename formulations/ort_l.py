@@ -49,8 +49,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulations.leaves.values import ConstantLeaves, LeafFit, coefficients
-from formulations.ort import HyperplaneSplits, OrtInstance, RegressionTree
+from formulations.leaves.values import ConstantLeaves, LeafFit, OrtInstance, coefficients
+from formulations.ort import HyperplaneSplits, RegressionTree
 from formulations.routing.univariate import leaves_of
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset

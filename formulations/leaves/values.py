@@ -1,4 +1,4 @@
-r"""Leaves that predict a value: the fit of single leaves and of whole trees, in scaled units.
+r"""Leaves that predict a value: what binds Dunn's regression models to data, and the fit of leaves, in scaled units.
 
 **Units.** The target is scaled to [0, 1] by its least and greatest value, so a coefficient :math:`\beta_{jt}` is the
 share of the target's range by which the prediction rises along the whole range of feature j. The loss relative to that
@@ -13,9 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from formulations.bounds.depth_two import DepthTwo, RootValues
+from formulations.routing.univariate import Routing
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.objectives.leaf_losses import LeafLoss
+from mipforest.problem.instance import Instance
 from mipforest.trees import Tree
 
 
@@ -144,6 +147,28 @@ class ConstantLeaves:
         kept = keeps[: topology.n_branches]
         w, b = np.where(kept[:, None], tree.w, 0.0), np.where(kept, tree.b, 0.0)
         return self.with_fitted_leaves(Tree(tree.depth, w, b, np.zeros(topology.n_leaves), (), tree.features))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OrtInstance(Instance):
+    """A data set with its routing and its leaves.
+
+    Attributes
+    ----------
+    routing
+        How samples get to leaves.
+    leaves
+        How leaves predict, with the scaled target.
+    exact
+        Best trees of depth at most two: variant ``tight`` of ``ort`` only, and ``None`` where they take too much work.
+    roots
+        Least objective by the root's threshold: ``ort`` in variant ``tight`` at depth 1 and 2 only.
+    """
+
+    routing: Routing
+    leaves: ConstantLeaves
+    exact: DepthTwo | None = None
+    roots: RootValues | None = None
 
 
 def coefficients(tree: Tree) -> FloatArray:

@@ -160,7 +160,9 @@ class PiecewiseLinearLoss(BranchLoss):
         lines = zip(self.intercepts, self.slopes, M, strict=True)
         for k, (intercept, slope, big_m) in enumerate(lines):
             name = self.row if len(self.slopes) == 1 else f"{self.row}_{k}"
-            m.add(name, -slope * (sign * score) >= intercept - xi - big_m * away, over=over)
+            m.add(
+                name, -slope * (sign * score) >= intercept - xi - big_m * away, over=over
+            )  # Aldinucci (3.15)
 
     def big_ms(self, score: FloatArray) -> tuple[BigM, ...]:
         return tuple(a - slope * score for a, slope in zip(self.intercepts, self.slopes, strict=True))
@@ -222,8 +224,8 @@ class Misclassification(BranchLoss):
         away: LinearExpr, M: tuple[BigM, ...], over: tuple[object, ...],
     ) -> None:  # fmt: skip
         right, wrong = np.where(sign < 0, self.epsilon, 0.0), np.where(sign > 0, self.epsilon, 0.0)
-        m.add("predict", sign * score >= right - M[0] * (xi + away), over=over)
-        m.add("mispredict", sign * score <= -wrong + M[0] * (1 - xi + away), over=over)
+        m.add("predict", sign * score >= right - M[0] * (xi + away), over=over)  # Aldinucci (3.9)
+        m.add("mispredict", sign * score <= -wrong + M[0] * (1 - xi + away), over=over)  # Aldinucci (3.9)
 
     def big_ms(self, score: FloatArray) -> tuple[BigM, ...]:
         return (score + self.epsilon,)
@@ -303,7 +305,7 @@ class L1Norm(Norm):
     def declare(self, m: Model, w: VarArray) -> LinearExpr:
         over = tuple(labels or length for labels, length in zip(w.labels, w.shape, strict=True))
         positive, negative = m.nonnegative("w_plus", over), m.nonnegative("w_minus", over)
-        m.add("parts", w == positive - negative, over=over)
+        m.add("parts", w == positive - negative, over=over)  # Aldinucci (3.16)
         charge: LinearExpr = positive.sum() + negative.sum()
         return charge
 
