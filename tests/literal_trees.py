@@ -21,12 +21,14 @@ LINEAR = ("margot", "hfs-margot", "sfs-margot", "olct", "budgeted-olct", "univar
 _ENVIRONMENT = []
 
 
-def literal_optimum(name, values, data, depth, *, target=None, constraint=None, majority=True, seconds=10.0):
+def literal_optimum(
+    name, values, data, depth, *, target=None, constraint=None, majority=True, parting=False, seconds=10.0
+):
     """Return the optimal value; infinite without a feasible tree, ``None`` where Gurobi does not finish.
 
     ``values`` are the hyperparameters; ``target`` is what MIRET's instance knows of the ensemble, with the ``costs``
     (|B|, p) of features; ``constraint`` is the name of a helper and its arguments; ``majority``: whether leaves with
-    classes predict the most common one.
+    classes predict the most common one; ``parting``: whether every univariate split lies between two training values.
     """
     if not _ENVIRONMENT:
         _ENVIRONMENT.append(gurobipy.Env(params={"OutputFlag": 0, "Threads": 1}))
@@ -35,7 +37,7 @@ def literal_optimum(name, values, data, depth, *, target=None, constraint=None, 
             m.setParam(option, value)
         m.setParam("OptimalityTol", 1e-9)
         m.setParam("TimeLimit", seconds)
-        literal = LiteralTree(m, name, values, data, depth)
+        literal = LiteralTree(m, name, values, data, depth, parting)
         if name in LINEAR:
             objective = literal.linear()
         elif name == "miret":
@@ -67,6 +69,7 @@ class LiteralTree:
     values: dict
     data: object
     depth: int
+    parting: bool = False
     w: dict = field(default_factory=dict)
     b: dict = field(default_factory=dict)
     used: dict = field(default_factory=dict)
@@ -231,6 +234,10 @@ class LiteralTree:
             m.addConstr(picked >= d[t])
             if self.name in UNIVARIATE:
                 m.addConstr(picked == d[t])
+                # A threshold is at most the greatest value; the least one parts nothing.
+                greatest = self.ranks.max(axis=0)
+                m.addConstr(-self.b[t] <= sum(float(greatest[j]) * self.used[t][j] for j in range(self.p)))
+                m.addConstr(-self.b[t] >= (0.5 if self.parting else 0.0) * d[t])
             else:
                 m.addConstr(sum(self.sizes(t).values()) <= 1)
         self.filled = m.addVars(self.ends, vtype=GRB.BINARY)

@@ -116,8 +116,11 @@ class HyperplaneRouting(Routing):
         X, sizes = self.data.X, self.data.sizes
         for t in self.topology.branches:
             left, right = goes_left[:, t], goes_right[:, t]
-            if not left.any() and not w[t].any():
-                continue  # no split: all samples go right
+            if not w[t].any():
+                if not left.any():
+                    continue  # no split: all samples go right
+                # A feature is paid for and not used, as the split sends all samples left: the tree uses it likewise.
+                w[t, values["s"][t].argmax()] = 1.0
             here, score, wanted = left | right, X @ w[t], -float(values["b"][t])
             if left.any() and right.any():
                 wanted = -midpoint(float(score[left].max()), float(score[right].min()))

@@ -103,3 +103,27 @@ def test_greedy_is_no_worse_than_its_first_split():
     instance = formulation.bind(data, Topology(2))
     tree = formulation.start("greedy", instance)
     assert formulation.evaluate(tree, instance) == pytest.approx(0)
+
+
+def test_a_split_that_pays_for_a_feature_and_sends_all_left_is_the_trees_too():
+    # Weight 0 and a threshold of mu: all samples go left, and the feature switched on costs alpha.
+    problem = OctH(alpha=0.1).build(grid_data(0), 1)
+    labels = np.array([[0.0, 0.0], [1.0, 0.0]])
+    start = problem.encoded(problem.start_tree("cart"))
+    values = start | {
+        "a": np.zeros((1, 2)),
+        "a_abs": np.zeros((1, 2)),
+        "s": np.array([[0.0, 1.0]]),
+        "b": np.array([0.005]),
+        "d": np.ones(1),
+        "z": np.tile([1.0, 0.0], (12, 1)),
+        "l": np.array([1.0, 0.0]),
+        "c": labels if problem.data.y.mean() >= 0.5 else labels[::-1],
+        "L": np.array([min(problem.data.y.sum(), 12 - problem.data.y.sum()), 0.0]),
+    }
+    assert problem.worst_violation(values) == ""
+    tree = problem.formulation.decode(values, problem.instance)
+    assert problem.formulation.evaluate(tree, problem.instance) == pytest.approx(
+        problem.model.objective(values)
+    )
+    assert (tree.apply(problem.data.X) == 1).all()

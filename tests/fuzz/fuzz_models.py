@@ -58,8 +58,17 @@ SOLVERS = ("highs", "scip", "gurobi")
 #: Relative difference of two values that count as equal: gaps and tolerances of solvers.
 EQUAL = 2e-5
 
-#: Helpers that read labels: where leaves predict their most common class, they leave fewer trees.
-READ_LABELS = ("monotone", "demographic_parity", "equal_opportunity", "max_false_negatives")
+#: Helpers under which variants of OCT, ORT and ORT-L have other trees: those of ``paper`` predict the most common class in every leaf, and
+#: those of ``tight`` split between training values only, where a node of its own is named.
+DIFFER_BY_VARIANT = (
+    "monotone",
+    "demographic_parity",
+    "equal_opportunity",
+    "max_false_negatives",
+    "forbid_features",
+    "require_features",
+    "fix_split",
+)
 
 Draw = Callable[[np.random.Generator], Any]
 
@@ -318,10 +327,11 @@ def _claims(
     constraint: Constraint | None,
 ) -> Iterator[str]:
     """Check that a bound exceeds no value that another variant or solver attains."""
-    labels = constraint is not None and constraint.name in READ_LABELS
+    leaves = result.problem.formulation.name in ("oct", "ort", "ort-l")
+    differ = leaves and constraint is not None and constraint.name in DIFFER_BY_VARIANT
     for other, attained in results.items():
         same_rows = own[0] == other[0]
-        if attained.tree is None or not (same_rows or (result.bound_for == "definition" and not labels)):
+        if attained.tree is None or not (same_rows or (result.bound_for == "definition" and not differ)):
             continue
         value = attained.evaluated_objective
         if result.bound > value and not _equal(result.bound, value):
@@ -346,6 +356,7 @@ def _literal(problem: Problem, constraint: Constraint | None) -> float | None:
         target=target,
         constraint=asked,
         majority=constraint is not None and (formulation.name, formulation.variant) != ("oct", "tight"),
+        parting=formulation.variant == "tight",
         seconds=TIME_LIMIT,
     )
 
