@@ -58,8 +58,8 @@ SOLVERS = ("highs", "scip", "gurobi")
 #: Relative difference of two values that count as equal: gaps and tolerances of solvers.
 EQUAL = 2e-5
 
-#: Helpers under which variants of OCT, ORT and ORT-L have other trees: those of ``paper`` predict the most common class in every leaf, and
-#: those of ``tight`` split between training values only, where a node of its own is named.
+#: Helpers under which variants of OCT, ORT and ORT-L have other trees: those of ``paper`` predict the most common class
+#: in every leaf, those of ``tight`` split between training values only.
 DIFFER_BY_VARIANT = (
     "monotone",
     "demographic_parity",
