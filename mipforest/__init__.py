@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mipforest.certificates import certify
     from mipforest.data import DataError, Dataset, load
     from mipforest.estimators import (
         MargotClassifier,
@@ -44,6 +45,7 @@ __all__ = [
     "Topology",
     "Tree",
     "between",
+    "certify",
     "concatenate",
     "from_pyomo",
     "get_formulation",
@@ -55,6 +57,7 @@ __all__ = [
 
 #: Where each public name lives; imported on first use, so that the command line starts at once.
 _HOMES = {
+    "mipforest.certificates": ("certify",),
     "mipforest.data": ("DataError", "Dataset", "load"),
     "mipforest.estimators": (
         "MIRETClassifier",

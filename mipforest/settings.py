@@ -51,6 +51,9 @@ class SolveSettings:
     bridges
         Parts of the model to rewrite although the solver takes them: names in :data:`BRIDGES`. A single name may
         be given as a text.
+    certificate
+        File for a proof of the result that others can check (``.gz``; see :func:`mipforest.certify`); ``None`` for
+        none. Only tree searches that say so write one.
     start
         Where to start, as the function that takes the settings describes it; solver plug-ins get the point
         itself.
@@ -68,6 +71,7 @@ class SolveSettings:
     log: Path | None = None
     solver_options: Mapping[str, Any] = field(default_factory=dict)
     bridges: tuple[str, ...] = ()
+    certificate: Path | None = None
     start: Any = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -87,8 +91,11 @@ class SolveSettings:
         )
         _check_processors("threads", self.threads)
         _check("seed", self.seed, Integral, 0, "a whole number, 0 or more")
-        if self.log is not None and not isinstance(self.log, str | os.PathLike):
-            raise NotAllowed(f"log is {self.log!r}; give the name of a file, or None for no log")
+        for name in ("log", "certificate"):
+            if not isinstance(getattr(self, name), str | os.PathLike | None):
+                raise NotAllowed(
+                    f"{name} is {getattr(self, name)!r}; give the name of a file, or None for no {name}"
+                )
         if not isinstance(self.solver_options, Mapping):
             raise NotAllowed(
                 f"solver_options is {self.solver_options!r}; give a mapping from names to values"
@@ -105,6 +112,7 @@ class SolveSettings:
         plain = {
             "time_limit": None if self.time_limit == math.inf else self.time_limit,
             "log": None if self.log is None else Path(self.log),
+            "certificate": None if self.certificate is None else Path(self.certificate),
             "solver_options": dict(self.solver_options),
             "bridges": names,
         }

@@ -12,6 +12,7 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.bridges import indicator_to_big_m, quadratic_to_tangents, small_entries_to_scaled
 from mipforest.bridges.indicator_to_big_m import Bridged
+from mipforest.errors import Unsupported
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.model.model import Model
@@ -119,6 +120,8 @@ def solve_form(
     on_progress: Progress | None = None,
 ) -> Solution:
     """Solve a matrix form from a point, which stands in place of ``settings.start``; see :func:`solve`."""
+    if settings.certificate is not None:
+        raise Unsupported(f"{solver.name} writes no certificate; tree searches do, and take built problems")
     if small_entries_to_scaled.applies(form):
         solution = _solve_scaled(form, solver, settings, start, priorities, on_progress)
     else:

@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Exit, Option, Typer
 
 from mipforest.cli.bench import app as bench
-from mipforest.cli.check import check
+from mipforest.cli.check import certify, check
 from mipforest.cli.doctor import doctor
 from mipforest.cli.errors import ReportingGroup
 from mipforest.cli.exchange import export, import_solution
@@ -37,6 +37,7 @@ for command, panel in (
     (predict, "Use a run"),
     (export, "Instances"),
     (check, "Instances"),
+    (certify, "Instances"),
     (vite, "Tree ensembles"),
     (models, "What there is"),
     (solvers, "What there is"),

@@ -174,6 +174,15 @@ def solve(
     seed: o.Seed = 0,
     solver_option: o.SolverOptions = None,
     bridge: o.Bridges = None,
+    certificate: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE.gz",
+            help="Write a proof of the result, which 'mipforest certify' checks; --solver routing writes one.",
+            show_default=False,
+            rich_help_panel="Output",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         Option(
@@ -195,6 +204,8 @@ def solve(
 
     Example: mipforest solve --model margot --depth 2 --data breast_cancer --param C=1 --out run
     """
+    from mipforest.problem.tree_search import check_certificate
+
     with Progress(quiet=quiet) as progress, interruptible(progress.stopping) as interruption:
         source = source_of(
             data,
@@ -215,9 +226,12 @@ def solve(
             depth=depth,
             source=source,
             solver=solver,
-            settings=settings_of(time_limit, gap, threads, seed, solver_option, bridge),
+            settings=replace(
+                settings_of(time_limit, gap, threads, seed, solver_option, bridge), certificate=certificate
+            ),
             start=start,
         )
+        check_certificate(job.solver, certificate)
         with run_folder(out, replace=force) as folder:
             budget = job.settings.budget(progress.phase)
             loaded = job.load(budget)

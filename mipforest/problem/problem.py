@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from mipforest.problem.built import BuiltProblem
 from mipforest.problem.relimited import GROWTH, relimited
 from mipforest.problem.result import Result
 from mipforest.problem.start_repair import contradictory, feasible_start, feasible_values
-from mipforest.problem.tree_search import Auto, Found, TreeSearch, solver_or_search
+from mipforest.problem.tree_search import Auto, Found, TreeSearch, check_certificate, solver_or_search
 from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Solver
 from mipforest.solvers.claims import beside, no_bound, settled
@@ -53,6 +54,7 @@ class Problem(BuiltProblem):
         on_progress: Progress | None = None,
         solver_options: Mapping[str, Any] | None = None,
         bridges: str | Iterable[str] = (),
+        certificate: str | os.PathLike[str] | None = None,
         settings: SolveSettings | None = None,
     ) -> Result:
         """Solve the model, decode the tree and check it against the definition.
@@ -69,8 +71,11 @@ class Problem(BuiltProblem):
             most what building has left of it. A limit of 0 asks for the start alone, which takes the time it takes.
         start
             As for :meth:`start_tree`.
+        certificate
+            File (``.gz``) for a proof of the result that :func:`mipforest.certify` checks; of tree searches that write
+            one.
         settings
-            All of these at once, in place of ``start`` to ``bridges``.
+            All of these at once, in place of ``start`` to ``certificate``.
 
         Raises
         ------
@@ -89,6 +94,7 @@ class Problem(BuiltProblem):
             start=start,
             solver_options=solver_options or {},
             bridges=(bridges,) if isinstance(bridges, str) else tuple(bridges),
+            certificate=None if certificate is None else Path(certificate),
         )
         settings = one_of(settings, given, SolveSettings(time_limit=TIME_LIMIT, start="default"))
         if isinstance(solver, str):
@@ -98,6 +104,7 @@ class Problem(BuiltProblem):
             result = self.solve(solver, settings=settings, on_progress=on_progress)
             message = "; ".join(filter(None, (f"auto: {why}", result.solution.message)))
             return replace(result, solution=replace(result.solution, message=message))
+        check_certificate(solver, settings.certificate)
         budget = self.budget
         budget.begin_solve(settings.time_limit or None)
 

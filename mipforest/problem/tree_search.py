@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points, version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import ClassVar
 
-from mipforest.errors import SolverUnavailable, Unsupported
+from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported
 from mipforest.problem.built import BuiltProblem
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
@@ -75,6 +76,8 @@ class TreeSearch(ABC):
     proves: ClassVar[bool] = True
     #: Whether :class:`Auto` chooses it for every problem that it takes: it proves more than matrix solvers do.
     preferred: ClassVar[bool] = False
+    #: Whether it writes certificates.
+    certifies: ClassVar[bool] = False
 
     @classmethod
     def available(cls) -> bool:
@@ -131,6 +134,40 @@ class TreeSearch(ABC):
             raise Unsupported(
                 f"{self.name} does not take this problem: {reason}; use a matrix solver, such as --solver highs"
             )
+
+
+def check_certificate(solver: Solver | TreeSearch | Auto, certificate: Path | None) -> None:
+    """Refuse a certificate that could not be written, before anything is solved.
+
+    Parameters
+    ----------
+    solver
+        Who is to write it; of ``auto`` the one that it chooses is checked then.
+    certificate
+        The file; ``None`` for none.
+
+    Raises
+    ------
+    Unsupported
+        If the solver writes none.
+    NotAllowed
+        If its name does not end in ``.gz``, or its folder is not there.
+    """
+    if certificate is None:
+        return
+    if not (isinstance(solver, Auto) or (isinstance(solver, TreeSearch) and solver.certifies)):
+        able = ", ".join(name for name, search in search_classes().items() if search.certifies)
+        raise Unsupported(
+            f"{solver.name} writes no certificate:",
+            hint=f"use solver={able!r}",
+            option=f"use --solver {able}",
+        )
+    if certificate.suffix != ".gz":
+        raise NotAllowed(
+            f"the certificate {str(certificate)!r} is compressed; give it a name that ends in .gz"
+        )
+    if not certificate.absolute().parent.is_dir():
+        raise NotAllowed(f"the certificate {str(certificate)!r} has no folder to be in; make it first")
 
 
 @cache

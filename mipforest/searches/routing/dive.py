@@ -38,6 +38,7 @@ from mipforest.searches.routing.node_dual import (
     pair_steps,
     refresh,
 )
+from mipforest.searches.routing.recording import LEAF, log_branch, log_closed, log_dual
 
 #: Why a dive ended.
 CUT_OFF, COMPLETE, STOPPED = 0, 1, 2
@@ -76,6 +77,9 @@ class Room(NamedTuple):
         (most + 1, ...) what is left open.
     counts
         (4,) sums of pair steps, interior-point iterations, sides fixed by screening, and steps.
+    log
+        Where to log what is proven (:mod:`mipforest.searches.routing.recording`); of length 1 to log nothing. All that
+        branching leaves is open when it is logged: it has no dual point yet that closes it.
     """
 
     duals: Duals
@@ -90,10 +94,11 @@ class Room(NamedTuple):
     open_duals: FloatArray
     open_bound: FloatArray
     counts: IntArray
+    log: FloatArray
 
 
-def room_for(n_nodes: int, n_groups: int, p: int, most: int) -> Room:
-    """Return room for dives of some steps at most."""
+def room_for(n_nodes: int, n_groups: int, p: int, most: int, log: FloatArray) -> Room:
+    """Return room for dives of some steps at most, with this log."""
     wide = 3 * n_groups
     return Room(
         duals=empty_duals(n_nodes, n_groups, p),
@@ -108,6 +113,7 @@ def room_for(n_nodes: int, n_groups: int, p: int, most: int) -> Room:
         open_duals=np.empty((most + 1, n_nodes, wide)),
         open_bound=np.empty(most + 1),
         counts=np.zeros(4, np.int64),
+        log=log,
     )
 
 
@@ -151,17 +157,22 @@ def dive(
         something was cut off on the way (``inf`` if nothing was).
     """
     duals, reached, rises, rise_if = room.duals, room.reached, room.rises, room.rise_if
-    G, n_nodes = len(reached), len(duals.size)
+    G, n_nodes, log, logs = len(reached), len(duals.size), room.log, len(room.log) > 1
     _begin(groups, room)
     n_open, bound, cut_bound, end = 0, 0.0, np.inf, STOPPED
     for _ in range(most):
         room.counts[3] += 1
-        cut, branch = False, -1
+        cut, branch, full = False, -1, False
         while True:
             bound = _solve_changed(groups, room, target, False)
             slack = target - bound
             if slack <= 0.0:
                 cut, cut_bound = True, min(cut_bound, bound)
+                if logs:
+                    log_dual(log, LEAF, duals)
+                break
+            full = logs and log[0] > log[1]
+            if full:
                 break
             for t in range(n_nodes):
                 if room.mark[STALE, t]:
@@ -175,6 +186,11 @@ def dive(
                 left = rises[0, t, g] + rises[2, 2 * t + 1, g]
                 right = rises[1, t, g] + rises[2, 2 * t + 2, g]
                 rise_if[0, g], rise_if[1, g] = left, right
+                if logs and max(left, right) >= slack:
+                    if left >= slack:
+                        log_closed(log, fixed == 0, groups, duals, g, t, -1)
+                    if right >= slack:
+                        log_closed(log, fixed == 0 and left < slack, groups, duals, g, t, 1)
                 if min(left, right) >= slack:
                     cut, cut_bound = True, min(cut_bound, bound + min(left, right))
                     break
@@ -189,19 +205,25 @@ def dive(
             room.counts[2] += fixed
             if cut or fixed == 0:
                 break
+        if full:
+            break
         if cut:
             end = CUT_OFF
             break
         if branch < 0:
             bound = _solve_changed(groups, room, np.inf, True)
             end = COMPLETE
+            if logs:
+                log_dual(log, LEAF, duals)
             break
         if stop[0] != 0:
             break
         branch = best_by_trial(groups, duals, n_upper, reached, rise_if, room.tried, slack)
         side = -1 if rise_if[0, branch] <= rise_if[1, branch] else 1
         other_bound = bound + max(rise_if[0, branch], rise_if[1, branch])
-        if other_bound < target:
+        if logs:
+            log_branch(log, branch, side)
+        if other_bound < target or logs:
             t = reached[branch]
             _leave_open(room, n_open, other_bound)
             room.open_reached[n_open, branch] = 2 * t + 1 if side > 0 else 2 * t + 2

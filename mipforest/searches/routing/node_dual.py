@@ -32,7 +32,7 @@ from mipforest.searches import glue, kernel
 UNLIMITED = 1e12
 
 #: Least curvature of a pair step: two groups of equal samples have none.
-_LEAST_CURVATURE = 1e-12
+LEAST_CURVATURE = 1e-12
 
 #: A variable closer than this to a bound (relative to its size) is put on it.
 _AT_BOUND = 1e-13
@@ -185,11 +185,11 @@ def pair_steps(groups: Groups, duals: Duals, t: int, tolerance: float, most: flo
             violation = most_missing - of[MISSING, t, q]
             if violation > 0.0 and of[BETA, t, q] > of[LOW, t, q]:
                 j = name[GROUP, t, q]
-                curvature = max(square[i] + square[j] - 2.0 * K[i, j], _LEAST_CURVATURE)
+                curvature = max(square[i] + square[j] - 2.0 * K[i, j], LEAST_CURVATURE)
                 if violation * violation > most_gained * curvature:
                     most_gained, down = violation * violation / curvature, q
         j = name[GROUP, t, down]
-        curvature = max(square[i] + square[j] - 2.0 * K[i, j], _LEAST_CURVATURE)
+        curvature = max(square[i] + square[j] - 2.0 * K[i, j], LEAST_CURVATURE)
         violation = most_missing - of[MISSING, t, down]
         step = min(
             violation / curvature, of[HIGH, t, up] - of[BETA, t, up], of[BETA, t, down] - of[LOW, t, down]
@@ -278,7 +278,7 @@ def rise_if_added(groups: Groups, duals: Duals, t: int, g: int, r: float, capaci
         room = min(direction * (of[BETA, t, q] - of[bound, t, q]), capacity)
         if violation * room > best:
             j = name[GROUP, t, q]
-            curvature = max(square[g] + square[j] - 2.0 * K[g, j], _LEAST_CURVATURE)
+            curvature = max(square[g] + square[j] - 2.0 * K[g, j], LEAST_CURVATURE)
             if violation * violation > 2.0 * best * curvature:
                 step = min(violation / curvature, room)
                 best = max(best, step * (violation - 0.5 * step * curvature))

@@ -16,6 +16,7 @@ from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.tree_search import Found, TreeSearch
 from mipforest.searches import PROGRESS_INTERVAL, told_of_compilation
+from mipforest.searches.routing.recording import recording
 from mipforest.searches.routing.search import RoutingProblem, RoutingSearch, compile_kernels
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Event, Progress, Status
@@ -35,6 +36,7 @@ class Routing(TreeSearch):
     summary: ClassVar[str] = "exact branch and bound over the routings of samples"
     models: ClassVar[str] = "margot; loss-optimal with hinge, l2, all levels, no selection"
     preferred: ClassVar[bool] = True
+    certifies: ClassVar[bool] = True
 
     def refusal(self, problem: BuiltProblem) -> str:
         """Say why the search does not take a problem; empty where it does."""
@@ -66,13 +68,7 @@ class Routing(TreeSearch):
         deadline = np.inf if settings.time_limit is None else began + settings.time_limit
         trees = _Trees(problem, start)
         events: list[Event] = []
-        search = RoutingSearch(
-            trees.routing_problem(),
-            gap=settings.gap,
-            complete=trees.realised,
-            propose=trees.proposed,
-            threads=settings.threads or os.cpu_count() or 1,
-        )
+        routing = trees.routing_problem()
 
         def told(objective: float, bound: float, nodes: int) -> bool:
             now = monotonic() - began
@@ -82,8 +78,25 @@ class Routing(TreeSearch):
             events.append(Event(now, objective, _lowered(bound, objective), nodes))
             return bool(on_progress is not None and on_progress(events[-1]))
 
-        outcome = search.run(trees.value, deadline=deadline, on_progress=told)
-        bound = _lowered(outcome.bound, trees.value)
+        names = {
+            "model": problem.formulation.name,
+            "data": problem.data.name,
+            "program": f"mipforest {self.version()}",
+        }
+        known = routing.X, routing.weight, routing.C, routing.epsilon, names
+        with recording(settings.certificate, *known) as recorder:
+            search = RoutingSearch(
+                routing,
+                gap=settings.gap,
+                complete=trees.realised,
+                propose=trees.proposed,
+                threads=settings.threads or os.cpu_count() or 1,
+                recorder=recorder,
+            )
+            outcome = search.run(trees.value, deadline=deadline, on_progress=told)
+            bound = _lowered(outcome.bound, trees.value)
+            if recorder is not None:
+                recorder.claim(trees.value, bound, trees.best.w, trees.best.b)
         events.append(Event(monotonic() - began, trees.value, bound, outcome.nodes))
         if on_progress is not None:
             on_progress(events[-1])

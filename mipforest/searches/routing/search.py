@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches.routing.dive import COMPLETE, Room, dive, room_for
+from mipforest.searches.routing.dive import COMPLETE, STOPPED, Room, dive, room_for
 from mipforest.searches.routing.node_dual import BIAS, Groups
+from mipforest.searches.routing.recording import FIRST, NO_LOG, Recorder
 
 #: Steps of one dive: it then hands back what is open, so that limits and other threads get their turn.
 STEPS = 400
@@ -70,6 +71,8 @@ class _Open:
     number: int
     reached: NDArray[np.int16] = field(compare=False)
     duals: WarmStart | None = field(compare=False)
+    #: Its node in a certificate.
+    name: int = field(default=0, compare=False)
 
     @property
     def bytes(self) -> int:
@@ -90,6 +93,7 @@ class _Dived:
     weights: FloatArray
     bias: FloatArray
     counts: IntArray
+    log: FloatArray
 
 
 @dataclass(frozen=True)
@@ -140,6 +144,9 @@ class RoutingSearch:
         Called with weights (|B|, p) and biases (|B|,) of a partial routing; returns the value of a tree made from them.
     threads
         Number of threads.
+    recorder
+        Writes a certificate. All trees are looked for from the beginning then, in one tree of branchings, and nodes
+        that are closed by a bound without a dual point of their own are dived into.
     """
 
     def __init__(
@@ -150,8 +157,9 @@ class RoutingSearch:
         complete: Callable[[IntArray], float],
         propose: Callable[[FloatArray, FloatArray], float],
         threads: int = 1,
+        recorder: Recorder | None = None,
     ) -> None:
-        self.problem, self.gap, self.threads = problem, gap, threads
+        self.problem, self.gap, self.threads, self._recorder = problem, gap, threads, recorder
         self._complete, self._propose = complete, propose
         # The node's value does not change when all samples are moved; small numbers keep the sums exact.
         self._centre = problem.X.mean(axis=0)
@@ -164,6 +172,7 @@ class RoutingSearch:
         self._rooms: list[Room] = []
         self._stop = np.zeros(1, np.int64)
         self._heap: list[_Open] = []
+        self._to_close: list[_Open] = []
         self._running: dict[Future[_Dived], _Open] = {}
         self._numbers = 0
         self._kept_bytes = 0
@@ -210,20 +219,21 @@ class RoutingSearch:
             try:
                 while True:
                     while (
-                        self._heap
+                        (self._heap or self._to_close)
                         and len(self._running) < self.threads
                         and monotonic() < deadline
                         and not interrupted
                     ):
-                        node = heapq.heappop(self._heap)
+                        node = self._to_close.pop() if self._to_close else heapq.heappop(self._heap)
                         if node.bound >= self.target:
                             self._cut_bound = min(self._cut_bound, node.bound)
-                            continue
+                            if self._recorder is None:
+                                continue
                         dives += 1
                         target = self.target if dives % ALL_TREES else self._within_gap()
                         self._running[pool.submit(self._dive, node, target)] = node
                     if not self._running:
-                        if self._heap or self._aspired >= self._within_gap():
+                        if self._heap or self._to_close or self._aspired >= self._within_gap():
                             break  # the time is over, or nothing better than the best tree is left
                         self._begin_below(ASPIRATION * self._aspired, self._cut_bound)
                         continue
@@ -231,7 +241,8 @@ class RoutingSearch:
                     for future in done:
                         self._running.pop(future)
                         weights, bias = self._take(future.result())
-                        if self._aspired == np.inf and self.best > ASPIRATION * self.bound > 0.0:
+                        low = self.best > ASPIRATION * self.bound > 0.0
+                        if low and self._aspired == np.inf and self._recorder is None:
                             self._aspired = ASPIRATION * self.bound
                         if dives % TREES == 0 or dives & (dives - 1) == 0:
                             self.best = min(self.best, self._propose(weights, bias))
@@ -241,7 +252,7 @@ class RoutingSearch:
                         self._stop[0] = 1
             finally:
                 self._stop[0] = 1
-        bound = self.bound
+        bound = self.bound if self._recorder is None else self._close_open(self._recorder)
         proven = not self._heap and bound >= self._within_gap()
         return Outcome(bound, self.nodes, proven, interrupted)
 
@@ -251,11 +262,33 @@ class RoutingSearch:
         self._push(bound, np.zeros(len(self._groups.X), np.int16), None)
         self._cut_bound = np.inf
 
-    def _push(self, bound: float, reached: NDArray[np.int16], duals: WarmStart | None) -> None:
+    def _push(self, bound: float, reached: NDArray[np.int16], duals: WarmStart | None, name: int = 0) -> None:
         self._numbers += 1
-        node = _Open(bound, self._numbers, reached, duals if self._kept_bytes < WARM_START_BYTES else None)
+        kept = duals if self._kept_bytes < WARM_START_BYTES else None
+        node = _Open(bound, self._numbers, reached, kept, name)
         self._kept_bytes += node.bytes
-        heapq.heappush(self._heap, node)
+        if self._recorder is not None and bound >= self.target:
+            self._cut_bound = min(self._cut_bound, bound)
+            self._to_close.append(node)
+        else:
+            heapq.heappush(self._heap, node)
+
+    def _close_open(self, recorder: Recorder) -> float:
+        """Write the open nodes as leaves, each with a dual point for the bound; return what all leaves prove."""
+        bound = self.bound
+        for node in (*self._to_close, *self._heap):
+            if not recorder.leaf(node.name, node.reached, node.duals, at_least=bound):
+                dived = self._dive(node, bound, most=1)
+                for name, (_, reached, duals) in zip(self._recorded(dived), dived.open, strict=True):
+                    recorder.leaf(name, reached, duals)
+        return min(bound, recorder.least)
+
+    def _recorded(self, dived: _Dived) -> list[int]:
+        """Write what a dive has done; return the names of the nodes that it left open."""
+        if self._recorder is None:
+            return [0] * len(dived.open)
+        start = dived.start
+        return self._recorder.dived(start.name, start.reached, dived.log, stopped=dived.end == STOPPED)
 
     @staticmethod
     def _stored(reached: IntArray, duals: FloatArray) -> tuple[NDArray[np.int16], WarmStart]:
@@ -263,14 +296,18 @@ class RoutingSearch:
         where = np.flatnonzero(flat)
         return reached.astype(np.int16), (where.astype(np.int32), flat[where])
 
-    def _dive(self, node: _Open, target: float) -> _Dived:
+    def _dive(self, node: _Open, target: float, most: int = STEPS) -> _Dived:
         shape = self._groups.X.shape
-        room = self._rooms.pop() if self._rooms else room_for(self._n_nodes, shape[0], shape[1], STEPS)
-        room.start[:], room.counts[:] = 0.0, 0
+        if self._rooms:
+            room = self._rooms.pop()
+        else:
+            log = NO_LOG if self._recorder is None else self._recorder.empty_log()
+            room = room_for(self._n_nodes, shape[0], shape[1], STEPS, log)
+        room.start[:], room.counts[:], room.log[0] = 0.0, 0, FIRST
         if node.duals is not None:
             room.start.ravel()[node.duals[0]] = node.duals[1]
         room.reached[:] = node.reached
-        end, n_open, bound, cut_bound = dive(self._groups, room, self._n_upper, target, STEPS, self._stop)
+        end, n_open, bound, cut_bound = dive(self._groups, room, self._n_upper, target, most, self._stop)
         found = [
             (
                 max(float(room.open_bound[q]), node.bound),
@@ -288,6 +325,7 @@ class RoutingSearch:
             weights=room.duals.w.copy(),
             bias=room.duals.node[BIAS].copy(),
             counts=room.counts.copy(),
+            log=room.log[: int(room.log[0])].copy(),
         )
         self._rooms.append(room)
         return dived
@@ -301,6 +339,6 @@ class RoutingSearch:
         if dived.end == COMPLETE:
             self.best = min(self.best, self._complete(dived.reached))
             self._cut_bound = min(self._cut_bound, dived.bound)
-        for bound, reached, duals in dived.open:
-            self._push(bound, reached, duals)
+        for (bound, reached, duals), name in zip(dived.open, self._recorded(dived), strict=True):
+            self._push(bound, reached, duals, name)
         return dived.weights, dived.bias - dived.weights @ self._centre

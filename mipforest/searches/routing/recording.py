@@ -1,0 +1,413 @@
+"""Write what the routing search proves as a certificate (``docs/certificates.md``), while it runs.
+
+A dive logs what it does in an array of numbers: dual points, sides that screening has closed with the pair step that
+closes them, branchings. :class:`Recorder` follows the log, rounds dual points to whole multiples of a power of two,
+with their balance and capacities exact, and writes a line each. Off, the log has no room, and a dive logs nothing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.atomic import atomic_write
+from mipforest.searches import kernel
+from mipforest.searches.routing.node_dual import (
+    BETA,
+    GROUP,
+    HIGH,
+    LEAST_CURVATURE,
+    LOW,
+    MISSING,
+    NUMBER,
+    UNLIMITED,
+    Duals,
+    Groups,
+)
+
+#: What an entry of a log is.
+LEAF, _DUAL, _CLOSED, _BRANCH = 1.0, 2.0, 3.0, 4.0
+
+#: The first numbers of a log are where it ends, and the end from which on a dive stops, as a round might not fit.
+FIRST = 2
+
+#: The log of a dive that logs nothing.
+NO_LOG = np.ones(1)
+
+#: Bits of the largest entry of a dual point; the whole numbers of a certificate have at most 53.
+_BITS = 44
+
+
+@kernel
+def log_dual(log: FloatArray, kind: float, duals: Duals) -> None:
+    """Log the dual point of a dive: of a leaf, or from which sides are closed."""
+    at = int(log[0])
+    log[at] = kind
+    at += 1
+    for t in range(len(duals.size)):
+        start, at = at, at + 1
+        for q in range(duals.size[t]):
+            if duals.of[BETA, t, q] != 0.0:
+                log[at], log[at + 1] = duals.name[NUMBER, t, q], abs(duals.of[BETA, t, q])
+                at += 2
+        log[start] = (at - start - 1) // 2
+    log[0] = at
+
+
+@kernel
+def log_closed(log: FloatArray, first: bool, groups: Groups, duals: Duals, g: int, t: int, side: int) -> None:
+    """Log that group g cannot take a side of node t, with the pair steps there and in the child that prove it.
+
+    Parameters
+    ----------
+    log, first
+        The log, and whether the dual point is not in it yet.
+    groups, duals
+        The groups and the duals.
+    g, t, side
+        The group, the node at which it stands, and the side that is closed, -1 or 1.
+    """
+    if first:
+        log_dual(log, _DUAL, duals)
+    at = int(log[0])
+    log[at], log[at + 1], log[at + 2], log[at + 3], log[at + 4] = _CLOSED, g, t, side, 0.0
+    number = 2.0 * len(groups.weight) + g
+    _log_step(log, at, groups, duals, t, g, number, 0.0 if side > 0 else -groups.epsilon, UNLIMITED, 0.0)
+    rise, child = 0.0, 2 * t + 1 if side < 0 else 2 * t + 2
+    for c in range(2):  # the better of the margins
+        capacity = groups.C[child] * groups.weight[g, c]
+        if capacity > 0.0:
+            rise = _log_step(log, at, groups, duals, child, g, 2.0 * g + c, 2.0 * c - 1.0, capacity, rise)
+    log[0] = at + 5 + 4 * int(log[at + 4])
+
+
+@kernel
+def _log_step(
+    log: FloatArray,
+    at: int,
+    groups: Groups,
+    duals: Duals,
+    t: int,
+    g: int,
+    number: float,
+    r: float,
+    capacity: float,
+    better: float,
+) -> float:
+    """Log the step of :func:`~mipforest.searches.routing.node_dual.rise_if_added`, if it raises the value by more.
+
+    It takes the place of an earlier step at the same node. Returns the rise of the step that is logged.
+    """
+    K, square, name, of = groups.K, groups.square, duals.name, duals.of
+    own, direction, bound = r - duals.score[t, g], -1.0 if r < 0.0 else 1.0, HIGH if r < 0.0 else LOW
+    best = better
+    for q in range(duals.size[t]):
+        violation = direction * (own - of[MISSING, t, q])
+        room = min(direction * (of[BETA, t, q] - of[bound, t, q]), capacity)
+        if violation > 0.0 and room > 0.0:
+            j = name[GROUP, t, q]
+            curvature = max(square[g] + square[j] - 2.0 * K[g, j], LEAST_CURVATURE)
+            step = min(violation / curvature, room)
+            rise = step * (violation - 0.5 * step * curvature)
+            if rise > best:
+                if best == 0.0:
+                    log[at + 4] += 1.0
+                best, end = rise, at + 1 + 4 * int(log[at + 4])
+                log[end], log[end + 1], log[end + 2], log[end + 3] = t, number, name[NUMBER, t, q], step
+    return best
+
+
+@kernel
+def log_branch(log: FloatArray, g: int, side: int) -> None:
+    """Log that a dive goes on with a side of group g and leaves the other open."""
+    at = int(log[0])
+    log[at], log[at + 1], log[at + 2] = _BRANCH, g, side
+    log[0] = at + 3
+
+
+@dataclass(eq=False)
+class _Point:
+    """A dual point in whole units, by branch node: variables, amounts, weights and value."""
+
+    unit: int
+    variables: list[IntArray] = field(default_factory=list)
+    amounts: list[IntArray] = field(default_factory=list)
+    w: list[FloatArray] = field(default_factory=list)
+    value: float = 0.0
+
+    def lists(self) -> list[list[int]]:
+        """Return ``[variable, amount, ...]`` for every branch node."""
+        return [
+            np.column_stack(part).ravel().tolist() for part in zip(self.variables, self.amounts, strict=True)
+        ]
+
+
+class Recorder:
+    """Follows the dives of a search, and writes the lines of a certificate.
+
+    Parameters
+    ----------
+    file
+        Where to write.
+    X, weight, C, epsilon
+        As in :class:`~mipforest.searches.routing.search.RoutingProblem`.
+    names
+        What else the first line says: names of model and data, version.
+
+    Attributes
+    ----------
+    least
+        The least bound that a leaf proves so far.
+    """
+
+    def __init__(
+        self,
+        file: gzip.GzipFile,
+        X: FloatArray,
+        weight: FloatArray,
+        C: FloatArray,
+        epsilon: float,
+        names: dict[str, str],
+    ) -> None:
+        self._file, self._X, self._epsilon = file, X, epsilon
+        self._G, self._n_nodes = len(X), len(C)
+        self._nodes = 1
+        self.least = math.inf
+        cap = np.empty((self._n_nodes, self._G, 2))
+        for size in np.unique(weight).tolist():
+            for t, penalty in enumerate(C.tolist()):
+                above = Fraction(penalty * size) > Fraction(penalty) * Fraction(size)
+                cap[t][weight == size] = math.nextafter(penalty * size, 0.0) if above else penalty * size
+        self._capacity = cap.reshape(self._n_nodes, 2 * self._G)
+        shape = {"depth": self._n_nodes.bit_length(), "samples": self._G, "features": X.shape[1]}
+        self._write({"mipforest_certificate": 1, **names, **shape, "epsilon": epsilon, "C": C.tolist()})
+        for x, n in zip(X.tolist(), weight.tolist(), strict=True):
+            self._write({"x": x, "n": n})
+
+    def empty_log(self) -> FloatArray:
+        """Return a log for one dive after the other."""
+        of_a_round = 2 * self._n_nodes * (1 + 6 * self._G) + 13 * (self._G + 1) + 8
+        log = np.empty(max(1 << 20, 4 * of_a_round))
+        log[1] = len(log) - of_a_round
+        return log
+
+    def dived(self, node: int, reached: NDArray[np.int16], log: FloatArray, *, stopped: bool) -> list[int]:
+        """Write what a dive has done.
+
+        Parameters
+        ----------
+        node, reached
+            The open node that it started from, and its routing (G,).
+        log
+            What it has logged; its first number is where it ends.
+        stopped
+            Whether it left its last routing open.
+
+        Returns
+        -------
+        The nodes that it left open, in the order in which it did.
+        """
+        routing, left_open = reached.astype(np.int64), list[int]()
+        at, end = FIRST, int(log[0])
+        while at < end:
+            kind = log[at]
+            if kind == _BRANCH:
+                g, side = int(log[at + 1]), int(log[at + 2])
+                at += 3
+                t = routing[g]
+                left, right = self._new(), self._new()
+                self._write({"branch": node, "sample": g, "left": left, "right": right})
+                node, other = (left, right) if side < 0 else (right, left)
+                left_open.append(other)
+                routing[g] = 2 * t + (1 if side < 0 else 2)
+                continue
+            at, entries = self._logged_dual(log, at + 1)
+            if kind == LEAF:
+                self._leaf(node, self._point(entries, routing))
+                continue
+            closed = []
+            while at < end and log[at] == _CLOSED:
+                g, t, side, count = (int(number) for number in log[at + 1 : at + 5])
+                closed.append((g, t, side, log[at + 5 : at + 5 + 4 * count].reshape(-1, 4)))
+                at += 5 + 4 * count
+            node = self._screen(node, entries, closed, routing)
+        if stopped:
+            left_open.append(node)
+        return left_open
+
+    def leaf(
+        self,
+        node: int,
+        reached: NDArray[np.int16],
+        duals: tuple[NDArray[np.int32], FloatArray] | None,
+        at_least: float = -math.inf,
+    ) -> bool:
+        """Write an open node as a leaf, if its warm start proves a bound; return whether it does."""
+        where, values = (np.zeros(0, np.int32), np.zeros(0)) if duals is None else duals
+        t, k = np.divmod(where.astype(np.int64), 3 * self._G)
+        entries = [(k[t == node], np.abs(values[t == node])) for node in range(self._n_nodes)]
+        point = self._point(entries, reached.astype(np.int64))
+        if point.value < at_least:
+            return False
+        self._leaf(node, point)
+        return True
+
+    def claim(self, objective: float, bound: float, w: FloatArray, b: FloatArray) -> None:
+        """Write the last line: a tree, its value, and the bound that the leaves prove."""
+        self._write({"claim": {"objective": objective, "bound": bound, "w": w.tolist(), "b": b.tolist()}})
+
+    def _new(self) -> int:
+        self._nodes += 1
+        return self._nodes - 1
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+
+    def _leaf(self, node: int, point: _Point) -> None:
+        self.least = min(self.least, point.value)
+        self._write({"leaf": node, "unit": point.unit, "dual": point.lists()})
+
+    def _logged_dual(self, log: FloatArray, at: int) -> tuple[int, list[tuple[IntArray, FloatArray]]]:
+        entries = []
+        for _ in range(self._n_nodes):
+            count = int(log[at])
+            pairs = log[at + 1 : at + 1 + 2 * count].reshape(-1, 2)
+            entries.append((pairs[:, 0].astype(np.int64), pairs[:, 1]))
+            at += 1 + 2 * count
+        return at, entries
+
+    def _screen(
+        self,
+        node: int,
+        entries: list[tuple[IntArray, FloatArray]],
+        closed: list[tuple[int, int, int, FloatArray]],
+        reached: IntArray,
+    ) -> int:
+        """Write a dual point and the sides that are closed by steps from it; return the node that is left, if any."""
+        most = max((float(steps[:, 3].max(initial=0.0)) for *_, steps in closed), default=0.0)
+        point = self._point(entries, reached, most)
+        known = [
+            dict(zip(ks.tolist(), amounts.tolist(), strict=True))
+            for ks, amounts in zip(point.variables, point.amounts, strict=True)
+        ]
+        out: list[list[Any]] = []
+        then, final = self._new(), None
+        for g, t, side, steps in closed:
+            both = reached[g] != t  # its other side was closed just before
+            reached[g] = 2 * t + (1 if side < 0 else 2)
+            changes, value = [], point.value
+            for step in steps:
+                change, rise = self._step(point, known, step, reached)
+                changes.append(change)
+                value += rise
+            self.least = min(self.least, value)
+            if both:
+                final = changes
+            else:
+                out.append([g, int(side > 0), changes])
+                reached[g] = 2 * t + (2 if side < 0 else 1)
+        self._write({"screen": node, "unit": point.unit, "dual": point.lists(), "out": out, "then": then})
+        if final is not None:
+            for t, flat in final:
+                known[t].update(zip(flat[::2], flat[1::2], strict=True))
+            dual = [[number for pair in sorted(node.items()) for number in pair] for node in known]
+            self._write({"leaf": then, "unit": point.unit, "dual": dual})
+        return then
+
+    def _step(
+        self, point: _Point, known: list[dict[int, int]], step: FloatArray, reached: IntArray
+    ) -> tuple[list[Any], float]:
+        """Return a pair step as changes of a dual point, and what it raises the bound by."""
+        t, k, other = (int(number) for number in step[:3])
+        ks = np.array([k, other])
+        d, most = self._directions(t, ks, reached).tolist(), self._most(t, ks, point.unit).tolist()
+        amount = min(int(math.ldexp(step[3], -point.unit)), most[0])
+        had = known[t].get(other, 0)
+        falls = d[0] == d[1]
+        amount = max(0, min(amount, had if falls else most[1] - had))
+        by = math.ldexp(amount, point.unit)
+        rewards = [
+            1.0 if key < 2 * self._G else (self._epsilon if sign < 0 else 0.0)
+            for key, sign in zip(ks.tolist(), d, strict=True)
+        ]
+        difference = d[0] * (self._X[self._group(ks[:1])[0]] - self._X[self._group(ks[1:])[0]])
+        rise = by * (rewards[0] + (-rewards[1] if falls else rewards[1]) - float(difference @ point.w[t]))
+        rise -= 0.5 * by * by * float(difference @ difference)
+        return [t, [k, amount, other, had - amount if falls else had + amount]], rise
+
+    def _group(self, ks: IntArray) -> IntArray:
+        return np.where(ks < 2 * self._G, ks // 2, ks - 2 * self._G)
+
+    def _directions(self, t: int, ks: IntArray, reached: IntArray) -> IntArray:
+        """Return the directions of variables of node t, for groups that pass it."""
+        numbers = reached[self._group(ks)].astype(np.int64) + 1
+        steps_below = np.frexp(numbers)[1] - (t + 1).bit_length() - 1
+        right = (numbers >> np.maximum(steps_below, 0)) % 2
+        return 2 * np.where(ks < 2 * self._G, ks % 2, right) - 1
+
+    def _most(self, t: int, ks: IntArray, unit: int) -> IntArray:
+        """Return the capacities of variables of node t in whole units, at most 2**52."""
+        capacity = np.where(ks < 2 * self._G, self._capacity[t, np.where(ks < 2 * self._G, ks, 0)], np.inf)
+        return np.minimum(np.floor(np.ldexp(capacity, -unit)), 2.0**52).astype(np.int64)
+
+    def _point(
+        self, entries: Iterable[tuple[IntArray, FloatArray]], reached: IntArray, most: float = 0.0
+    ) -> _Point:
+        """Round a dual point to whole units, with its balance and capacities exact."""
+        entries = list(entries)
+        largest = max([most, *(float(a.max(initial=0.0)) for _, a in entries)])
+        point = _Point(max(math.frexp(largest)[1] - _BITS, -199))
+        for t, (ks, a) in enumerate(entries):
+            d, cap = self._directions(t, ks, reached), self._most(t, ks, point.unit)
+            amounts = np.minimum(np.rint(np.ldexp(a, -point.unit)).astype(np.int64), cap)
+            _balance(amounts, d, cap)
+            w = np.ldexp((amounts * d) @ self._X[self._group(ks)], point.unit)
+            rewards = np.where(ks < 2 * self._G, 1.0, np.where(d < 0, self._epsilon, 0.0))
+            point.value += math.ldexp(float(amounts @ rewards), point.unit) - 0.5 * float(w @ w)
+            kept = amounts > 0
+            point.variables.append(ks[kept])
+            point.amounts.append(amounts[kept])
+            point.w.append(w)
+        return point
+
+
+def _balance(amounts: IntArray, d: IntArray, most: IntArray) -> None:
+    """Change amounts, in place, so that they sum to 0 with their directions: few units, of variables with room."""
+    surplus = int(amounts @ d)
+    if surplus == 0:
+        return
+    room = np.minimum(amounts, most - amounts)
+    q = int(np.argmax(room))
+    if room[q] >= abs(surplus):
+        amounts[q] -= surplus * int(d[q])
+        return
+    sign = 1 if surplus > 0 else -1
+    for q in np.argsort(-np.where(d == sign, amounts, 0)).tolist():
+        taken = min(abs(surplus), int(amounts[q]))
+        amounts[q] -= taken
+        surplus -= sign * taken
+        if surplus == 0:
+            return
+
+
+@contextmanager
+def recording(
+    path: Path | None, X: FloatArray, weight: FloatArray, C: FloatArray, epsilon: float, names: dict[str, str]
+) -> Iterator[Recorder | None]:
+    """Write a certificate, whole or not at all, and yield its :class:`Recorder`; without a path, none."""
+    if path is None:
+        yield None
+        return
+    with atomic_write(path) as raw, gzip.GzipFile("", "wb", 4, raw, mtime=0) as file:
+        yield Recorder(file, X, weight, C, epsilon, names)
