@@ -6,6 +6,7 @@ model's. So a start is completed by a run of its own, and passed only when it is
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -68,7 +69,15 @@ class HighsSession:
         self.highs = highspy.Highs()
         # Output stays on, to nowhere: without it the logging callback, hence every error text, is silent.
         self.highs.setOptionValue("log_to_console", False)
-        self.highs.setCallback(self._callback, None)
+        # HiGHS is C++, where Python sees no cycle: were it to hold its session, neither would ever be freed.
+        own = weakref.ref(self)
+
+        def relay(*told: Any) -> None:
+            session = own()
+            if session is not None:
+                session._callback(*told)
+
+        self.highs.setCallback(relay, None)
         for kind in _CALLBACKS:
             self.highs.startCallback(kind)
 

@@ -1,4 +1,6 @@
+import gc
 import threading
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -282,3 +284,16 @@ def test_integers_come_exact() -> None:
     solution = solve(form, time_limit=0.5)
     assert solution.x is not None
     np.testing.assert_array_equal(solution.x[form.integer], np.round(solution.x[form.integer]))
+
+
+def test_a_solve_leaves_nothing_behind(monkeypatch):
+    # Some hundreds of models each, with their callbacks, stayed in memory: a fit solves many small ones.
+    made = []
+    ready = HighsSession.load
+    monkeypatch.setattr(
+        HighsSession, "load", lambda self, form: made.append(weakref.ref(self)) or ready(self, form)
+    )
+    solve(model([1.0], [[1.0]], 0.5, upper=3.0, integer=True))
+    gc.collect()
+    assert made
+    assert [session() for session in made] == [None]
