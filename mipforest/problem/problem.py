@@ -185,7 +185,13 @@ class Problem(BuiltProblem):
             return self._start_alone(solver, values)
         limit = 0.0 if settings.time_limit == 0 else self.budget.at_most(share=share)
         settings = replace(settings, start=values or {}, time_limit=limit)
-        solution = solve(self.model, solver, settings=settings, on_progress=on_progress)
+        form, covered = self.model.matrix(), self.covered_up_to()
+        most, all_covered = (no_bound(form) if covered == -np.inf else covered), covered == np.inf
+
+        def claimed(event: Event) -> bool | None:
+            return on_progress(event if all_covered else _limited(event, most, maximize=form.maximize))
+
+        solution = solve(self.model, solver, settings=settings, on_progress=claimed)
         if solution.stopped:
             self.budget.stop()
         return self._snapped_to_tree(solution, settings.gap)
@@ -310,14 +316,14 @@ class Problem(BuiltProblem):
             proven_to = np.inf if maximize else -np.inf
         if (solution.bound >= proven_to) if maximize else (solution.bound <= proven_to):
             return solution, []
-        known = (
-            f"covers solutions up to the value {proven_to:.6g} only" if np.isfinite(proven_to) else "is built"
-        )
+        covers = f"covers solutions up to the value {proven_to:.6g} only"
+        known = covers if np.isfinite(proven_to) else "is built"
         doubt = (
             f"variant {self.formulation.variant} {known} for the unchanged model, and the model was changed: "
             f"no better bound than {proven_to:.6g} is proven"
         )
-        limited = replace(solution, bound=proven_to)
+        events = tuple(_limited(event, proven_to, maximize=maximize) for event in solution.events)
+        limited = replace(solution, bound=proven_to, events=events)
         unproven = solution.status is Status.INFEASIBLE or (
             solution.status is Status.OPTIMAL and limited.gap > gap
         )
@@ -387,3 +393,8 @@ class Problem(BuiltProblem):
 def _equal(evaluated: float, objective: float) -> bool:
     """Say whether a tree's value by the definition is a solver's objective, up to the tolerance."""
     return bool(abs(evaluated - objective) <= FEASIBILITY_TOLERANCE * max(1.0, abs(objective)))
+
+
+def _limited(event: Event, bound: float, *, maximize: bool) -> Event:
+    """Return progress with no better bound than one: what is withdrawn later is not shown before."""
+    return replace(event, bound=max(event.bound, bound) if maximize else min(event.bound, bound))

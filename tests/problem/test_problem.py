@@ -167,6 +167,16 @@ def test_the_bound_of_a_changed_model_is_true(change):
         assert result.status == "limit"
 
 
+def test_progress_shows_no_bound_that_is_withdrawn_later():
+    problem = built("valid", C=10.0)
+    problem.model.add("low", problem.model["b"] >= -100)  # no limits hold where biases are read from one side
+    seen = []
+    result = problem.solve(**PROVEN, start=None, on_progress=seen.append)
+    assert result.bound == -np.inf
+    assert seen
+    assert all(event.bound == -np.inf for event in (*seen, *result.solution.events))
+
+
 def test_solutions_outside_the_built_limits_are_found_and_proven():
     problem, paper = built("valid"), built()
     far = 2 * float(problem.instance.limits.weight.max())
