@@ -78,13 +78,16 @@ class Routing(TreeSearch):
             events.append(Event(now, objective, _lowered(bound, objective), nodes))
             return bool(on_progress is not None and on_progress(events[-1]))
 
-        names = {
-            "model": problem.formulation.name,
-            "data": problem.data.name,
-            "program": f"mipforest {self.version()}",
-        }
-        known = routing.X, routing.weight, routing.C, routing.epsilon, names
-        with recording(settings.certificate, *known) as recorder:
+        with recording(
+            settings.certificate,
+            routing.X,
+            routing.weight,
+            routing.C,
+            routing.epsilon,
+            model=problem.formulation.name,
+            data=problem.data.name,
+            program=f"mipforest {self.version()}",
+        ) as recorder:
             search = RoutingSearch(
                 routing,
                 gap=settings.gap,

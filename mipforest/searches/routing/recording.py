@@ -10,10 +10,11 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,15 @@ NO_LOG = np.ones(1)
 
 #: Bits of the largest entry of a dual point; the whole numbers of a certificate have at most 53.
 _BITS = 44
+
+#: Most units of a variable, and the least exponent of a unit that a certificate may have.
+_MOST, _LEAST_UNIT = 1 << 52, -199
+
+#: Variables of the duals that are not 0: where they are, and what they are.
+WarmStart = tuple[NDArray[np.int32], FloatArray]
+
+#: Variables and their amounts, by branch node.
+_Entries = list[tuple[IntArray, FloatArray]]
 
 
 @kernel
@@ -178,11 +188,11 @@ class Recorder:
         weight: FloatArray,
         C: FloatArray,
         epsilon: float,
-        names: dict[str, str],
+        **names: str,
     ) -> None:
         self._file, self._X, self._epsilon = file, X, epsilon
         self._G, self._n_nodes = len(X), len(C)
-        self._nodes = 1
+        self._names = count(1)
         self.least = math.inf
         cap = np.empty((self._n_nodes, self._G, 2))
         for size in np.unique(weight).tolist():
@@ -223,10 +233,9 @@ class Recorder:
         while at < end:
             kind = log[at]
             if kind == _BRANCH:
-                g, side = int(log[at + 1]), int(log[at + 2])
-                at += 3
+                g, side, at = int(log[at + 1]), int(log[at + 2]), at + 3
                 t = routing[g]
-                left, right = self._new(), self._new()
+                left, right = next(self._names), next(self._names)
                 self._write({"branch": node, "sample": g, "left": left, "right": right})
                 node, other = (left, right) if side < 0 else (right, left)
                 left_open.append(other)
@@ -238,20 +247,16 @@ class Recorder:
                 continue
             closed = []
             while at < end and log[at] == _CLOSED:
-                g, t, side, count = (int(number) for number in log[at + 1 : at + 5])
-                closed.append((g, t, side, log[at + 5 : at + 5 + 4 * count].reshape(-1, 4)))
-                at += 5 + 4 * count
+                g, t, side, steps = (int(number) for number in log[at + 1 : at + 5])
+                closed.append((g, t, side, log[at + 5 : at + 5 + 4 * steps].reshape(-1, 4)))
+                at += 5 + 4 * steps
             node = self._screen(node, entries, closed, routing)
         if stopped:
             left_open.append(node)
         return left_open
 
     def leaf(
-        self,
-        node: int,
-        reached: NDArray[np.int16],
-        duals: tuple[NDArray[np.int32], FloatArray] | None,
-        at_least: float = -math.inf,
+        self, node: int, reached: NDArray[np.int16], duals: WarmStart | None, at_least: float = -math.inf
     ) -> bool:
         """Write an open node as a leaf, if its warm start proves a bound; return whether it does."""
         where, values = (np.zeros(0, np.int32), np.zeros(0)) if duals is None else duals
@@ -267,10 +272,6 @@ class Recorder:
         """Write the last line: a tree, its value, and the bound that the leaves prove."""
         self._write({"claim": {"objective": objective, "bound": bound, "w": w.tolist(), "b": b.tolist()}})
 
-    def _new(self) -> int:
-        self._nodes += 1
-        return self._nodes - 1
-
     def _write(self, line: dict[str, Any]) -> None:
         self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
@@ -278,36 +279,28 @@ class Recorder:
         self.least = min(self.least, point.value)
         self._write({"leaf": node, "unit": point.unit, "dual": point.lists()})
 
-    def _logged_dual(self, log: FloatArray, at: int) -> tuple[int, list[tuple[IntArray, FloatArray]]]:
+    def _logged_dual(self, log: FloatArray, at: int) -> tuple[int, _Entries]:
         entries = []
         for _ in range(self._n_nodes):
-            count = int(log[at])
-            pairs = log[at + 1 : at + 1 + 2 * count].reshape(-1, 2)
+            pairs = log[at + 1 : at + 1 + 2 * int(log[at])].reshape(-1, 2)
             entries.append((pairs[:, 0].astype(np.int64), pairs[:, 1]))
-            at += 1 + 2 * count
+            at += 1 + pairs.size
         return at, entries
 
     def _screen(
-        self,
-        node: int,
-        entries: list[tuple[IntArray, FloatArray]],
-        closed: list[tuple[int, int, int, FloatArray]],
-        reached: IntArray,
+        self, node: int, entries: _Entries, closed: list[tuple[int, int, int, FloatArray]], reached: IntArray
     ) -> int:
         """Write a dual point and the sides that are closed by steps from it; return the node that is left, if any."""
         most = max((float(steps[:, 3].max(initial=0.0)) for *_, steps in closed), default=0.0)
         point = self._point(entries, reached, most)
-        known = [
-            dict(zip(ks.tolist(), amounts.tolist(), strict=True))
-            for ks, amounts in zip(point.variables, point.amounts, strict=True)
-        ]
+        known = [dict(zip(flat[::2], flat[1::2], strict=True)) for flat in point.lists()]
         out: list[list[Any]] = []
-        then, final = self._new(), None
+        then, final = next(self._names), None
         for g, t, side, steps in closed:
             both = reached[g] != t  # its other side was closed just before
             reached[g] = 2 * t + (1 if side < 0 else 2)
             changes, value = [], point.value
-            for step in steps:
+            for step in steps.tolist():
                 change, rise = self._step(point, known, step, reached)
                 changes.append(change)
                 value += rise
@@ -326,54 +319,47 @@ class Recorder:
         return then
 
     def _step(
-        self, point: _Point, known: list[dict[int, int]], step: FloatArray, reached: IntArray
+        self, point: _Point, known: list[dict[int, int]], step: list[float], reached: IntArray
     ) -> tuple[list[Any], float]:
         """Return a pair step as changes of a dual point, and what it raises the bound by."""
-        t, k, other = (int(number) for number in step[:3])
-        ks = np.array([k, other])
-        d, most = self._directions(t, ks, reached).tolist(), self._most(t, ks, point.unit).tolist()
-        amount = min(int(math.ldexp(step[3], -point.unit)), most[0])
+        t, k, other = map(int, step[:3])
+        (g, d, reward, most), (h, d_other, reward_other, most_other) = (
+            self._variable(t, key, reached, point.unit) for key in (k, other)
+        )
         had = known[t].get(other, 0)
-        falls = d[0] == d[1]
-        amount = max(0, min(amount, had if falls else most[1] - had))
-        by = math.ldexp(amount, point.unit)
-        rewards = [
-            1.0 if key < 2 * self._G else (self._epsilon if sign < 0 else 0.0)
-            for key, sign in zip(ks.tolist(), d, strict=True)
-        ]
-        difference = d[0] * (self._X[self._group(ks[:1])[0]] - self._X[self._group(ks[1:])[0]])
-        rise = by * (rewards[0] + (-rewards[1] if falls else rewards[1]) - float(difference @ point.w[t]))
+        falls = d == d_other
+        amount = min(int(math.ldexp(step[3], -point.unit)), most, had if falls else most_other - had)
+        by, difference = math.ldexp(amount, point.unit), self._X[g] - self._X[h]
+        rise = by * (reward + (-reward_other if falls else reward_other) - d * float(difference @ point.w[t]))
         rise -= 0.5 * by * by * float(difference @ difference)
         return [t, [k, amount, other, had - amount if falls else had + amount]], rise
 
-    def _group(self, ks: IntArray) -> IntArray:
-        return np.where(ks < 2 * self._G, ks // 2, ks - 2 * self._G)
+    def _variable(self, t: int, k: int, reached: IntArray, unit: int) -> tuple[int, int, float, int]:
+        """Return the group of a variable of node t, its direction, its reward, and its capacity in whole units."""
+        if k < 2 * self._G:
+            most = min(math.floor(math.ldexp(float(self._capacity[t, k]), -unit)), _MOST)
+            return k // 2, 2 * (k % 2) - 1, 1.0, most
+        g = k - 2 * self._G
+        number = int(reached[g]) + 1
+        right = number >> (number.bit_length() - (t + 1).bit_length() - 1) & 1
+        return g, 2 * right - 1, 0.0 if right else self._epsilon, _MOST
 
-    def _directions(self, t: int, ks: IntArray, reached: IntArray) -> IntArray:
-        """Return the directions of variables of node t, for groups that pass it."""
-        numbers = reached[self._group(ks)].astype(np.int64) + 1
-        steps_below = np.frexp(numbers)[1] - (t + 1).bit_length() - 1
-        right = (numbers >> np.maximum(steps_below, 0)) % 2
-        return 2 * np.where(ks < 2 * self._G, ks % 2, right) - 1
-
-    def _most(self, t: int, ks: IntArray, unit: int) -> IntArray:
-        """Return the capacities of variables of node t in whole units, at most 2**52."""
-        capacity = np.where(ks < 2 * self._G, self._capacity[t, np.where(ks < 2 * self._G, ks, 0)], np.inf)
-        return np.minimum(np.floor(np.ldexp(capacity, -unit)), 2.0**52).astype(np.int64)
-
-    def _point(
-        self, entries: Iterable[tuple[IntArray, FloatArray]], reached: IntArray, most: float = 0.0
-    ) -> _Point:
-        """Round a dual point to whole units, with its balance and capacities exact."""
-        entries = list(entries)
+    def _point(self, entries: _Entries, reached: IntArray, most: float = 0.0) -> _Point:
+        """Round a dual point, with steps up to ``most``, to whole units; its balance and capacities are exact."""
         largest = max([most, *(float(a.max(initial=0.0)) for _, a in entries)])
-        point = _Point(max(math.frexp(largest)[1] - _BITS, -199))
+        point = _Point(max(math.frexp(largest)[1] - _BITS, _LEAST_UNIT))
         for t, (ks, a) in enumerate(entries):
-            d, cap = self._directions(t, ks, reached), self._most(t, ks, point.unit)
+            margin = ks < 2 * self._G
+            group = np.where(margin, ks // 2, ks - 2 * self._G)
+            number = reached[group] + 1
+            right = (number >> np.maximum(np.frexp(number)[1] - (t + 1).bit_length() - 1, 0)) % 2
+            d = 2 * np.where(margin, ks % 2, right) - 1
+            capacity = np.where(margin, self._capacity[t, np.where(margin, ks, 0)], np.inf)
+            cap = np.minimum(np.floor(np.ldexp(capacity, -point.unit)), _MOST).astype(np.int64)
             amounts = np.minimum(np.rint(np.ldexp(a, -point.unit)).astype(np.int64), cap)
             _balance(amounts, d, cap)
-            w = np.ldexp((amounts * d) @ self._X[self._group(ks)], point.unit)
-            rewards = np.where(ks < 2 * self._G, 1.0, np.where(d < 0, self._epsilon, 0.0))
+            w = np.ldexp((amounts * d) @ self._X[group], point.unit)
+            rewards = np.where(margin, 1.0, np.where(d < 0, self._epsilon, 0.0))
             point.value += math.ldexp(float(amounts @ rewards), point.unit) - 0.5 * float(w @ w)
             kept = amounts > 0
             point.variables.append(ks[kept])
@@ -403,11 +389,11 @@ def _balance(amounts: IntArray, d: IntArray, most: IntArray) -> None:
 
 @contextmanager
 def recording(
-    path: Path | None, X: FloatArray, weight: FloatArray, C: FloatArray, epsilon: float, names: dict[str, str]
+    path: Path | None, X: FloatArray, weight: FloatArray, C: FloatArray, epsilon: float, **names: str
 ) -> Iterator[Recorder | None]:
     """Write a certificate, whole or not at all, and yield its :class:`Recorder`; without a path, none."""
     if path is None:
         yield None
         return
     with atomic_write(path) as raw, gzip.GzipFile("", "wb", 4, raw, mtime=0) as file:
-        yield Recorder(file, X, weight, C, epsilon, names)
+        yield Recorder(file, X, weight, C, epsilon, **names)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches.routing.dive import COMPLETE, STOPPED, Room, dive, room_for
 from mipforest.searches.routing.node_dual import BIAS, Groups
-from mipforest.searches.routing.recording import FIRST, NO_LOG, Recorder
+from mipforest.searches.routing.recording import FIRST, NO_LOG, Recorder, WarmStart
 
 #: Steps of one dive: it then hands back what is open, so that limits and other threads get their turn.
 STEPS = 400
@@ -59,10 +59,6 @@ class RoutingProblem:
     bias_limit: FloatArray
     depth: int
     epsilon: float
-
-
-#: Variables of the duals that are not 0: where they are, and what they are.
-WarmStart = tuple[NDArray[np.int32], FloatArray]
 
 
 @dataclass(order=True)
