@@ -50,6 +50,11 @@ def glue(function: _F) -> _F:
     return fast
 
 
+def was_compiled(function: Any) -> bool:
+    """Return whether this process compiled a function, rather than load what an earlier one had compiled."""
+    return bool(function.stats.cache_misses)
+
+
 def told_of_compilation(seconds: float) -> tuple[str, ...]:
     """Return what a result says of the seconds that compiling took: nothing where it was loaded."""
     return (COMPILED.format(seconds),) if seconds > LONG_COMPILATION else ()

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.searches import was_compiled
 from mipforest.searches.routing.dive import COMPLETE, STOPPED, Room, dive, room_for
 from mipforest.searches.routing.node_dual import BIAS, Groups
 from mipforest.searches.routing.recording import FIRST, NO_LOG, Recorder, WarmStart
@@ -121,7 +122,7 @@ def compile_kernels() -> float:
     tiny = RoutingProblem(X, weight, np.ones(3), np.full(3, 10.0), 2, 1e-3)
     search = RoutingSearch(tiny, gap=0.0, complete=lambda *_: np.inf, propose=lambda *_: np.inf)
     search.run(1.0, deadline=np.inf)
-    return monotonic() - began if dive.stats.cache_misses else 0.0
+    return monotonic() - began if was_compiled(dive) else 0.0
 
 
 class RoutingSearch:
