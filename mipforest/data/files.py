@@ -198,4 +198,5 @@ def _bounded_table(path: Path) -> Any:
             if size > most:
                 raise suspect
         table = pyarrow.Table.from_batches(parts, file.schema_arrow)
+    table.validate(full=True)  # texts that are no UTF-8 would fail when they are used
     return table.to_pandas(integer_object_nulls=True)

@@ -120,6 +120,15 @@ def test_bad_parquet(write, content):
         load(write(content, "toy.parquet"))
 
 
+def test_parquet_with_texts_that_are_no_utf_8(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "toy.parquet"
+    pd.DataFrame({"x": ["red", "blue"] * 4, "target": ["a", "b"] * 4}).to_parquet(path, compression=None)
+    path.write_bytes(path.read_bytes().replace(b"blue", b"b\xe5ue"))
+    with pytest.raises(DataError, match=r"not a readable parquet file"):
+        load(path)
+
+
 def test_empty_parquet(tmp_path):
     pytest.importorskip("pyarrow")
     pd.DataFrame({"x": [], "target": []}).to_parquet(tmp_path / "toy.parquet")
