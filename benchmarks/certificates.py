@@ -87,9 +87,9 @@ def page(rows: list[list[str]], depth: int, limit: float, repeats: int) -> str:
     return f"""# What certificates cost
 
 MARGOT, depth {depth}, the training sets and penalties of the MARGOT paper, `routing` on one thread, at most {limit:g} s
-of search. Processor seconds: of the solve without and with a [certificate](../certificates.md) (median of {repeats},
-in turn), and of `mipforest certify` without and with `--exact`, which both certified the bound that the search had
-reported.
+of search. Processor seconds, median of {repeats} run(s): of the solve without and with a
+[certificate](../certificates.md), and of `mipforest certify` without and with `--exact`, which both certified the bound
+that the search had reported. Nodes are of the search with the certificate, which also closes what the other drops.
 
 {table(header, rows)}
 
