@@ -90,8 +90,8 @@ and seconds from the data to the certificate (preparation, building and solving)
 for the same problem. {versions}.
 
 The bound of `tight` at depth two rests on a row that its preparation computes by trying all pairs of thresholds
-(`formulations/bounds/depth_two.py`): the solver proves the model's optimum, and the table makes its relaxation
-exact. Deeper trees have no such row, and their bounds stay weak for long.
+(`formulations/bounds/roots.py`): the solver proves the model's optimum, and the table makes its relaxation
+exact. Deeper trees have it too, as far as a search of limited length gets.
 
 {table(arguments.data, arguments.limit)}
 

@@ -31,9 +31,9 @@ size of that class).
   not needed.
 - With ``N_min >= 2`` the assignment of groups to leaves is added, continuous (the thresholds make it 0 or 1), with
   (2.6) and (2.7). With ``N_min = 1`` rows (2.6), (2.7) only let a leaf be empty or not, and are left out.
-- At depth 1 and 2 the least objective for every threshold at the root is computed beforehand
-  (:mod:`formulations.bounds.depth_two`) and enters as one valid row: the objective, in errors, is at least
-  :math:`\sum_c V_c [\text{threshold } c] + V_0 [\text{no split}]` (i).
+- An exact search of limited length gives a bound :math:`V_c` for every threshold c at the root beforehand
+  (:mod:`formulations.bounds.roots`). They enter as one valid row: the objective, in errors, is at least
+  :math:`\sum_c V_c [\text{threshold } c] + V_0 [\text{no split}]` (i). Its best tree is the start.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from formulations.bounds.depth_two import DepthTwo, RootValues, root_bound
+from formulations.bounds.roots import RootValues, root_bound, root_values
 from formulations.leaves.classes import (
     ClassTreeExpressions,
     ClassTreeInstance,
@@ -79,7 +79,7 @@ from mipforest.trees import Topology, Tree
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OctInstance(ClassTreeInstance):
-    """A data set with its routing, and values of the root's thresholds where the depth allows them.
+    """A data set with its routing, and bounds for the root's thresholds.
 
     Attributes
     ----------
@@ -87,15 +87,12 @@ class OctInstance(ClassTreeInstance):
         By the thesis' rows, or by thresholds: as the variant says.
     counts
         (g, K) samples of each class in each row of the routing.
-    exact
-        Best trees of depth at most two; ``None`` in variant ``paper``, where only a start may want them.
     roots
-        Least objective by the root's threshold; at depth 1 and 2 of variant ``tight``.
+        Bounds on the errors by the root's threshold, in variant ``tight``; ``None`` where nothing is proven.
     """
 
     routing: UnivariateRouting | ThresholdRouting
     counts: FloatArray
-    exact: DepthTwo | None = None
     roots: RootValues | None = None
 
 
@@ -214,32 +211,40 @@ class Oct(Formulation):
                 routing=UnivariateRouting(data, topology, self.N_min),
                 counts=_class_counts(np.arange(data.n), data),
             )
-        exact = self._depth_two(data, baseline)
+        thresholds = find_thresholds(data)
         instance = OctInstance(
             data=data,
             topology=topology,
             budget=budget or TimeBudget(),
             baseline=baseline,
-            routing=ThresholdRouting(data, topology, self.N_min, exact.thresholds),
-            counts=exact.statistics,
-            exact=exact,
+            routing=ThresholdRouting(data, topology, self.N_min, thresholds),
+            counts=_class_counts(thresholds.group, data),
         )
-        if topology.depth > 2:
-            return instance
-        roots = exact.root_values(topology.depth)
-        return replace(instance, roots=roots, known=_best_of_depth_two(instance, exact, roots))
+        known, roots = self._searched(instance)
+        proven = topology.depth <= 2 or roots.least > 0
+        return replace(
+            instance, known=known, roots=roots if proven else None, least_objective=roots.least / baseline
+        )
 
-    def _depth_two(self, data: Dataset, baseline: int) -> DepthTwo:
-        thresholds = find_thresholds(data)
-        counts = _class_counts(thresholds.group, data)
-        return DepthTwo(thresholds, counts, self.alpha * baseline, self.N_min)
+    def _searched(self, instance: OctInstance) -> tuple[Tree, RootValues]:
+        """Search for the best tree within a limit; return the best one found, and what is proven, in errors."""
+        data, topology, given, best = instance.data, instance.topology, None, np.inf
+        if topology.depth > 2:
+            given = self.start("cart", instance)
+            best = self.evaluate(given, instance) * instance.baseline
+        problem = replace(self.univariate_problem(instance), unit=1.0)
+        roots = root_values(problem, topology.depth, instance.baseline, best=best, budget=instance.budget)
+        if given is not None and roots.chosen is None:
+            return given, roots
+        chosen = np.full(topology.n_branches, -1) if roots.chosen is None else roots.chosen
+        splits = tree_of_thresholds(data, topology, problem.thresholds, chosen)
+        return with_majority_labels(splits, data), roots
 
     def univariate_problem(self, instance: OctInstance) -> UnivariateProblem:
+        routing, data = instance.routing, instance.data
         return UnivariateProblem(
-            thresholds=find_thresholds(instance.data)
-            if instance.exact is None
-            else instance.exact.thresholds,
-            y=instance.data.y,
+            thresholds=routing.thresholds if isinstance(routing, ThresholdRouting) else find_thresholds(data),
+            y=data.y,
             loss="classes",
             split_cost=self.alpha * instance.baseline,
             N_min=self.N_min,
@@ -251,9 +256,7 @@ class Oct(Formulation):
     def start(self, name: str, instance: OctInstance, *, seed: int = 0) -> Tree:
         data, topology = instance.data, instance.topology
         if name == "depth-two":
-            exact = instance.exact or self._depth_two(data, instance.baseline)
-            roots = instance.roots or exact.root_values(min(topology.depth, 2))
-            return _best_of_depth_two(instance, exact, roots)
+            return instance.known or self._searched(instance)[0]
         if name == "cart":
             return self.polish(cart(data, topology, min_leaf=self.N_min, seed=seed), instance)
         if name == "previous-depth":
@@ -286,13 +289,6 @@ def _class_counts(group: IntArray, data: Dataset) -> FloatArray:
     counts = np.zeros((int(group.max()) + 1, len(data.classes)))
     np.add.at(counts, (group, data.y.astype(np.int64)), 1.0)
     return counts
-
-
-def _best_of_depth_two(instance: OctInstance, exact: DepthTwo, roots: RootValues) -> Tree:
-    """Return the tree with the best root, and the best stump at every node below it."""
-    data, topology = instance.data, instance.topology
-    splits = tree_of_thresholds(data, topology, exact.thresholds, exact.best(roots, topology))
-    return with_majority_labels(splits, data)
 
 
 def _labelled(feature: IntArray, threshold: FloatArray, instance: OctInstance) -> Tree:

@@ -20,14 +20,10 @@ need no split. ``tight`` (``ort``): routing by thresholds of groups g of samples
 :math:`n_g` and mean targets :math:`\bar y_g`, and linear rows without a big-M in the loss for leaf values :math:`v_t`
 (block ``beta0``):
 
-*Leaf values are bounded.* Some best value of a leaf is the mean of its samples (squared loss), or their lower median
-(absolute loss). A leaf holds at least :math:`N_{min}` samples, so with :math:`y_{(1)} \le y_{(2)} \le \dots`:
-
-- the mean is at least that of the :math:`N_{min}` least targets and at most that of the greatest ones. As leaves hold
-  whole groups, every sample's target may first be replaced by the mean of its group;
-- the lower median of m samples is the :math:`\lceil m/2 \rceil`-th least of them, so at least
-  :math:`y_{(\lceil N_{min}/2 \rceil)}`; and the :math:`(\lfloor m/2 \rfloor + 1)`-th greatest of them, so at most the
-  :math:`(\lfloor N_{min}/2 \rfloor + 1)`-th greatest of all.
+*Leaf values are bounded.* A best value of a leaf is the mean of its samples (squared loss), or their median, midway
+between both middle ones (absolute loss). A leaf holds at least :math:`N_{min}` samples, so this is
+at least the mean or median of the :math:`N_{min}` least targets, and at most that of the greatest ones. For means, as
+leaves hold whole groups, every sample's target may first be replaced by the mean of its group.
 
 *Squared loss is linear.* Let :math:`f_{gt} = v_t z_{gt}`: linear rows say so exactly for binary z,
 
@@ -50,8 +46,9 @@ every term of the sum over t being at least 0 (i). The model is a MILP: no tange
     L \ge y - v_t - (y - \underline v) (1 - z_{gt}), \qquad L \ge v_t - y - (\overline v - y) (1 - z_{gt}), \qquad
     L \ge \max \{0, \underline v - y, y - \overline v\} \quad (j, k, l).
 
-*The root.* At depth 1 and 2 one valid row bounds the objective by the least value for the threshold at the root (m),
-:mod:`formulations.bounds.depth_two`; it takes the place of (i), as the two together make a slow linear relaxation.
+*The root.* One valid row bounds the objective by what an exact search of limited length proves for the threshold at
+the root (m), :mod:`formulations.bounds.roots`; its best tree is the start. At depth 1 and 2, where these bounds are
+exact, it takes the place of (i), as the two together make a slow linear relaxation.
 """
 
 from __future__ import annotations
@@ -62,13 +59,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from formulations.bounds.depth_two import (
-    DepthTwo,
-    RootValues,
-    absolute_losses,
-    root_bound,
-    squared_losses,
-)
+from formulations.bounds.roots import RootValues, root_bound, root_values
 from formulations.leaves.values import (
     ConstantLeaves,
     OrtInstance,
@@ -91,7 +82,7 @@ from formulations.routing.univariate import (
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
-from mipforest.heuristics.thresholds import Thresholds, UnivariateProblem, find_thresholds
+from mipforest.heuristics.thresholds import UnivariateProblem, find_thresholds
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.expressions import TreeExpressions
@@ -101,12 +92,6 @@ from mipforest.problem.parameters import parameter
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
-
-#: What the values in the row on the root are lowered by: far above their rounding, far below any gap asked.
-SAFETY = 1e-9
-
-#: Most operations for the table of root values, about ten seconds (absolute loss, 300 targets, 10 features).
-MOST_WORK = 1e9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,11 +228,10 @@ class Ort(ConstantLeafTree):
         losses = self._declare_means(m, instance) if squared else self._declare_medians(m, instance)
         objective = (1 / instance.leaves.baseline) * losses + self.alpha * complexity
         m.minimize(objective)  # (4.7)
-        if instance.exact is not None and instance.roots is not None:
-            u, d, thresholds = m["u"][0], m["d"][0], instance.exact.thresholds
-            bound = root_bound(u, d, thresholds, instance.roots, safety=SAFETY)
+        if instance.roots is not None and isinstance(instance.routing, ThresholdRouting):
+            bound = root_bound(m["u"][0], m["d"][0], instance.routing.thresholds, instance.roots)
             m.add("root_value", objective >= bound)  # (m)
-        elif squared:
+        if squared and (instance.roots is None or instance.topology.depth > 2):
             m.add("leaf_loss", self._leaf_losses(m, instance) >= 0)  # (i)
 
     def _declare_means(self, m: Model, instance: OrtInstance) -> LinearExpr:
@@ -296,29 +280,30 @@ class Ort(ConstantLeafTree):
         if self.variant == "paper":
             return super().bind(data, topology, budget)
         thresholds, leaves = find_thresholds(data), ConstantLeaves(data, LOSSES[self.loss])
-        exact = self._depth_two(thresholds, leaves)
         instance = OrtInstance(
             data=data,
             topology=topology,
             budget=budget or TimeBudget(),
             routing=ThresholdRouting(data, topology, self.N_min, thresholds),
             leaves=leaves,
-            exact=exact,
         )
-        if exact is None or topology.depth > 2:
-            return instance
-        roots = exact.root_values(topology.depth)
-        return replace(instance, roots=roots, known=_best_of_depth_two(instance, exact, roots))
+        known, roots = self._searched(instance)
+        proven = topology.depth <= 2 or roots.least > 0
+        return replace(instance, known=known, roots=roots if proven else None, least_objective=roots.least)
 
-    def _depth_two(self, thresholds: Thresholds, leaves: ConstantLeaves) -> DepthTwo | None:
-        """Best trees of depth at most two, in units of the objective; ``None`` beyond :data:`MOST_WORK`."""
-        per_feature = len(thresholds.X) + np.diff(thresholds.first).max(initial=0)
-        per_group = 3 if self.loss == "squared" else len(np.unique(leaves.y))
-        if 2.0 * len(thresholds) * thresholds.X.shape[1] * per_feature * per_group > MOST_WORK:
-            return None
-        losses = squared_losses if self.loss == "squared" else absolute_losses
-        statistics, cost = losses(leaves.y, thresholds.group, leaves.baseline)
-        return DepthTwo(thresholds, statistics, self.alpha, self.N_min, cost)
+    def _searched(self, instance: OrtInstance) -> tuple[Tree, RootValues]:
+        """Search for the best tree within a limit; return the best one found, and what is proven."""
+        data, topology, given, best = instance.data, instance.topology, None, np.inf
+        if topology.depth > 2:
+            given = self.start("cart", instance)
+            best = self.evaluate(given, instance)
+        problem = self.univariate_problem(instance)
+        roots = root_values(problem, topology.depth, 1.0, best=best, budget=instance.budget)
+        if given is not None and roots.chosen is None:
+            return given, roots
+        chosen = np.full(topology.n_branches, -1) if roots.chosen is None else roots.chosen
+        splits = tree_of_thresholds(data, topology, problem.thresholds, chosen)
+        return instance.leaves.with_fitted_leaves(splits), roots
 
     def univariate_problem(self, instance: OrtInstance) -> UnivariateProblem:
         leaves, routing = instance.leaves, instance.routing
@@ -347,20 +332,7 @@ class Ort(ConstantLeafTree):
     def start(self, name: str, instance: OrtInstance, *, seed: int = 0) -> Tree:
         if name != "depth-two":
             return super().start(name, instance, seed=seed)
-        exact = instance.exact
-        if self.variant == "paper":
-            exact = self._depth_two(find_thresholds(instance.data), instance.leaves)
-        if exact is None:
-            return self.start("cart", instance, seed=seed)
-        roots = instance.roots or exact.root_values(min(instance.topology.depth, 2))
-        return _best_of_depth_two(instance, exact, roots)
-
-
-def _best_of_depth_two(instance: OrtInstance, exact: DepthTwo, roots: RootValues) -> Tree:
-    """Return the tree with the best root, and the best stump at every node below it."""
-    chosen = exact.best(roots, instance.topology)
-    best = tree_of_thresholds(instance.data, instance.topology, exact.thresholds, chosen)
-    return instance.leaves.with_fitted_leaves(best)
+        return instance.known or self._searched(instance)[0]
 
 
 @dataclass(frozen=True, kw_only=True)

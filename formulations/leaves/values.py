@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from formulations.bounds.depth_two import DepthTwo, RootValues
+from formulations.bounds.roots import RootValues
 from formulations.routing.univariate import Routing
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
@@ -159,15 +159,12 @@ class OrtInstance(Instance):
         How samples get to leaves.
     leaves
         How leaves predict, with the scaled target.
-    exact
-        Best trees of depth at most two: variant ``tight`` of ``ort`` only, and ``None`` where they take too much work.
     roots
-        Least objective by the root's threshold: ``ort`` in variant ``tight`` at depth 1 and 2 only.
+        Bounds on the objective by the root's threshold: variant ``tight`` of ``ort``; ``None`` where nothing is proven.
     """
 
     routing: Routing
     leaves: ConstantLeaves
-    exact: DepthTwo | None = None
     roots: RootValues | None = None
 
 
@@ -200,7 +197,6 @@ def range_of_means(y: FloatArray, N_min: int) -> tuple[float, float]:
 
 
 def range_of_medians(y: FloatArray, N_min: int) -> tuple[float, float]:
-    """Return bounds on some median of at least ``N_min`` of the targets (n,): the lower median."""
+    """Return bounds on the median (midway between both middle ones) of at least ``N_min`` of the targets (n,)."""
     ordered = np.sort(y)
-    low, high = float(ordered[(N_min + 1) // 2 - 1]), float(ordered[-(N_min // 2 + 1)])
-    return min(low, high), high
+    return float(np.median(ordered[:N_min])), float(np.median(ordered[-N_min:]))

@@ -1,5 +1,5 @@
 # best known solution of oct-tight-wine-d2
-# objective value = 0.056074766355140415
+# objective value = 0.05607476635514019
 c[class_0,n6] 1
 c[class_1,n3] 1
 c[class_1,n5] 1
@@ -47,6 +47,10 @@ u[n0,flavanoids<0.205696#36] 1
 u[n0,flavanoids<0.21097#37] 1
 u[n0,flavanoids<0.218354#38] 1
 u[n0,flavanoids<0.223629#39] 1
+u[n0,flavanoids<0.231013#40] 1
+u[n0,flavanoids<0.240506#41] 1
+u[n0,flavanoids<0.25211#42] 1
+u[n0,flavanoids<0.260549#43] 1
 u[n1,color_intensity<0.0196246#0] 1
 u[n1,color_intensity<0.0460751#1] 1
 u[n1,color_intensity<0.0550341#2] 1
@@ -86,6 +90,9 @@ u[n1,color_intensity<0.186007#35] 1
 u[n1,color_intensity<0.193686#36] 1
 u[n1,color_intensity<0.197099#37] 1
 u[n1,color_intensity<0.202218#38] 1
+u[n1,color_intensity<0.208191#39] 1
+u[n1,color_intensity<0.212457#40] 1
+u[n1,color_intensity<0.216724#41] 1
 u[n2,proline<0.0042796#0] 1
 u[n2,proline<0.0164051#1] 1
 u[n2,proline<0.025321#2] 1
@@ -149,6 +156,8 @@ u[n2,proline<0.293866#59] 1
 u[n2,proline<0.302782#60] 1
 u[n2,proline<0.309558#61] 1
 u[n2,proline<0.312411#62] 1
+u[n2,proline<0.314551#63] 1
+u[n2,proline<0.317047#64] 1
 q[0,n5] 1
 q[1,n5] 1
 q[2,n5] 1
@@ -158,7 +167,7 @@ q[5,n5] 1
 q[6,n5] 1
 q[7,n5] 1
 q[8,n5] 1
-q[9,n5] 1
+q[9,n3] 1
 q[10,n5] 1
 q[11,n5] 1
 q[12,n3] 1
@@ -175,7 +184,7 @@ q[23,n5] 1
 q[24,n5] 1
 q[25,n5] 1
 q[26,n5] 1
-q[27,n5] 1
+q[27,n3] 1
 q[28,n5] 1
 q[29,n5] 1
 q[30,n5] 1
@@ -210,9 +219,8 @@ q[60,n4] 1
 q[61,n4] 1
 q[62,n3] 1
 q[63,n4] 1
-q[64,n5] 1
 q[65,n5] 1
-q[66,n5] 1
+q[66,n3] 1
 q[67,n4] 1
 q[68,n5] 1
 q[69,n5] 1
@@ -266,6 +274,7 @@ q[118,n6] 1
 q[119,n5] 1
 q[120,n4] 1
 q[121,n6] 1
+q[122,n4] 1
 q[123,n6] 1
 q[124,n4] 1
 q[125,n6] 1

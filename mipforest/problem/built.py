@@ -17,6 +17,7 @@ from mipforest.problem.instance import Instance
 from mipforest.problem.model_changes import BuiltModel, ModelChanges
 from mipforest.problem.operations import Operations
 from mipforest.settings import FEASIBILITY_TOLERANCE
+from mipforest.solvers.solution import Solution, Status
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
@@ -70,6 +71,25 @@ class BuiltProblem:
     def declare_covered(self, value: float) -> None:
         """Note that the model as it is now, changes included, holds every solution up to a value."""
         object.__setattr__(self, "_covered", (self.model.matrix(), value))
+
+    def least_objective(self) -> float:
+        """Return a lower bound on the objective of every solution that building has proven without the model.
+
+        Minus infinity where a user has replaced the objective, or lets in what is no tree.
+        """
+        least = self.instance.least_objective
+        if least > -np.inf and (self.as_built.objective_replaced() or self.changes().loosened):
+            return -np.inf
+        return least
+
+    def with_least_objective(self, solution: Solution, gap: float) -> Solution:
+        """Raise the bound to what is proven without the model; the solution may then be proven optimal."""
+        least = self.least_objective()
+        if not solution.found or least <= solution.bound:
+            return solution
+        raised = replace(solution, bound=min(least, solution.objective))
+        limited = solution.status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.LIMIT)
+        return replace(raised, status=Status.OPTIMAL) if limited and raised.gap <= gap else raised
 
     def known_value(self) -> float:
         """Return the objective of the tree known from building the model; infinite without one."""

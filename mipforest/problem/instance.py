@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from mipforest.data import Dataset
@@ -25,6 +26,8 @@ class Instance:
     known
         A feasible tree (for scaled features) found on the way, or ``None``. It is the default start, and takes the
         place of a start that cannot be made feasible.
+    least_objective
+        Proven lower bound on the objective of every tree, found on the way.
     notes
         What the user should know before all else, in sentences: warnings of every result.
     budget
@@ -34,5 +37,6 @@ class Instance:
     data: Dataset
     topology: Topology
     known: Tree | None = None
+    least_objective: float = -math.inf
     notes: tuple[str, ...] = ()
     budget: TimeBudget = field(default_factory=TimeBudget)

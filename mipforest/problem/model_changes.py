@@ -89,9 +89,12 @@ class BuiltModel:
         relaxed_integers = now.integer[:n] != built.integer
         touched[:n] |= relaxed_integers | (now.col_lower[:n] != built.col_lower)
         touched[:n] |= now.col_upper[:n] != built.col_upper
+        widened = bool(
+            (now.col_lower[:n] < built.col_lower).any() or (now.col_upper[:n] > built.col_upper).any()
+        )
         return ModelChanges(
             blocks=frozenset(block.name for block in now.columns if touched[block.start : block.stop].any()),
-            loosened=len(unchanged) < len(old) or bool(relaxed_integers.any()),
+            loosened=len(unchanged) < len(old) or bool(relaxed_integers.any()) or widened,
             added=tuple(block for block in blocks if block not in old and block.name not in neutral),
             lower=lower,
             upper=upper,
@@ -108,7 +111,7 @@ class ModelChanges:
     blocks
         Variable blocks that added or removed constraints read, or whose bounds or integrality were changed.
     loosened
-        Whether rows of the built model were removed or relaxed, or integer variables were made continuous.
+        Whether rows of the built model were removed or relaxed, bounds widened, or integer variables made continuous.
     added
         Constraint blocks that were added, but for those that the formulation vouches for.
     lower, upper

@@ -124,6 +124,7 @@ class Problem(BuiltProblem):
             problem, solution = self._within_limits(solver, settings, values, report)
         with budget.phase("check"):
             solution, bound_warnings = problem._with_proven_bound(solution, settings.gap)
+            solution = problem.with_least_objective(solution, settings.gap)
             told = (*self.instance.notes, *warnings, *solution.warnings, *bound_warnings)
             result = problem._checked(replace(solution, warnings=told))
         return replace(result, phase_seconds=budget.seconds)
@@ -306,8 +307,8 @@ class Problem(BuiltProblem):
 
     def _with_proven_bound(self, solution: Solution, gap: float) -> tuple[Solution, list[str]]:
         """Limit bound and status to what the built model covers, once a user has changed it."""
-        proven_to = self.covered_up_to()
-        maximize = self.model.matrix().maximize
+        covered, maximize = self.covered_up_to(), self.model.matrix().maximize
+        proven_to = max(covered, self.least_objective())
         if solution.status is Status.INFEASIBLE and proven_to < np.inf and contradictory(self):
             return solution, []
         if np.isinf(proven_to):
@@ -316,8 +317,7 @@ class Problem(BuiltProblem):
             proven_to = np.inf if maximize else -np.inf
         if (solution.bound >= proven_to) if maximize else (solution.bound <= proven_to):
             return solution, []
-        covers = f"covers solutions up to the value {proven_to:.6g} only"
-        known = covers if np.isfinite(proven_to) else "is built"
+        known = "is built" if np.isinf(covered) else f"covers solutions up to the value {covered:.6g} only"
         doubt = (
             f"variant {self.formulation.variant} {known} for the unchanged model, and the model was changed: "
             f"no better bound than {proven_to:.6g} is proven"

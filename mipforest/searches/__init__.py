@@ -32,6 +32,12 @@ def compiled(function: _F) -> _F:
     return fast
 
 
+def inner(function: _F) -> _F:
+    """Compile a function that only :func:`compiled` ones call: no door from Python, which takes most of the time."""
+    fast: _F = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    return fast
+
+
 def entry(function: _F) -> _F:
     """Compile a function that allocates nothing and that Python calls, and keep the machine code on disk."""
     fast: _F = njit(cache=True, **_LEAN)(function)

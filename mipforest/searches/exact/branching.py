@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches import compiled
+from mipforest.searches import compiled, inner
 from mipforest.searches.exact.frames import (
     BAR,
     BEST,
@@ -174,7 +174,7 @@ def search(
             frames.state[k, STAGE] = TAKE
 
 
-@compiled
+@inner
 def _enter(
     rows: Rows,
     frames: Frames,
@@ -206,7 +206,7 @@ def _enter(
         prepare(rows, order, m, prepared)
 
 
-@compiled
+@inner
 def _take(rows: Rows, frames: Frames, k: int, by_threshold: FloatArray) -> None:
     """Take the interval with the least bound, and choose the position in its middle; -1 where there is none."""
     f, lo, hi = frames.open_at[k, 0, 0], frames.open_at[k, 0, 1], frames.open_at[k, 0, 2]
@@ -250,7 +250,7 @@ def _take(rows: Rows, frames: Frames, k: int, by_threshold: FloatArray) -> None:
     frames.value[k, BOUNDS], frames.value[k, BOUNDS + 1] = np.nan, np.nan
 
 
-@compiled
+@inner
 def _begin_side(
     frames: Frames,
     room: Room,
@@ -294,7 +294,7 @@ def _begin_side(
     frames.state[child, M], frames.value[child, BAR], frames.state[child, STAGE] = beyond - first, bar, ENTER
 
 
-@compiled
+@inner
 def _hand_up(frames: Frames, k: int, depth: int) -> None:
     """Give what frame k + 1 has found to the position of frame k."""
     side, child = frames.state[k, SIDE], k + 1
@@ -305,7 +305,7 @@ def _hand_up(frames: Frames, k: int, depth: int) -> None:
     frames.state[k, STAGE] = RETURN
 
 
-@compiled
+@inner
 def _remember(frames: Frames, known: Known, k: int, code: NDArray[np.uint64]) -> None:
     """Keep what frame k + 1 has found."""
     if k == 0 or len(known.hash) == 0:
@@ -320,7 +320,7 @@ def _remember(frames: Frames, known: Known, k: int, code: NDArray[np.uint64]) ->
         known.tree[slot, t] = frames.tree[k, 1 + side, t]
 
 
-@compiled
+@inner
 def _close(
     rows: Rows,
     frames: Frames,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches import compiled
+from mipforest.searches import inner
 from mipforest.searches.exact.losses import Int32Array, Rows
 
 #: What a frame does next: begin; take an interval; look at a side that was searched; close the position.
@@ -70,7 +70,7 @@ class Known(NamedTuple):
     tree: Int32Array
 
 
-@compiled
+@inner
 def bar_of(frames: Frames, k: int, gap: float, tolerance: float, complete: bool) -> float:
     """Return the bound from which on a frame has no use for an interval."""
     best = frames.value[k, BEST]
@@ -79,7 +79,7 @@ def bar_of(frames: Frames, k: int, gap: float, tolerance: float, complete: bool)
     return np.inf if complete else float(best - gap * abs(best) - tolerance)
 
 
-@compiled
+@inner
 def write_report(frames: Frames, report: FloatArray) -> None:
     """Write the value of the best tree and the bound, where the root has nothing at work."""
     bound = min(frames.value[0, BEST], frames.value[0, LIMITED])
@@ -88,7 +88,7 @@ def write_report(frames: Frames, report: FloatArray) -> None:
     report[0], report[1] = frames.value[0, BEST], bound
 
 
-@compiled
+@inner
 def leave_out(frames: Frames, k: int, bound: float) -> None:
     """Note the bound of what a frame leaves out."""
     frames.value[k, LEAST] = min(frames.value[k, LEAST], bound)
@@ -98,7 +98,7 @@ def leave_out(frames: Frames, k: int, bound: float) -> None:
 # ---------------------------------------------------------------------- bounds by the root's threshold
 
 
-@compiled
+@inner
 def note(
     rows: Rows, frames: Frames, f: int, lo: int, hi: int, bound: float, by_threshold: FloatArray
 ) -> None:
@@ -110,7 +110,7 @@ def note(
             by_threshold[number] = max(by_threshold[number], bound)
 
 
-@compiled
+@inner
 def note_open(rows: Rows, frames: Frames, by_threshold: FloatArray) -> None:
     """Raise the bounds of the thresholds in the root's open intervals."""
     for i in range(frames.state[0, N_OPEN]):
@@ -121,7 +121,7 @@ def note_open(rows: Rows, frames: Frames, by_threshold: FloatArray) -> None:
 # ---------------------------------------------------------------------- heap of open intervals
 
 
-@compiled
+@inner
 def open_interval(
     frames: Frames, k: int, f: int, lo: int, hi: int, left: float, right: float, key: float
 ) -> None:
@@ -136,7 +136,7 @@ def open_interval(
         i = (i - 1) // 2
 
 
-@compiled
+@inner
 def remove_least(frames: Frames, k: int) -> None:
     """Remove the first interval of a frame's heap."""
     frames.state[k, N_OPEN] -= 1
@@ -153,7 +153,7 @@ def remove_least(frames: Frames, k: int) -> None:
         i = child
 
 
-@compiled
+@inner
 def _swap(values: FloatArray, at: IntArray, i: int, j: int) -> None:
     for v in range(3):
         values[i, v], values[j, v] = values[j, v], values[i, v]

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.searches import compiled
+from mipforest.searches import inner
 
 #: Kinds of losses.
 TWO_CLASSES, CLASSES, SQUARED, ABSOLUTE = 0, 1, 2, 3
@@ -111,7 +111,7 @@ class Room(NamedTuple):
     loss: FloatArray
 
 
-@compiled
+@inner
 def leaf_loss(rows: Rows, order: Int32Array, m: int, room: Room) -> float:
     """Return the loss of one leaf that holds all rows ``order[:, :m]``."""
     total = np.zeros(rows.value.shape[1])
@@ -126,7 +126,7 @@ def leaf_loss(rows: Rows, order: Int32Array, m: int, room: Room) -> float:
     )
 
 
-@compiled
+@inner
 def loss_of(kind: int, total: FloatArray) -> float:
     """Return the loss of a leaf by its sums (V,); not for the absolute loss."""
     if kind == TWO_CLASSES:
@@ -141,7 +141,7 @@ def loss_of(kind: int, total: FloatArray) -> float:
     return float(max(0.0, total[2] - total[1] * total[1] / total[0]))
 
 
-@compiled
+@inner
 def median_loss(
     rows: Rows, by_target: Int32Array, m: int, room: Room, on_left: int, total: FloatArray
 ) -> float:
@@ -159,7 +159,7 @@ def median_loss(
     return 0.0
 
 
-@compiled
+@inner
 def losses_of_rest(
     rows: Rows,
     order: Int32Array,
@@ -216,7 +216,7 @@ def losses_of_rest(
             room.loss[1, i], room.loss[3, i] = loss[0], loss[1]
 
 
-@compiled
+@inner
 def _settle(
     rows: Rows,
     middle: IntArray,

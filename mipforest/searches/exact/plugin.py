@@ -24,6 +24,7 @@ class ExactSearch(TreeSearch):
     name: ClassVar[str] = "exact-search"
     summary: ClassVar[str] = "exact branch and bound over intervals of thresholds"
     models: ClassVar[str] = "oct, ort"
+    preferred: ClassVar[bool] = True
 
     def refusal(self, problem: BuiltProblem) -> str:
         """Say why the search does not take a problem; empty where it does."""

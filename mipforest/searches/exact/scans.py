@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches import compiled
+from mipforest.searches import inner
 from mipforest.searches.exact.losses import (
     ABSOLUTE,
     CLASSES,
@@ -29,7 +29,7 @@ from mipforest.searches.exact.losses import (
 )
 
 
-@compiled
+@inner
 def prepare(rows: Rows, order: Int32Array, m: int, prepared: Prepared) -> None:
     """Compute what the scans of the rows ``order[:, :m]`` share."""
     V = rows.value.shape[1] if rows.kind == CLASSES else 1 if rows.kind == TWO_CLASSES else 2
@@ -52,7 +52,7 @@ def prepare(rows: Rows, order: Int32Array, m: int, prepared: Prepared) -> None:
             prepared.penalty[f, i] = 0.0 if last and i < m - 1 else -np.inf
 
 
-@compiled
+@inner
 def best_pair(
     rows: Rows,
     order: Int32Array,
@@ -133,7 +133,7 @@ def best_pair(
                 chosen[side] = rows.first[f] + rows.rank[f, order[f, at[side] + 1]] - 1
 
 
-@compiled
+@inner
 def _scan_two(
     order: Int32Array,
     m: int,
@@ -162,7 +162,7 @@ def _scan_two(
     at[0], at[1] = left_at, right_at
 
 
-@compiled
+@inner
 def _keep(
     gain: FloatArray, at: IntArray, side: int, value: float, size: int, whole: int, N_min: int, i: int
 ) -> None:
@@ -173,7 +173,7 @@ def _keep(
         gain[side, 1], at[side] = value, i
 
 
-@compiled
+@inner
 def _scan_classes(
     rows: Rows,
     order: Int32Array,
@@ -204,7 +204,7 @@ def _scan_classes(
             _keep(gain, at, 1, -b0 - b1, prepared.sizes[f, i] - size, sizes[1], rows.N_min, i)
 
 
-@compiled
+@inner
 def _scan_squared(
     rows: Rows,
     order: Int32Array,
@@ -236,7 +236,7 @@ def _scan_squared(
                 _keep(gain, at, 1, s1 * s1 / w1 + rest * rest / rest_w, other, sizes[1], rows.N_min, i)
 
 
-@compiled
+@inner
 def _scan_absolute(
     rows: Rows,
     order: Int32Array,
