@@ -33,9 +33,9 @@ def literal_optimum(
     if not _ENVIRONMENT:
         _ENVIRONMENT.append(gurobipy.Env(params={"OutputFlag": 0, "Threads": 1}))
     with gurobipy.Model(env=_ENVIRONMENT[0]) as m:
-        for option, value in (("MIPGap", 1e-7), ("FeasibilityTol", 1e-9), ("IntFeasTol", 1e-9)):
-            m.setParam(option, value)
-        m.setParam("OptimalityTol", 1e-9)
+        for tolerance in ("FeasibilityTol", "IntFeasTol", "OptimalityTol"):
+            m.setParam(tolerance, 1e-9)
+        m.setParam("MIPGap", 1e-7)
         m.setParam("TimeLimit", seconds)
         literal = LiteralTree(m, name, values, data, depth, parting)
         if name in LINEAR:
@@ -111,9 +111,7 @@ class LiteralTree:
     def sizes(self, t):
         """Return variables for the sizes of the weights of a node."""
         size = self.m.addVars(self.p)
-        for j in range(self.p):
-            self.m.addConstr(size[j] >= self.w[t][j])
-            self.m.addConstr(size[j] >= -self.w[t][j])
+        self.m.addConstrs(size[j] >= sign * self.w[t][j] for j in range(self.p) for sign in (-1, 1))
         return size
 
     # ------------------------------------------------------------------ the models
@@ -233,7 +231,7 @@ class LiteralTree:
                     m.addConstr(self.w[t][j] == self.used[t][j])
             m.addConstr(picked >= d[t])
             if self.name in UNIVARIATE:
-                m.addConstr(picked == d[t])
+                m.addConstr(picked <= d[t])
                 # A threshold is at most the greatest value; the least one parts nothing.
                 greatest = self.ranks.max(axis=0)
                 m.addConstr(-self.b[t] <= sum(float(greatest[j]) * self.used[t][j] for j in range(self.p)))
@@ -284,12 +282,10 @@ class LiteralTree:
             for j in beta:
                 if counts:
                     r = m.addVar(vtype=GRB.BINARY)
-                    m.addConstr(beta[j] <= limit * r)
-                    m.addConstr(beta[j] >= -limit * r)
+                    m.addConstrs(sign * beta[j] <= limit * r for sign in (-1, 1))
                 else:
                     r = m.addVar()
-                    m.addConstr(r >= beta[j])
-                    m.addConstr(r >= -beta[j])
+                    m.addConstrs(r >= sign * beta[j] for sign in (-1, 1))
                 objective += values["lam"] * r
         for i in range(self.n):
             error = fitted[i] - float(y[i])
@@ -297,8 +293,7 @@ class LiteralTree:
                 objective += error * error / baseline
             else:
                 size = m.addVar()
-                m.addConstr(size >= error)
-                m.addConstr(size >= -error)
+                m.addConstrs(size >= sign * error for sign in (-1, 1))
                 objective += size / baseline
         return objective
 
@@ -362,12 +357,9 @@ class LiteralTree:
             return [[self.z[i, end] for i in range(self.n)] for end in self.ends]
         found = []
         for end in self.ends:
-            right = self._right(end)
+            right = self.goes_right(end, self.gap, self.gap)
             found += [[self.z[i, end] - right[i] for i in range(self.n)], right]
         return found
-
-    def _right(self, end):
-        return self.goes_right(end, self.gap, self.gap)
 
     def min_samples_leaf(self, least):
         for members in self.leaves():
@@ -378,7 +370,7 @@ class LiteralTree:
     def predicted(self, k):
         """Return, by sample, 1 where it is predicted class k."""
         if self.name in LINEAR:
-            right = [self._right(end) for end in self.ends]
+            right = [self.goes_right(end, self.gap, self.gap) for end in self.ends]
             second = [sum(column) for column in zip(*right, strict=True)]
             return second if k == 1 else [1 - one for one in second]
         if self.name == "miret":
