@@ -108,7 +108,7 @@ class Margot(LinearTree):
         if name != "svm-path":
             return super().start(name, instance, seed=seed)
         path = svm_path(data, topology, nodes)
-        if nodes.budget is None:
+        if nodes.budget is None or instance.budget.expired:
             return path
         # With few features per node CART's routing often is better.
         candidates = (path, self.start("cart", instance, seed=seed))

@@ -38,6 +38,7 @@ class TimeBudget:
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self.stopped = False
+        self._whole: TimeBudget | None = None
         self._tell, self._clock = tell, clock
         self._deadline = math.inf if seconds is None else clock() + seconds
         self._seconds: dict[str, float] = {}
@@ -50,7 +51,10 @@ class TimeBudget:
     @property
     def remaining(self) -> float:
         """Seconds that are left: infinite without a limit, 0 once a stop was asked for."""
-        return 0.0 if self.stopped else max(0.0, self._deadline - self._clock())
+        if self.stopped:
+            return 0.0
+        own = max(0.0, self._deadline - self._clock())
+        return own if self._whole is None else min(own, self._whole.remaining)
 
     @property
     def expired(self) -> bool:
@@ -65,6 +69,15 @@ class TimeBudget:
         left = share * self.remaining
         least = left if seconds is None else min(left, seconds)
         return None if least == math.inf else least
+
+    def part(self, seconds: float | None = None, *, share: float = 1.0) -> TimeBudget:
+        """Return a budget of its own for a part of the work: a share of what is left, and at most some seconds.
+
+        It runs out with this one, and its phases are not accounted for here.
+        """
+        part = TimeBudget(self.at_most(seconds, share=share), clock=self._clock)
+        part._whole = self
+        return part
 
     def stop(self) -> None:
         """Ask everything to end with the best that is known; safe in a signal handler."""

@@ -56,6 +56,10 @@ from mipforest.trees.topology import Nodes
 #: UB and V are values in floating-point numbers: allow for their rounding.
 ROUNDING = 1e-6
 
+#: Most samples for which the distance to the farthest other one is exact: that takes all distances, half a second.
+#: With more it is bounded by the distance to the farthest corner of their box, and by way of their midpoint.
+MOST_DISTANCES = 3000
+
 #: Samples whose distances to all others are held in memory at once.
 CHUNK = 1000
 
@@ -165,7 +169,18 @@ def moved_into_limits(tree: Tree, X: FloatArray, flat_from: float) -> Tree:
 
 
 def farthest_distances(X: FloatArray, distance: str = "euclidean") -> FloatArray:
-    """Return the (n,) distances of samples to the one farthest from each, in scipy's metric of this name."""
+    """Return the (n,) distances of samples to the one farthest from each, in scipy's metric of this name.
+
+    Of more than :data:`MOST_DISTANCES` samples, upper bounds on them.
+    """
+    if len(X) > MOST_DISTANCES:
+        least, greatest = X.min(axis=0), X.max(axis=0)
+        corner = np.where(greatest - X > X - least, greatest, least)
+        middle = (least + greatest)[None] / 2
+        from_middle = cdist(X, middle, distance)[:, 0]
+        to_corner = cdist(np.abs(X - corner), np.zeros((1, X.shape[1])), distance)[:, 0]
+        bounds: FloatArray = np.minimum(to_corner, from_middle + from_middle.max()) * (1 + ROUNDING)
+        return bounds
     parts = [cdist(X[start : start + CHUNK], X, distance).max(axis=1) for start in range(0, len(X), CHUNK)]
     return np.concatenate(parts)
 

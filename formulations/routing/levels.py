@@ -22,7 +22,7 @@ surrogate's, of the solved tree; ``report`` gives the objectives with the log-lo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,7 +33,6 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.logistic import gain_at_pure_nodes, greedy_logistic, margins_at, refined
 from mipforest.heuristics.node_problems import NodeProblems
-from mipforest.heuristics.node_split import margin_split
 from mipforest.heuristics.svm_starts import svm_path
 from mipforest.objectives.log_loss import largest_error, log_loss
 from mipforest.problem.parameters import ParameterError
@@ -125,12 +124,13 @@ class LevelTree(LinearTree):
             )
 
     def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> LevelInstance:
-        nodes = self.node_problems(topology)
+        budget = budget or TimeBudget()
+        nodes = replace(self.node_problems(topology), time=budget)
         return self.with_limits(
             LevelInstance(
                 data=data,
                 topology=topology,
-                budget=budget or TimeBudget(),
+                budget=budget,
                 nodes=nodes,
                 limits=self.paper_limits(nodes),
                 charged=self.charged(topology),
@@ -155,10 +155,7 @@ class LevelTree(LinearTree):
 
     def root_share(self, instance: LinearInstance) -> float:
         data, nodes = instance.data, instance.nodes
-        if not nodes.exact:
-            return 0.0
-        alone = margin_split(data.X, data.sign, float(nodes.C[0]), loss=nodes.loss.convex, norm=nodes.norm)
-        return 0.0 if alone is None else alone.value
+        return nodes.least(0, data.X, data.sign) if nodes.exact else 0.0
 
     def encode(self, tree: Tree, instance: LevelInstance) -> dict[str, FloatArray]:
         charged, slacks = np.asarray(instance.charged), instance.slacks
@@ -178,8 +175,11 @@ class LevelTree(LinearTree):
         if name == "penalty-path":
             # Routings from node problems at many penalties; the greedy tree or CART's where one is better.
             path = self._in_limits(svm_path(data, topology, nodes), instance)
-            others = (self.start(other, instance, seed=seed) for other in ("greedy-logistic", "cart"))
-            return min((path, *others), key=lambda tree: self.evaluate(tree, instance))
+            found = [path]
+            for other in ("greedy-logistic", "cart"):
+                if not instance.budget.expired:
+                    found.append(self.start(other, instance, seed=seed))
+            return min(found, key=lambda tree: self.evaluate(tree, instance))
         return super().start(name, instance, seed=seed)
 
     def polish(self, tree: Tree, instance: LinearInstance) -> Tree:

@@ -45,6 +45,9 @@ from mipforest.trees.sides import INTERIOR_RESIDUE, keep_sides
 #: Most samples for which the papers' constants are compared with proven ones: that takes all distances.
 MOST_SAMPLES = 10_000
 
+#: Share of the time that the start from which the limits are proven may take: the solver has the rest.
+START_SHARE = 0.5
+
 #: Scores are charged for: a bias moves by at most this for the sake of the tree in original units.
 BIAS_TOLERANCE = 1e-8
 
@@ -106,12 +109,13 @@ class LinearTree(Formulation):
         self.node_problems(topology)  # refuses parameters that do not fit the depth
 
     def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> LinearInstance:
-        nodes = self.node_problems(topology)
+        budget = budget or TimeBudget()
+        nodes = replace(self.node_problems(topology), time=budget)
         return self.with_limits(
             LinearInstance(
                 data=data,
                 topology=topology,
-                budget=budget or TimeBudget(),
+                budget=budget,
                 nodes=nodes,
                 limits=self.paper_limits(nodes),
             )
@@ -121,8 +125,15 @@ class LinearTree(Formulation):
         """Return the instance with limits proven from the default start, in variant ``valid``."""
         if self.variant == "paper":
             return instance
-        known = self.start(self.starts[0], instance)
-        limits = self._limits(instance, self.evaluate(known, instance), root_share=self.root_share(instance))
+        budget = instance.budget
+        with budget.phase("start", "finding a start tree"):
+            part = budget.part(share=START_SHARE)
+            within = replace(instance, budget=part, nodes=replace(instance.nodes, time=part))
+            known = self.start(self.starts[0], within)
+        with budget.phase("bounds", "proving limits from the start tree"):
+            limits = self._limits(
+                instance, self.evaluate(known, instance), root_share=self.root_share(instance)
+            )
         return replace(instance, limits=limits, known=known)
 
     def _limits(
@@ -222,8 +233,13 @@ class LinearTree(Formulation):
         )
 
     def polish(self, tree: Tree, instance: LinearInstance) -> Tree:
-        """Solve every node's problem for the tree's routing of the samples, exactly where the loss is convex."""
+        """Solve every node's problem for the tree's routing of the samples, exactly where the loss is convex.
+
+        Of very many samples, or without time, see :meth:`~mipforest.heuristics.node_problems.NodeProblems.lifted`.
+        """
         data, topology, nodes = instance.data, instance.topology, instance.nodes
+        if data.n > nodes.exact_up_to or nodes.time.expired:
+            return nodes.lifted(tree, data, topology)
         here = passed(tree, data)
         goes_right = tree.scores(data.X) >= 0
         splits: dict[int, Split] = {}

@@ -75,6 +75,7 @@ def margin_split(
     bias_if_empty: float = 1.0,
     loss: PiecewiseLinearLoss = HINGE,
     norm: Norm = HALF_SQUARED_L2,
+    time_limit: float | None = None,
 ) -> Split | None:
     """Solve a node's problem exactly.
 
@@ -94,12 +95,14 @@ def margin_split(
         The bias (+1 or -1) of a node that no sample reaches.
     loss, norm
         What the objective charges for margins and for weights.
+    time_limit
+        Seconds.
 
     Returns
     -------
-    The best split, or ``None`` if no hyperplane keeps the sides.
+    The best split, or ``None`` if no hyperplane keeps the sides, or none was found in time.
     """
-    constant = _constant_split(sign, right, X.shape[1], bias_if_empty, loss.flat_from)
+    constant = constant_split(sign, right, X.shape[1], bias_if_empty, loss.flat_from)
     if constant is not None:
         return constant
     used = np.arange(X.shape[1]) if features is None else features
@@ -116,8 +119,8 @@ def margin_split(
         m.add("left", score[~right] <= -epsilon)
     form = m.matrix()
     solver = "clarabel" if form.is_quadratic else "highs"
-    solution = get_solver(solver).solve(form, SolveSettings())
-    # Without limits, LIMIT says that numbers are too small for a proof; the value below is that of the definition.
+    solution = get_solver(solver).solve(form, SolveSettings(time_limit=time_limit))
+    # LIMIT says that numbers are too small for a proof; the value below is that of the definition.
     if solution.x is None or solution.status not in (Status.OPTIMAL, Status.LIMIT):
         return None
     weights = np.zeros(X.shape[1])
@@ -130,7 +133,7 @@ def margin_split(
     return Split(weights, bias, norm.value(weights) + C * float(loss.values(X @ weights + bias, sign).sum()))
 
 
-def _constant_split(
+def constant_split(
     sign: FloatArray, right: BoolArray | None, p: int, bias_if_empty: float, flat_from: float
 ) -> Split | None:
     """Return ``w = 0`` and a bias free of cost, where one class alone reaches the node (and goes its way)."""
@@ -181,7 +184,13 @@ def sparse_split(
 
 
 def search_features(
-    fit: Callable[[IntArray], Split | None], p: int, budget: int, alpha: float | None, *, quick: bool = False
+    fit: Callable[[IntArray], Split | None],
+    p: int,
+    budget: int,
+    alpha: float | None,
+    *,
+    quick: bool = False,
+    hurry: Callable[[], bool] = lambda: False,
 ) -> Split | None:
     """Find a good split with few features, given how to fit one to a set of features.
 
@@ -193,6 +202,8 @@ def search_features(
         Number of features.
     budget, alpha, quick
         As for :func:`sparse_split`.
+    hurry
+        Asked between two fits: whether to drop all features above the budget at once, and to exchange none.
     """
 
     def priced(features: IntArray) -> Split | None:
@@ -208,11 +219,9 @@ def search_features(
     else:
         weights = best.w
     while len(features) > budget:
-        features = np.sort(
-            features[
-                np.argsort(np.abs(weights[features]), kind="stable")[_to_drop(len(features), budget, quick) :]
-            ]
-        )
+        n_dropped = len(features) - budget if hurry() else _to_drop(len(features), budget, quick)
+        least_first = np.argsort(np.abs(weights[features]), kind="stable")
+        features = np.sort(features[least_first[n_dropped:]])
         split = priced(features)
         if split is None:
             break
@@ -220,7 +229,7 @@ def search_features(
         allowed = alpha is not None or len(features) <= budget
         if allowed and (best is None or split.value < best.value):
             best = split
-    return best if best is None or quick else _exchange(best, priced)
+    return best if best is None or quick else _exchange(best, priced, hurry)
 
 
 def _to_drop(count: int, budget: int, quick: bool) -> int:
@@ -228,7 +237,7 @@ def _to_drop(count: int, budget: int, quick: bool) -> int:
     return max(1, min(count // (2 if quick else 10), count - budget))
 
 
-def _exchange(split: Split, fit: Callable[[IntArray], Split | None]) -> Split:
+def _exchange(split: Split, fit: Callable[[IntArray], Split | None], hurry: Callable[[], bool]) -> Split:
     """Swap the weakest used feature for each unused one while that helps."""
     improved = True
     while improved:
@@ -237,6 +246,8 @@ def _exchange(split: Split, fit: Callable[[IntArray], Split | None]) -> Split:
         weakest = used[np.argsort(np.abs(split.w[used]))][:1]
         kept = np.setdiff1d(used, weakest)
         for candidate in np.setdiff1d(np.arange(len(split.w)), used):
+            if hurry():
+                return split
             other = fit(np.sort(np.append(kept, candidate)))
             if other is not None and other.value < split.value * (1 - LEAST_GAIN):
                 split, improved = other, True
