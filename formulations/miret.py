@@ -87,6 +87,9 @@ from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import RESIDUE, keep_sides
 
+#: Share of the time left that the start may take: the solver has the rest.
+START_SHARE = 0.5
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MiretInstance(Instance):
@@ -180,7 +183,8 @@ class Miret(Formulation):
             first=first_members(group),
             least_intercept=np.where(above_last, least_upper, -1.0),
         )
-        return replace(instance, known=self.start("node-by-node", instance))
+        with instance.budget.phase("start", "finding a start tree"):
+            return replace(instance, known=self.start("node-by-node", instance))
 
     def declare(self, m: Model, instance: MiretInstance) -> None:
         data, topology, target, group = instance.data, instance.topology, instance.target, instance.group
@@ -341,7 +345,8 @@ class Miret(Formulation):
         if name == "constant":
             return constant_tree(data, topology, target)
         if name == "node-by-node":
-            return node_by_node(data, topology, target, instance.costs, self.epsilon)
+            part = instance.budget.part(share=START_SHARE)
+            return node_by_node(data, topology, target, instance.costs, self.epsilon, part)
         return super().start(name, instance, seed=seed)
 
     # ------------------------------------------------------------------ after the solve

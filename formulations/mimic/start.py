@@ -15,6 +15,7 @@ from formulations.mimic.splits import fixed_labels
 from formulations.mimic.target import EnsembleTarget, first_members, group_sums
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
 #: Most rounds over all nodes; each has to lower the objective.
@@ -40,7 +41,12 @@ def constant_tree(data: Dataset, topology: Topology, target: EnsembleTarget) -> 
 
 
 def node_by_node(
-    data: Dataset, topology: Topology, target: EnsembleTarget, costs: FloatArray, epsilon: float
+    data: Dataset,
+    topology: Topology,
+    target: EnsembleTarget,
+    costs: FloatArray,
+    epsilon: float,
+    time: TimeBudget | None = None,
 ) -> Tree:
     """Give every node in turn the cheapest split found for it, the others as they are, until nothing improves.
 
@@ -58,8 +64,10 @@ def node_by_node(
         (|B|, p) cost of each feature at each node.
     epsilon
         Gap between the sides of a split.
+    time
+        Once it has run out, nodes stay as they are.
     """
-    search = _Search(data.X, target, costs, epsilon)
+    search = _Search(data.X, target, costs, epsilon, time or TimeBudget())
     blank = _blank(data, topology)
     found = [constant_tree(data, topology, target), search.improved(search.grown(blank), topology.branches)]
     for level in range(topology.depth):
@@ -93,12 +101,15 @@ class _Search:
         (|B|, p) cost of each feature at each node.
     epsilon
         Gap between the sides of a split.
+    time
+        Once it has run out, nodes stay as they are.
     """
 
     X: FloatArray
     target: EnsembleTarget
     costs: FloatArray
     epsilon: float
+    time: TimeBudget
 
     def value(self, tree: Tree) -> float:
         """Return the objective of a tree."""
@@ -110,6 +121,8 @@ class _Search:
         for _ in range(ROUNDS):
             before = value
             for t in order:
+                if self.time.expired:
+                    return tree
                 candidate = self._with_cheapest_split(tree, t)
                 if self.value(candidate) < value - COST_TOLERANCE:
                     tree, value = candidate, self.value(candidate)
@@ -121,7 +134,7 @@ class _Search:
         """Give every node, from the root down, the split of one feature with the purest sides."""
         for t in tree.topology.branches:
             here, group = self._members(tree, t)
-            if len(here) == 0 or len(set(self.target.sign[here])) == 1:
+            if len(here) == 0 or len(set(self.target.sign[here])) == 1 or self.time.expired:
                 continue
             weights, sign = self.target.weight[here], self.target.sign[here]
             classes = np.column_stack([group_sums(group, weights * (sign == side)) for side in (-1, 1)])

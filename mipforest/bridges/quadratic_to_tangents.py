@@ -40,7 +40,7 @@ MILP_GAP_SHARE = 0.5
 WORTH = 0.01
 
 #: Seconds that the exact solution of an incumbent's continuous part may take beyond the time limit.
-GRACE = 5.0
+GRACE = 1.0
 
 #: What ends a run: why, and the word of the solver that ended it.
 End = tuple[Status, str]

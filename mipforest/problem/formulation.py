@@ -93,14 +93,14 @@ class Formulation(Operations):
         model = Model(f"{self.name}-{data.name}-d{depth}")
         with budget.phase("build"):
             self.declare(model, instance)
-        now = monotonic()
-        return Problem(
-            formulation=self,
-            instance=instance,
-            model=model,
-            prepare_seconds=declared_from - began,
-            build_seconds=now - declared_from,
-        )
+            now = monotonic()
+            return Problem(
+                formulation=self,
+                instance=instance,
+                model=model,
+                prepare_seconds=declared_from - began,
+                build_seconds=now - declared_from,
+            )
 
     def previous_depth(self, instance: Instance) -> Tree:
         """Solve the model with one level less, and return its tree with one more level that does not split.

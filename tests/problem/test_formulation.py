@@ -122,7 +122,7 @@ def test_the_seconds_of_all_phases_add_up_to_the_total():
     problem = slow.build(DATA, 1, budget=TimeBudget(900.0, clock=slow.clock))
     result = problem.solve()
     seconds = result.phase_seconds
-    assert list(seconds) == ["prepare", "build", "start", "solve", "check"]
+    assert list(seconds) == ["prepare", "build", "load", "start", "solve", "check"]
     assert (seconds["prepare"], seconds["build"], seconds["start"]) == (1.0, 2.0, 4.0)
     assert sum(seconds.values()) == slow.clock.now
     assert result.to_dict()["phase_seconds"] == seconds
