@@ -164,7 +164,12 @@ def _samples(data: Mapping[str, Any]) -> str:
 
 def _times(result: Mapping[str, Any]) -> str:
     before = duration(result["prepare_seconds"] + result["build_seconds"])
-    return f"{duration(result['seconds'])} solving, {before} building the model"
+    phases = result.get("phase_seconds")
+    told = f"{duration(result['seconds'])} solving, {before} building the model"
+    if not isinstance(phases, dict) or not phases:
+        return told
+    seconds = [(plain(name), spent) for name, spent in phases.items() if isinstance(spent, int | float)]
+    return f"{told}; by phase: {', '.join(f'{name} {duration(spent)}' for name, spent in seconds)}"
 
 
 def _lines(heading: str, lines: list[Any]) -> list[Element]:

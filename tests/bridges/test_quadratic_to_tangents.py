@@ -250,6 +250,25 @@ def test_ctrl_c_between_solves_keeps_the_start():
         solve(form, start=start, linear=Raising())
 
 
+class StoppedLate(Highs):
+    """Hears of a stop only after it has come to an end of its own."""
+
+    rounds = 0
+
+    def solve(self, *args, **kwargs):
+        self.rounds += 1
+        found = super().solve(*args, **kwargs)
+        return replace(found, bound=found.bound - 1.0, stopped=True)
+
+
+def test_a_stop_that_comes_in_one_round_is_known_in_the_next():
+    linear = StoppedLate()
+    solution = solve(knapsack(), linear=linear)
+    assert linear.rounds == 1
+    assert solution.status is Status.INTERRUPTED
+    assert solution.stopped
+
+
 class Claiming(Solver):
     """A linear solver that claims what it is told to."""
 

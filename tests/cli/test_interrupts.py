@@ -26,9 +26,11 @@ def test_before_the_solve_it_leaves_at_once(asked):
 
 def test_while_solving_the_first_one_is_noted_and_the_second_one_raised(asked):
     with interruptible(lambda: asked.append(True)) as interruption:
-        interruption.solving(TimeBudget())
+        budget = TimeBudget()
+        interruption.solving(budget)
         signal.raise_signal(signal.SIGTERM)
         assert interruption.asked
+        assert budget.expired
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
 
