@@ -27,8 +27,7 @@ from mipforest.trees import Tree
 #: Default time limit in seconds: a first run ends soon and says how far it got.
 TIME_LIMIT = 60.0
 
-#: Seconds per matrix entry that a solver takes before it looks at its clock: to read the model, scale it, and order the
-#: first factorisation (Clarabel, HiGHS at a million entries: 1 to 3 s). With less time left, it is not called.
+#: Seconds per matrix entry until a solver looks at its clock (1 to 3 s at a million): with less, it is not called.
 HAND_OVER = 2e-6
 
 #: Share of the time for a changed model with the limits that it was built with, where no solution of it is known.
@@ -70,9 +69,8 @@ class Problem(BuiltProblem):
             takes the problem. The solution's message then says why it was chosen.
         time_limit, gap, threads, seed, log, on_progress, solver_options, bridges
             As for :func:`mipforest.solving.solve`; the time limit is 60 seconds unless given, and the
-            formulation's own suggestions for the solver apply where an option is not given. The time is for the start,
-            all solves and all repairs together; of a problem that was built within a budget, the first solve has at
-            most what building has left of it. A limit of 0 asks for the start alone, which takes the time it takes.
+            formulation's own suggestions for the solver apply where an option is not given. It is for start, solves and
+            repairs together (0: the start alone); of a problem built within a budget, the first solve has the rest of it.
         start
             As for :meth:`start_tree`.
         certificate
@@ -110,8 +108,7 @@ class Problem(BuiltProblem):
             message = "; ".join(filter(None, (f"auto: {why}", result.solution.message)))
             return replace(result, solution=replace(result.solution, message=message))
         check_certificate(solver, settings.certificate)
-        budget = self.budget
-        budget.begin_solve(settings.time_limit or None)
+        (budget := self.budget).begin_solve(settings.time_limit or None)
 
         def report(event: Event) -> bool:
             if on_progress is not None and on_progress(event):
@@ -189,7 +186,7 @@ class Problem(BuiltProblem):
         """Solve this model from a start, in a share of the time left; replace the solution by that of its tree."""
         if self.budget.remaining <= HAND_OVER * self.model.matrix().A.nnz:
             return self._start_alone(solver, values)
-        limit = 0.0 if settings.time_limit == 0 else self.budget.at_most(share=share)
+        limit = self.budget.at_most(share=share) if settings.time_limit != 0 else 0.0
         settings = replace(settings, start=values or {}, time_limit=limit)
         form, covered = self.model.matrix(), self.covered_up_to()
         most, all_covered = (no_bound(form) if covered == -np.inf else covered), covered == np.inf
@@ -221,7 +218,6 @@ class Problem(BuiltProblem):
             solver_version=solver.version(),
             start_objective=objective,
             warnings=(f"the preparation left no time for the solve: {solver.name} was not called",),
-            message="no time was left",
             stopped=self.budget.stopped,
         )
 
@@ -232,9 +228,8 @@ class Problem(BuiltProblem):
         with budget.phase("start"):
             start = self.start_tree(settings.start, seed=settings.seed)
         with budget.phase("solve"):
-            limit = 0.0 if settings.time_limit == 0 else budget.at_most()
-            settings = replace(settings, time_limit=limit)
-            found = search.search(self, settings, start=start, on_progress=on_progress)
+            within = replace(settings, time_limit=budget.at_most() if settings.time_limit != 0 else 0.0)
+            found = search.search(self, within, start=start, on_progress=on_progress)
         with budget.phase("check"):
             result = self._found(search, found, start, monotonic() - began)
         return replace(result, phase_seconds=budget.seconds)
