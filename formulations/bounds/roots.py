@@ -82,18 +82,19 @@ def root_values(
     best
         Value of a tree that is known.
     budget
-        Ends the search as well.
+        Half of what is left of it ends the search as well: the solver has the rest.
     """
     # Not above: numba takes half a second to import, and most formulations need none of this.
     from mipforest.searches.exact.search import exact_search
 
+    part = None if budget is None else budget.part(share=0.5)
     scan = problem.thresholds.X.size * (MEDIANS if problem.loss == "absolute" else 1)
     outcome = exact_search(
         problem,
         depth,
         best=best,
         most_nodes=1 + int(MOST_SCANNED.get(depth, MOST_SCANNED_DEEPER) / scan),
-        on_progress=None if budget is None else lambda *_: budget.expired,
+        on_progress=None if part is None else lambda *_: part.expired,
         complete=depth <= 2 and len(problem.thresholds) * scan <= MOST_COMPLETE,
     )
     return RootValues(outcome.by_threshold, no_split, outcome.bound, outcome.chosen)

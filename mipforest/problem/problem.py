@@ -70,7 +70,7 @@ class Problem(BuiltProblem):
         time_limit, gap, threads, seed, log, on_progress, solver_options, bridges
             As for :func:`mipforest.solving.solve`; the time limit is 60 seconds unless given, and the
             formulation's own suggestions for the solver apply where an option is not given. It is for start, solves and
-            repairs together (0: the start alone); of a problem built within a budget, the first solve has the rest of it.
+            repairs together (0: the start alone); built within a budget, the first solve has the rest of it.
         start
             As for :meth:`start_tree`.
         certificate
