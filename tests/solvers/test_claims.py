@@ -5,7 +5,7 @@ from small_models import INF, model
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Feature, Solver, assembled
 from mipforest.solvers.claims import Lost, beside, lost_entries
-from mipforest.solvers.solution import Solution, Status
+from mipforest.solvers.solution import Solution, Status, relative_gap
 from mipforest.solvers.worker import Worker
 from mipforest.solving import solve_form
 
@@ -125,3 +125,13 @@ def test_the_start_of_a_user_contradicts_a_solver_that_takes_none() -> None:
     found = solve_form(FORM, Boaster(), SolveSettings(), start=np.array([20.0]))
     assert (found.status, found.bound) == (Status.LIMIT, -INF)
     assert solve_form(FORM, Boaster(), SolveSettings()).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(
+    ("objective", "bound", "gap"),
+    [(4e-16, -2e-16, 0.0), (4e-16, 0.0, 0.0), (0.0, 1e-9, np.inf), (2e-9, 1e-9, 0.5)],
+)
+def test_a_rounded_zero_has_no_gap_and_small_values_keep_theirs(
+    objective: float, bound: float, gap: float
+) -> None:
+    assert relative_gap(objective, bound) == pytest.approx(gap)
