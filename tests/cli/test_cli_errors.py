@@ -157,8 +157,8 @@ def test_infeasible_is_exit_code_3(mipforest, monkeypatch):
 
     original = Formulation.build
 
-    def impossible(self, data, depth):
-        problem = original(self, data, depth)
+    def impossible(self, data, depth, **within):
+        problem = original(self, data, depth, **within)
         problem.model.add("impossible", problem.model["z"][0].sum() >= 2)
         return problem
 

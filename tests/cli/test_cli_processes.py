@@ -141,14 +141,13 @@ def test_a_terminal_shows_live_progress(tmp_path):
     assert text.count("incumbent") > 5
 
 
-#: Runs the command line with a solver that does not hear of Ctrl-C, as one in a long step.
+#: Runs the command line with a solver that does not hear of Ctrl-C, as one in a long step: what it is replied is lost.
 DEAF = """
+from types import SimpleNamespace
 from mipforest.solvers.highs.session import HighsSession
 heard = HighsSession._callback
-def deaf(self, *call):
-    stop, self._worker.stop = self._worker.stop, __import__("threading").Event()
-    heard(self, *call)
-    self._worker.stop = stop
+def deaf(self, kind, message, state, reply, data):
+    heard(self, kind, message, state, SimpleNamespace(), data)
 HighsSession._callback = deaf
 from mipforest.cli.main import run
 run()
