@@ -11,7 +11,7 @@ from formulations.oct_h import OctH
 from formulations.ort import Ort
 from mipforest import constraints
 from mipforest.data import DataError, Dataset, load
-from mipforest.problem import start_repair
+from mipforest.problem import repair
 from mipforest.problem.expressions import NotExpressed
 
 PROVEN = {"time_limit": None, "gap": 1e-9}
@@ -212,7 +212,7 @@ def test_a_start_that_breaks_the_constraint_is_reported(patients):
 def test_the_search_for_a_start_ends_in_its_time_however_long_trees_take(patients, monkeypatch):
     now = iter(range(10_000))
     # A fifth of the time per look at the clock.
-    monkeypatch.setattr(start_repair, "monotonic", lambda: start_repair.SEARCH_TIME_LIMIT / 5 * next(now))
+    monkeypatch.setattr(repair, "monotonic", lambda: repair.SEARCH_TIME_LIMIT / 5 * next(now))
     drawn = []
     problem = Oct().build(patients, depth=1)
     candidates = list(islice(problem.formulation.candidates(problem.instance), 50))
@@ -223,8 +223,8 @@ def test_the_search_for_a_start_ends_in_its_time_however_long_trees_take(patient
             yield candidate
 
     monkeypatch.setattr(Oct, "candidates", draw)
-    monkeypatch.setattr(start_repair, "feasible_values", lambda problem, tree: None)
-    assert start_repair._searched(problem) is None
+    monkeypatch.setattr(repair, "feasible_values", lambda problem, tree: None)
+    assert repair._searched(problem) is None
     assert len(drawn) == 3
 
 

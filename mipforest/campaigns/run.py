@@ -14,9 +14,8 @@ from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-from mipforest.campaigns.experiment_result import ExperimentResult, environment
+from mipforest.campaigns.experiment_result import ExperimentResult, data_path, environment, solve_experiment
 from mipforest.campaigns.experiments import PlannedExperiment, plan
-from mipforest.campaigns.solve import data_path, solve_experiment
 from mipforest.campaigns.store import Counts, Store
 from mipforest.campaigns.suite import Suite, read_suite
 from mipforest.errors import CampaignError, did_you_mean

@@ -13,9 +13,8 @@ import numpy as np
 
 from mipforest.model import Values
 from mipforest.problem.built import BuiltProblem
-from mipforest.problem.relimited import GROWTH, relimited
+from mipforest.problem.repair import GROWTH, contradictory, feasible_start, feasible_values, relimited
 from mipforest.problem.result import Result
-from mipforest.problem.start_repair import contradictory, feasible_start, feasible_values
 from mipforest.problem.tree_search import Auto, Found, TreeSearch, check_certificate, solver_or_search
 from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Solver
@@ -255,7 +254,7 @@ class Problem(BuiltProblem):
         return self._checked(solution)
 
     def start_values(self, tree: Tree) -> tuple[Values | None, list[str]]:
-        """Encode a start tree as feasible values; see :func:`~mipforest.problem.start_repair.feasible_start`."""
+        """Encode a start tree as feasible values; see :func:`~mipforest.problem.repair.feasible_start`."""
         return feasible_start(self, tree)
 
     def checked(self, solution: Solution) -> Result:

@@ -12,7 +12,7 @@ from mipforest.data import DataError, Dataset
 from mipforest.errors import TuningError, some_of
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.problem import Problem
-from mipforest.problem.start_repair import feasible_values
+from mipforest.problem.repair import feasible_values
 from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver

@@ -7,8 +7,8 @@ import pytest
 from campaign_suites import PAIR, campaign_of
 
 from mipforest.campaigns import Campaign, CampaignError, Counts, Store, run
+from mipforest.campaigns.experiment_result import load_experiment
 from mipforest.campaigns.experiments import plan
-from mipforest.campaigns.solve import load_experiment
 from mipforest.campaigns.suite import read_suite
 from mipforest.campaigns.tables import results_table
 from mipforest.data import load

@@ -10,8 +10,8 @@ import pytest
 from campaign_suites import PAIR
 
 from mipforest.campaigns import CampaignError, read_suite
+from mipforest.campaigns.experiment_result import data_path, load_experiment
 from mipforest.campaigns.experiments import plan
-from mipforest.campaigns.solve import data_path, load_experiment
 from mipforest.campaigns.suite import parse_suite
 from mipforest.errors import SolverUnavailable
 from mipforest.problem.registry import UnknownFormulation

@@ -5,7 +5,7 @@ import pytest
 from margin_data import random_data, random_tree
 
 from formulations.margot import Margot
-from mipforest.problem import start_repair
+from mipforest.problem import repair
 from mipforest.problem.built import StartError
 from mipforest.problem.parameters import ParameterError
 
@@ -85,7 +85,7 @@ def test_a_tree_between_the_sides_is_repaired():
 
 
 def test_a_start_against_an_added_constraint_on_assignments_is_replaced_with_a_word(monkeypatch):
-    monkeypatch.setattr(start_repair, "SEARCH_TIME_LIMIT", 60.0)  # a busy machine may need more than the four
+    monkeypatch.setattr(repair, "SEARCH_TIME_LIMIT", 60.0)  # a busy machine may need more than the four
     problem = built(C=10.0, data=random_data(3, n=9, p=2))
     known = problem.formulation.encode(problem.start_tree(), problem.instance)["z"]
     problem.model.add("moved", problem.model["z"][0, int(known[0].argmax())] == 0)

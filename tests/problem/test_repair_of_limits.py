@@ -7,7 +7,7 @@ from margin_data import random_data
 from formulations.margot import HfsMargot, Margot
 from formulations.olct import Olct
 from mipforest import constraints
-from mipforest.problem.relimited import relimited
+from mipforest.problem.repair import relimited
 
 PROVEN = {"time_limit": 60, "gap": 1e-6}
 DATA = random_data(3, n=7, p=2)
