@@ -30,6 +30,11 @@ PATIENCE = 60.0
 SOLVED_TO_THE_END = {"write_a_loss"}
 
 
+#: Pages of many solves: what they show has tests of its own (test_certificates, test_custom_constraints, and the
+#: folders estimators and tuning).
+HEAVY = {"certificates", "custom_constraints", "estimators", "tuning"}
+
+
 @pytest.fixture
 def short_solves(page, monkeypatch):
     if page.stem in SOLVED_TO_THE_END:
@@ -51,7 +56,14 @@ def short_solves(page, monkeypatch):
 
 
 @pytest.mark.usefixtures("short_solves")
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] if page.stem in HEAVY else [], id=page.stem)
+        for page in PAGES
+        if blocks(page)
+    ],
+)
 def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__docs__"}

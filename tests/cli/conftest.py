@@ -26,7 +26,7 @@ class Outcome:
         return json.loads(self.out)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def mipforest() -> Callable[..., Outcome]:
     """Run the command line in this process."""
 

@@ -27,7 +27,7 @@ EXPORT = (
 )
 
 
-@pytest.mark.parametrize("name", ["margot.mps", "margot.mps.gz"])
+@pytest.mark.parametrize("name", ["margot.mps", pytest.param("margot.mps.gz", marks=pytest.mark.slow)])
 def test_export_writes_the_model_a_start_and_metadata(mipforest, tmp_path, name):
     done = mipforest(*EXPORT, "-o", tmp_path / name)
     assert done.code == 0
@@ -48,6 +48,7 @@ def test_export_writes_the_model_a_start_and_metadata(mipforest, tmp_path, name)
 
 
 def test_the_exported_start_is_feasible(mipforest, tmp_path):
+    """Of a compressed file: so it stands for the slow case above."""
     told = mipforest(*EXPORT, "-o", tmp_path / "m.mps.gz", "--json").json
     done = mipforest("check", tmp_path / "m.mps.gz", tmp_path / "m.mst", "--json")
     assert done.code == 0
@@ -157,7 +158,9 @@ def test_check_needs_no_solver(mipforest, tmp_path):
     assert "feasible" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["m.lp", "m.lp.gz"])
+@pytest.mark.parametrize(
+    "name", ["m.lp", pytest.param("m.lp.gz", marks=pytest.mark.slow)]
+)  # zipped as MPS is
 def test_export_as_lp(mipforest, tmp_path, name):
     done = mipforest(*EXPORT, "-o", tmp_path / name)
     assert done.code == 0

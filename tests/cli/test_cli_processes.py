@@ -3,7 +3,6 @@
 import json
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -46,7 +45,13 @@ def wait_for_announcement(process: subprocess.Popen[str]) -> None:
     assert process.stderr.readline().startswith("solving")
 
 
-@pytest.mark.parametrize(("number", "late"), [(signal.SIGINT, False), (signal.SIGTERM, True)])
+@pytest.mark.parametrize(
+    ("number", "late"),
+    [
+        pytest.param(signal.SIGINT, False, marks=pytest.mark.slow),  # as test_a_terminal_shows_live_progress
+        (signal.SIGTERM, True),
+    ],
+)
 def test_a_stopped_run_keeps_the_incumbent(tmp_path, number, late):
     process = start_process(*LONG, "--time-limit", 60, "--out", "run", cwd=tmp_path)
     wait_for_solver(process, tmp_path) if late else wait_for_announcement(process)
@@ -86,16 +91,6 @@ def test_files_that_cannot_grow_leave_no_half_written_run(mipforest, tmp_path):
     assert "Objective" in done.out
     assert json.loads(done.out.partition("would have been:")[2])["depth"] == 2
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_was_removed_during_the_solve_costs_nothing(tmp_path):
-    process = start_process(*LONG, "--time-limit", 60, "--out", "deep/run", cwd=tmp_path)
-    wait_for_solver(process, tmp_path / "deep")
-    shutil.rmtree(tmp_path / "deep")
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    assert {"tree.json", "result.json"} <= {entry.name for entry in (tmp_path / "deep" / "run").iterdir()}
 
 
 #: Runs the command line where scikit-learn cannot be imported.

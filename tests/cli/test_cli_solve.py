@@ -2,6 +2,7 @@
 
 import errno
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -41,10 +42,24 @@ KEYS = {
 SMALL = ("solve", "--model", "margot", "--depth", "2", "--data", "synthetic:4-partitions")
 
 
-def test_a_solved_model_gives_a_complete_run_folder(mipforest, tmp_path):
-    out = tmp_path / "deep" / "run"
-    done = mipforest(*SMALL, "--param", "C=10", "--time-limit", 2, "--out", out)
+@pytest.fixture(scope="module")
+def solved(mipforest, tmp_path_factory):
+    """Outcome and folder of a solve of a second; read only."""
+    out = tmp_path_factory.mktemp("solved") / "deep" / "run"
+    done = mipforest(*SMALL, "--param", "C=10", "--time-limit", 1, "--out", out)
     assert done.code == 0
+    return done, out
+
+
+@pytest.fixture(scope="module")
+def started(mipforest, tmp_path_factory):
+    """Outcome as JSON and folder of a run of the start alone; read only."""
+    out = tmp_path_factory.mktemp("started") / "run"
+    return mipforest(*SMALL, "--time-limit", 0, "--json", "--out", out), out
+
+
+def test_a_solved_model_gives_a_complete_run_folder(solved):
+    done, out = solved
     assert {entry.name for entry in out.iterdir()} == {"result.json", "tree.json", "tree.svg", "solver.log"}
     assert [entry.name for entry in out.parent.iterdir()] == ["run"]
     result = json.loads((out / "result.json").read_text())
@@ -60,10 +75,10 @@ def test_a_solved_model_gives_a_complete_run_folder(mipforest, tmp_path):
         assert word in done.out
 
 
-def test_the_written_tree_has_the_accuracy_that_the_result_states(mipforest, tmp_path):
-    mipforest(*SMALL, "--time-limit", 0, "--out", tmp_path / "run")
-    result = json.loads((tmp_path / "run" / "result.json").read_text())
-    data, tree = load("synthetic:4-partitions"), load_tree(tmp_path / "run" / "tree.json")
+def test_the_written_tree_has_the_accuracy_that_the_result_states(started):
+    _, out = started
+    result = json.loads((out / "result.json").read_text())
+    data, tree = load("synthetic:4-partitions"), load_tree(out / "tree.json")
     assert np.mean(tree.predict(data.X_raw) == data.y) == result["train_accuracy"]
     assert result["data"]["sha256"] == data.sha256
 
@@ -89,13 +104,13 @@ def test_without_out_nothing_is_written(mipforest, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_json_is_one_object_with_the_tree(mipforest, tmp_path):
-    done = mipforest(*SMALL, "--time-limit", 0, "--json", "--out", tmp_path / "run")
+def test_json_is_one_object_with_the_tree(started):
+    done, out = started
     content = done.json
-    written = json.loads((tmp_path / "run" / "result.json").read_text())
+    written = json.loads((out / "result.json").read_text())
     assert {key: content[key] for key in written} == written
     assert content["exit_code"] == 0
-    assert content["tree"] == json.loads((tmp_path / "run" / "tree.json").read_text())
+    assert content["tree"] == json.loads((out / "tree.json").read_text())
 
 
 def test_quiet_prints_nothing(mipforest):
@@ -103,15 +118,15 @@ def test_quiet_prints_nothing(mipforest):
     assert (done.code, done.out, done.err) == (0, "", "")
 
 
-def test_outside_a_terminal_progress_is_one_plain_line(mipforest):
-    done = mipforest(*SMALL, "--time-limit", 1)
+def test_outside_a_terminal_progress_is_one_plain_line(solved):
+    done, _ = solved
     assert done.err.count("\n") == 1
     assert done.err.startswith("solving margot, depth 2")
     assert "\x1b" not in done.err + done.out
 
 
-def test_time_limit_zero_keeps_the_start(mipforest):
-    done = mipforest(*SMALL, "--time-limit", 0, "--json")
+def test_time_limit_zero_keeps_the_start(started):
+    done, _ = started
     assert done.code == 0
     assert done.json["status"] == "time_limit"
     assert done.json["objective"] == pytest.approx(done.json["warm_start_objective"])
@@ -153,9 +168,10 @@ def test_a_class_against_the_rest(mipforest, tmp_path):
     assert done.json["tree"]["labels"]["virginica"] == done.json["tree"]["labels"]["2"] == 0
 
 
-def test_a_run_is_a_start(mipforest, tmp_path):
-    first = mipforest(*SMALL, "--time-limit", 1, "--param", "C=10", "--out", tmp_path / "a", "--json").json
-    for start in (tmp_path / "a", tmp_path / "a" / "tree.json"):
+def test_a_run_is_a_start(mipforest, solved):
+    _, out = solved
+    first = json.loads((out / "result.json").read_text())
+    for start in (out, out / "tree.json"):
         second = mipforest(*SMALL, "--time-limit", 0, "--param", "C=10", "--start", start, "--json").json
         assert second["warm_start_objective"] == pytest.approx(first["objective"], rel=1e-6)
 
@@ -206,6 +222,22 @@ def test_a_folder_that_appears_meanwhile_is_kept_and_the_outcome_told(
     assert "Objective" in done.out
     assert "notes.txt" in done.err
     assert [entry.name for entry in (tmp_path / "run").iterdir()] == ["notes.txt"]
+
+
+def test_a_folder_that_was_removed_during_the_solve_costs_nothing(
+    mipforest, people_options, tmp_path, monkeypatch
+):
+    solve = Problem.solve
+
+    def meanwhile(self, *args, **options):
+        result = solve(self, *args, **options)
+        shutil.rmtree(tmp_path / "deep")
+        return result
+
+    monkeypatch.setattr(Problem, "solve", meanwhile)
+    done = mipforest(*people_options, "--out", tmp_path / "deep" / "run")
+    assert done.code == 0, done.err
+    assert {"tree.json", "result.json"} <= {entry.name for entry in (tmp_path / "deep" / "run").iterdir()}
 
 
 def test_a_full_disk_at_the_end_still_tells_the_outcome(mipforest, people_options, tmp_path, monkeypatch):

@@ -74,7 +74,9 @@ def test_json_is_one_object_with_the_table(mipforest, options):
 
 def test_per_level_and_values_per_level(mipforest, options):
     deeper = (*options, "--depth", 2, "--time-limit", 0)
-    assert "4 settings" in mipforest(*deeper, "--grid", "C=1,10", "--grid-per-level", "C").err
+    # Counted before the first fit; test_tune fits them.
+    per_level = ("--grid", "C=1,10", "--grid-per-level", "C", "--max-fits", 7)
+    assert "4 settings" in mipforest(*deeper, *per_level).err
     hfs = mipforest(*deeper, "--model", "hfs-margot", "--grid", "B=1:2")
     assert hfs.code == 0
     assert "B=1,2" in hfs.out
@@ -119,9 +121,12 @@ def test_a_missing_solver_is_told(mipforest, options):
     assert mipforest(*options, "--grid", "C=1", "--solver", "pyomo:nothing").code == 4
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(
+    "jobs",
+    [1, pytest.param(2, marks=pytest.mark.slow)],  # processes that end by Ctrl-C: as those of a campaign
+)
 def test_ctrl_c_keeps_what_is_finished(tmp_path, jobs):
-    slow = ("--data", "synthetic:4-partitions", "--depth", 2, "--grid", "C=1,1000", "--time-limit", 3)
+    slow = ("--data", "synthetic:4-partitions", "--depth", 2, "--grid", "C=1,1000", "--time-limit", 2)
     process = start_process(
         "tune", "--model", "margot", *slow, "--folds", 2, "--jobs", jobs, "--out", "run", cwd=tmp_path
     )

@@ -125,7 +125,9 @@ def test_predict_knows_the_classes_before_merging(mipforest, tmp_path):
     assert done["predictions"] == ["a|b"] * 20 + ["c"] * 10
 
 
-@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
+@pytest.mark.parametrize(  # the other formats by default: test_tree_plot
+    "suffix", [".svg", *(pytest.param(suffix, marks=pytest.mark.slow) for suffix in (".png", ".pdf"))]
+)
 def test_plot_writes_a_picture(mipforest, finished_run, tmp_path, suffix):
     path = tmp_path / f"tree{suffix}"
     assert mipforest("plot", finished_run, "-o", path).code == 0

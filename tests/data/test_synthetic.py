@@ -112,7 +112,8 @@ def test_greedy_svm_tree_falls_short_of_the_truth(name, depth, C):
 
 def test_six_partitions_need_depth_three():
     data = load("synthetic:6-partitions")
-    assert not depth_two_suffices(data.X_raw, data.sign)
+    some = slice(None, None, 4)  # depth two fails even on these
+    assert not depth_two_suffices(data.X_raw[some], data.sign[some])
 
 
 def test_four_partitions_need_only_depth_two():

@@ -16,6 +16,10 @@ pytest.importorskip("mkdocs")
 LATEX = re.compile(r"\\(?:sum|quad|le|ge|min|max|xi|alpha|text|frac|tfrac)\b")
 
 
+#: The checks before a release build the same site, also with ``--strict``; what its pages show is looked at less often.
+on_the_site = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
@@ -29,6 +33,7 @@ def text_of(site, page):
     return (site / page).read_text(encoding="utf-8")
 
 
+@on_the_site
 def test_every_registered_model_has_its_table_on_its_page(site):
     from model_tables import PAGES
 
@@ -44,6 +49,7 @@ def test_every_registered_model_has_its_table_on_its_page(site):
             assert parameter.help.split(",")[0] in shown
 
 
+@on_the_site
 def test_the_command_reference_has_every_command_and_option(site):
     from typer.main import get_command
 
@@ -63,6 +69,7 @@ def test_the_command_reference_has_every_command_and_option(site):
     check(get_command(app), ["mipforest"])
 
 
+@on_the_site
 def test_formulas_are_mathml_and_nothing_comes_from_the_network(site):
     assert "<math" in text_of(site, "models/margot.html")
     for page in site.rglob("*.html"):
@@ -73,6 +80,7 @@ def test_formulas_are_mathml_and_nothing_comes_from_the_network(site):
         assert '<link rel="stylesheet" href="http' not in text, page
 
 
+@on_the_site
 def test_no_markup_of_docstrings_is_left(site):
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")

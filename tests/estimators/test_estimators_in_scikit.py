@@ -37,7 +37,7 @@ def test_a_pipeline_passes_tables_on():
 
 
 def test_a_search_over_two_processes_refits_the_best():
-    grid = {"C": [0.1, 10.0], "feature_selection": [None, "hard"]}
+    grid = {"C": [10.0], "feature_selection": [None, "hard"]}
     search = GridSearchCV(MargotClassifier(depth=1, time_limit=0), grid, cv=2, n_jobs=2, error_score="raise")
     search.fit(X, Y)
     alone = GridSearchCV(MargotClassifier(depth=1, time_limit=0), grid, cv=2).fit(X, Y)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from mipforest.cli.main import app
 
 #: Damaged files that each test makes.
-N_DAMAGED = 15
+N_DAMAGED = 8
 
 
 @pytest.fixture

@@ -93,7 +93,11 @@ def test_a_scheduler_without_workers_is_told(cluster):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ("raise metadata.PackageNotFoundError(name)", r"worker tcp://.* has no mipforest; install version"),
+        pytest.param(  # the same question to a worker as below
+            "raise metadata.PackageNotFoundError(name)",
+            r"worker tcp://.* has no mipforest; install version",
+            marks=pytest.mark.slow,
+        ),
         ("return '0.0.1'", r"worker tcp://.* has mipforest 0\.0\.1, this is .*; install the same version"),
     ],
 )

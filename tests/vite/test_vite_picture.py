@@ -81,12 +81,18 @@ def assert_readable(figure):
             assert not card.overlaps(other)
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+@pytest.mark.parametrize("depth", [1, *(pytest.param(depth, marks=pytest.mark.slow) for depth in (2, 3)), 4])
 def test_nothing_overlaps(cancer, depth):
     assert_readable(vite("random-forest:trees=12", cancer, depth).plot())
 
 
-@pytest.mark.parametrize("target", ["extra-trees:trees=12", "gradient-boosting:trees=12"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "extra-trees:trees=12",
+        pytest.param("gradient-boosting:trees=12", marks=pytest.mark.slow),
+    ],  # the same names
+)
 def test_nothing_overlaps_whatever_the_names(target):
     assert_readable(vite(target, odd_data(), 3).plot(max_features=3))
 
@@ -142,7 +148,9 @@ def test_too_many_levels(cancer):
         vite("random-forest:trees=2", cancer, 7).plot()
 
 
-@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
+@pytest.mark.parametrize(  # the other formats by default: test_tree_plot
+    "suffix", [".svg", *(pytest.param(suffix, marks=pytest.mark.slow) for suffix in (".png", ".pdf"))]
+)
 def test_files_are_whole_and_reproducible(cancer, tmp_path, suffix):
     seen = vite("random-forest:trees=5", cancer, 2)
     paths = [tmp_path / f"{name}{suffix}" for name in ("a", "b")]
