@@ -204,7 +204,7 @@ def solve(
 
     Example: mipforest solve --model margot --depth 2 --data breast_cancer --param C=1 --out run
     """
-    from mipforest.problem.tree_search import check_certificate
+    from mipforest.problem.tree_search import check_settings
 
     with Progress(quiet=quiet) as progress, interruptible(progress.stopping) as interruption:
         source = source_of(
@@ -231,7 +231,7 @@ def solve(
             ),
             start=start,
         )
-        check_certificate(job.solver, certificate)
+        check_settings(job.solver, job.settings)
         with run_folder(out, replace=force) as folder:
             budget = job.settings.budget(progress.phase)
             loaded = job.load(budget)

@@ -15,7 +15,7 @@ from mipforest.model import Values
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.repair import GROWTH, contradictory, feasible_start, feasible_values, relimited
 from mipforest.problem.result import Result
-from mipforest.problem.tree_search import Auto, Found, TreeSearch, check_certificate, solver_or_search
+from mipforest.problem.tree_search import Auto, Found, TreeSearch, check_settings, solver_or_search
 from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Solver
 from mipforest.solvers.claims import beside, no_bound, settled
@@ -106,7 +106,7 @@ class Problem(BuiltProblem):
             result = self.solve(solver, settings=settings, on_progress=on_progress)
             message = "; ".join(filter(None, (f"auto: {why}", result.solution.message)))
             return replace(result, solution=replace(result.solution, message=message))
-        check_certificate(solver, settings.certificate)
+        check_settings(solver, settings)
         (budget := self.budget).begin_solve(settings.time_limit or None)
 
         def report(event: Event) -> bool:

@@ -136,23 +136,29 @@ class TreeSearch(ABC):
             )
 
 
-def check_certificate(solver: Solver | TreeSearch | Auto, certificate: Path | None) -> None:
-    """Refuse a certificate that could not be written, before anything is solved.
+def check_settings(solver: Solver | TreeSearch | Auto, settings: SolveSettings) -> None:
+    """Refuse options and a certificate that cannot be, before anything is prepared or solved.
 
     Parameters
     ----------
     solver
-        Who is to write it; of ``auto`` the one that it chooses is checked then.
-    certificate
-        The file; ``None`` for none.
+        Who is to solve; of ``auto`` the one that it chooses is checked for the certificate then, and its matrix solver
+        has the options. Tree searches look at none.
+    settings
+        What is asked of it.
 
     Raises
     ------
     Unsupported
-        If the solver writes none.
+        If the solver writes no certificate.
     NotAllowed
-        If its name does not end in ``.gz``, or its folder is not there.
+        If the solver does not take an option; if the certificate's name does not end in ``.gz``, or its folder is not
+        there.
     """
+    if not isinstance(solver, TreeSearch):
+        matrix_solver = get_solver(MATRIX_SOLVER) if isinstance(solver, Auto) else solver
+        matrix_solver.check_options(settings.solver_options)
+    certificate = settings.certificate
     if certificate is None:
         return
     if not (isinstance(solver, Auto) or (isinstance(solver, TreeSearch) and solver.certifies)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -16,6 +16,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import SolverUnavailable, Unsupported
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
+from mipforest.model.model import Model
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.checks import require_plain_numbers, unknown_option, with_exact_integers
 from mipforest.solvers.claims import NO_OPTIMUM, Lost, lost_entries, no_bound, settled, worth_of_violations
@@ -168,6 +169,19 @@ class Solver:
         return self.solution(
             form, worker, settings, **{**vars(answer), "warnings": [*answer.warnings, *unused]}
         )
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """Refuse options that the solver does not take, by a model of one variable: solvers know their own options.
+
+        Raises
+        ------
+        NotAllowed
+            As for :meth:`solve`.
+        """
+        if options:
+            tiny = Model("options")
+            tiny.minimize(tiny.nonnegative("x", (1,), upper=1).sum())
+            self.solve(tiny.matrix(), SolveSettings(solver_options=dict(options)))
 
     def require(self, form: MatrixForm) -> None:
         """Refuse a model that needs what this solver lacks.

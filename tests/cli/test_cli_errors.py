@@ -152,6 +152,14 @@ def test_a_licence_that_does_not_suffice_is_exit_code_4(mipforest, monkeypatch):
     assert done.json["kind"] == "LicenseLimit"
 
 
+def test_options_are_refused_before_anything_is_prepared(mipforest, monkeypatch):
+    monkeypatch.setattr("mipforest.problem.formulation.Formulation.build", None)
+    for solver in ("highs", "auto"):
+        done = mipforest(*SMALL, "--solver", solver, "--solver-option", "mip_rel_gab=1")
+        assert done.code == 2
+        assert "'mip_rel_gab'" in done.err
+
+
 def test_infeasible_is_exit_code_3(mipforest, monkeypatch):
     from mipforest.problem.formulation import Formulation
 

@@ -5,8 +5,10 @@ import pytest
 from margin_data import random_data
 
 from formulations.margot import HfsMargot, Margot
+from mipforest.errors import NotAllowed
 from mipforest.problem.tree_search import Auto, solver_or_search
 from mipforest.settings import SolveSettings
+from mipforest.time_budget import TimeBudget
 
 
 def margot():
@@ -47,3 +49,11 @@ def test_a_solve_by_auto_says_who_solved_it_and_why():
     assert result.solution.message.startswith("auto: an exact tree search takes")
     assert result.status == "optimal"
     assert np.isfinite(result.objective)
+
+
+def test_options_are_checked_although_no_time_is_left_for_the_solver():
+    budget = TimeBudget(1e9)
+    budget.stop()
+    problem = Margot().build(random_data(0, n=8, p=2), 2, budget=budget)
+    with pytest.raises(NotAllowed, match="mip_rel_gab"):
+        problem.solve(solver_options={"mip_rel_gab": 1.0})
