@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 from mipforest.errors import NotAllowed, closest
-from mipforest.time_budget import TimeBudget
+from mipforest.time_budget import Tell, TimeBudget
 
 #: Largest violation of a row, bound or integrality that counts as none: the default feasibility tolerance
 #: of HiGHS, Gurobi and SCIP, so that what this package accepts, they accept.
@@ -119,7 +119,7 @@ class SolveSettings:
         for name, value in plain.items():
             object.__setattr__(self, name, value)
 
-    def budget(self, tell: Callable[[str], None] | None = None) -> TimeBudget:
+    def budget(self, tell: Tell | None = None) -> TimeBudget:
         """Begin the budget for building and solving; a limit of 0, for the start alone, limits no preparation."""
         return TimeBudget(self.time_limit or None, tell=tell)
 

@@ -6,6 +6,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
+from typing import Protocol
+
+
+class Tell(Protocol):
+    """Shows the user a line."""
+
+    def __call__(self, line: str, /, *, plain: bool = ...) -> object:
+        """Show a line; ``plain`` where it is worth one also without a live display."""
 
 
 class TimeBudget:
@@ -20,7 +28,8 @@ class TimeBudget:
     seconds
         Wall time from now on; ``None`` for no limit.
     tell
-        Called with a line for the user when a phase begins that may last.
+        Called with a line for the user when something begins that may last; with ``plain=True`` where it is worth one
+        also without a live display.
     clock
         Returns seconds; another one in tests.
 
@@ -34,7 +43,7 @@ class TimeBudget:
         self,
         seconds: float | None = None,
         *,
-        tell: Callable[[str], None] | None = None,
+        tell: Tell | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self.stopped = False
@@ -125,6 +134,24 @@ class TimeBudget:
         finally:
             self._switch()
             self._under_way.pop()
+
+    def tell(self, line: str) -> None:
+        """Tell the user something that is worth a line in any case."""
+        if self._whole is not None:
+            self._whole.tell(line)
+        elif self._tell is not None:
+            self._tell(line, plain=True)
+
+    def exclude(self, name: str, seconds: float) -> None:
+        """Count seconds that have just passed as a phase of their own, and not against the limit."""
+        self._deadline += seconds
+        if self._whole is not None:
+            self._whole.exclude(name, seconds)
+            return
+        self._switch()
+        if self._under_way:
+            self._seconds[self._under_way[-1]] -= seconds
+        self._seconds[name] = self._seconds.get(name, 0.0) + seconds
 
     def _switch(self) -> None:
         """Count the time since the last change of phase for the phase under way."""

@@ -35,6 +35,18 @@ settings.load_profile("repeatable")
 PAPERS_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the searches before pytest-xdist starts its workers: each would compile them at the same time."""
+    controls = getattr(config.option, "numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ
+    if controls and not config.option.collectonly:
+        from mipforest.searches.exact import search as exact
+        from mipforest.searches.routing import search as routing
+        from mipforest.time_budget import TimeBudget
+
+        for search in (exact, routing):
+            search.compile_kernels(TimeBudget())
+
+
 @pytest.fixture(scope="session", autouse=True)
 def heard_ctrl_c() -> Iterator[None]:
     """Hear Ctrl-C in the tests and in the processes they start, also where the parent ignores it.

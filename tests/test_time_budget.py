@@ -91,3 +91,18 @@ def test_a_preparation_that_was_stopped_leaves_the_first_solve_nothing(clock):
 def test_a_limit_of_zero_is_for_the_start_alone_and_limits_no_preparation():
     assert not SolveSettings(time_limit=0).budget().expired
     assert SolveSettings(time_limit=5).budget().remaining <= 5
+
+
+def test_what_is_excluded_counts_for_itself_and_puts_off_every_end(clock):
+    told = []
+    budget = TimeBudget(10.0, clock=clock, tell=lambda line, plain=False: told.append((line, plain)))
+    with budget.phase("prepare", "preparing"):
+        clock.now += 1
+        part = budget.part(share=0.5)
+        part.tell("compiling")
+        clock.now += 30
+        part.exclude("compile", 30.0)
+        assert budget.remaining == 9.0
+        assert part.remaining == 4.5
+    assert budget.seconds == {"prepare": 1.0, "compile": 30.0}
+    assert told == [("preparing", False), ("compiling", True)]

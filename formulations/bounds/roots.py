@@ -85,8 +85,9 @@ def root_values(
         Half of what is left of it ends the search as well: the solver has the rest.
     """
     # Not above: numba takes half a second to import, and most formulations need none of this.
-    from mipforest.searches.exact.search import exact_search
+    from mipforest.searches.exact.search import compile_kernels, exact_search
 
+    compile_kernels(budget or TimeBudget())
     part = None if budget is None else budget.part(share=0.5)
     scan = problem.thresholds.X.size * (MEDIANS if problem.loss == "absolute" else 1)
     outcome = exact_search(

@@ -47,7 +47,7 @@ class Result:
         Why the answer is not verified; empty when it is.
     phase_seconds
         Seconds of wall time of each phase (preparation, starts, bounds, building, solving, checking); they do not
-        overlap. Empty for a solution from elsewhere.
+        overlap. Those of ``compile`` do not count against the time limit. Empty for a solution from elsewhere.
     """
 
     problem: BuiltProblem

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points, version
 from importlib.util import find_spec
-from pathlib import Path
 from typing import ClassVar
 
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported

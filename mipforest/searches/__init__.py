@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 from typing import Any, TypeVar
 
 from numba import njit
+from numba.core import event as numba_event
+
+from mipforest.time_budget import TimeBudget
+
+#: What is told before the search is compiled.
+COMPILING = "compiling the search: once on this machine, under a minute, which the time limit does not count"
 
 #: Seconds from which on the result says that the search was compiled first, and what it says.
 LONG_COMPILATION = 3.0
@@ -56,9 +63,48 @@ def glue(function: _F) -> _F:
     return fast
 
 
-def was_compiled(function: Any) -> bool:
-    """Return whether this process compiled a function, rather than load what an earlier one had compiled."""
-    return bool(function.stats.cache_misses)
+class _Compilation(numba_event.Listener):  # type: ignore[misc]
+    """Tells that the first function is compiled, when that begins.
+
+    Parameters
+    ----------
+    budget
+        Tells it.
+
+    Attributes
+    ----------
+    begun
+        Whether one has begun: none does where all is loaded.
+    """
+
+    def __init__(self, budget: TimeBudget) -> None:
+        self.begun = False
+        self._budget = budget
+
+    def on_start(self, event: object) -> None:
+        del event
+        if not self.begun:
+            self.begun = True
+            self._budget.tell(COMPILING)
+
+    def on_end(self, event: object) -> None:
+        del event
+
+
+def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
+    """Run a search on something tiny, so that its functions are there; return the seconds if they had to be compiled.
+
+    That happens once on a machine; later processes load them. It is told when it begins, and the budget does not count
+    it.
+    """
+    began, compilation = monotonic(), _Compilation(budget)
+    with numba_event.install_listener("numba:compile", compilation):
+        run()
+    if not compilation.begun:
+        return 0.0
+    seconds = monotonic() - began
+    budget.exclude("compile", seconds)
+    return seconds
 
 
 def told_of_compilation(seconds: float) -> tuple[str, ...]:

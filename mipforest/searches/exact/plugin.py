@@ -41,7 +41,7 @@ class ExactSearch(TreeSearch):
         on_progress: Progress | None,
     ) -> Found:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        compiled_in = compile_kernels()
+        compiled_in = compile_kernels(problem.budget)
         began = monotonic()
         formulation, instance = problem.formulation, problem.instance
         charged = formulation.univariate_problem(instance)

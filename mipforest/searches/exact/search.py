@@ -12,7 +12,7 @@ from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.heuristics.thresholds import Thresholds, UnivariateProblem
-from mipforest.searches import was_compiled
+from mipforest.searches import compile_by
 from mipforest.searches.exact.branching import search
 from mipforest.searches.exact.frames import BEST, GIVEN, Frames, Known, M
 from mipforest.searches.exact.losses import (
@@ -25,6 +25,7 @@ from mipforest.searches.exact.losses import (
     Room,
     Rows,
 )
+from mipforest.time_budget import TimeBudget
 
 #: Values closer than this share of the loss of one leaf are the same: far above what rounding makes of sums.
 TOLERANCE = 1e-11
@@ -74,14 +75,12 @@ class Outcome:
     interrupted: bool
 
 
-def compile_kernels() -> float:
-    """Compile what a search runs and return the seconds that took: 0 where an earlier process has compiled it."""
-    began = monotonic()
+def compile_kernels(budget: TimeBudget) -> float:
+    """Load what a search runs, or compile it; see :func:`~mipforest.searches.compile_by`."""
     X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
     left = sparse.csr_array(np.array([[1.0], [0.0]]))
     tiny = Thresholds(X, y, np.zeros(1, np.int64), np.array([0.5]), np.array([0, 1]), left, ("x",))
-    exact_search(UnivariateProblem(tiny, y, "classes", 0.0), 2)
-    return monotonic() - began if was_compiled(search) else 0.0
+    return compile_by(lambda: exact_search(UnivariateProblem(tiny, y, "classes", 0.0), 2), budget)
 
 
 def exact_search(

@@ -63,7 +63,7 @@ class Routing(TreeSearch):
         on_progress: Progress | None,
     ) -> Found:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        compiled_in = compile_kernels()
+        compiled_in = compile_kernels(problem.budget)
         began = monotonic()
         deadline = np.inf if settings.time_limit is None else began + settings.time_limit
         trees = _Trees(problem, start)

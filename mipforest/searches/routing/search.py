@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches import was_compiled
+from mipforest.searches import compile_by
 from mipforest.searches.routing.dive import COMPLETE, STOPPED, Room, dive, room_for
 from mipforest.searches.routing.node_dual import BIAS, Groups
 from mipforest.searches.routing.recording import FIRST, NO_LOG, Recorder, WarmStart
+from mipforest.time_budget import TimeBudget
 
 #: Steps of one dive: it then hands back what is open, so that limits and other threads get their turn.
 STEPS = 400
@@ -115,14 +116,12 @@ class Outcome:
     interrupted: bool
 
 
-def compile_kernels() -> float:
-    """Compile what a search runs and return the seconds that took: 0 where an earlier process has compiled it."""
-    began = monotonic()
+def compile_kernels(budget: TimeBudget) -> float:
+    """Load what a search runs, or compile it; see :func:`~mipforest.searches.compile_by`."""
     X, weight = np.array([[0.0], [1.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
     tiny = RoutingProblem(X, weight, np.ones(3), np.full(3, 10.0), 2, 1e-3)
     search = RoutingSearch(tiny, gap=0.0, complete=lambda *_: np.inf, propose=lambda *_: np.inf)
-    search.run(1.0, deadline=np.inf)
-    return monotonic() - began if was_compiled(dive) else 0.0
+    return compile_by(lambda: search.run(1.0, deadline=np.inf), budget)
 
 
 class RoutingSearch:
