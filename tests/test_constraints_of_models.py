@@ -50,7 +50,6 @@ NOT_EXPRESSED = {
 QUICK = [
     ("olct", "once_per_path"),
     ("ort", "feature_budget"),
-    ("ort", "min_samples_leaf"),
     ("ort-h", "require_features"),
     ("miret", "min_samples_leaf"),
     *((model, helper) for model, helpers in NOT_EXPRESSED.items() for helper in helpers),

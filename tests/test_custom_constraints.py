@@ -149,10 +149,10 @@ def test_optimum_under_a_constraint_equals_enumeration(name, variant):
 
 @pytest.fixture(scope="module")
 def patients():
-    """Diabetes progression above or below the median, 60 patients, three features."""
+    """Diabetes progression above or below the median, 40 patients, three features."""
     from sklearn.datasets import load_diabetes
 
-    frame = load_diabetes(as_frame=True, scaled=False).frame.iloc[:60]
+    frame = load_diabetes(as_frame=True, scaled=False).frame.iloc[:40]
     frame = frame.assign(target=np.where(frame["target"] > frame["target"].median(), "worse", "better"))
     return Dataset.from_frame(frame[["sex", "bmi", "bp", "target"]], target="target", scaling="minmax")
 
@@ -186,7 +186,7 @@ def test_a_label_that_a_constraint_needs_is_not_replaced_by_the_majority(patient
 def test_epsilon_constraint_gives_a_pareto_front(patients):
     """Fewest errors for each number of features: falling errors, never more features than allowed."""
     errors = []
-    few = patients.take(np.arange(20))
+    few = patients.take(np.arange(12))
     for most in (1, 2, 3):
         problem = Oct().build(few, 2)
         problem.model.add("at_most", constraints.features_used(problem).sum() <= most)
@@ -229,7 +229,7 @@ def test_the_search_for_a_start_ends_in_its_time_however_long_trees_take(patient
 
 
 def test_hyperplanes_use_a_required_feature_with_a_real_weight(patients):
-    problem = OctH().build(patients.take(np.arange(30)), 1)
+    problem = OctH().build(patients.take(np.arange(15)), 1)
     constraints.require_features(problem, "sex")
     result = problem.solve(time_limit=30)
     assert result.verified
@@ -246,7 +246,7 @@ def test_hyperplanes_use_a_required_feature_with_a_real_weight(patients):
         (lambda p: constraints.feature_budget(p, 1, [1.0, 2.0]), "cost has shape"),
         (lambda p: constraints.feature_budget(p, 1, {"bmi": -1.0}), "costs are 0 or more"),
         (lambda p: constraints.demographic_parity(p, [1, 2], 0.1), "give one value each"),
-        (lambda p: constraints.demographic_parity(p, np.ones(60), 0.1), "needs two groups or more"),
+        (lambda p: constraints.demographic_parity(p, np.ones(40), 0.1), "needs two groups or more"),
         (lambda p: constraints.max_false_negatives(p, 1, positive="bad"), "no class 'bad'"),
     ],
 )

@@ -82,10 +82,10 @@ def test_depth_one_equals_all_sides_by_quadratic_programmes(small, best_by_sides
 
 @pytest.fixture(scope="module")
 def tumours():
-    """30 tumours, four features."""
+    """20 tumours, four features."""
     from sklearn.datasets import load_breast_cancer
 
-    frame = load_breast_cancer(as_frame=True).frame.iloc[:60:2]
+    frame = load_breast_cancer(as_frame=True).frame.iloc[:60:3]
     columns = ["mean radius", "mean texture", "mean area", "worst concavity", "target"]
     return Dataset.from_frame(frame[columns], target="target", scaling="minmax")
 
@@ -99,7 +99,12 @@ def solved(formulation, data, depth, *added):
     return result
 
 
-@pytest.mark.parametrize("formulation", [Margot(C=10), HfsMargot(C=10, B=2)], ids=["margot", "hfs-margot"])
+@pytest.mark.parametrize(
+    "formulation",
+    # Those of a budgeted tree are written by the same rows, with binaries that the model has.
+    [pytest.param(Margot(C=10), marks=pytest.mark.slow), HfsMargot(C=10, B=2)],
+    ids=["margot", "hfs-margot"],
+)
 def test_features(tumours, formulation):
     without = solved(formulation, tumours, 1, lambda p: constraints.forbid_features(p, "mean area"))
     assert "mean area" not in without.features_used
@@ -112,7 +117,9 @@ def test_features(tumours, formulation):
     assert not set(used[0]) & (set(used[1]) | set(used[2]))
 
 
-@pytest.mark.parametrize("increasing", [True, False])
+@pytest.mark.parametrize(
+    "increasing", [True, pytest.param(False, marks=pytest.mark.slow)]
+)  # the signs turned
 def test_monotone_in_the_tree(tumours, increasing):
     result = solved(
         Margot(C=10), tumours, 2, lambda p: constraints.monotone(p, "mean texture", increasing=increasing)
@@ -132,9 +139,9 @@ def test_a_fixed_split_keeps_its_exact_threshold(tumours):
 
 
 def test_samples_per_leaf_in_the_tree(tumours):
-    result = solved(Olct(C=1.0, refinement=False), tumours, 2, lambda p: constraints.min_samples_leaf(p, 10))
+    result = solved(Olct(C=1.0, refinement=False), tumours, 2, lambda p: constraints.min_samples_leaf(p, 7))
     sizes = np.bincount(result.tree.apply(tumours.X_raw), minlength=7)[3:]
-    assert all(size == 0 or size >= 10 for size in sizes)
+    assert all(size == 0 or size >= 7 for size in sizes)
 
 
 def test_without_bounds_the_message_says_what_to_do(tumours):

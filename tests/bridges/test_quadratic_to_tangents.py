@@ -82,7 +82,7 @@ def assert_bound_holds(form, bound, best):
 
 
 @given(miqps())
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_optimum_is_the_best_of_the_grid(form):
     best, solution = enumerated(form), solve(form)
     assert solution.status is Status.OPTIMAL, solution.warnings
@@ -95,7 +95,7 @@ def test_optimum_is_the_best_of_the_grid(form):
 
 
 @given(miqps(feasible=False))
-@settings(max_examples=20)
+@settings(max_examples=12)
 def test_infeasible_models_are_told(form):
     best, solution = enumerated(form), solve(form)
     if best is None:
@@ -107,7 +107,7 @@ def test_infeasible_models_are_told(form):
 
 
 @given(miqps(), st.sampled_from([0.0, 1e-3, 5e-3, 2e-2]))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_bound_and_events_hold_whenever_time_is_up(form, limit):
     best, seen = enumerated(form), []
     solution = solve(form, time_limit=limit, on_progress=seen.append)
@@ -138,7 +138,7 @@ def knapsack(n=14, *, maximize=False, seed=0):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("maximize", [pytest.param(False, marks=pytest.mark.slow), True])  # the signs turned
 def test_equals_scip_in_few_rounds(maximize):
     pytest.importorskip("pyscipopt")
     pytest.importorskip("gurobipy")

@@ -43,41 +43,42 @@ def mimicking_tree(problem: Problem, rng: np.random.Generator) -> Tree:
 
 
 def regression_data() -> Dataset:
-    """Ten samples with two features, for models whose leaves are linear."""
+    """Seven samples with two features, for models whose leaves are linear."""
     rng = np.random.default_rng(3)
-    X = rng.integers(0, 8, (10, 2))
-    return Dataset.from_arrays(X, X @ [1.0, 2.0] + rng.integers(0, 5, 10), task="regression")
+    X = rng.integers(0, 8, (7, 2))
+    return Dataset.from_arrays(X, X @ [1.0, 2.0] + rng.integers(0, 5, 7), task="regression")
 
 
 def two_classes() -> Dataset:
-    """Ten samples with two features, for models whose starts solve a problem for each node."""
+    """Eight samples with two features, for models whose starts solve a problem for each node."""
     rng = np.random.default_rng(4)
-    X = rng.integers(0, 20, (10, 2)) / 20
-    return Dataset.from_arrays(X, (X.sum(axis=1) + 0.4 * rng.standard_normal(10) > 1).astype(int))
+    X = rng.integers(0, 20, (8, 2)) / 20
+    return Dataset.from_arrays(X, (X.sum(axis=1) + 0.4 * rng.standard_normal(8) > 1).astype(int))
 
 
-LINEAR = {"trees": linear_tree, "n_trees": 5}
+LINEAR = {"trees": linear_tree, "n_trees": 4}
 OLCT = {**LINEAR, "data": two_classes().with_scaling("standard"), "n_trees": 4}
 MIRET = {"ensemble": "random-forest:trees=5", "alpha": 0.05, "proximity": 1.5}
 MIRET_LABEL = "".join(f" {name}={value}" for name, value in MIRET.items())
 
 #: What the tests of a formulation need that differs from the defaults.
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "oct": {"settings": [{"alpha": 0.05}, {"N_min": 3}], "depths": (1, 3), "n_trees": 8},
+    "oct": {"settings": [{"alpha": 0.05}, {"N_min": 3}], "depths": (1, 3), "n_trees": 5},
     "oct-h": {
         "trees": hyperplane_tree,
         "settings": [{"alpha": 0.02, "N_min": 2}],
         "depths": (1, 3),
-        "n_trees": 8,
+        "n_trees": 5,
     },
-    "ort": {"settings": [{"alpha": 0.05}, {"loss": "absolute", "N_min": 2}], "n_trees": 8},
-    "ort-h": {"trees": hyperplane_tree, "settings": [{"alpha": 0.05, "loss": "absolute"}], "n_trees": 8},
-    "ort-l": {"settings": [{"alpha": 0.05}], "data": regression_data(), "n_solved": 5},
+    "ort": {"settings": [{"alpha": 0.05}, {"loss": "absolute", "N_min": 2}], "n_trees": 5},
+    "ort-h": {"trees": hyperplane_tree, "settings": [{"alpha": 0.05, "loss": "absolute"}], "n_trees": 5},
+    "ort-l": {"settings": [{"alpha": 0.05}], "data": regression_data(), "n_solved": 5, "n_trees": 3},
     "ort-lh": {
         "trees": hyperplane_tree,
         "settings": [{"loss": "absolute", "regulariser": "l0"}],
         "data": regression_data(),
         "n_solved": 5,
+        "n_trees": 3,
     },
     "margot": {**LINEAR, "data": two_classes(), "settings": [{"C": 2.0}]},
     "hfs-margot": {**LINEAR, "data": two_classes()},
@@ -141,7 +142,9 @@ def data_of_all_kinds(formulation: type[Formulation], seed: int) -> Dataset:
     return Dataset.from_arrays(X, y, task=formulation.task, scaling=formulation.scaling)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, 3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)  # more mixes
 @pytest.mark.parametrize("name", formulation_classes())
 def test_trees_and_points_on_data_of_all_kinds(name: str, seed: int) -> None:
     formulation = formulation_classes()[name]

@@ -55,7 +55,7 @@ def by_hand(formulation, tree, data):
     depth=st.integers(1, 3),
     seed=st.integers(0, 10**6),
 )
-@settings(max_examples=30)
+@settings(max_examples=25)
 def test_tree_to_model_and_back(loss, regulariser, selection, levels, depth, seed):
     rng = np.random.default_rng(seed)
     data = random_data(seed, n=int(rng.integers(4, 30)), p=int(rng.integers(2, 5)))
@@ -86,7 +86,7 @@ def test_tree_to_model_and_back(loss, regulariser, selection, levels, depth, see
     selection=st.sampled_from(["none", "hard", "soft"]),
     seed=st.integers(0, 10**6),
 )
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_polishing_keeps_the_routing_and_is_never_worse(loss, selection, seed):
     rng = np.random.default_rng(seed)
     data = random_data(seed, n=int(rng.integers(4, 20)), p=2)
@@ -106,7 +106,7 @@ def test_polishing_keeps_the_routing_and_is_never_worse(loss, selection, seed):
 
 def test_hinge_with_squares_at_all_levels_is_margot():
     """Their rows are compared in ``test_points_of_the_framework.py``; here the limits that each proves itself."""
-    C, data = 1.0, random_data(1, n=10, p=3)
+    C, data = 1.0, random_data(1, n=8, p=2)
     general = LossOptimal(loss="hinge", regulariser="l2", C=C).build(data, 2).solve(**PROVEN)
     margot = Margot(C=C).build(data, 2).solve(**PROVEN)
     assert general.verified
@@ -156,7 +156,9 @@ def test_hinge_with_l1_equals_enumeration(seed, C):
     solved_to_proof(formulation, data, enumerated_tree(data.X, data.sign, C, formulation.epsilon, HINGE))
 
 
-@pytest.mark.parametrize(("seed", "n", "C", "epsilon"), [(0, 5, 1.0, 0.1), (3, 5, 2.0, 0.05)])
+@pytest.mark.parametrize(
+    ("seed", "n", "C", "epsilon"), [(0, 5, 1.0, 0.1), pytest.param(3, 5, 2.0, 0.05, marks=pytest.mark.slow)]
+)  # other C
 def test_misclassification_equals_enumeration(seed, n, C, epsilon):
     data = random_data(seed, n=n, p=2)
     formulation = LossOptimal(loss="misclassification", C=C, epsilon=epsilon)
@@ -233,11 +235,18 @@ def test_the_thesis_rows_of_misclassification_allow_a_free_lunch():
 @pytest.mark.parametrize(
     ("formulation", "n", "p"),
     [
-        (LossOptimal(loss="logistic", tangents="V1", C=2.0), 10, 3),
-        (LossOptimal(loss="hinge", C=1.0, selection="soft", alpha=0.3), 10, 3),
-        (LossOptimal(loss="misclassification", C=1.0, epsilon=0.1), 9, 2),
-        (LossOptimal(loss="logistic", regulariser="l2", C=1.0), 10, 2),
-        (LossOptimal(loss="hinge", levels="last", C=1.0, variant="paper"), 10, 2),
+        (LossOptimal(loss="logistic", tangents="V1", C=2.0), 8, 2),
+        (LossOptimal(loss="hinge", C=1.0, selection="soft", alpha=0.3), 8, 2),
+        (LossOptimal(loss="misclassification", C=1.0, epsilon=0.1), 6, 2),
+        (LossOptimal(loss="logistic", regulariser="l2", C=1.0), 7, 2),
+        (LossOptimal(loss="hinge", levels="last", C=1.0, variant="paper"), 8, 2),
+        # The same choices with more samples or features.
+        pytest.param(LossOptimal(loss="logistic", tangents="V1", C=2.0), 10, 3, marks=pytest.mark.slow),
+        pytest.param(
+            LossOptimal(loss="hinge", C=1.0, selection="soft", alpha=0.3), 10, 3, marks=pytest.mark.slow
+        ),
+        pytest.param(LossOptimal(loss="misclassification", C=1.0, epsilon=0.1), 9, 2, marks=pytest.mark.slow),
+        pytest.param(LossOptimal(loss="logistic", regulariser="l2", C=1.0), 10, 2, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -255,7 +264,7 @@ def test_equals_scip_on_the_papers_model(formulation, n, p):
 
 
 def test_penalties_may_differ_within_a_level_where_slacks_are_by_node():
-    data = random_data(4, n=12, p=2)
+    data = random_data(4, n=8, p=2)
     by_node = LossOptimal(C=(1.0, 0.5, 4.0))
     result = by_node.build(data, 2).solve(**PROVEN)
     assert result.verified

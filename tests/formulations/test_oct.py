@@ -33,8 +33,9 @@ def small_data(seed):
     return Dataset.from_arrays(X, y), alpha, min(n_min, n)
 
 
-#: The first sixteen have every mix of a constant feature, duplicates, and a parity of the seed; then come repetitions.
-SEEDS = [pytest.param(seed, marks=[pytest.mark.slow] if seed >= 16 else []) for seed in range(40)]
+#: These have a constant feature, duplicates, both parities, both depths; the others are further mixes.
+QUICK = (1, 3, 4, 6, 8, 9)
+SEEDS = [pytest.param(seed, marks=[] if seed in QUICK else [pytest.mark.slow]) for seed in range(40)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -50,7 +51,9 @@ def test_paper_tight_and_enumeration_agree(seed):
         assert result.objective == pytest.approx(expected, abs=1e-6), variant
 
 
-@pytest.mark.parametrize("seed", [1, 3, 8])
+@pytest.mark.parametrize(
+    "seed", [1, 3, pytest.param(8, marks=pytest.mark.slow)]
+)  # with a constant feature too
 def test_depth_three_tight_equals_enumeration(seed):
     data, alpha, n_min = small_data(seed)
     baseline = baseline_error(data)
@@ -77,7 +80,7 @@ def test_without_the_added_rows_the_thesis_model_needs_no_split():
 
 @pytest.mark.parametrize("variant", Oct.variants)
 @given(seed=st.integers(0, 10**6), depth=st.integers(1, 4))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_evaluate_is_the_definition(variant, seed, depth):
     rng = np.random.default_rng(seed)
     n, p, K = int(rng.integers(5, 40)), int(rng.integers(1, 4)), int(rng.integers(2, 5))
@@ -193,8 +196,8 @@ def test_optima_of_real_data(papers_data, name, errors):
 
 
 def test_cart_start_respects_the_leaf_size_and_never_loses_to_cart():
-    data = load("wine")
-    for n_min in (1, 10, 30):
+    data = load("wine").take(np.arange(0, 178, 3))
+    for n_min in (1, 5, 10):
         formulation = Oct(N_min=n_min)
         problem = formulation.build(data, 3)
         tree = formulation.start("cart", problem.instance)

@@ -32,7 +32,9 @@ def separable_data(seed, n=40, p=3):
     return Dataset.from_arrays(X, ((X - 0.5) @ w > 0).astype(int))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))]
+)  # more data
 def test_one_hyperplane_separates_without_an_error(seed):
     data = separable_data(seed)
     result = OctH().build(data, 1).solve(**PROVEN)
@@ -41,7 +43,9 @@ def test_one_hyperplane_separates_without_an_error(seed):
     assert (result.tree.predict(data.X_raw) == data.y).all()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))]
+)  # more data
 def test_equals_scip_and_never_loses_to_univariate_splits(seed):
     data = grid_data(seed, n=10, K=2 + seed % 2)
     alpha = (0.0, 0.05)[seed % 2]
@@ -63,7 +67,7 @@ def test_depth_two_solves_the_exclusive_or_with_a_cost_per_feature():
 
 
 @given(seed=st.integers(0, 10**6), depth=st.integers(1, 4))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_evaluate_is_the_definition(seed, depth):
     rng = np.random.default_rng(seed)
     data = grid_data(seed, n=int(rng.integers(5, 30)), p=int(rng.integers(1, 4)), K=int(rng.integers(2, 4)))

@@ -35,7 +35,11 @@ def exact_by_hand(C, tree, data):
 
 @pytest.mark.parametrize(
     ("seed", "n", "C", "tangents", "lines"),
-    [(0, 7, (1.0, 1.0), "V0", V0), (1, 6, (0.5, 3.0), "V0", V0), (2, 6, (2.0, 1.0), "V1", V1)],
+    [
+        (1, 5, (0.5, 3.0), "V0", V0),
+        (2, 5, (2.0, 1.0), "V1", V1),
+        pytest.param(0, 7, (1.0, 1.0), "V0", V0, marks=pytest.mark.slow),  # more samples than of seed 1
+    ],
 )
 def test_both_variants_equal_enumeration(seed, n, C, tangents, lines):
     data = random_data(seed, n=n, p=2)
@@ -70,7 +74,7 @@ def test_the_thesis_constant_cuts_off_the_optimum_where_weights_are_large():
 
 
 def test_univariate_equals_enumeration():
-    data = random_data(3, n=6, p=2)
+    data = random_data(3, n=5, p=2)
     result = UnivariateOlct(C=2.0).build(data, 2).solve(**PROVEN)
     one_each = [np.array([j]) for j in range(2)]
     expected = enumerated_tree(data.X, data.sign, (2.0, 2.0), 1e-5, V0, features=one_each)
@@ -80,7 +84,7 @@ def test_univariate_equals_enumeration():
 
 
 def test_a_budget_of_all_features_is_olct():
-    data = random_data(2, n=9, p=2)
+    data = random_data(2, n=7, p=2)
     free = Olct(C=1.0).build(data, 2).solve(**PROVEN)
     budgeted = BudgetedOlct(C=1.0, B=2).build(data, 2).solve(**PROVEN)
     univariate = BudgetedOlct(C=1.0, B=1).build(data, 2).solve(**PROVEN)
@@ -93,7 +97,7 @@ def test_equals_scip_on_standardised_real_data(papers_data):
     from independent_routes import scip_optimum
 
     data = load(str(papers_data / "haberman.csv"), target="target", task="classification")
-    some = data.take(np.arange(0, data.n, 16)).with_scaling("standard")
+    some = data.take(np.arange(0, data.n, 24)).with_scaling("standard")
     result = Olct(C=0.5).build(some, 2).solve(**PROVEN)
     expected = scip_optimum(Olct(C=0.5, variant="paper").build(some, 2).model.matrix())
     assert result.verified
@@ -121,7 +125,7 @@ def test_exact_objective_and_errors(seed, depth, tangents):
 
 
 def test_v3_is_nowhere_farther_from_the_log_loss_than_v0():
-    data = random_data(1, n=10, p=2)
+    data = random_data(1, n=8, p=2)
     coarse, fine = Olct(C=2.0, tangents="V0"), Olct(C=2.0, tangents="V3")
     solved = [formulation.build(data, 2).solve(**PROVEN) for formulation in (coarse, fine)]
     for result in solved:
@@ -229,10 +233,10 @@ def test_what_pure_nodes_gain_is_told_apart():
 
 
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([0.1, 1.0, 20.0]))
-@settings(max_examples=6)
+@settings(max_examples=4)
 def test_the_default_start_is_the_best(seed, depth, C):
     rng = np.random.default_rng(seed)
-    data = random_data(seed, n=int(rng.integers(5, 25)), p=int(rng.integers(1, 4)))
+    data = random_data(seed, n=int(rng.integers(5, 16)), p=int(rng.integers(1, 4)))
     formulation = Olct(C=C)
     instance = formulation.bind(data, Topology(depth))
     trees = {name: formulation.start(name, instance) for name in ("greedy-logistic", "cart")}
@@ -243,7 +247,7 @@ def test_the_default_start_is_the_best(seed, depth, C):
 
 def test_real_data_give_a_verified_tree_long_before_the_gap_closes():
     data = load("breast_cancer", scaling="standard")
-    some = data.take(np.arange(0, data.n, 10))
+    some = data.take(np.arange(0, data.n, 14))
     result = Olct(C=1.0, tangents="V1").build(some, 2).solve(time_limit=0.5)
     assert result.verified
     assert result.tree.logistic

@@ -174,7 +174,7 @@ NEAR = st.sampled_from([0.0, -EPSILON, -EPSILON / 2, 1e-10, -1e-10, -EPSILON - 1
 
 
 @given(st.lists(NEAR | st.floats(-0.01, 0.01), min_size=0, max_size=12))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_a_gap_is_found_and_is_the_nearest(values):
     scores = np.array(values)
     shift = into_a_gap(scores, EPSILON)

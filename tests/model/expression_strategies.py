@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from mipforest.model import LinearExpr, Model, QuadraticExpr
 
-quick = settings(deadline=None, max_examples=40)
+quick = settings(deadline=None, max_examples=25)
 
 #: Shapes with zero to three dimensions, empty ones included.
 shapes = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)

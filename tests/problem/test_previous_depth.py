@@ -11,7 +11,7 @@ from mipforest.trees import Topology
 
 @pytest.mark.parametrize("formulation", [Oct(alpha=0.01), OctH(alpha=0.01)], ids=str)
 def test_a_solution_starts_the_next_depth(formulation):
-    data = load("iris").take(np.arange(0, 150, 5))
+    data = load("iris").take(np.arange(0, 150, 10))
     shallow = formulation.build(data, 1).solve(time_limit=20)
     problem = formulation.build(data, 2)
     start = formulation.start("previous-depth", problem.instance)

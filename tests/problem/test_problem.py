@@ -13,6 +13,12 @@ PROVEN = {"time_limit": None, "gap": 1e-6}
 DATA = random_data(3, n=7, p=2)
 
 
+@pytest.fixture(autouse=True)
+def few_candidates(monkeypatch):
+    """Draw few trees where a start is looked for: a search of 5000 takes seconds, in each test that moves a bias."""
+    monkeypatch.setattr(repair, "CANDIDATES", 40)
+
+
 def built(variant="paper", depth=2, C=1.0, data=DATA):
     return Margot(C=C, variant=variant).build(data, depth)
 
@@ -86,7 +92,7 @@ def test_a_tree_between_the_sides_is_repaired():
 
 def test_a_start_against_an_added_constraint_on_assignments_is_replaced_with_a_word(monkeypatch):
     monkeypatch.setattr(repair, "SEARCH_TIME_LIMIT", 60.0)  # a busy machine may need more than the four
-    problem = built(C=10.0, data=random_data(3, n=9, p=2))
+    problem = built(C=10.0, data=random_data(6, n=6, p=2))
     known = problem.formulation.encode(problem.start_tree(), problem.instance)["z"]
     problem.model.add("moved", problem.model["z"][0, int(known[0].argmax())] == 0)
     result = problem.solve(**PROVEN)

@@ -38,10 +38,11 @@ def test_an_optimum_under_a_constraint_is_proven(formulation, name):
 
 
 def test_a_fixed_root_above_other_splits_is_proven():
-    problem = Margot(C=10).build(DATA, 2)
-    ADDED["fix_split"](problem)
-    paper = Margot(C=10, variant="paper").build(DATA, 2)
-    ADDED["fix_split"](paper)
+    data = random_data(3, n=5, p=2)
+    problem = Margot(C=10).build(data, 2)
+    paper = Margot(C=10, variant="paper").build(data, 2)
+    for each in (problem, paper):
+        constraints.fix_split(each, "x0", float(np.median(data.X_raw[:, 0])) + 1e-3)
     result, truth = problem.solve(**PROVEN), paper.solve(**PROVEN)
     assert result.status == "optimal"
     assert result.verified

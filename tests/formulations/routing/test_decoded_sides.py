@@ -62,7 +62,7 @@ def assert_same_sides(decoded, tree, data):
 
 @pytest.mark.parametrize("model", [OctH, OrtH, OrtLH])
 @given(depth=st.integers(1, 3), power=st.integers(-9, 9), seed=st.integers(0, 10**6))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_splits_that_keep_a_margin(model, depth, power, seed):
     rng = np.random.default_rng(seed)
     formulation = model(mu=0.01)
@@ -97,7 +97,7 @@ def test_a_split_that_sends_all_samples_left_fits_the_box(model):
     scaling=st.sampled_from(["none", "minmax", "standard"]),
     seed=st.integers(0, 10**6),
 )  # fmt: skip
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_splits_that_keep_a_gap(model, depth, power, scaling, seed):
     rng = np.random.default_rng(seed)
     data = data_of(rng, int(rng.integers(4, 16)), int(rng.integers(1, 5)), power, scaling=scaling)
