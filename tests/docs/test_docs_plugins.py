@@ -1,8 +1,6 @@
 """The worked formulation and solver of the documentation, installed as packages of their own."""
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from typer.testing import CliRunner
 
 from mipforest.cli.main import app
 from mipforest.problem.registry import formulation_classes
+from mipforest.solvers.registry import solver_classes
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -37,24 +36,18 @@ def installed(tmp_path):
         (meta / "entry_points.txt").write_text(f"[{group}]\n{entry.replace(chr(34), '')}\n")
         return name
 
-    def call(*arguments):
-        command = [sys.executable, "-m", "mipforest", *arguments]
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-        return subprocess.run(
-            command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-
-    install.call = call
     return install
 
 
 @pytest.fixture
 def mipforest(tmp_path, monkeypatch):
-    """Run the command line in this process, with what is installed in the folder: no three starts of Python."""
+    """Run the command line in this process, with what is installed in the folder: no start of Python for each."""
     monkeypatch.syspath_prepend(tmp_path)
     formulation_classes.cache_clear()
+    solver_classes.cache_clear()
     yield lambda *arguments: CliRunner().invoke(app, arguments)
     formulation_classes.cache_clear()
+    solver_classes.cache_clear()
 
 
 def test_the_formulation_is_found_and_solved(installed, mipforest):
@@ -71,8 +64,8 @@ def test_the_formulation_is_found_and_solved(installed, mipforest):
     assert "give depth 1" in refused.stdout
 
 
-def test_the_solver_is_found_and_solves(installed):
+def test_the_solver_is_found_and_solves(installed, mipforest):
     name = installed(ROOT / "docs" / "write_a_solver.md")
-    solved = installed.call("solve", "--model", "oct", "--depth", "1", "--data", "iris", "--solver", name)
-    assert solved.returncode == 0, solved.stderr
+    solved = mipforest("solve", "--model", "oct", "--depth", "1", "--data", "iris", "--solver", name)
+    assert solved.exit_code == 0, solved.output
     assert "optimal, proven" in solved.stdout
