@@ -18,6 +18,12 @@ PROVEN = {"time_limit": None, "gap": 1e-9}
 GROUP = np.array(list("abaabbabab"))
 
 
+@pytest.fixture(autouse=True)
+def few_candidates(monkeypatch):
+    """Draw few trees where a start is looked for: a search of 5000 takes seconds, and is tested with the repairs."""
+    monkeypatch.setattr(repair, "CANDIDATES", 100)
+
+
 def small_data(seed):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 4, (10, 2)).astype(float)

@@ -9,6 +9,7 @@ from formulations.margot import HfsMargot, Margot
 from formulations.olct import Olct
 from mipforest import constraints
 from mipforest.data import Dataset
+from mipforest.problem import repair
 from mipforest.problem.expressions import NotExpressed
 
 gurobipy = pytest.importorskip("gurobipy")
@@ -16,6 +17,12 @@ gurobipy = pytest.importorskip("gurobipy")
 PROVEN = {"time_limit": 60, "gap": 1e-7}
 EPSILON = 1e-3
 C = 10.0
+
+
+@pytest.fixture(autouse=True)
+def few_candidates(monkeypatch):
+    """Draw few trees where a start is looked for: a search of 5000 takes seconds, and is tested with the repairs."""
+    monkeypatch.setattr(repair, "CANDIDATES", 100)
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,17 @@ from formulations.loss_optimal import LossOptimal
 from mipforest.model import Model
 from mipforest.objectives.branches import HINGE as HINGE_LOSS
 from mipforest.objectives.branches import Misclassification
+from mipforest.problem import repair
 from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology
 
 PROVEN = {"time_limit": None, "gap": 1e-7}
+
+
+@pytest.fixture(autouse=True)
+def few_candidates(monkeypatch):
+    """Draw few trees where a start is looked for: a search of 5000 takes seconds, and is tested with the repairs."""
+    monkeypatch.setattr(repair, "CANDIDATES", 100)
 
 
 @pytest.mark.parametrize(
