@@ -21,6 +21,7 @@ from mipforest.data import Dataset, load
 from mipforest.heuristics.cart import contree
 from mipforest.heuristics.thresholds import UnivariateProblem, find_thresholds
 from mipforest.searches.exact.search import Outcome, compile_kernels, exact_search
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology
 
 CLASSES = [
@@ -181,7 +182,7 @@ def main() -> None:
     parser.add_argument("--depths", type=int, nargs="*", default=[2, 3, 4], help="depths for classes")
     add_output(parser)
     args = parser.parse_args()
-    compile_kernels()
+    compile_kernels(TimeBudget())
     classes, sums = beside_contree(args.data, args.depths, args.limit)
     page = f"""# The search `exact-search`
 
