@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from numba import njit
 from numba.core import event as numba_event
 
+from mipforest.solvers.solution import Event, Progress
 from mipforest.time_budget import TimeBudget
 
 #: What is told before the search is compiled.
@@ -110,3 +111,42 @@ def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
 def told_of_compilation(seconds: float) -> tuple[str, ...]:
     """Return what a result says of the seconds that compiling took: nothing where it was loaded."""
     return (COMPILED.format(seconds),) if seconds > LONG_COMPILATION else ()
+
+
+class SearchEvents:
+    """The progress of a search: better trees at once, the rest at most every :data:`PROGRESS_INTERVAL` seconds.
+
+    Parameters
+    ----------
+    on_progress
+        Called with every event; returning ``True`` stops the search.
+
+    Attributes
+    ----------
+    began
+        When the search began, on the clock of :func:`time.monotonic`.
+    """
+
+    def __init__(self, on_progress: Progress | None) -> None:
+        self.began = monotonic()
+        self._on_progress = on_progress
+        self._events: list[Event] = []
+
+    def tell(self, objective: float, bound: float, nodes: int) -> bool:
+        """Tell objective, bound and nodes where it is time to; return whether to stop."""
+        last = self._events[-1] if self._events else None
+        if last is None or objective < last.objective or self._seconds() - last.seconds >= PROGRESS_INTERVAL:
+            return self._told(objective, bound, nodes)
+        return False
+
+    def end(self, objective: float, bound: float, nodes: int) -> tuple[Event, ...]:
+        """Tell how the search ended; return all events."""
+        self._told(objective, bound, nodes)
+        return tuple(self._events)
+
+    def _told(self, objective: float, bound: float, nodes: int) -> bool:
+        self._events.append(Event(self._seconds(), objective, bound, nodes))
+        return bool(self._on_progress is not None and self._on_progress(self._events[-1]))
+
+    def _seconds(self) -> float:
+        return monotonic() - self.began

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import ClassVar
 
 import numpy as np
@@ -11,10 +10,10 @@ from mipforest.arrays import IntArray
 from mipforest.heuristics.thresholds import UnivariateProblem
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.tree_search import Found, TreeSearch
-from mipforest.searches import PROGRESS_INTERVAL, told_of_compilation
+from mipforest.searches import SearchEvents, told_of_compilation
 from mipforest.searches.exact.search import compile_kernels, exact_search
 from mipforest.settings import SolveSettings
-from mipforest.solvers.solution import Event, Progress, Status
+from mipforest.solvers.solution import Progress, Status
 from mipforest.trees import Tree
 
 
@@ -42,7 +41,7 @@ class ExactSearch(TreeSearch):
     ) -> Found:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         compiled_in = compile_kernels(problem.budget)
-        began = monotonic()
+        events = SearchEvents(on_progress)
         formulation, instance = problem.formulation, problem.instance
         charged = formulation.univariate_problem(instance)
         assert charged is not None  # ``refusal`` has seen to it
@@ -50,16 +49,6 @@ class ExactSearch(TreeSearch):
         known += [formulation.polish(tree, instance) for tree in known]
         best = min(known, key=lambda tree: formulation.evaluate(tree, instance), default=None)
         value = np.inf if best is None else formulation.evaluate(best, instance)
-        events: list[Event] = []
-
-        def told(objective: float, bound: float, nodes: int) -> bool:
-            now = monotonic() - began
-            better = not events or objective < events[-1].objective
-            if not better and now - events[-1].seconds < PROGRESS_INTERVAL:
-                return False
-            events.append(Event(now, objective, bound, nodes))
-            return bool(on_progress is not None and on_progress(events[-1]))
-
         outcome = exact_search(
             charged,
             problem.topology.depth,
@@ -67,19 +56,17 @@ class ExactSearch(TreeSearch):
             gap=settings.gap,
             # Without time, what is known is all that is asked for.
             most_nodes=0 if settings.time_limit == 0 else None,
-            deadline=np.inf if settings.time_limit is None else began + settings.time_limit,
-            on_progress=told,
+            deadline=np.inf if settings.time_limit is None else events.began + settings.time_limit,
+            on_progress=events.tell,
         )
         if outcome.chosen is not None:
             best = formulation.polish(_tree(problem, charged, outcome.chosen), instance)
             value = formulation.evaluate(best, instance)
         bound = min(outcome.bound, value)
-        events.append(Event(monotonic() - began, value, bound, outcome.nodes))
-        if on_progress is not None:
-            on_progress(events[-1])
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
         status = Status.OPTIMAL if outcome.ended else stopped
-        return Found(best, bound, status, outcome.nodes, tuple(events), told_of_compilation(compiled_in))
+        told = events.end(value, bound, outcome.nodes)
+        return Found(best, bound, status, outcome.nodes, told, told_of_compilation(compiled_in))
 
 
 def _tree(problem: BuiltProblem, charged: UnivariateProblem, chosen: IntArray) -> Tree:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from time import monotonic
 from typing import ClassVar
 
 import numpy as np
@@ -15,11 +14,11 @@ from mipforest.heuristics.node_split import Split
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.tree_search import Found, TreeSearch
-from mipforest.searches import PROGRESS_INTERVAL, told_of_compilation
+from mipforest.searches import SearchEvents, told_of_compilation
 from mipforest.searches.routing.recording import recording
 from mipforest.searches.routing.search import RoutingProblem, RoutingSearch, compile_kernels
 from mipforest.settings import SolveSettings
-from mipforest.solvers.solution import Event, Progress, Status
+from mipforest.solvers.solution import Progress, Status
 from mipforest.trees import Topology, Tree
 
 #: Most distinct samples: their inner products are held in memory (200 MB at this size).
@@ -64,19 +63,13 @@ class Routing(TreeSearch):
     ) -> Found:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         compiled_in = compile_kernels(problem.budget)
-        began = monotonic()
-        deadline = np.inf if settings.time_limit is None else began + settings.time_limit
+        events = SearchEvents(on_progress)
+        deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
         trees = _Trees(problem, start)
-        events: list[Event] = []
         routing = trees.routing_problem()
 
         def told(objective: float, bound: float, nodes: int) -> bool:
-            now = monotonic() - began
-            better = not events or objective < events[-1].objective
-            if not better and now - events[-1].seconds < PROGRESS_INTERVAL:
-                return False
-            events.append(Event(now, objective, _lowered(bound, objective), nodes))
-            return bool(on_progress is not None and on_progress(events[-1]))
+            return events.tell(objective, _lowered(bound, objective), nodes)
 
         with recording(
             settings.certificate,
@@ -100,14 +93,10 @@ class Routing(TreeSearch):
             bound = _lowered(outcome.bound, trees.value)
             if recorder is not None:
                 recorder.claim(trees.value, bound, trees.best.w, trees.best.b)
-        events.append(Event(monotonic() - began, trees.value, bound, outcome.nodes))
-        if on_progress is not None:
-            on_progress(events[-1])
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
         status = Status.OPTIMAL if outcome.proven else stopped
-        return Found(
-            trees.best, bound, status, outcome.nodes, tuple(events), told_of_compilation(compiled_in)
-        )
+        ended = events.end(trees.value, bound, outcome.nodes)
+        return Found(trees.best, bound, status, outcome.nodes, ended, told_of_compilation(compiled_in))
 
 
 def _lowered(bound: float, objective: float) -> float:
