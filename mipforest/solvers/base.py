@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -57,12 +58,11 @@ class Answer:
     message: str = ""
 
 
-class Solver:
+class Solver(ABC):
     """A solver plug-in: one subclass per solver, found through the entry-point group ``mipforest.solvers``.
 
     The module that holds it must import the solver's own package only inside methods, so that listing
-    solvers costs nothing. A subclass gives :meth:`run`; one that takes starts or priorities, or has models of its own
-    to leave aside, gives :meth:`solve` instead.
+    solvers costs nothing. One that takes neither starts nor priorities is simpler as a :class:`PlainSolver`.
     """
 
     #: Name on the command line.
@@ -77,8 +77,6 @@ class Solver:
     zero: ClassVar[float] = 0.0
     #: Its own option that sets this size, empty if there is none.
     zero_option: ClassVar[str] = ""
-    #: Names of the options that :meth:`run` takes; ``None`` where it looks at them itself.
-    options: ClassVar[tuple[str, ...] | None] = None
     #: Whether it stops at the gap that is asked for; one that goes to a gap of its own is not held to it.
     keeps_gap: ClassVar[bool] = True
 
@@ -114,18 +112,7 @@ class Solver:
         """
         return ""
 
-    def run(self, form: MatrixForm, settings: SolveSettings, worker: Worker) -> Answer:
-        """Solve a model that has been checked, without a start.
-
-        Parameters
-        ----------
-        form, settings
-            As in :meth:`solve`.
-        worker
-            The clock and the events; a solver that reports progress or can be interrupted runs in it.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has neither run nor solve; give one of them")
-
+    @abstractmethod
     def solve(
         self,
         form: MatrixForm,
@@ -157,18 +144,6 @@ class Solver:
         NotAllowed
             For numbers that are NaN or 1e20 and above, or an unknown option.
         """
-        self.require(form)
-        require_plain_numbers(form)
-        if self.options is not None:
-            for name in settings.solver_options:
-                if name not in self.options:
-                    raise unknown_option(self.name, name, self.options)
-        worker = Worker(form.maximize, on_progress)
-        answer = self.run(form, settings, worker)
-        unused = self.unused(start=start, branching_priorities=priorities)
-        return self.solution(
-            form, worker, settings, **{**vars(answer), "warnings": [*answer.warnings, *unused]}
-        )
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Refuse options that the solver does not take, by a model of one variable: solvers know their own options.
@@ -264,6 +239,48 @@ def needed(form: MatrixForm) -> frozenset[Feature]:
     if form.indicators.n_rows:
         features.add(Feature.INDICATORS)
     return frozenset(features)
+
+
+class PlainSolver(Solver):
+    """A solver plug-in that takes neither starts nor priorities: a subclass gives :meth:`run`."""
+
+    #: Names of the options that :meth:`run` takes; ``None`` where it looks at them itself.
+    options: ClassVar[tuple[str, ...] | None] = None
+
+    @abstractmethod
+    def run(self, form: MatrixForm, settings: SolveSettings, worker: Worker) -> Answer:
+        """Solve a model that has been checked, without a start.
+
+        Parameters
+        ----------
+        form, settings
+            As in :meth:`solve`.
+        worker
+            The clock and the events; a solver that reports progress or can be interrupted runs in it.
+        """
+
+    def solve(
+        self,
+        form: MatrixForm,
+        settings: SolveSettings,
+        *,
+        start: FloatArray | None = None,
+        priorities: IntArray | None = None,
+        on_progress: Progress | None = None,
+    ) -> Solution:
+        """Check a model, solve it by :meth:`run`, and make the solution; see :meth:`Solver.solve`."""
+        self.require(form)
+        require_plain_numbers(form)
+        if self.options is not None:
+            for name in settings.solver_options:
+                if name not in self.options:
+                    raise unknown_option(self.name, name, self.options)
+        worker = Worker(form.maximize, on_progress)
+        answer = self.run(form, settings, worker)
+        unused = self.unused(start=start, branching_priorities=priorities)
+        return self.solution(
+            form, worker, settings, **{**vars(answer), "warnings": [*answer.warnings, *unused]}
+        )
 
 
 def assembled(

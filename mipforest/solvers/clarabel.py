@@ -13,7 +13,7 @@ from mipforest.errors import NotAllowed
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
-from mipforest.solvers.base import Answer, Feature, Solver
+from mipforest.solvers.base import Answer, Feature, PlainSolver
 from mipforest.solvers.checks import unknown_option, writable
 from mipforest.solvers.claims import no_bound
 from mipforest.solvers.convexity import require_convex
@@ -39,7 +39,7 @@ STATUS = {
 JUDGED = ("Solved", "AlmostSolved", "InsufficientProgress", "NumericalError")
 
 
-class Clarabel(Solver):
+class Clarabel(PlainSolver):
     """The interior-point solver Clarabel (Goulart and Chen, 2024).
 
     - Fixed columns are substituted, so a model whose integers were fixed becomes as small as it is.
