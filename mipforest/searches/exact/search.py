@@ -146,7 +146,7 @@ def exact_search(
             while wait([running], timeout=INTERVAL).not_done:
                 if on_progress is not None and np.isfinite(report[0]):
                     interrupted |= bool(
-                        on_progress(report[0] / unit, _lowered(report[1], problem), int(report[2]))
+                        on_progress(report[0] / unit, float(_lowered(report[1], problem)), int(report[2]))
                     )
                 if interrupted or monotonic() >= deadline:
                     stop[0] = 1
@@ -155,24 +155,24 @@ def exact_search(
     tree = frames.tree[0, 0].astype(np.int64)
     return Outcome(
         value=report[0] / unit,
-        bound=_lowered(report[1], problem),
+        bound=float(_lowered(report[1], problem)),
         chosen=None if tree[0] == GIVEN else _in_the_middle(tree, problem.thresholds, depth),
-        by_threshold=np.array([_lowered(bound, problem) for bound in by_threshold]),
+        by_threshold=_lowered(by_threshold, problem),
         nodes=int(report[2]),
         ended=running.result(),
         interrupted=interrupted,
     )
 
 
-def _lowered(bound: float, problem: UnivariateProblem) -> float:
-    """Return a bound that rounding errors cannot have raised, in units of the objective."""
+def _lowered(bound: FloatArray, problem: UnivariateProblem) -> FloatArray:
+    """Return bounds that rounding errors cannot have raised, in units of the objective."""
     whole = (
         problem.loss == "classes"
         and problem.split_cost == 0
         and problem.weight is None
         and problem.costs is None
     )
-    return float(bound / problem.unit if whole else max(0.0, bound / problem.unit - ROUNDING))
+    return bound / problem.unit if whole else np.maximum(0.0, bound / problem.unit - ROUNDING)
 
 
 def _frames(order: Int32Array, n: int, p: int, depth: int, best: float) -> Frames:
