@@ -28,7 +28,7 @@ from mipforest.data.target import (
 from mipforest.errors import DataError, some_of
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Samples, their features and what is to be predicted.
 
@@ -76,6 +76,10 @@ class Dataset:
     def __post_init__(self) -> None:
         for array in (self.X, self.X_raw, self.y):
             array.setflags(write=False)
+
+    def __repr__(self) -> str:
+        what = f"{self.n_classes} classes" if self.classes else self.task
+        return f"Dataset({self.name!r}: {self.n} samples, {self.p} features, {what})"
 
     @property
     def sizes(self) -> FloatArray:
@@ -188,7 +192,7 @@ class Dataset:
         frame
             pandas DataFrame with the feature columns and the target column of ``train``.
         name, missing
-            Name of the new data set (that of ``train`` if not given); ``"error"`` or ``"drop"``.
+            Name of the new data set (that of ``train`` if not given); as for :meth:`from_frame`.
 
         Raises
         ------
@@ -197,8 +201,7 @@ class Dataset:
         """
         frame = with_text_names(frame)
         known = {*(column.name for column in train.encoding.columns), train.target}
-        columns = [column for column in frame.columns if column in known]
-        table = read_table(frame[columns], train.target, missing)
+        table = read_table(frame[[column for column in frame if column in known]], train.target, missing)
         X_raw = train.encoding.encode(table.features)
         if train.task == "regression":
             read = Target(train.task, numbers(table.target))
@@ -335,8 +338,8 @@ class Dataset:
             If a class is unknown or one class only would be left.
         """
         self._require_classification()
-        note = f"classes relabelled: {dict(mapping)}"
-        return self._merged(relabelled(self.classes, self.class_values, mapping), note)
+        mapped = relabelled(self.classes, self.class_values, mapping)
+        return self._merged(mapped, f"classes relabelled: {dict(mapping)}")
 
     def binarise(self, positive: Label | Sequence[Label]) -> Dataset:
         """Merge the classes into two: the positive one(s) become class 1 (+1), all others class 0 (-1).
@@ -356,16 +359,13 @@ class Dataset:
         self._require_classification()
         chosen: Any = [positive] if isinstance(positive, str | Real) else positive
         mapped = binarised(self.classes, self.class_values, list(chosen))
-        return self._merged(
-            mapped, f"classes merged into two: {mapped.names[0]} (-1), {mapped.names[1]} (+1)"
-        )
+        return self._merged(mapped, "classes merged into two: {} (-1), {} (+1)".format(*mapped.names))
 
     def split(self, test_size: float, seed: int = 0, stratify: bool = True) -> tuple[Dataset, Dataset]:
         """Split at random into a training and a test part.
 
-        The rows are those of scikit-learn's ``train_test_split(X, y, test_size=test_size, random_state=seed,
-        stratify=y)``. The scaling is fitted anew on the training part and applied to both, so test features
-        may leave [0, 1].
+        The rows are those of scikit-learn's ``train_test_split`` with the same arguments. The scaling is fitted anew
+        on the training part and applied to both, so test features may leave [0, 1].
 
         Parameters
         ----------

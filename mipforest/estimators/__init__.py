@@ -1,7 +1,7 @@
 """Optimal trees as scikit-learn estimators: one for each paper, and two that take any formulation."""
 
 from mipforest.errors import NoTreeFound
-from mipforest.estimators.base import FitWarning, UnverifiedTreeWarning
+from mipforest.estimators.base import FitWarning, NotProvenWarning, UnverifiedTreeWarning
 from mipforest.estimators.generic import OptimalTreeClassifier, OptimalTreeRegressor
 from mipforest.estimators.papers import (
     MargotClassifier,
@@ -17,6 +17,7 @@ __all__ = [
     "MIRETClassifier",
     "MargotClassifier",
     "NoTreeFound",
+    "NotProvenWarning",
     "OCTClassifier",
     "OCTHClassifier",
     "OLCTClassifier",

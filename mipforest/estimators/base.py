@@ -9,8 +9,10 @@ from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,6 +22,7 @@ from mipforest.data.encoding import Scaling
 from mipforest.errors import NotAllowed, NoTreeFound
 from mipforest.estimators.display import PrintedProgress, TreePictures
 from mipforest.estimators.features import learn_features, read_features
+from mipforest.formatting import percent
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, WholeNumber, parameters_of
 from mipforest.problem.problem import TIME_LIMIT, Problem
@@ -27,11 +30,16 @@ from mipforest.problem.result import Result
 from mipforest.settings import DEFAULT_GAP, SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Progress, Status
-from mipforest.trees import Tree
+from mipforest.trees import Tree, feature_importances
+from mipforest.trees.reachable import reachable_tree
 
 
 class FitWarning(UserWarning):
     """Something that the user should know about a fit: a start that was repaired, a bound that is limited."""
+
+
+class NotProvenWarning(FitWarning, ConvergenceWarning):  # type: ignore[misc] # scikit-learn has no types
+    """The fit stopped at its limit: the tree is the best one found, not a proven optimum."""
 
 
 class UnverifiedTreeWarning(FitWarning):
@@ -100,6 +108,10 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         Names and number of the (encoded) features that the tree uses.
     n_features_in_, feature_names_in_
         Columns of X; names only if X was a DataFrame with text names.
+
+    feature_importances_
+        (n_features_in_,) share of each column of X in what the splits explain of the training samples, summing to 1;
+        see :func:`~mipforest.trees.feature_importances`.
 
     Notes
     -----
@@ -197,6 +209,8 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         -----
         UnverifiedTreeWarning
             If the answer failed its check.
+        NotProvenWarning
+            If the solver stopped at a limit above 0 without a proof; scikit-learn's ``ConvergenceWarning`` too.
         FitWarning
             If there is more to know about the solve.
         """
@@ -234,6 +248,15 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
             raise NoTreeFound(_why_no_tree(result))
         if result.solution.warnings:
             warnings.warn("; ".join(result.solution.warnings), FitWarning, stacklevel=3)
+        limited = result.solution.status in (Status.TIME_LIMIT, Status.LIMIT)
+        if limited and settings.time_limit != 0:  # with 0 the start alone was asked for
+            left = f"with a gap of {percent(result.gap)}" if np.isfinite(result.gap) else "without a bound"
+            warnings.warn(
+                f"stopped after {result.solution.seconds:.1f} s {left}: the tree is not proven to be optimal; raise "
+                "time_limit, or gap if that is enough",
+                NotProvenWarning,
+                stacklevel=3,
+            )
         if not result.verified:
             warnings.warn(
                 f"the tree is not verified: {'; '.join(result.failed_checks)}",
@@ -250,12 +273,26 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         self.status_, self.verified_ = result.status, result.verified
         self.features_used_ = result.features_used
         self.n_features_used_ = len(result.features_used)
+        data = result.problem.data
+        shares = feature_importances(self.tree_, data.X_raw, data.y)
+        columns = [k for k, column in enumerate(self._encoding.columns) for _ in column.features]
+        self.feature_importances_ = np.bincount(columns, shares, minlength=self.n_features_in_)
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name not in NOT_PICKLED}
 
-    # ------------------------------------------------------------------ what the tree does with samples
+    # ------------------------------------------------------------------ what the tree is, and does with samples
+
+    def get_depth(self) -> int:
+        """Return the number of splits on the longest way from the root to a leaf that a sample can reach."""
+        check_is_fitted(self, "tree_")
+        return reachable_tree(self.tree_).depth
+
+    def get_n_leaves(self) -> int:
+        """Return the number of leaves that a sample can reach."""
+        check_is_fitted(self, "tree_")
+        return reachable_tree(self.tree_).n_leaves
 
     def _features(self, X: Any) -> FloatArray:
         """Return (n, p') encoded features in original units."""

@@ -26,7 +26,7 @@ class StartError(MipforestError, ValueError):
     """A start tree that does not fit the problem."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BuiltProblem:
     """A formulation bound to a data set, and its model.
 
@@ -54,6 +54,13 @@ class BuiltProblem:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "as_built", BuiltModel(self.model))
+
+    def __repr__(self) -> str:
+        formulation, model = self.formulation, self.model.stats()
+        return (
+            f"{type(self).__name__}({formulation.name} ({formulation.variant}), depth {self.topology.depth}: "
+            f"{model.columns} columns, {model.rows} rows, {self.data!r})"
+        )
 
     def covered_up_to(self) -> float:
         """Return the value up to which the model, as a user has changed it, holds every solution that it should.

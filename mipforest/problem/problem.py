@@ -36,7 +36,7 @@ FIRST_SHARE = 0.5
 MOST_GROWTH = 1e3
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Problem(BuiltProblem):
     """A formulation built for a data set, ready to solve.
 

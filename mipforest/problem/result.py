@@ -6,11 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mipforest.data import Dataset
+from mipforest.formatting import number, percent
 from mipforest.problem.built import BuiltProblem
 from mipforest.solvers.solution import Solution, Status
 from mipforest.trees import (
@@ -23,8 +25,14 @@ from mipforest.trees import (
     regression_measures,
 )
 
+if TYPE_CHECKING:
+    from mipforest.trees.figure import Picture
 
-@dataclass(frozen=True, eq=False)
+#: Size of the picture of a solve's progress in inches.
+_PROGRESS = (6.4, 3.2)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """Outcome of :meth:`Problem.solve <mipforest.problem.problem.Problem.solve>`.
 
@@ -116,6 +124,58 @@ class Result:
         if self.tree is None:
             return ()
         return tuple(self.tree.feature_names[j] for j in self.tree.features_used().overall)
+
+    def __repr__(self) -> str:
+        formulation = self.problem.formulation
+        what = f"{formulation.name} ({formulation.variant}), depth {self.problem.topology.depth}"
+        return f"Result({what}: {self._state()})"
+
+    def _state(self) -> str:
+        """Return status, objective, bound and gap in words."""
+        claim = " for the paper's constants" if self.proven_for == "constants" else ""
+        if self.tree is None:
+            return f"{self.status}{claim}, no tree"
+        numbers = f"objective {number(self.objective)}, bound {number(self.bound)}, gap {percent(self.gap)}"
+        return f"{self.status}{claim}, {numbers}{'' if self.verified else ', not verified'}"
+
+    def _repr_html_(self) -> str:
+        drawing = "" if self.tree is None else self.plot()._repr_svg_()
+        return f"<p>{escape(repr(self))}</p>{drawing}"
+
+    def plot(self, *, max_terms: int = 3) -> Picture:
+        """Draw the tree with its training samples at each node; see :func:`~mipforest.trees.plot_tree`.
+
+        Raises
+        ------
+        ValueError
+            If the solve ended without a tree.
+        """
+        if self.tree is None:
+            raise ValueError(f"there is no tree to draw: the solve ended with the status {self.status}")
+        return self.tree.plot(self.problem.data.X_raw, self.problem.data.y, max_terms=max_terms)
+
+    def plot_progress(self) -> Picture:
+        """Draw incumbent and bound over the seconds of the solve; where neither is known it says so."""
+        from mipforest.trees.figure import new_figure  # loads matplotlib
+
+        picture = new_figure(*_PROGRESS, layout="constrained")
+        axes = picture.subplots()
+        events = self.solution.events
+        end = max([self.solution.seconds, *(event.seconds for event in events)])
+        seconds = [*(event.seconds for event in events), end]
+        for name, label, style in (("objective", "incumbent", "-"), ("bound", "bound", "--")):
+            values = np.array([getattr(moment, name) for moment in (*events, self.solution)])
+            # What is not known yet is infinite, and breaks the line.
+            values = np.where(np.isfinite(values), values, np.nan)
+            (line,) = axes.step(seconds, values, style, where="post", label=label)
+            line.set(marker="o", markevery=[-1], clip_on=False)
+        if any(np.isfinite(line.get_ydata()).any() for line in axes.lines):
+            axes.legend(frameon=False)
+        else:
+            axes.text(0.5, 0.5, "no tree and no bound is known", ha="center", transform=axes.transAxes)
+        axes.set(xlabel="seconds", ylabel="objective", xlim=(0.0, end or 1.0))
+        axes.set_title(self._state(), fontsize=9, loc="left", parse_math=False)
+        return picture
 
     def measures(self, data: Dataset) -> dict[str, Any]:
         """Measure how well the tree predicts a data set; all measures are NaN without a tree.

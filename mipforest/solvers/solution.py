@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from mipforest.arrays import FloatArray
+from mipforest.formatting import duration, number
 
 #: Differences up to this are what sums of doubles near 1 leave of an exact zero: a share of errors 1 - (1/3 + 2/3).
 ROUNDED_ZERO = 1e-14
@@ -64,7 +65,7 @@ class Event:
 Progress = Callable[[Event], bool | None]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """Outcome of a solve.
 
@@ -115,6 +116,10 @@ class Solution:
     warnings: tuple[str, ...] = ()
     message: str = ""
     stopped: bool = False
+
+    def __repr__(self) -> str:
+        numbers = f"objective {number(self.objective)}, bound {number(self.bound)}"
+        return f"Solution({self.solver}: {self.status}, {numbers}, {duration(self.seconds)})"
 
     @property
     def found(self) -> bool:

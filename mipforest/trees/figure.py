@@ -37,9 +37,21 @@ FAINT = "#5a5a5a"
 _FORMATS: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
 
 
-def new_figure(width: float, height: float, **options: Any) -> Figure:
+class Picture(Figure):
+    """A matplotlib figure that notebooks show as SVG, also where ``pyplot`` was never loaded."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the picture to a ``.svg``, ``.png`` or ``.pdf`` file; see :func:`save_figure`."""
+        save_figure(self, path)
+
+    def _repr_svg_(self) -> str:
+        drawing = _content(self, ".svg").decode()
+        return drawing[drawing.index("<svg") :]  # without the prologue of a file, so that it stands in a page
+
+
+def new_figure(width: float, height: float, **options: Any) -> Picture:
     """Return an empty figure of a size in inches, with a canvas of its own."""
-    figure = Figure(figsize=(width, height), facecolor="white", **options)
+    figure = Picture(figsize=(width, height), facecolor="white", **options)
     FigureCanvasAgg(figure)
     return figure
 
@@ -122,11 +134,17 @@ def save_figure(figure: Figure, path: str | PathLike[str]) -> None:
         raise ValueError(
             f"cannot write a figure to {path.name!r}: the suffix must be one of {', '.join(_FORMATS)}"
         )
+    content = _content(figure, suffix)
+    with atomic_write(path) as file:
+        file.write(content)
+
+
+def _content(figure: Figure, suffix: str) -> bytes:
+    """Return what the file of a figure holds."""
     content = BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "mipforest", "svg.fonttype": "none"}):
         figure.savefig(content, format=suffix[1:], dpi=150, metadata=_FORMATS[suffix])
-    with atomic_write(path) as file:
-        file.write(content.getvalue())
+    return content.getvalue()
 
 
 @dataclass(frozen=True)

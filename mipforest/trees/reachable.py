@@ -40,6 +40,16 @@ class ReachableNode:
         return tuple(child for child in (self.left, self.right) if child is not None)
 
     @property
+    def depth(self) -> int:
+        """Number of splits on the longest way down from it."""
+        return 1 + max(child.depth for child in self.children) if self.children else 0
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves below it, 1 for a leaf."""
+        return sum(child.n_leaves for child in self.children) if self.children else 1
+
+    @property
     def is_last_split(self) -> bool:
         """Whether it is a split with no split below."""
         return bool(self.children) and not any(child.children for child in self.children)

@@ -7,6 +7,7 @@ left.
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import expit
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 
@@ -94,3 +95,19 @@ def into_a_gap(scores: FloatArray, epsilon: float) -> float:
     shifts = np.concatenate([-scores + SIDE_TOLERANCE, -epsilon - scores - SIDE_TOLERANCE])
     free = shifts[between(shifts) <= 0]
     return float(free[np.argmin(np.abs(free))])
+
+
+#: A score of 0 or more predicts the second class; where rounding would make its probability 1/2, it gets
+#: the next double, so that the larger probability is always that of the predicted class.
+_ABOVE_HALF = float(np.nextafter(0.5, 1.0))
+
+
+def class_probabilities(log_odds: FloatArray) -> FloatArray:
+    """Return the (n, 2) probabilities of both classes, from (n,) log-odds of the second one.
+
+    Each is computed by itself, so that a tiny probability is as exact as a large one; the two sum to 1 up to
+    rounding. The larger one is that of the class that the sign predicts.
+    """
+    second = expit(log_odds)
+    second = np.where(log_odds >= 0, np.maximum(second, _ABOVE_HALF), second)
+    return np.column_stack([expit(-log_odds), second])

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.trees.sides import class_probabilities
 from mipforest.trees.topology import Topology
 from mipforest.trees.validation import as_samples, check_logistic, check_names
 
-#: A score of 0 or more predicts the second class; where rounding would make its probability 1/2, it gets
-#: the next double, so that the larger probability is always that of the predicted class.
-_ABOVE_HALF = float(np.nextafter(0.5, 1.0))
+if TYPE_CHECKING:
+    from mipforest.trees.figure import Picture
 
 
 class FeaturesUsed(NamedTuple):
@@ -162,6 +163,15 @@ class Tree:
         if self.logistic:
             kind += ", logistic"
         return f"Tree(depth={self.depth}, {self.n_features} features, {kind}, {self.n_splits} splits)"
+
+    def plot(self, X: Any = None, y: npt.ArrayLike | None = None, *, max_terms: int = 3) -> Picture:
+        """Draw the tree, with the samples at each node if some are given; see :func:`~mipforest.trees.plot_tree`."""
+        from mipforest.trees.plot import plot_tree  # loads matplotlib
+
+        return cast("Picture", plot_tree(self, X, y, max_terms=max_terms))  # without axes it makes its own
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{self.plot()._repr_svg_()}"
 
     # What the tree is
 
@@ -383,14 +393,3 @@ class Tree:
                 f"only the scores of a logistic tree are log-odds; {self!r} has no probabilities: use predict "
                 f"for its {'classes' if self.is_classifier else 'values'}, scores for how clearly splits decide"
             )
-
-
-def class_probabilities(log_odds: FloatArray) -> FloatArray:
-    """Return the (n, 2) probabilities of both classes, from (n,) log-odds of the second one.
-
-    Each is computed by itself, so that a tiny probability is as exact as a large one; the two sum to 1 up to
-    rounding. The larger one is that of the class that the sign predicts.
-    """
-    second = expit(log_odds)
-    second = np.where(log_odds >= 0, np.maximum(second, _ABOVE_HALF), second)
-    return np.column_stack([expit(-log_odds), second])
