@@ -26,7 +26,7 @@ from mipforest.trees import (
 )
 
 if TYPE_CHECKING:
-    from mipforest.trees.figure import Picture
+    from mipforest.trees import Picture
 
 #: Size of the picture of a solve's progress in inches.
 _PROGRESS = (6.4, 3.2)

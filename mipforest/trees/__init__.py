@@ -28,11 +28,12 @@ from mipforest.trees.topology import MAX_DEPTH, Nodes, Topology
 from mipforest.trees.tree import FeaturesUsed, Tree
 
 if TYPE_CHECKING:
-    from mipforest.trees.figure import save_figure
+    from mipforest.trees.figure import Picture, save_figure
     from mipforest.trees.partition import plot_partition
     from mipforest.trees.plot import plot_tree, save_plot
 
 _FIGURES = {
+    "Picture": "figure",
     "save_figure": "figure",
     "plot_partition": "partition",
     "plot_tree": "plot",
@@ -46,6 +47,7 @@ __all__ = [
     "FeaturesUsed",
     "NodeStatistics",
     "Nodes",
+    "Picture",
     "RegressionMeasures",
     "Reliability",
     "ReliabilityBin",

@@ -17,7 +17,7 @@ from mipforest.trees.topology import Topology
 from mipforest.trees.validation import as_samples, check_logistic, check_names
 
 if TYPE_CHECKING:
-    from mipforest.trees.figure import Picture
+    from mipforest.trees import Picture
 
 
 class FeaturesUsed(NamedTuple):
@@ -166,7 +166,7 @@ class Tree:
 
     def plot(self, X: Any = None, y: npt.ArrayLike | None = None, *, max_terms: int = 3) -> Picture:
         """Draw the tree, with the samples at each node if some are given; see :func:`~mipforest.trees.plot_tree`."""
-        from mipforest.trees.plot import plot_tree  # loads matplotlib
+        from mipforest.trees import plot_tree  # loads matplotlib
 
         return cast("Picture", plot_tree(self, X, y, max_terms=max_terms))  # without axes it makes its own
 
