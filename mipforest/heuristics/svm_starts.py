@@ -171,8 +171,10 @@ class _Search:
     def __init__(self, X: FloatArray, sign: FloatArray, topology: Topology, nodes: NodeProblems) -> None:
         self.X, self.sign = X, sign
         self.topology, self.nodes = topology, nodes
-        self.without_budget = replace(nodes, budget=None, alpha=None)
+        # The same object where there are no budgets: a bound below a routing is then the fit of the last level.
+        self.without_budget = nodes if nodes.budget is None else replace(nodes, budget=None, alpha=None)
         self.whole_trees: list[_Subtree] = []
+        self.fits: dict[tuple[object, ...], Split] = {}
 
     def subtree(self, t: int, members: IntArray) -> _Subtree:
         """Best subtree found for the samples that reach node t."""
@@ -218,10 +220,13 @@ class _Search:
         return _Subtree(splits, sum(split.value for split in splits.values()))
 
     def _plain(self, nodes: NodeProblems, t: int, members: IntArray, C: float | None = None) -> Split:
-        """Fit node t, sides free: exact for the last level; without budget, a lower bound for any subtree."""
-        split = nodes.split(t, self.X[members], self.sign[members], C=C, quick=True)
-        assert split is not None
-        return split
+        """Fit node t, sides free, once: exact for the last level; without budget, a lower bound for any subtree."""
+        key = (nodes is self.nodes, t, C, members.tobytes())
+        if key not in self.fits:
+            split = nodes.split(t, self.X[members], self.sign[members], C=C, quick=True)
+            assert split is not None
+            self.fits[key] = split
+        return self.fits[key]
 
     def _routings(
         self, t: int, members: IntArray, plain: Split, penalties: tuple[float, ...]

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from mipforest.arrays import BoolArray, FloatArray
+from mipforest.arrays import BoolArray, FloatArray, SparseMatrix
 from mipforest.errors import NotAllowed
 from mipforest.model.check import violations
-from mipforest.model.matrix import MatrixForm
+from mipforest.model.matrix import MatrixForm, scale_rows, stack_rows
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.base import Answer, Feature, PlainSolver
 from mipforest.solvers.checks import unknown_option, writable
@@ -110,17 +110,21 @@ def _run(form: MatrixForm, free: BoolArray, settings: SolveSettings) -> Any:
 
     at_zero = _filled(form, free, 0.0)
     gradient = form.c if form.Q is None else form.c + form.Q @ at_zero
-    Q = sparse.csr_array((form.n_columns, form.n_columns)) if form.Q is None else form.Q
-    P = sparse.triu(_sign(form) * Q[free][:, free], format="csc")
+    A, Q = form.A, sparse.csr_array((form.n_columns, form.n_columns)) if form.Q is None else form.Q
+    if not free.all():
+        A, Q = A[:, free], Q[free][:, free]
+    P = sparse.triu(_sign(form) * Q, format="csc")
     fixed_part = form.A @ at_zero
-    rows = sparse.vstack([form.A[:, free], sparse.eye_array(int(free.sum()))], format="csr")
+    rows = stack_rows([A, _identity(A.shape[1])], A.shape[1])
     lower = np.concatenate([form.row_lower - fixed_part, form.col_lower[free]])
     upper = np.concatenate([form.row_upper - fixed_part, form.col_upper[free]])
-    equal, above = lower == upper, (lower != upper) & (lower > -np.inf)
-    below = (lower != upper) & (upper < np.inf)
-    G = sparse.vstack([rows[equal], rows[below], -rows[above]], format="csc")
+    equal = np.flatnonzero(lower == upper)
+    below = np.flatnonzero((lower != upper) & (upper < np.inf))
+    above = np.flatnonzero((lower != upper) & (lower > -np.inf))
+    n_equal, n_inequal = len(equal), len(below) + len(above)
+    sides = np.repeat([1.0, 1.0, -1.0], [n_equal, len(below), len(above)])
+    G = scale_rows(rows[np.concatenate([equal, below, above])], sides)
     h = np.concatenate([upper[equal], upper[below], -lower[above]])
-    n_equal, n_inequal = int(equal.sum()), int(below.sum() + above.sum())
     cones = [clarabel.ZeroConeT(n_equal), clarabel.NonnegativeConeT(n_inequal)]
     solver = clarabel.DefaultSolver(
         sparse.csc_matrix(P), _sign(form) * gradient[free], sparse.csc_matrix(G), h, cones, _native(settings)
@@ -128,6 +132,11 @@ def _run(form: MatrixForm, free: BoolArray, settings: SolveSettings) -> Any:
     if settings.log is not None:
         solver.print_to_file(str(writable(settings.log)))
     return solver.solve()
+
+
+def _identity(n: int) -> SparseMatrix:
+    """Return the (n, n) identity; node problems are so small that scipy's own takes a share of their time."""
+    return sparse.csr_array((np.ones(n), np.arange(n), np.arange(n + 1)), shape=(n, n))
 
 
 def _native(settings: SolveSettings) -> Any:
@@ -140,9 +149,9 @@ def _native(settings: SolveSettings) -> Any:
         native.time_limit = settings.time_limit
     if settings.threads is not None:
         native.max_threads = settings.threads
-    known = [name for name in dir(native) if not name.startswith("_")]
     for name, value in settings.solver_options.items():
-        if name not in known:
+        if name.startswith("_") or not hasattr(native, name):
+            known = [known for known in dir(native) if not known.startswith("_")]
             raise unknown_option("Clarabel", name, known)
         try:
             setattr(native, name, value)

@@ -47,6 +47,8 @@ def is_convex(form: MatrixForm) -> bool:
     diagonal = Q.diagonal() + shift
     if (diagonal <= 0).any():
         return False
+    if np.count_nonzero(Q.diagonal()) == Q.nnz:
+        return True
     off_diagonal = Q - sparse.diags_array(Q.diagonal())
     if (diagonal > abs(off_diagonal).sum(axis=1)).all():
         return True
