@@ -165,8 +165,9 @@ class Miret(Formulation):
         self.require_unit_box(data)
 
     def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> MiretInstance:
+        budget = budget or TimeBudget()
         target = ensemble_target(
-            self.ensemble, self.gamma, self.gamma_percentile, self.proximity, data, topology.depth
+            self.ensemble, self.gamma, self.gamma_percentile, self.proximity, data, topology.depth, budget
         )
         group = self._groups(target, data)
         least_upper = {"paper": -1.0, "improved": 0.0, "tight": -self.epsilon / 2}[self.variant]
@@ -174,7 +175,7 @@ class Miret(Formulation):
         instance = MiretInstance(
             data=data,
             topology=topology,
-            budget=budget or TimeBudget(),
+            budget=budget,
             notes=proximity_notes(target),
             target=target,
             allowed=target.allowed[topology.levels],

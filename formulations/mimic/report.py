@@ -9,7 +9,7 @@ import numpy as np
 from formulations.mimic.target import PROXIMITY_TOLERANCE, EnsembleTarget
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.ensembles import EnsembleError, proximity
+from mipforest.ensembles import EnsembleError, close_samples
 from mipforest.trees import Tree
 
 
@@ -34,27 +34,29 @@ def fidelity_measures(tree: Tree, data: Dataset, target: EnsembleTarget) -> dict
         tree; ``None`` if there are none. Both are ``None`` of more samples than proximities can be computed for.
     """
     predicted = target.ensemble.predict(data.X_raw)
-    together = _close_pairs_together(tree, data, target)
+    pairs, together = _close_pairs(tree, data, target)
     return {
         "fidelity": float((tree.predict(data.X_raw) == predicted).mean()),
         "ensemble_accuracy": float((predicted == data.y).mean()),
-        "close_pairs": None if together is None else len(together),
-        "close_pairs_together": float(together.mean()) if together is not None and len(together) else None,
+        "close_pairs": pairs,
+        "close_pairs_together": together / pairs if pairs else None,
     }
 
 
-def _close_pairs_together(tree: Tree, data: Dataset, target: EnsembleTarget) -> BoolArray | None:
-    """Return whether the samples of a close pair share a leaf of the tree, (pairs,); ``None`` of too many samples."""
+def _close_pairs(tree: Tree, data: Dataset, target: EnsembleTarget) -> tuple[int | None, int]:
+    """Count the pairs of close samples, ``None`` of too many samples, and those that share a leaf of the tree."""
     if target.proximity > 1:
-        return np.zeros(0, dtype=np.bool_)
+        return 0, 0
     try:
-        close = proximity(target.ensemble, data.X_raw) >= target.proximity - PROXIMITY_TOLERANCE
+        samples = close_samples(target.ensemble, data.X_raw, target.proximity - PROXIMITY_TOLERANCE)
     except EnsembleError:
-        return None
-    first, second = np.nonzero(np.triu(close, k=1))
-    leaf = tree.apply(data.X_raw)
-    together: BoolArray = leaf[first] == leaf[second]
-    return together
+        return None, 0
+    close, n_kinds = samples.close.astype(np.int64), samples.close.shape[0]
+    in_node = np.zeros((n_kinds, tree.topology.n_nodes), dtype=np.int64)
+    np.add.at(in_node, (samples.kind, tree.apply(data.X_raw)), 1)
+    size = in_node.sum(axis=1)
+    # Each pair is counted twice, and each sample with itself.
+    return int(size @ (close @ size) - data.n) // 2, int((in_node * (close @ in_node)).sum() - data.n) // 2
 
 
 def mimicry_report(

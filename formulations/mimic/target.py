@@ -16,8 +16,9 @@ from scipy.sparse.csgraph import connected_components
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.ensembles import Ensemble, ensemble_for, level_frequencies, proximity
+from mipforest.ensembles import CloseSamples, Ensemble, close_samples, ensemble_for, level_frequencies
 from mipforest.problem.parameters import ParameterError, PerNode
+from mipforest.time_budget import TimeBudget
 
 #: Proximities are sums of weights: two that are equal on paper may differ by the rounding of a hundred additions.
 PROXIMITY_TOLERANCE = 1e-12
@@ -72,7 +73,13 @@ class EnsembleTarget:
 
 
 def ensemble_target(
-    ensemble: Any, gamma: PerNode, percentile: PerNode, threshold: float, data: Dataset, depth: int
+    ensemble: Any,
+    gamma: PerNode,
+    percentile: PerNode,
+    threshold: float,
+    data: Dataset,
+    depth: int,
+    budget: TimeBudget | None = None,
 ) -> EnsembleTarget:
     """Return the target for training data.
 
@@ -88,18 +95,22 @@ def ensemble_target(
         Training samples of two classes.
     depth
         Levels of the tree.
+    budget
+        Time for an ensemble that is fitted here.
 
     Raises
     ------
     EnsembleError, DataError, ParameterError
         If the ensemble does not fit the data or the depth, or a level is left without a feature.
+    NoTreeFound
+        If the time runs out before the ensemble is fitted.
     """
-    fitted = ensemble_for(ensemble, data, depth)
+    fitted = ensemble_for(ensemble, data, depth, budget=budget)
     frequency = level_frequencies(fitted, depth)
     thresholds = frequency_thresholds(frequency, gamma, percentile)
     group = np.arange(data.n)
     if threshold <= 1:
-        group = proximity_groups(proximity(fitted, data.X_raw), threshold)
+        group = proximity_groups(close_samples(fitted, data.X_raw, threshold - PROXIMITY_TOLERANCE))
     return EnsembleTarget(
         ensemble=fitted,
         sign=np.where(fitted.predict(data.X_raw) == 1, 1.0, -1.0),
@@ -186,21 +197,16 @@ def frequent_features(frequency: FloatArray, thresholds: FloatArray, features: S
     return allowed
 
 
-def proximity_groups(proximity: FloatArray, threshold: float) -> IntArray:
-    """Group samples whose proximity reaches a threshold, directly or through others.
+def proximity_groups(samples: CloseSamples) -> IntArray:
+    """Group samples that are close, directly or through others.
 
-    Parameters
-    ----------
-    proximity
-        (n, n) proximities, 0 to 1.
-    threshold
-        Samples at least this close share a leaf, hence all samples of a connected component do.
+    All samples of a connected component share a leaf, as any two close ones do.
 
     Returns
     -------
     (n,) number of each sample's group; groups are numbered by their first sample.
     """
-    return _renumbered(connected_components(proximity >= threshold - PROXIMITY_TOLERANCE, directed=False)[1])
+    return _renumbered(connected_components(samples.close, directed=False)[1][samples.kind])
 
 
 def merge_equal_samples(group: IntArray, X: FloatArray) -> IntArray:

@@ -39,7 +39,7 @@ MILP_GAP_SHARE = 0.5
 #: A tangent is worth a row if it lifts theta by this share of the gap asked.
 WORTH = 0.01
 
-#: Seconds that the exact solution of an incumbent's continuous part may take beyond the time limit.
+#: Seconds beyond the time limit within which the exact solution of an incumbent's continuous part has to end.
 GRACE = 1.0
 
 #: What ends a run: why, and the word of the solver that ended it.
@@ -154,6 +154,9 @@ class _OuterApproximation:
         incumbent = self.incumbent
         limit = SolveSettings(time_limit=incumbent.seconds_left)
         relaxed = self.quadratic_solver.solve(_relaxed(self.minimised), limit)
+        incumbent.stopped |= relaxed.stopped
+        if relaxed.x is None:
+            self.warnings += relaxed.warnings
         if relaxed.status is Status.INFEASIBLE and incumbent.x is None:
             return Status.INFEASIBLE, relaxed.message
         if relaxed.status in (Status.UNBOUNDED, Status.INFEASIBLE_OR_UNBOUNDED):
@@ -299,9 +302,12 @@ class _OuterApproximation:
         lower, upper = self.form.col_lower.copy(), self.form.col_upper.copy()
         lower[self.form.integer] = upper[self.form.integer] = fixed
         rest = replace(_relaxed(self.minimised), col_lower=lower, col_upper=upper)
-        left = self.incumbent.seconds_left
-        limit = SolveSettings(time_limit=None if left is None else left + GRACE)
-        solved = self.quadratic_solver.solve(rest, limit)
+        limit = self.settings.time_limit
+        if limit is not None:
+            limit += GRACE - self.incumbent.seconds
+            if limit <= 0:
+                return None
+        solved = self.quadratic_solver.solve(rest, SolveSettings(time_limit=limit))
         if solved.x is None or solved.status is not Status.OPTIMAL:
             return None
         x = solved.x.copy()

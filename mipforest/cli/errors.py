@@ -75,14 +75,12 @@ class ReportingGroup(TyperGroup):
 
 
 def _leave(code: int) -> NoReturn:
-    if code == INTERRUPTED:
-        from mipforest.solvers.worker import solvers_run_on
-
-        if solvers_run_on():
-            # Who pressed Ctrl-C twice does not want to wait until the solver hears of it.
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
+    worker = sys.modules.get("mipforest.solvers.worker")  # not imported: no solver runs on
+    if worker is not None and worker.solvers_run_on():
+        # All is written, and nobody wants to wait until a solver hears that nobody waits for it.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 

@@ -12,13 +12,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import FloatArray, IntArray, SparseMatrix
 from mipforest.errors import EnsembleError
 from mipforest.trees import Topology
 
 #: Most bytes of a proximity matrix: enough for 16 000 samples, and still less than small machines have.
 LARGEST_PROXIMITY = 2 * 1024**3
+
+#: Proximities are sums of weights, and miss the exact value by less than this.
+ROUNDING = 1e-12
 
 #: Rows of the proximity matrix that are filled together, so that what is compared stays in the cache.
 BLOCK = 256
@@ -224,6 +228,51 @@ def level_frequencies(ensemble: Ensemble, depth: int) -> FloatArray:
     np.add.at(uses, levels, node_uses(ensemble, depth))
     nodes = 2.0 ** np.arange(depth)
     return uses / (nodes * ensemble.total_weight)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class CloseSamples:
+    """Which samples an ensemble treats alike, without a matrix over all of them.
+
+    Attributes
+    ----------
+    kind
+        (n,) kind of each sample: those of a kind share their leaves in all members that count, and so have the same
+        proximities.
+    close
+        (G, G) CSR matrix, ``True`` where the proximity of two kinds reaches the threshold, as on the diagonal.
+    """
+
+    kind: IntArray
+    close: SparseMatrix
+
+
+def close_samples(ensemble: Ensemble, X: FloatArray, threshold: float) -> CloseSamples:
+    """Find the samples whose proximity reaches a threshold.
+
+    Parameters
+    ----------
+    ensemble
+        T members.
+    X
+        (n, p) features in original units.
+    threshold
+        Least proximity, at most 1. Where no member may differ, proximities are not computed at all.
+
+    Raises
+    ------
+    EnsembleError
+        As for :func:`proximity`, of one sample of each kind.
+    """
+    weights = np.array([member.weight for member in ensemble.members])
+    leaves = ensemble.leaves(X)[:, weights > 0].astype(np.int32)
+    first, kind = np.unique(leaves, axis=0, return_index=True, return_inverse=True)[1:]
+    most_apart = 1 - weights[weights > 0].min() / ensemble.total_weight
+    if most_apart < threshold - ROUNDING:
+        close = sparse.eye_array(len(first), dtype=bool, format="csr")
+    else:
+        close = sparse.csr_array(proximity(ensemble, X[first]) >= threshold)
+    return CloseSamples(kind.ravel().astype(np.int64), close)
 
 
 def proximity(ensemble: Ensemble, X: FloatArray) -> FloatArray:

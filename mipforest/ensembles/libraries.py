@@ -6,6 +6,7 @@ The optional package ``xgboost`` is imported here only, where it is used.
 from __future__ import annotations
 
 import json
+import warnings
 from importlib.util import find_spec
 from typing import Any
 
@@ -15,7 +16,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.ensembles.ensemble import Adapter, MemberTree, output_variance
-from mipforest.errors import EnsembleError
+from mipforest.errors import EnsembleError, NoTreeFound
+from mipforest.time_budget import TimeBudget
+
+#: Numbers in the features whose trees of a forest are grown between two looks at the time: tenths of a second.
+ENTRIES_AT_ONCE = 1_000_000
 
 
 class RandomForest(Adapter):
@@ -40,7 +45,9 @@ class ExtraTrees(RandomForest):
     learner = ExtraTreesClassifier
 
 
-def fit_forest(learner: Any, X: FloatArray, y: IntArray, *, trees: int, depth: int, seed: int) -> Any:
+def fit_forest(
+    learner: Any, X: FloatArray, y: IntArray, *, trees: int, depth: int, seed: int, budget: TimeBudget
+) -> Any:
     """Fit a forest with the settings of the MIRET paper (section 8): balanced classes, all features tried.
 
     From scikit-learn 1.9 on, the class weights decide how bootstrap samples are drawn; before, they weighed
@@ -54,11 +61,43 @@ def fit_forest(learner: Any, X: FloatArray, y: IntArray, *, trees: int, depth: i
         (n, p) features and (n,) class numbers.
     trees, depth, seed
         Number of trees, their greatest depth, and the seed of their randomness.
+    budget
+        Asked between some trees and the next ones.
+
+    Raises
+    ------
+    NoTreeFound
+        If the time runs out.
     """
-    forest = learner(
-        n_estimators=trees, max_depth=depth, max_features=None, class_weight="balanced", random_state=seed
-    )
-    return forest.fit(X, y)
+    forest = learner(max_depth=depth, max_features=None, class_weight="balanced", random_state=seed)
+    # Begun anew for more trees, a forest goes on with the numbers that it would have drawn; the data are the same.
+    forest.set_params(warm_start=True)
+    step = max(1, ENTRIES_AT_ONCE // X.size)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "class_weight presets", UserWarning)
+        for grown in range(0, trees, step):
+            require_time(budget, grown, trees)
+            forest.set_params(n_estimators=min(grown + step, trees)).fit(X, y)
+    return forest.set_params(warm_start=False)
+
+
+def require_time(budget: TimeBudget, grown: int, trees: int) -> None:
+    """Refuse to go on without time: an ensemble of fewer trees would be another target.
+
+    Raises
+    ------
+    NoTreeFound
+        If the time limit has come.
+    KeyboardInterrupt
+        If a stop was asked for: there is nothing to keep yet.
+    """
+    if budget.stopped:
+        raise KeyboardInterrupt
+    if budget.expired:
+        raise NoTreeFound(
+            f"the time limit came when {grown} of the {trees} trees of the ensemble were fitted, before the search for "
+            "a tree that mimics them: give more time, an ensemble of fewer trees, or one that is fitted already"
+        )
 
 
 def member_of(tree: Any, weight: float = 1.0) -> MemberTree:
@@ -101,7 +140,9 @@ class GradientBoosting(Adapter):
         return np.column_stack([tree.apply(X) for tree in stages]).astype(np.int64)
 
 
-def fit_gradient_boosting(X: FloatArray, y: IntArray, *, trees: int, depth: int, seed: int) -> Any:
+def fit_gradient_boosting(
+    X: FloatArray, y: IntArray, *, trees: int, depth: int, seed: int, budget: TimeBudget
+) -> Any:
     """Fit with scikit-learn's learning rate of 0.1; samples are weighted so that classes are balanced.
 
     Parameters
@@ -110,9 +151,21 @@ def fit_gradient_boosting(X: FloatArray, y: IntArray, *, trees: int, depth: int,
         (n, p) features and (n,) class numbers.
     trees, depth, seed
         Number of stages, greatest depth of a tree, and the seed of ties between splits.
+    budget
+        Asked after each stage.
+
+    Raises
+    ------
+    NoTreeFound
+        If the time runs out.
     """
+
+    def ask(stage: int, *_: object) -> bool:
+        require_time(budget, stage + 1, trees)
+        return False
+
     learner = GradientBoostingClassifier(n_estimators=trees, max_depth=depth, random_state=seed)
-    return learner.fit(X, y, sample_weight=compute_sample_weight("balanced", y))
+    return learner.fit(X, y, sample_weight=compute_sample_weight("balanced", y), monitor=ask)
 
 
 class XGBoost(Adapter):
@@ -182,7 +235,9 @@ def require_xgboost() -> None:
         )
 
 
-def fit_xgboost(X: FloatArray, y: IntArray, *, trees: int, depth: int, seed: int) -> Any:
+def fit_xgboost(
+    X: FloatArray, y: IntArray, *, trees: int, depth: int, seed: int, budget: TimeBudget
+) -> Any:
     """Fit with XGBoost's own settings; samples are weighted so that classes are balanced.
 
     One thread: the outcome then does not depend on the machine.
@@ -193,13 +248,18 @@ def fit_xgboost(X: FloatArray, y: IntArray, *, trees: int, depth: int, seed: int
         (n, p) features and (n,) class numbers.
     trees, depth, seed
         Number of rounds, greatest depth of a tree, and the seed.
+    budget
+        Asked before; a hundred thousand samples take seconds.
 
     Raises
     ------
     EnsembleError
         If the package is not installed.
+    NoTreeFound
+        If the time has run out.
     """
     require_xgboost()
+    require_time(budget, 0, trees)
     from xgboost import XGBClassifier
 
     learner = XGBClassifier(n_estimators=trees, max_depth=depth, random_state=seed, n_jobs=1)

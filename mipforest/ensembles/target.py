@@ -12,6 +12,7 @@ import numpy as np
 from mipforest.data import Dataset
 from mipforest.ensembles.ensemble import Adapter, Ensemble
 from mipforest.errors import EnsembleError, did_you_mean, some_of
+from mipforest.time_budget import TimeBudget
 
 #: Seed of the MIRET paper (section 8).
 DEFAULT_SEED = 100
@@ -37,7 +38,13 @@ OPTIONS = {"trees": (1, 10_000), "seed": (0, 2**32 - 1)}
 
 
 def ensemble_for(
-    target: Any, data: Dataset, depth: int, *, seed: int = DEFAULT_SEED, deeper: bool = False
+    target: Any,
+    data: Dataset,
+    depth: int,
+    *,
+    seed: int = DEFAULT_SEED,
+    deeper: bool = False,
+    budget: TimeBudget | None = None,
 ) -> Ensemble:
     """Return the ensemble that a target means.
 
@@ -65,11 +72,15 @@ def ensemble_for(
         Seed of trees that are fitted here, if the target names none.
     deeper
         Accept trees deeper than ``depth``.
+    budget
+        Time for trees that are fitted here: fewer of them would be another target.
 
     Raises
     ------
     EnsembleError
         If the data have not two classes, or the target cannot be used with them; the message says why.
+    NoTreeFound
+        If the time runs out before the trees are fitted (``xgboost`` fits to the end).
     OSError
         If a file cannot be read.
     """
@@ -79,7 +90,7 @@ def ensemble_for(
             f"{data.name} has values beyond {LARGEST:.1e}, which tree ensembles cannot compare; divide them "
             "by a constant first"
         )
-    ensemble = _ensemble(target, data, depth, seed)
+    ensemble = _ensemble(target, data, depth, seed, budget or TimeBudget())
     if ensemble.n_features != data.p:
         raise EnsembleError(
             f"the ensemble has {ensemble.n_features} features, {data.name} has {data.p}; take the ensemble of "
@@ -148,7 +159,7 @@ class Specification:
             options[name] = int(value)
         return cls(kind, **options)
 
-    def fit(self, data: Dataset, depth: int, seed: int) -> Adapter:
+    def fit(self, data: Dataset, depth: int, seed: int, budget: TimeBudget) -> Adapter:
         """Fit it on the features of a data set in original units.
 
         Parameters
@@ -159,11 +170,15 @@ class Specification:
             Greatest depth of a tree.
         seed
             Seed of the trees, used if the specification has none.
+        budget
+            Time for it.
 
         Raises
         ------
         EnsembleError
             If all samples are of one class, or a package is not installed.
+        NoTreeFound
+            If the time runs out.
         """
         from mipforest.ensembles.fitted import FITTED
 
@@ -175,7 +190,8 @@ class Specification:
             )
         family, fit = FITTED[self.kind]
         seed = seed if self.seed is None else self.seed
-        estimator = fit(data.X_raw, data.y, trees=self.trees, depth=depth, seed=seed)
+        with budget.phase("prepare", f"fitting the {self.kind}"):
+            estimator = fit(data.X_raw, data.y, trees=self.trees, depth=depth, seed=seed, budget=budget)
         return family(estimator, np.array([0, 1]))
 
 
@@ -226,7 +242,7 @@ def _require_two_classes(data: Dataset) -> None:
         )
 
 
-def _ensemble(target: Any, data: Dataset, depth: int, seed: int) -> Ensemble:
+def _ensemble(target: Any, data: Dataset, depth: int, seed: int, budget: TimeBudget) -> Ensemble:
     if isinstance(target, Ensemble):
         return target
     from mipforest.ensembles.fitted import adapter_of, load_estimator
@@ -235,7 +251,7 @@ def _ensemble(target: Any, data: Dataset, depth: int, seed: int) -> Ensemble:
         path = Path(target).expanduser()
         return _described(adapter_of(load_estimator(path), data), data, f"from {path.name}")
     if isinstance(target, str):
-        adapter = Specification.parse(target).fit(data, depth, seed)
+        adapter = Specification.parse(target).fit(data, depth, seed, budget)
         return _described(adapter, data, f"fitted on {data.name}, seed {adapter.estimator.random_state}")
     return _described(adapter_of(target, data), data, "fitted before")
 

@@ -7,14 +7,13 @@ Samples with equal features go to the same leaf, and are merged into groups firs
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray, SparseMatrix
 from mipforest.data import Dataset
-from mipforest.trees.sides import midpoint
+from mipforest.trees.sides import midpoints
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +55,9 @@ class Thresholds:
     @property
     def above_lowest(self) -> IntArray:
         """Thresholds that have a lower one of the same feature."""
-        return np.setdiff1d(np.arange(len(self)), self.first)
+        above = np.ones(len(self), dtype=bool)
+        above[self.lowest] = False
+        return np.flatnonzero(above)
 
     def of(self, j: int) -> slice:
         """Return where the thresholds of feature j stand among all."""
@@ -120,7 +121,7 @@ def find_thresholds(data: Dataset) -> Thresholds:
     """List the thresholds of a data set."""
     rows, group = np.unique(data.X, axis=0, return_inverse=True)
     distinct = [np.unique(column) for column in rows.T]
-    values = [np.array([midpoint(low, high) for low, high in pairwise(v)]) for v in distinct]
+    values = [midpoints(v) for v in distinct]
     sizes = np.array([len(v) for v in values])
     first = np.concatenate([[0], np.cumsum(sizes)])
     # The lowest threshold that sends a value of rank r left is number r + 1; the greatest value is sent left by none.

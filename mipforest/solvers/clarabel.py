@@ -18,7 +18,7 @@ from mipforest.solvers.checks import unknown_option, writable
 from mipforest.solvers.claims import no_bound
 from mipforest.solvers.convexity import require_convex
 from mipforest.solvers.solution import Status
-from mipforest.solvers.worker import Worker
+from mipforest.solvers.worker import SolverLate, Worker, left_behind
 
 #: Asked of feasibility and gap: a thousandth of the tolerance that the exact values are compared at, and
 #: within reach of double precision on scaled data.
@@ -26,6 +26,10 @@ TOLERANCE = 1e-9
 
 #: A point that Clarabel calls less than solved counts as optimal up to this relative gap.
 ACCEPTED_GAP = 1e-6
+
+#: Most matrix entries of a model that is solved in the calling thread: an iteration takes milliseconds, and a thread
+#: would take as long again.
+MOST_ENTRIES_HERE = 10_000
 
 #: Our status for each of Clarabel's that carries no point to judge.
 STATUS = {
@@ -47,7 +51,8 @@ class Clarabel(PlainSolver):
       whatever Clarabel calls it; a point that it calls less than solved leaves a warning.
     - ``Solution.bound`` is the dual objective: valid up to the dual residual, about 1e-9 relative.
     - ``SolveSettings.gap`` and ``seed`` play no part: the method is deterministic and goes to 1e-9.
-      Ctrl-C takes effect when the run is over.
+    - It cannot be asked to stop, and looks at its clock once per iteration: where that takes longer than a second, it
+      is left behind, without a point, and the end of the program waits for it (the command line does not).
     """
 
     name: ClassVar[str] = "clarabel"
@@ -56,7 +61,7 @@ class Clarabel(PlainSolver):
     features: ClassVar[frozenset[Feature]] = frozenset({Feature.LP, Feature.QP})
     keeps_gap: ClassVar[bool] = False
 
-    def run(self, form: MatrixForm, settings: SolveSettings, worker: Worker) -> Answer:  # noqa: ARG002
+    def run(self, form: MatrixForm, settings: SolveSettings, worker: Worker) -> Answer:
         """Solve a model; there is one progress event, the last.
 
         Raises
@@ -68,7 +73,12 @@ class Clarabel(PlainSolver):
         warnings = []
         free = form.col_lower != form.col_upper
         if free.any():
-            status, x, bound, message = _solve(form, free, settings)
+            try:
+                status, x, bound, message = _solve_in_time(form, free, settings, worker)
+            except SolverLate:
+                status = Status.INTERRUPTED if worker.stop.is_set() else Status.TIME_LIMIT
+                x, bound, message = None, no_bound(form), left_behind("Clarabel")
+                warnings.append(message)
         else:
             x = form.col_lower.copy()
             holds = violations(form, x).rows.max(initial=0.0) <= FEASIBILITY_TOLERANCE
@@ -79,6 +89,15 @@ class Clarabel(PlainSolver):
                 f"Clarabel ended with {message}; the point was checked to be optimal within {ACCEPTED_GAP:g}"
             )
         return Answer(status, x, bound, warnings=warnings, message=message)
+
+
+def _solve_in_time(
+    form: MatrixForm, free: BoolArray, settings: SolveSettings, worker: Worker
+) -> tuple[Status, FloatArray | None, float, str]:
+    """Return what :func:`_solve` finds; a large model is left behind where it does not end in time."""
+    if form.A.nnz + (0 if form.Q is None else form.Q.nnz) <= MOST_ENTRIES_HERE:
+        return _solve(form, free, settings)
+    return worker.call(lambda: _solve(form, free, settings), seconds=settings.time_limit, leave=True)
 
 
 def _solve(

@@ -21,8 +21,15 @@ Result = TypeVar("Result")
 
 _NAME = "mipforest-solver"
 
+#: Seconds beyond its limit, or after a stop was asked for, that a solver is waited for: most need tenths of one.
+PATIENCE = 1.0
+
 #: Least seconds between two progress events when there is no new incumbent: fast enough for a live display.
 EVENT_INTERVAL = 0.1
+
+
+class SolverLate(Exception):
+    """A solver was left behind in its thread: it did not end when it had to."""
 
 
 class Worker:
@@ -65,6 +72,11 @@ class Worker:
         """Wall time since the solve began."""
         return perf_counter() - self._began
 
+    @property
+    def bound(self) -> float:
+        """Best bound observed so far, infinite without one."""
+        return self._bound
+
     def observe(self, objective: float, bound: float, nodes: int, x: FloatArray | None = None) -> None:
         """Take note of the solver's state; call it from the solver's thread, as often as it likes.
 
@@ -91,13 +103,27 @@ class Worker:
         """Report the final state from the calling thread."""
         self._report(Event(self.seconds, objective, bound, nodes))
 
-    def call(self, work: Callable[[], Result]) -> Result:
+    def call(
+        self, work: Callable[[], Result], *, seconds: float | None = None, leave: bool = False
+    ) -> Result:
         """Call ``work`` in a worker thread and wait for it, handing over events meanwhile.
 
         The first Ctrl-C sets :attr:`stop` and waits on; a second one gives up waiting.
 
+        Parameters
+        ----------
+        work
+            What to call.
+        seconds
+            Limit that ``work`` was given.
+        leave
+            Whether to leave ``work`` behind where it ends neither within its limit nor once :attr:`stop` is set, each
+            by :data:`PATIENCE`. It must touch nothing then that anything else uses.
+
         Raises
         ------
+        SolverLate
+            Where ``work`` was left behind: it runs on in the background, and the end of the program waits for it.
         KeyboardInterrupt
             At the second Ctrl-C; the worker runs on in the background until it sees :attr:`stop`, and the end
             of the program waits for it.
@@ -108,17 +134,23 @@ class Worker:
         self._queue = SimpleQueue()
         thread = Thread(target=self._work, args=(work, future), name=_NAME, daemon=True)
         thread.start()
+        latest = math.inf if seconds is None else self.seconds + seconds + PATIENCE
         while True:
             try:
                 while self._wait(future):
-                    pass
+                    if self.stop.is_set():
+                        latest = min(latest, self.seconds + PATIENCE)
+                    if leave and self.seconds > latest:
+                        _joined_at_exit(thread)
+                        raise SolverLate
                 thread.join()
                 return future.result()
+            except SolverLate:
+                raise
             except KeyboardInterrupt:
                 self.stop.set()
                 if self._ctrl_c:
-                    # A solver that still has threads when C++ takes down its globals ends the process by SIGABRT.
-                    atexit.register(thread.join)
+                    _joined_at_exit(thread)
                     raise
                 self._ctrl_c = True
             except BaseException:
@@ -153,8 +185,24 @@ class Worker:
             self.stop.set()
 
 
+def left_behind(solver: str) -> str:
+    """Say of a solver that it was left behind."""
+    return (
+        f"{solver} did not end within {PATIENCE:g} s after it had to, and was left behind: "
+        "what it had not told until then is lost"
+    )
+
+
+def _joined_at_exit(thread: Thread) -> None:
+    """Let the end of the program wait for a thread.
+
+    A solver that still has threads when C++ takes down its globals ends the process by SIGABRT.
+    """
+    atexit.register(thread.join)
+
+
 def solvers_run_on() -> bool:
-    """Return whether a solver still runs that nobody waits for: after a second Ctrl-C."""
+    """Return whether a solver still runs that nobody waits for: it was left behind, or Ctrl-C came twice."""
     return any(thread.name == _NAME for thread in all_threads())
 
 

@@ -18,8 +18,14 @@ def midpoint(low: float, high: float) -> float:
     A value goes right if it is at least the threshold; where rounding leaves no number between the two, the
     threshold is therefore ``high``.
     """
+    return float(midpoints(np.array([low, high]))[0])
+
+
+def midpoints(values: FloatArray) -> FloatArray:
+    """Return the (k - 1,) thresholds between ascending values (k,), as :func:`midpoint` does for two."""
+    low, high = values[:-1], values[1:]
     middle = low + (high - low) / 2
-    return float(middle if middle > low else high)
+    return np.where(middle > low, middle, high)
 
 
 #: Scores this close to a side count as on it; far above rounding errors, far below any epsilon in use.

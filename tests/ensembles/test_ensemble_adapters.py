@@ -7,7 +7,10 @@ import pytest
 from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
 
 from mipforest.data import Dataset, load
-from mipforest.ensembles import ensemble_for
+from mipforest.ensembles import ensemble_for, libraries
+from mipforest.ensembles.libraries import fit_forest
+from mipforest.errors import NoTreeFound
+from mipforest.time_budget import TimeBudget
 
 KINDS = ("random-forest", "extra-trees", "gradient-boosting", "xgboost")
 LEARNERS = {
@@ -129,6 +132,36 @@ def test_fits_on_the_spot(cancer, kind):
     assert (ensemble.leaves(cancer.X_raw) == again.leaves(cancer.X_raw)).all()
     assert (ensemble.predict(cancer.X_raw) == cancer.y).mean() > 0.9
     assert "7 trees of depth 2" in ensemble.description
+
+
+@pytest.mark.parametrize("learner", [RandomForestClassifier, ExtraTreesClassifier])
+def test_a_forest_is_the_same_however_many_trees_are_grown_at_once(cancer, learner, monkeypatch):
+    settings = {"max_depth": 2, "max_features": None, "class_weight": "balanced", "random_state": 7}
+    whole = learner(8, **settings).fit(cancer.X_raw, cancer.y)
+    monkeypatch.setattr(libraries, "ENTRIES_AT_ONCE", 3 * cancer.X_raw.size)
+    grown = fit_forest(learner, cancer.X_raw, cancer.y, trees=8, depth=2, seed=7, budget=TimeBudget())
+    assert (grown.apply(cancer.X_raw) == whole.apply(cancer.X_raw)).all()
+    assert (grown.predict_proba(cancer.X_raw) == whole.predict_proba(cancer.X_raw)).all()
+    assert grown.get_params() == whole.get_params()
+
+
+@pytest.mark.parametrize("kind", ["random-forest", "extra-trees", "gradient-boosting"])
+def test_an_ensemble_that_time_runs_out_for_is_refused(cancer, kind, monkeypatch):
+    monkeypatch.setattr(libraries, "ENTRIES_AT_ONCE", 1)
+    looks = iter(range(10))
+    budget = TimeBudget(4.0, clock=lambda: next(looks))  # a second passes between two looks at the clock
+    with pytest.raises(NoTreeFound, match=r"of the 7 trees .* more time, an ensemble of fewer trees"):
+        ensemble_for(f"{kind}:trees=7", cancer, 2, budget=budget)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stop_while_an_ensemble_is_fitted_leaves_nothing_to_keep(cancer, kind):
+    if kind == "xgboost":
+        pytest.importorskip("xgboost")
+    budget = TimeBudget()
+    budget.stop()
+    with pytest.raises(KeyboardInterrupt):
+        ensemble_for(f"{kind}:trees=7", cancer, 2, budget=budget)
 
 
 def test_forests_have_the_papers_settings(cancer):

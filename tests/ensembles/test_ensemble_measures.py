@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mipforest.ensembles.ensemble as measures_module
-from mipforest.ensembles import EnsembleError, level_frequencies, node_uses, proximity
+from mipforest.ensembles import EnsembleError, close_samples, level_frequencies, node_uses, proximity
 from mipforest.ensembles.ensemble import output_variance
 
 
@@ -76,6 +76,27 @@ def test_proximity_is_the_share_of_members_with_a_common_leaf(drawn, points):
     assert (found.diagonal() == 1).all()
     together = (leaves[:, None] == leaves[None]).all(axis=2)
     assert (found[together] == 1).all()
+
+
+@settings(max_examples=40)
+@given(forests(), st.lists(st.tuples(*[st.floats(0, 1)] * 3), min_size=1, max_size=7), st.floats(0.05, 1))
+def test_close_samples_are_those_of_the_matrix(drawn, points, threshold):
+    trees, weights = drawn
+    forest, X = forest_of(trees, 3, weights), np.array(points)
+    found = close_samples(forest, X, threshold)
+    pairs = found.close.toarray()[np.ix_(found.kind, found.kind)]
+    np.testing.assert_array_equal(pairs, proximity(forest, X) >= threshold)
+
+
+def test_where_no_member_may_differ_any_number_of_samples_will_do(monkeypatch):
+    monkeypatch.setattr(measures_module, "LARGEST_PROXIMITY", 100)
+    forest, X = forest_of(TREES, 4), np.random.default_rng(0).random((50, 4))
+    leaves = forest.leaves(X)
+    found = close_samples(forest, X, 1.0)
+    alike = (leaves[:, None] == leaves[None]).all(axis=2)
+    np.testing.assert_array_equal(found.kind[:, None] == found.kind, alike)
+    with pytest.raises(EnsembleError, match="the proximities of"):
+        close_samples(forest, X, 0.5)
 
 
 def test_proximity_in_several_blocks(monkeypatch):

@@ -1,3 +1,4 @@
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from mipforest.errors import NotAllowed, Unsupported
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import SolveSettings
+from mipforest.solvers import clarabel
 from mipforest.solvers.clarabel import Clarabel
 from mipforest.solvers.solution import Event, Solution, Status
 
@@ -178,3 +180,15 @@ def test_writes_its_log_and_nothing_else(tmp_path: Path, capfd: pytest.CaptureFi
     solve(model([1.0], lower=2.0), log=tmp_path / "solver.log")
     assert "Clarabel" in (tmp_path / "solver.log").read_text()
     assert capfd.readouterr() == ("", "")
+
+
+def test_left_behind_in_an_iteration_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+    monkeypatch.setattr(clarabel, "MOST_ENTRIES_HERE", 0)
+    monkeypatch.setattr("mipforest.solvers.worker.PATIENCE", 0.0)
+    monkeypatch.setattr(clarabel, "_solve", lambda *_: release.wait(20))
+    form = model([1.0, 1.0], [[1.0, 1.0]], [1.0], [INF], lower=[0.0, 0.0], upper=[2.0, 2.0], integer=False)
+    solution = solve(form, time_limit=0.0)
+    release.set()
+    assert (solution.status, solution.x, solution.bound) == (Status.TIME_LIMIT, None, -INF)
+    assert any("Clarabel did not end" in warning for warning in solution.warnings)

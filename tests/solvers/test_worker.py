@@ -6,8 +6,9 @@ import threading
 import numpy as np
 import pytest
 
+from mipforest.solvers import worker
 from mipforest.solvers.solution import Event
-from mipforest.solvers.worker import EVENT_INTERVAL, Worker
+from mipforest.solvers.worker import EVENT_INTERVAL, SolverLate, Worker, solvers_run_on
 
 
 def test_gives_what_the_work_gives() -> None:
@@ -87,3 +88,41 @@ def test_the_second_ctrl_c_gives_up_waiting(first: float) -> None:
     release.set()
     for timer in timers:
         timer.join()
+
+
+@pytest.fixture
+def hanging(monkeypatch):
+    """Return work that ends when the test does, without patience for it; the end of the program must wait for it."""
+    monkeypatch.setattr(worker, "PATIENCE", 0.0)
+    at_exit, release = [], threading.Event()
+    monkeypatch.setattr(worker.atexit, "register", at_exit.append)
+    yield lambda: release.wait(20)
+    release.set()
+    for join in at_exit:
+        join()
+    assert len(at_exit) == 1
+
+
+def test_work_that_does_not_end_in_time_is_left_behind(hanging):
+    watch = Worker(maximize=False)
+    with pytest.raises(SolverLate):
+        watch.call(hanging, seconds=0.0, leave=True)
+    assert not watch.stop.is_set()
+    assert solvers_run_on()
+
+
+def test_work_that_does_not_stop_is_left_behind(hanging):
+    watch = Worker(maximize=False)
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(SolverLate):
+        watch.call(hanging, leave=True)
+    timer.join()
+    assert watch.stop.is_set()
+
+
+def test_work_that_may_not_be_left_is_waited_for(monkeypatch):
+    monkeypatch.setattr(worker, "PATIENCE", 0.0)
+    release = threading.Event()
+    threading.Timer(2 * EVENT_INTERVAL, release.set).start()
+    assert Worker(maximize=False).call(lambda: release.wait(20), seconds=0.0)

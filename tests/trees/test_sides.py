@@ -1,6 +1,7 @@
 """Intercepts that keep sides however scores are summed: batch or one by one, scaled or in original units."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from tree_strategies import random_tree
 
 from mipforest.data import Dataset
-from mipforest.trees.sides import SIDE_TOLERANCE, keep_sides
+from mipforest.trees.sides import SIDE_TOLERANCE, keep_sides, midpoint, midpoints
 
 EPSILON = 1e-3
 
@@ -95,3 +96,10 @@ def test_an_intercept_that_costs_moves_little_for_original_units():
     right = np.ones(2, dtype=bool)
     assert keep_sides(X, w, right, 0.0, sizes=sizes) > 1e-6
     assert keep_sides(X, w, right, 0.0, sizes=sizes, most=1e-8) == 1e-8
+
+
+def test_thresholds_lie_between_neighbours_or_at_the_higher_one():
+    values = np.array([-1.0, 0.0, 5e-324, 0.3, np.nextafter(0.3, 1), 1e300])
+    found = midpoints(values)
+    assert found[:5].tolist() == [-0.5, 5e-324, 0.15, np.nextafter(0.3, 1), 5e299]
+    assert [midpoint(*pair) for pair in pairwise(values)] == found.tolist()

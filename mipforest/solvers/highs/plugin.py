@@ -10,7 +10,7 @@ from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Feature, Solver
 from mipforest.solvers.checks import SMALL_ENTRY, JudgedStart, judge_start
 from mipforest.solvers.solution import Progress, Solution, Status
-from mipforest.solvers.worker import Worker
+from mipforest.solvers.worker import Worker, left_behind
 
 #: Our status for each HighsModelStatus that is not an error.
 STATUS = {
@@ -40,6 +40,9 @@ class Highs(Solver):
       with Clarabel's (unbounded ones called optimal, bounded ones unbounded), and now and then it cycles
       without end. :func:`mipforest.solving.solve` sends such models to Clarabel.
     - Ctrl-C ends the solve with the incumbent; a second one raises ``KeyboardInterrupt``.
+    - In some steps HiGHS looks neither at its clock nor at a request to stop. A second later it is left behind, with
+      the incumbent and the bound that it had told, and a warning; it ends at its next look, and the end of the program
+      waits for that (the command line does not).
     - The log is appended to, so that several solves can share one.
     """
 
@@ -102,6 +105,20 @@ class Highs(Solver):
         if known is not None:
             session.set_start(known)
         outcome = session.run(None if settings.time_limit is None else settings.time_limit - worker.seconds)
+        if session.late:
+            x, nodes = session.reported
+            return self.solution(
+                form,
+                worker,
+                settings,
+                status=STATUS[outcome],
+                x=x,
+                bound=worker.bound if form.is_mip else None,
+                nodes=nodes,
+                start=known,
+                warnings=[*warnings, left_behind("HiGHS")],
+                message="left behind",
+            )
         status, info = STATUS.get(outcome, Status.ERROR), session.highs.getInfo()
         words = session.highs.modelStatusToString(session.highs.getModelStatus())
         return self.solution(

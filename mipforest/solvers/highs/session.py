@@ -19,7 +19,7 @@ from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.checks import require_plain_numbers, unknown_option, with_exact_integers, writable
-from mipforest.solvers.worker import Worker
+from mipforest.solvers.worker import SolverLate, Worker
 
 #: HiGHS stops at this absolute gap whatever the relative one. Its default, 1e-6, would end a run with
 #: an optimum below 0.01 before the usual relative gap of 1e-4 is reached.
@@ -60,10 +60,17 @@ class HighsSession:
         The ``highspy.Highs`` object.
     said
         Its warnings and errors so far.
+    late
+        Whether HiGHS was left behind in a step in which it does not look at its clock. :attr:`highs` is its own then:
+        it ends at its next look.
+    reported
+        (n,) the best point that HiGHS has told, and the number of nodes.
     """
 
     def __init__(self, worker: Worker, *, report: bool = True) -> None:
         self.said: list[str] = []
+        self.late = False
+        self.reported: tuple[FloatArray | None, int] = None, 0
         self._worker = worker
         self._report = report
         self.highs = highspy.Highs()
@@ -162,6 +169,8 @@ class HighsSession:
     def run(self, seconds: float | None) -> str:
         """Run for at most ``seconds``; give the name of HiGHS' model status.
 
+        Where HiGHS neither ends by then nor when it is asked to stop, it is left behind: see :attr:`late`.
+
         Raises
         ------
         SolverError
@@ -169,7 +178,11 @@ class HighsSession:
         """
         if seconds is not None:
             self.set_option("time_limit", max(0.0, seconds))
-        status = self._worker.call(self._run)
+        try:
+            status = self._worker.call(self._run, seconds=seconds, leave=True)
+        except SolverLate:
+            self.late = True
+            return "kInterrupt" if self._worker.stop.is_set() else "kTimeLimit"
         outcome = self.highs.getModelStatus()
         if outcome == highspy.HighsModelStatus.kNotset:
             self._check(status, "cannot solve the model")
@@ -177,7 +190,9 @@ class HighsSession:
 
     @property
     def point(self) -> FloatArray | None:
-        """The feasible point that HiGHS ended with, or ``None``."""
+        """The feasible point that HiGHS ended with, or ``None``; the best that it told where it is late."""
+        if self.late:
+            return self.reported[0]
         solution = self.highs.getSolution()
         feasible = self.highs.getInfo().primal_solution_status == int(
             highspy.SolutionStatus.kSolutionStatusFeasible
@@ -201,9 +216,14 @@ class HighsSession:
             if state.log_type in _TROUBLE and _NO_INTEGERS not in message:
                 self.said.append(" ".join(message.split()).removeprefix("ERROR: ").removeprefix("WARNING: "))
             return
-        if self._report and kind in _MIP_EVENTS:
+        if self.late:
+            reply.user_interrupt = True
+            return
+        if kind in _MIP_EVENTS:
             x = np.array(state.mip_solution) if kind == _IMPROVED else None
-            self._worker.observe(state.mip_primal_bound, state.mip_dual_bound, state.mip_node_count, x)
+            self.reported = self.reported[0] if x is None else x, state.mip_node_count
+            if self._report:
+                self._worker.observe(state.mip_primal_bound, state.mip_dual_bound, state.mip_node_count, x)
         if self._worker.stop.is_set():
             reply.user_interrupt = True
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from miret_data import blobs
+from scipy import sparse
 from sklearn.ensemble import GradientBoostingClassifier
 
 from formulations.mimic.target import (
@@ -16,6 +17,7 @@ from formulations.mimic.target import (
     proximity_groups,
 )
 from formulations.miret import Miret
+from mipforest.ensembles import CloseSamples
 from mipforest.problem.parameters import ParameterError
 
 FEW = "random-forest:trees=5"
@@ -26,7 +28,8 @@ def test_groups_are_the_reachable_samples(seed, threshold):
     rng = np.random.default_rng(seed)
     upper = np.triu(np.round(rng.random((8, 8)) ** 2, 1), 1)
     close = upper + upper.T + np.eye(8)
-    group = proximity_groups(close, threshold)
+    samples = CloseSamples(np.arange(8), sparse.csr_array(close >= threshold - 1e-12))
+    group = proximity_groups(samples)
     reach = (close >= threshold - 1e-12).astype(int)
     for _ in range(8):
         reach = (reach @ reach > 0).astype(int)

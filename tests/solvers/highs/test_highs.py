@@ -1,6 +1,7 @@
 import gc
 import threading
 import weakref
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -297,3 +298,50 @@ def test_a_solve_leaves_nothing_behind(monkeypatch):
     gc.collect()
     assert made
     assert [session() for session in made] == [None]
+
+
+# ------------------------------------------------------------------ left behind
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let HiGHS hang at its end, and nobody be patient with it."""
+    monkeypatch.setattr("mipforest.solvers.worker.PATIENCE", 0.0)
+    release, run = threading.Event(), HighsSession._run
+
+    def hang(session: HighsSession) -> object:
+        status = run(session)
+        release.wait(20)
+        return status
+
+    monkeypatch.setattr(HighsSession, "_run", hang)
+    yield
+    release.set()
+
+
+@pytest.mark.usefixtures("late")
+def test_left_behind_it_keeps_what_it_had_told() -> None:
+    form = market_split(3, 20)
+    solution = solve(form, time_limit=1.0, solver_options={"mip_max_nodes": 30})
+    told = [event for event in solution.events if np.isfinite(event.objective)]
+    assert solution.status is Status.TIME_LIMIT
+    assert solution.x is not None
+    assert violations(form, solution.x).max <= 1e-6
+    assert solution.objective == form.objective(solution.x) == pytest.approx(told[-1].objective)
+    assert solution.bound == solution.events[-1].bound <= solution.objective
+    assert any("left behind" in warning for warning in solution.warnings)
+
+
+@pytest.mark.usefixtures("late")
+def test_left_behind_it_keeps_the_start() -> None:
+    form = model([1.0], [[1.0]], [0.5], [INF], lower=[0.0], upper=[9.0], integer=True)
+    solution = solve(form, np.array([7.0]), time_limit=0.0)
+    assert solution.status is Status.TIME_LIMIT
+    assert solution.objective <= 7.0
+
+
+@pytest.mark.usefixtures("late")
+def test_a_continuous_model_left_behind_has_no_bound() -> None:
+    form = model([1.0], [[1.0]], [0.5], [INF], lower=[0.0], upper=[9.0], integer=False)
+    solution = solve(form, time_limit=0.0)
+    assert (solution.status, solution.x, solution.bound) == (Status.TIME_LIMIT, None, -INF)
