@@ -235,9 +235,7 @@ def require_xgboost() -> None:
         )
 
 
-def fit_xgboost(
-    X: FloatArray, y: IntArray, *, trees: int, depth: int, seed: int, budget: TimeBudget
-) -> Any:
+def fit_xgboost(X: FloatArray, y: IntArray, *, trees: int, depth: int, seed: int, budget: TimeBudget) -> Any:
     """Fit with XGBoost's own settings; samples are weighted so that classes are balanced.
 
     One thread: the outcome then does not depend on the machine.

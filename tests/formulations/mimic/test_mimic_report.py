@@ -43,10 +43,7 @@ def test_report_and_measures_say_what_the_tree_does(share):
         assert found[f"{part}_ensemble_accuracy"] == np.mean(answers == samples.y)
         leaves, leaf = target.ensemble.leaves(samples.X_raw), result.tree.apply(samples.X_raw)
         pairs = [
-            (i, k)
-            for i in range(samples.n)
-            for k in range(i)
-            if np.mean(leaves[i] == leaves[k]) >= share
+            (i, k) for i in range(samples.n) for k in range(i) if np.mean(leaves[i] == leaves[k]) >= share
         ]
         assert found[f"{part}_close_pairs"] == len(pairs)
         together = [leaf[i] == leaf[k] for i, k in pairs]
