@@ -30,6 +30,7 @@ def export(
     ensemble: o.Ensemble = None,
     positive: o.Positive = None,
     task: o.TaskOption = None,
+    weight: o.Weight = None,
     missing: o.MissingOption = o.Missing.error,
     scaling: o.ScalingOption = None,
     test_size: o.TestSize = None,
@@ -70,6 +71,7 @@ def export(
         task=task,
         scaling=scaling_of(scaling, model),
         missing=missing,
+        weight=weight,
         seed=seed,
         test_size=test_size,
     )

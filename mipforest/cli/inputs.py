@@ -84,6 +84,7 @@ def source_of(
     seed: int,
     test_size: float | None = None,
     test: str | None = None,
+    weight: str | None = None,
 ) -> DataSource:
     """Return what to load, and how to treat it."""
     from mipforest.runs import DataSource
@@ -102,6 +103,7 @@ def source_of(
         positive=tuple(positive or ()),
         test_size=test_size,
         test=test,
+        weight=weight,
     )
 
 

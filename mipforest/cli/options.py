@@ -112,6 +112,15 @@ Target = Annotated[
         metavar="COLUMN", help="Column to predict; 'target' in files if not given.", rich_help_panel=_DATA
     ),
 ]
+Weight = Annotated[
+    str | None,
+    Option(
+        metavar="COLUMN",
+        help="Column of sample weights: a sample's loss counts this many times, and 0 leaves it out.",
+        show_default=False,
+        rich_help_panel=_DATA,
+    ),
+]
 Positive = Annotated[
     list[str] | None,
     Option(

@@ -12,20 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.data.columns import Axis, Label, fingerprint, numbers, text
+from mipforest.data import table as tables
+from mipforest.data import target as targets
+from mipforest.data.columns import Axis, Label, fingerprint, numbers
 from mipforest.data.encoding import Column, Encoding, Scaling
-from mipforest.data.table import Missing, feature_matrix, read_table, target_column, with_text_names
-from mipforest.data.target import (
-    ClassMapping,
-    Target,
-    Task,
-    binarised,
-    match_classes,
-    read_target,
-    relabelled,
-    split_rows,
-)
-from mipforest.errors import DataError, some_of
+from mipforest.data.table import Missing
+from mipforest.data.target import ClassMapping, Target, Task
+from mipforest.errors import DataError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,8 +47,10 @@ class Dataset:
         The K labels as the user wrote them, for predictions; empty for a regression.
     encoding
         How columns became features and how these were scaled.
-    name, target
-        Name of the data set and of its target column.
+    weights
+        (n,) weights of the samples, above 0: an objective charges a sample's loss this many times.
+    name, target, weight
+        Name of the data set, of its target column, and of its column of weights (``None``: it has none).
     notes
         What was done to the data on the way, in sentences.
     """
@@ -69,12 +64,14 @@ class Dataset:
     classes: tuple[str, ...]
     class_values: tuple[Label, ...]
     encoding: Encoding
+    weights: FloatArray
     name: str = "data"
     target: str = "target"
+    weight: str | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for array in (self.X, self.X_raw, self.y):
+        for array in (self.X, self.X_raw, self.y, self.weights):
             array.setflags(write=False)
 
     def __repr__(self) -> str:
@@ -99,6 +96,7 @@ class Dataset:
         target: str = "target",
         task: Task | None = None,
         scaling: Scaling = "minmax",
+        weights: ArrayLike | None = None,
         notes: Sequence[str] = (),
     ) -> Dataset:
         """Make a data set of a feature matrix and a target.
@@ -119,22 +117,29 @@ class Dataset:
             ``"classification"``, ``"regression"``, or ``None`` to infer it from ``y``.
         scaling
             ``"minmax"``, ``"standard"`` or ``"none"``.
+        weights
+            (n,) weights of the samples, 1 unless given; samples of weight 0 are left out.
         notes
             What was done to the data before.
 
         Raises
         ------
         DataError
-            If shapes do not fit, values are missing or not finite, or the target has one class only.
+            If shapes do not fit, values are missing or not finite, a weight is negative, or the target has one class
+            only.
         """
-        X_raw = feature_matrix(X)
+        X_raw = tables.feature_matrix(X)
         n, p = X_raw.shape
         names = tuple(f"x{j}" for j in range(p)) if features is None else tuple(map(str, features))
         if len(names) != p:
             raise DataError(f"{len(names)} feature names for the {p} columns of X; give one name per column")
-        encoding = Encoding.unscaled([Column(feature) for feature in names]).fit_scaling(scaling, X_raw)
-        read = read_target(target_column(y, n, target), task)
-        return cls._of(X_raw, read, encoding, tuple(map(str, range(n))), name, target, tuple(notes), classes)
+        column, (kept, weight, told) = tables.target_column(y, n, target), tables.positive_weights(weights, n)
+        X_raw, samples = X_raw[kept], tuple(map(str, np.flatnonzero(kept)))
+        encoding = Encoding.unscaled([Column(feature) for feature in names])
+        encoding = encoding.fit_scaling(scaling, X_raw, weight)
+        read = targets.read_target(column[kept], task)
+        named = {"weights": weight, "name": name, "target": target}
+        return cls._of(X_raw, read, encoding, samples, classes, (*notes, *told), **named)
 
     @classmethod
     def from_frame(
@@ -146,6 +151,7 @@ class Dataset:
         task: Task | None = None,
         scaling: Scaling = "minmax",
         missing: Missing = "error",
+        weight: str | None = None,
         notes: Sequence[str] = (),
     ) -> Dataset:
         """Make a data set of a table.
@@ -161,6 +167,8 @@ class Dataset:
             Name of the column to predict.
         missing
             ``"error"`` refuses missing values, ``"drop"`` drops the rows that have some.
+        weight
+            Name of the column of weights, which is no feature; rows of weight 0 are left out.
         name, task, scaling, notes
             As for :meth:`from_arrays`.
 
@@ -169,13 +177,14 @@ class Dataset:
         DataError
             If the table or the target cannot be used; see :func:`mipforest.data.table.read_table`.
         """
-        table = read_table(frame, target, missing)
+        table = tables.read_table(frame, target, missing, weight)
         encoding = Encoding.fit(table.features)
         X_raw = encoding.encode(table.features)
-        encoding = encoding.fit_scaling(scaling, X_raw)
-        read = read_target(table.target, task)
+        encoding = encoding.fit_scaling(scaling, X_raw, table.weights)
+        read = targets.read_target(table.target, task)
         told = (*notes, *table.notes, *encoding.notes)
-        return cls._of(X_raw, read, encoding, table.samples, name, target, told)
+        named = {"weights": table.weights, "name": name, "target": target, "weight": weight}
+        return cls._of(X_raw, read, encoding, table.samples, None, told, **named)
 
     @classmethod
     def from_frame_like(
@@ -183,7 +192,7 @@ class Dataset:
     ) -> Dataset:
         """Make a data set of a table as ``train`` was made: its columns, levels, scaling and classes.
 
-        This is how a separate test file is read; one class only is fine here.
+        This is how a separate test file is read; one class only, and no column of weights, are fine here.
 
         Parameters
         ----------
@@ -199,16 +208,28 @@ class Dataset:
         DataError
             If columns are absent, or a level or class does not occur in the training data.
         """
-        frame = with_text_names(frame)
-        known = {*(column.name for column in train.encoding.columns), train.target}
-        table = read_table(frame[[column for column in frame if column in known]], train.target, missing)
+        frame = tables.with_text_names(frame)
+        weight = train.weight if train.weight in frame.columns else None
+        known = {*(column.name for column in train.encoding.columns), train.target, weight}
+        columns = [column for column in frame if column in known]
+        table = tables.read_table(frame[columns], train.target, missing, weight)
+        told = () if weight == train.weight else (f"no column {train.weight!r}: every sample counts once",)
         X_raw = train.encoding.encode(table.features)
         if train.task == "regression":
             read = Target(train.task, numbers(table.target))
         else:
-            read = Target(train.task, match_classes(table.target, train.class_values), train.class_values)
-        parts = (X_raw, read, train.encoding, table.samples, name or train.name, train.target, table.notes)
-        return cls._of(*parts, train.classes)
+            read = Target(
+                train.task, targets.match_classes(table.target, train.class_values), train.class_values
+            )
+        named = {
+            "weights": table.weights,
+            "name": name or train.name,
+            "target": train.target,
+            "weight": weight,
+        }
+        return cls._of(
+            X_raw, read, train.encoding, table.samples, train.classes, (*table.notes, *told), **named
+        )
 
     @classmethod
     def _of(
@@ -217,18 +238,11 @@ class Dataset:
         read: Target,
         encoding: Encoding,
         samples: tuple[str, ...],
-        name: str,
-        target: str,
+        classes: Sequence[str] | None,
         notes: tuple[str, ...],
-        classes: Sequence[str] | None = None,
+        **named: Any,
     ) -> Dataset:
-        """Put the parts together; ``classes`` renames the classes."""
-        labels = tuple(map(text, read.class_values))
-        names = labels if classes is None else tuple(map(str, classes))
-        if len(names) != len(labels):
-            raise DataError(
-                f"{len(names)} names for {len(labels)} classes ({some_of(labels)}); name every class"
-            )
+        """Put the parts together; ``classes`` renames the classes, other attributes are given as they are."""
         return cls(
             X=encoding.to_scaled(X_raw),
             X_raw=X_raw,
@@ -236,12 +250,11 @@ class Dataset:
             task=read.task,
             features=Axis(encoding.features, "feature"),
             samples=Axis(samples, "sample"),
-            classes=Axis(names, "class").labels,
+            classes=Axis(targets.class_names(read, classes), "class").labels,
             class_values=read.class_values,
             encoding=encoding,
-            name=name,
-            target=target,
             notes=(*notes, *read.notes),
+            **named,
         )
 
     @property
@@ -262,32 +275,25 @@ class Dataset:
     @property
     def class_counts(self) -> IntArray:
         """(K,) number of samples of each class."""
-        self._require_classification()
+        targets.require_classification(self.task, self.name, self.target)
         return np.bincount(self.y.astype(np.int64), minlength=self.n_classes).astype(np.int64)
 
     @property
-    def sign(self) -> FloatArray:
-        """(n,) -1.0 for the first of two classes, +1.0 for the second.
+    def weighted(self) -> bool:
+        """Whether some weight is not 1."""
+        return bool((self.weights != 1).any())
 
-        Raises
-        ------
-        DataError
-            If there are not exactly two classes.
-        """
-        self._require_classification()
-        if self.n_classes != 2:
-            raise DataError(
-                f"{self.name} has {self.n_classes} classes ({some_of(self.classes)}), but two are needed",
-                hint="merge them with data.binarise(positive=...), or use a model for several classes",
-                option="merge them with --positive CLASS, or use a model for several classes",
-            )
-        return np.where(self.y == 1, 1.0, -1.0)
+    @property
+    def sign(self) -> FloatArray:
+        """(n,) -1.0 for the first of two classes, +1.0 for the second; a DataError unless there are two."""
+        targets.require_classification(self.task, self.name, self.target)
+        return targets.signs(self.y, self.classes, self.name)
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 of the features in original units, the target and all names but the data set's."""
+        """SHA-256 of features in original units, target, weights where some are not 1, and names but the data set's."""
         names = [self.task, self.target, *self.features.labels, *self.samples.labels, *self.classes]
-        return fingerprint(names, self.X_raw, self.y)
+        return fingerprint(names, self.X_raw, self.y, *([self.weights] if self.weighted else []))
 
     def require_classes(self, maximum: int, model: str = "this model") -> None:
         """Refuse data with more classes than a model takes.
@@ -297,31 +303,25 @@ class Dataset:
         DataError
             If there are more than ``maximum`` classes, or the task is a regression.
         """
-        self._require_classification()
-        if self.n_classes > maximum:
-            has = f"{self.name} has {self.n_classes} ({some_of(self.classes)})"
-            raise DataError(
-                f"{model} takes at most {maximum} classes, {has}",
-                hint="merge some with data.relabel(...) or data.binarise(...), or choose another model",
-            )
-
-    def _require_classification(self) -> None:
-        if self.task != "classification":
-            raise DataError(
-                f"{self.name} is a regression ({self.target!r} is a number)",
-                hint="use a regression model, or load it with task='classification'",
-                option="use a regression model, or load it with --task classification",
-            )
+        targets.require_classification(self.task, self.name, self.target)
+        targets.refuse_more_classes(self.classes, maximum, self.name, model)
 
     def with_scaling(self, scaling: Scaling) -> Dataset:
         """Scale the features anew, fitted on these samples."""
-        return self._with_encoding(self.encoding.fit_scaling(scaling, self.X_raw))
+        return self._with_encoding(self.encoding.fit_scaling(scaling, self.X_raw, self.weights))
+
+    def with_weights(self, weights: ArrayLike) -> Dataset:
+        """Give the samples other weights (n,), or refuse them; weight 0 leaves out. Features are scaled anew."""
+        kept, given, told = tables.positive_weights(weights, self.n)
+        chosen = replace(self.take(kept), weights=given, notes=(*self.notes, *told))
+        return chosen.with_scaling(self.encoding.scaling)
 
     def take(self, rows: ArrayLike) -> Dataset:
-        """Select samples by position (or a (n,) mask); encoding, classes and the samples' ids stay."""
+        """Select samples by position (or a (n,) mask); encoding, classes and the samples' ids and weights stay."""
         chosen = np.arange(self.n)[np.asarray(rows)]
         samples = Axis(tuple(self.samples[row] for row in chosen.tolist()), "sample")
-        return replace(self, X=self.X[chosen], X_raw=self.X_raw[chosen], y=self.y[chosen], samples=samples)
+        X, X_raw, y, weights = (array[chosen] for array in (self.X, self.X_raw, self.y, self.weights))
+        return replace(self, X=X, X_raw=X_raw, y=y, weights=weights, samples=samples)
 
     def relabel(self, mapping: Mapping[Label, Label]) -> Dataset:
         """Rename or merge classes.
@@ -329,16 +329,15 @@ class Dataset:
         Parameters
         ----------
         mapping
-            New label of each class, by its label or name; classes not named keep theirs.
-            The new classes are numbered in the order of their labels.
+            New label of each class, by its label or name; classes not named keep theirs. New ones are sorted.
 
         Raises
         ------
         DataError
             If a class is unknown or one class only would be left.
         """
-        self._require_classification()
-        mapped = relabelled(self.classes, self.class_values, mapping)
+        targets.require_classification(self.task, self.name, self.target)
+        mapped = targets.relabelled(self.classes, self.class_values, mapping)
         return self._merged(mapped, f"classes relabelled: {dict(mapping)}")
 
     def binarise(self, positive: Label | Sequence[Label]) -> Dataset:
@@ -356,9 +355,9 @@ class Dataset:
         DataError
             If a class is unknown, or none or all of them are positive.
         """
-        self._require_classification()
+        targets.require_classification(self.task, self.name, self.target)
         chosen: Any = [positive] if isinstance(positive, str | Real) else positive
-        mapped = binarised(self.classes, self.class_values, list(chosen))
+        mapped = targets.binarised(self.classes, self.class_values, list(chosen))
         return self._merged(mapped, "classes merged into two: {} (-1), {} (+1)".format(*mapped.names))
 
     def split(self, test_size: float, seed: int = 0, stratify: bool = True) -> tuple[Dataset, Dataset]:
@@ -369,10 +368,8 @@ class Dataset:
 
         Parameters
         ----------
-        test_size
-            Share (between 0 and 1) or number (an int) of test samples.
-        seed
-            Seed of the shuffle.
+        test_size, seed
+            Share (between 0 and 1) or number (an int) of test samples, and seed of the shuffle.
         stratify
             Keep the classes' shares in both parts; of no effect on a regression.
 
@@ -383,8 +380,8 @@ class Dataset:
         """
         stratified = stratify and self.task == "classification"
         strata = self.y.astype(np.int64) if stratified else None
-        train, test = map(self.take, split_rows(self.n, test_size, seed, strata, self.classes))
-        encoding = self.encoding.fit_scaling(self.encoding.scaling, train.X_raw)
+        train, test = map(self.take, targets.split_rows(self.n, test_size, seed, strata, self.classes))
+        encoding = self.encoding.fit_scaling(self.encoding.scaling, train.X_raw, train.weights)
         how = f"part of a {'stratified ' if stratified else ''}split, test_size={test_size}, seed={seed}"
         train, test = train._with_encoding(encoding), test._with_encoding(encoding)
         return train._with_note(f"training {how}"), test._with_note(f"test {how}")

@@ -149,7 +149,7 @@ class Encoding:
             if column.base
         )
 
-    def fit_scaling(self, scaling: Scaling, X_raw: FloatArray) -> Encoding:
+    def fit_scaling(self, scaling: Scaling, X_raw: FloatArray, weights: FloatArray | None = None) -> Encoding:
         """Fit the scaling of every feature.
 
         A constant feature gets its value as offset and scale 1, so that it is 0 after scaling
@@ -161,6 +161,8 @@ class Encoding:
             ``"minmax"``, ``"standard"`` or ``"none"``.
         X_raw
             (n, p) features in original units, n >= 1.
+        weights
+            (n,) weights of the samples in mean and standard deviation, above 0; equal unless given.
 
         Raises
         ------
@@ -178,7 +180,7 @@ class Encoding:
         low = X_raw.min(axis=0)
         with np.errstate(over="ignore", invalid="ignore"):
             spread = X_raw.max(axis=0) - low
-            offset, scale = (low, spread) if scaling == "minmax" else (X_raw.mean(axis=0), X_raw.std(axis=0))
+            offset, scale = (low, spread) if scaling == "minmax" else _mean_and_deviation(X_raw, weights)
         constant = (spread == 0) | (scale == 0)
         offset, scale = np.where(constant, low, offset), np.where(constant, 1.0, scale)
         too_wide = np.flatnonzero(~(np.isfinite(offset) & np.isfinite(scale)))
@@ -234,6 +236,14 @@ class Encoding:
         if not (np.isfinite(offset).all() and np.isfinite(scale).all() and (scale > 0).all()):
             raise DataError("not a saved encoding: an offset or scale is not finite, or a scale not positive")
         return encoding
+
+
+def _mean_and_deviation(X: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Return mean and population standard deviation of every column, (p,) each."""
+    if weights is None or (weights == weights[0]).all():
+        return X.mean(axis=0), X.std(axis=0)
+    mean: FloatArray = np.average(X, axis=0, weights=weights)
+    return mean, np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
 
 
 def _saved_column(entry: Any) -> Column:

@@ -93,6 +93,7 @@ def load(
     scaling: Scaling = "minmax",
     task: Task | None = None,
     missing: Missing = "error",
+    weight: str | None = None,
 ) -> Dataset:
     """Load a data set by name.
 
@@ -113,6 +114,8 @@ def load(
         (see :func:`mipforest.data.target.read_target`).
     missing
         Rows that lack a value: ``"error"`` refuses them, ``"drop"`` drops them.
+    weight
+        Column of weights, for a file or an OpenML data set; rows of weight 0 are left out.
 
     Raises
     ------
@@ -124,9 +127,15 @@ def load(
     if colon and kind == "openml":
         from mipforest.data.load import load_openml  # scikit-learn takes seconds to import
 
-        return load_openml(rest, target=target, task=task, scaling=scaling, missing=missing)
+        return load_openml(rest, target=target, task=task, scaling=scaling, missing=missing, weight=weight)
     if name not in BUNDLED and not (colon and kind == "synthetic"):
-        return _load_file(name, target or DEFAULT_TARGET, scaling, task, missing)
+        return _load_file(name, target or DEFAULT_TARGET, scaling, task, missing, weight)
+    if weight is not None:
+        raise DataError(
+            f"{name} has no column of weights, it cannot be {weight!r}",
+            hint="leave it out, or weigh the samples with data.with_weights(...)",
+            option="leave --weight out, or save the data with weights as a .csv file",
+        )
     if target is not None:
         raise DataError(f"{name} has a fixed target, it cannot be {target!r}; leave the target out")
     if name in BUNDLED:
@@ -139,7 +148,9 @@ def load(
     return data
 
 
-def _load_file(name: str, target: str, scaling: Scaling, task: Task | None, missing: Missing) -> Dataset:
+def _load_file(
+    name: str, target: str, scaling: Scaling, task: Task | None, missing: Missing, weight: str | None
+) -> Dataset:
     path = Path(name).expanduser()
     if not path.exists() and path.name == name and not name.endswith(SUFFIXES):
         known = [entry.name for entry in catalogue()]
@@ -150,7 +161,9 @@ def _load_file(name: str, target: str, scaling: Scaling, task: Task | None, miss
     frame = read_file(path)
     stem = path.name.removesuffix(".gz").rpartition(".")[0]
     try:
-        return Dataset.from_frame(frame, target, name=stem, task=task, scaling=scaling, missing=missing)
+        return Dataset.from_frame(
+            frame, target, name=stem, task=task, scaling=scaling, missing=missing, weight=weight
+        )
     except DataError as error:
         raise error.located(str(path)) from error
 
@@ -191,6 +204,7 @@ def load_openml(
     task: Task | None = None,
     scaling: Scaling = "minmax",
     missing: Missing = "error",
+    weight: str | None = None,
 ) -> Dataset:
     """Load a data set from OpenML.
 
@@ -203,7 +217,7 @@ def load_openml(
         ``NAME`` (oldest active version), ``NAME@VERSION`` or the data set's number ``ID``.
     target
         Column to predict; OpenML's default target if not given.
-    task, scaling, missing
+    task, scaling, missing, weight
         As for :meth:`Dataset.from_frame`.
 
     Raises
@@ -246,6 +260,7 @@ def load_openml(
         task=task,
         scaling=scaling,
         missing=missing,
+        weight=weight,
         notes=notes,
     )
 

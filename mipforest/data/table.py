@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -10,8 +11,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from mipforest.arrays import FloatArray
-from mipforest.data.columns import Axis, is_numeric, refuse_missing, refuse_rounding
+from mipforest.arrays import BoolArray, FloatArray
+from mipforest.data.columns import Axis, is_numeric, numbers, refuse_missing, refuse_rounding
 from mipforest.errors import DataError, did_you_mean, some_of
 
 #: What to do with rows that lack a value: refuse the table, or drop them and say so.
@@ -33,6 +34,8 @@ class Table:
         Series of the target column.
     samples
         A unique id of every row: its index label, or its position if index labels repeat.
+    weights
+        (n,) weights of the rows, above 0; 1 without a column of weights.
     notes
         What was done to the table, and what looks odd.
     """
@@ -40,10 +43,11 @@ class Table:
     features: Any
     target: Any
     samples: tuple[str, ...]
+    weights: FloatArray
     notes: tuple[str, ...]
 
 
-def read_table(frame: Any, target: str, missing: Missing = "error") -> Table:
+def read_table(frame: Any, target: str, missing: Missing = "error", weight: str | None = None) -> Table:
     """Check a table and separate its target column.
 
     Parameters
@@ -54,31 +58,86 @@ def read_table(frame: Any, target: str, missing: Missing = "error") -> Table:
         Name of the target column.
     missing
         ``"error"`` or ``"drop"``.
+    weight
+        Name of the column of weights, which is no feature; rows of weight 0 are left out.
 
     Raises
     ------
     DataError
-        If columns share a name, the target or all features are absent, no row is there (or left),
-        values are missing, or ``missing`` is unknown.
+        If columns share a name, the target, the weights or all features are absent, no row is there (or left),
+        values are missing, a weight is negative, or ``missing`` is unknown.
     """
     if missing not in get_args(Missing):
         raise DataError(f"unknown treatment missing={missing!r}; it is 'error' or 'drop'")
     frame = with_text_names(frame)
-    if target not in frame.columns:
-        hint = did_you_mean(target, frame.columns)
-        raise DataError(
-            f"no column is called {target!r}{hint}; the columns are {some_of(list(frame.columns), 30)}"
-        )
+    for name in (target,) if weight is None else (target, weight):
+        if name not in frame.columns:
+            hint = did_you_mean(name, frame.columns)
+            raise DataError(
+                f"no column is called {name!r}{hint}; the columns are {some_of(list(frame.columns), 30)}"
+            )
+    if weight == target:
+        raise DataError(f"{target!r} is both the target and the column of weights; name two columns")
     if frame.shape[1] == 1:
         raise DataError(
             f"the target {target!r} is the only column: there are no features; add feature columns"
+        )
+    if weight is not None and frame.shape[1] == 2:
+        raise DataError(
+            f"the target {target!r} and the weights {weight!r} are the only columns: there are no features; add "
+            "feature columns"
         )
     if frame.empty:
         raise DataError("the table has no rows; add data below the column names")
     frame, notes = _without_missing(frame, missing)
     samples = map(str, frame.index) if frame.index.is_unique else map(str, range(len(frame)))
+    column = None if weight is None else numbers(frame[weight])
+    chosen, weights, told = positive_weights(column, len(frame), f"column {weight!r}", frame.index)
+    frame = frame[chosen].drop(columns=[] if weight is None else weight)
     features = frame.drop(columns=target)
-    return Table(features, frame[target], tuple(samples), (*notes, *_remarks(features)))
+    ids = tuple(id for id, kept in zip(samples, chosen, strict=True) if kept)
+    return Table(features, frame[target], ids, weights, (*notes, *told, *_remarks(features)))
+
+
+def positive_weights(
+    weights: ArrayLike | None, n: int, what: str = "weights", rows: Sequence[object] | None = None
+) -> tuple[BoolArray, FloatArray, tuple[str, ...]]:
+    """Return which of ``n`` samples have a positive weight, their weights, and what to say of the others.
+
+    Parameters
+    ----------
+    weights
+        (n,) numbers, at least 0, or one number for all; 1 for each where none are given.
+    what, rows
+        What they are, and labels of the rows, for messages.
+
+    Raises
+    ------
+    DataError
+        If the shape is another, a weight is negative or not finite, or all are 0.
+    """
+    if weights is None:
+        return np.ones(n, dtype=np.bool_), np.ones(n), ()
+    try:
+        given = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} must be numbers ({error}); give one number for each row") from error
+    if given.ndim == 0:
+        given = np.full(n, float(given))
+    if given.shape != (n,):
+        raise DataError(f"{what} has shape {given.shape}, it must be ({n},): one weight for each row")
+    bad = ~(np.isfinite(given) & (given >= 0))
+    if bad.any():
+        at = int(bad.argmax())
+        raise DataError(
+            f"{what}: row {at if rows is None else rows[at]} has the weight {given[at]:g}; weights are numbers of "
+            "at least 0: correct it, or give 0 to leave the row out"
+        )
+    if not given.any():
+        raise DataError(f"{what}: all {n} weights are 0, which leaves no sample; give one that is positive")
+    kept = given > 0
+    count = int((~kept).sum())
+    return kept, given[kept], (f"{count} of {n} rows left out because their weight is 0",) if count else ()
 
 
 def with_text_names(frame: Any) -> Any:

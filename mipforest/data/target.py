@@ -84,6 +84,51 @@ def read_target(column: Any, task: Task | None = None) -> Target:
     return target
 
 
+def class_names(target: Target, names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of a target's classes: those given, or the labels as text.
+
+    Raises
+    ------
+    DataError
+        If there is not one name for each class.
+    """
+    labels = tuple(map(text, target.class_values))
+    given = labels if names is None else tuple(map(str, names))
+    if len(given) != len(labels):
+        raise DataError(f"{len(given)} names for {len(labels)} classes ({some_of(labels)}); name every class")
+    return given
+
+
+def refuse_more_classes(classes: Sequence[str], maximum: int, name: str, model: str) -> None:
+    """Refuse data with more classes than a model takes, with a DataError."""
+    if len(classes) > maximum:
+        raise DataError(
+            f"{model} takes at most {maximum} classes, {name} has {len(classes)} ({some_of(classes)})",
+            hint="merge some with data.relabel(...) or data.binarise(...), or choose another model",
+        )
+
+
+def require_classification(task: Task, name: str, target: str) -> None:
+    """Refuse a regression where classes are needed, with a DataError."""
+    if task != "classification":
+        raise DataError(
+            f"{name} is a regression ({target!r} is a number)",
+            hint="use a regression model, or load it with task='classification'",
+            option="use a regression model, or load it with --task classification",
+        )
+
+
+def signs(y: IntArray | FloatArray, classes: Sequence[str], name: str) -> FloatArray:
+    """Return (n,) -1.0 for the first of two classes, +1.0 for the second; a DataError for another number of classes."""
+    if len(classes) != 2:
+        raise DataError(
+            f"{name} has {len(classes)} classes ({some_of(classes)}), but two are needed",
+            hint="merge them with data.binarise(positive=...), or use a model for several classes",
+            option="merge them with --positive CLASS, or use a model for several classes",
+        )
+    return np.where(y == 1, 1.0, -1.0)
+
+
 def _few_whole_numbers(column: Any) -> bool:
     if rounds(column):  # labels are told apart as they are written
         return len(set(texts(column))) <= MAX_NUMERIC_CLASSES and all(value == int(value) for value in column)

@@ -87,6 +87,7 @@ class Formulation(Operations):
         began, budget = monotonic(), budget or TimeBudget()
         topology = Topology(depth)
         self.check_data(data, topology)
+        self.check_weights(data)
         with budget.phase("prepare"):
             instance = self.bind(data, topology, budget)
         declared_from = monotonic()
@@ -118,6 +119,22 @@ class Formulation(Operations):
             return self.start("cart", instance)
         result = self.build(instance.data, depth - 1).solve(time_limit=PREVIOUS_DEPTH_TIME_LIMIT)
         return self.start("cart", instance) if result.tree is None else deepened(result.tree.unscaled())
+
+    def check_weights(self, data: Dataset) -> None:
+        """Refuse weights where the model does not say what they do to its objective: none is ignored.
+
+        Raises
+        ------
+        DataError
+            Saying how to count samples otherwise.
+        """
+        if data.weighted and not self.takes_weights:
+            raise DataError(
+                f"{self.name} takes no sample weights, and {data.name} has weights from {data.weights.min():g} to "
+                f"{data.weights.max():g}",
+                hint="repeat the rows of samples that count more often, or choose another model",
+                option="leave --weight out, or choose another model",
+            )
 
     def require_unit_box(self, data: Dataset) -> None:
         """Refuse features outside [0, 1].

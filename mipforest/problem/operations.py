@@ -41,6 +41,8 @@ class ModelOperations(ABC):
     task: ClassVar[str] = "classification"
     #: Whether it tells two classes apart, and takes no more.
     two_classes: ClassVar[bool] = False
+    #: Whether losses are multiplied by the samples' weights; data with other weights than 1 are refused otherwise.
+    takes_weights: ClassVar[bool] = False
     #: Variants, the default first: the strongest one proven not to cut off an optimum.
     variants: ClassVar[tuple[str, ...]] = ("paper",)
     #: How features are scaled unless the user says otherwise.

@@ -42,7 +42,7 @@ class DataSource:
 
     Attributes
     ----------
-    data, target, task, missing, scaling
+    data, target, task, missing, scaling, weight
         As for :func:`mipforest.data.load`.
     seed
         Seed of generated data, and of the split.
@@ -63,6 +63,7 @@ class DataSource:
     positive: tuple[str, ...] = ()
     test_size: float | None = None
     test: str | None = None
+    weight: str | None = None
 
     def load(self) -> LoadedData:
         """Load the data, merge classes, and put test samples apart.
@@ -79,6 +80,7 @@ class DataSource:
             scaling=self.scaling,
             task=self.task,
             missing=self.missing,
+            weight=self.weight,
         )
         merged = self._merged(whole)
         labels = _labels(whole, merged)
@@ -102,11 +104,14 @@ class DataSource:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the source as JSON takes it; files with their absolute paths, to be found from elsewhere."""
-        return asdict(self) | {
+        entries = asdict(self) | {
             "data": _absolute(self.data),
             "positive": list(self.positive),
             "test": self.test and _absolute(self.test),
         }
+        if self.weight is None:
+            del entries["weight"]  # files of data without weights are what older versions write and read
+        return entries
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any]) -> DataSource:
@@ -121,7 +126,8 @@ class DataSource:
 
     def _check_types(self) -> None:
         """Refuse what a file may hold by mistake or malice."""
-        texts = (self.data, self.target or "", self.task or "", self.test or "", *self.positive)
+        optional = (self.target, self.task, self.test, self.weight)
+        texts = (self.data, *(text or "" for text in optional), *self.positive)
         if not all(isinstance(text, str) for text in (*texts, self.missing, self.scaling)):
             raise TypeError("one of its texts is none")
         if any("\0" in text for text in texts):

@@ -92,6 +92,7 @@ class Plan:
         formulations = tuple(replace(base, **setting) for setting in combinations.settings())
         for each in formulations:
             each.check_data(data, topology)
+            each.check_weights(data)
         return cls(
             data=data,
             depth=depth,
