@@ -29,7 +29,7 @@ from mipforest.trees import to_dict
 LONGEST_ERROR = 2000
 
 #: Entries of a result that say more than numbers do.
-_DETAILS = ("parameters", "bridges", "warnings", "doubts", "features_used", "max_violation")
+_DETAILS = ("parameters", "bridges", "warnings", "doubts", "features_used", "max_violation", "proven_for")
 
 _CPU_INFO = Path("/proc/cpuinfo")
 

@@ -13,7 +13,7 @@ from typer import Argument, Exit, Option, Typer
 from mipforest.cli import options as o
 from mipforest.cli.errors import NO_ANSWER, ReportingGroup
 from mipforest.cli.output import print_json, print_table, print_text
-from mipforest.formatting import number, percent
+from mipforest.formatting import number
 
 if TYPE_CHECKING:
     from mipforest.instances import Entry, Library
@@ -45,9 +45,12 @@ def list_instances(library: LibraryFolder = FOLDER, only: Only = None, as_json: 
     if as_json:
         print_json({"instances": [_as_json(entry) for entry in entries]})
         return
-    rows = [(e.name, str(e.columns), str(e.rows), str(e.nonzeros), e.status, *_best(e)) for e in entries]
+    rows = [
+        (e.name, str(e.columns), str(e.rows), str(e.nonzeros), e.status, *_best(e), e.proven_for)
+        for e in entries
+    ]
     print_table(
-        ("instance", "columns", "rows", "nonzeros", "status", "objective", "gap"),
+        ("instance", "columns", "rows", "nonzeros", "status", "objective", "gap", "for"),
         rows,
         wrapped=None,
     )
@@ -223,8 +226,10 @@ def _entry(library: Library, name: str) -> Entry:
 
 
 def _best(entry: Entry) -> tuple[str, str]:
+    from mipforest.solvers.solution import gap_in_words
+
     objective = "" if math.isnan(entry.objective) else number(entry.objective)
-    return objective, "" if math.isinf(entry.gap) else percent(entry.gap)
+    return objective, "" if math.isinf(entry.gap) else gap_in_words(entry.objective, entry.bound)
 
 
 def _as_json(entry: Entry) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def summary(result: Mapping[str, Any], saved: SavedTree | None, width: int | Non
     width
         Length of lines; ``None`` breaks none.
     """
-    from mipforest.runs import status_in_words
+    from mipforest.problem.result import status_in_words
 
     facts = [("Status", status_in_words(result)), *_objective(result), ("Verified", _verified(result))]
     facts += [*_accuracy(result), *_measures(result), *_reported(result), *_features(result)]
@@ -130,7 +130,10 @@ def _against_start(objective: float, start: float | None) -> str:
 
 def _verified(result: Mapping[str, Any]) -> str:
     if result["verified"]:
-        return "yes: the tree, applied to the samples, has the solver's objective"
+        from mipforest.problem.result import who_vouches
+
+        by = who_vouches(result)
+        return "yes: the tree, applied to the samples, has the solver's objective" + (f"; {by}" if by else "")
     if result["objective"] is None:
         return "no: there is no tree"
     return f"NO: {'; '.join(result['doubts'])}"

@@ -18,7 +18,7 @@ from mipforest.atomic import atomic_write, lock
 from mipforest.errors import MipforestError, did_you_mean
 from mipforest.instances.suite import InstanceSpec, SuiteError, read_suite
 from mipforest.settings import DEFAULT_GAP
-from mipforest.solvers.solution import relative_gap
+from mipforest.solvers.solution import closed, relative_gap
 
 #: An instance is easy if an ordinary solver solves it within an hour, as in MIPLIB.
 EASY_SECONDS = 3600.0
@@ -84,7 +84,7 @@ class Entry:
     @property
     def status(self) -> str:
         """``easy``: solved within an hour; ``hard``: solved; ``open``: not solved yet."""
-        if not self.gap <= DEFAULT_GAP:
+        if not closed(self.objective, self.bound, DEFAULT_GAP):
             return "open"
         return "easy" if self.seconds <= EASY_SECONDS else "hard"
 

@@ -17,7 +17,7 @@ from mipforest.problem.instance import Instance
 from mipforest.problem.model_changes import BuiltModel, ModelChanges
 from mipforest.problem.operations import Operations
 from mipforest.settings import FEASIBILITY_TOLERANCE
-from mipforest.solvers.solution import Solution, Status
+from mipforest.solvers.solution import Event, Solution, Status, closed
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
@@ -80,23 +80,31 @@ class BuiltProblem:
         object.__setattr__(self, "_covered", (self.model.matrix(), value))
 
     def least_objective(self) -> float:
-        """Return a lower bound on the objective of every solution that building has proven without the model.
+        """Return a lower bound on the objective of every solution that is known without the model.
 
-        Minus infinity where a user has replaced the objective, or lets in what is no tree.
+        What building has proven, and at least what no tree of the formulation falls below: 0 of a sum of losses and
+        costs. Minus infinity where a user has replaced the objective, or lets in what is no tree.
         """
-        least = self.instance.least_objective
+        least = max(self.instance.least_objective, self.formulation.least_objective)
         if least > -np.inf and (self.as_built.objective_replaced() or self.changes().loosened):
             return -np.inf
         return least
 
     def with_least_objective(self, solution: Solution, gap: float) -> Solution:
-        """Raise the bound to what is proven without the model; the solution may then be proven optimal."""
+        """Raise the bound to what is known without the model; the solution may then be proven optimal."""
         least = self.least_objective()
-        if not solution.found or least <= solution.bound:
-            return solution
-        raised = replace(solution, bound=min(least, solution.objective))
         limited = solution.status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.LIMIT)
-        return replace(raised, status=Status.OPTIMAL) if limited and raised.gap <= gap else raised
+        if least == -np.inf or not (limited or solution.found):
+            return solution
+        bound = max(solution.bound, min(least, solution.objective) if solution.found else least)
+        events = tuple(at_least(event, least) for event in solution.events)
+        optimal = limited and least > solution.bound and closed(solution.objective, bound, gap)
+        status = Status.OPTIMAL if optimal else solution.status
+        known_by = "definition" if least == self.formulation.least_objective else "exact-search"
+        by: tuple[str, ...] = ("solver",) if solution.bound > least else (known_by,)
+        if closed(least, solution.bound, gap):
+            by = ("solver", known_by)
+        return replace(solution, bound=bound, status=status, events=events, bound_by=by)
 
     def known_value(self) -> float:
         """Return the objective of the tree known from building the model; infinite without one."""
@@ -191,3 +199,8 @@ class BuiltProblem:
             return ""
         name, amount = worst.worst(1)[0]
         return f"{name} by {amount:.3g}"
+
+
+def at_least(event: Event, least: float) -> Event:
+    """Return progress with no worse bound than what is known without the model."""
+    return event if event.bound >= least else replace(event, bound=least)

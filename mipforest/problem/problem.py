@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from mipforest.model import Values
-from mipforest.problem.built import BuiltProblem
+from mipforest.problem.built import BuiltProblem, at_least
 from mipforest.problem.repair import GROWTH, contradictory, feasible_start, feasible_values, relimited
 from mipforest.problem.result import Result
 from mipforest.problem.tree_search import Auto, Found, TreeSearch, check_settings, solver_or_search
 from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Solver
 from mipforest.solvers.claims import beside, no_bound, settled
-from mipforest.solvers.solution import Event, Progress, Solution, Status
+from mipforest.solvers.solution import Event, Progress, Solution, Status, closed
 from mipforest.solving import solve
 from mipforest.trees import Tree
 
@@ -187,11 +187,12 @@ class Problem(BuiltProblem):
             return self._start_alone(solver, values)
         limit = self.budget.at_most(share=share) if settings.time_limit != 0 else 0.0
         settings = replace(settings, start=values or {}, time_limit=limit)
-        form, covered = self.model.matrix(), self.covered_up_to()
+        form, covered, least = self.model.matrix(), self.covered_up_to(), self.least_objective()
         most, all_covered = (no_bound(form) if covered == -np.inf else covered), covered == np.inf
 
         def claimed(event: Event) -> bool | None:
-            return on_progress(event if all_covered else _limited(event, most, maximize=form.maximize))
+            kept = event if all_covered else _limited(event, most, maximize=form.maximize)
+            return on_progress(at_least(kept, least))
 
         solution = solve(self.model, solver, settings=settings, on_progress=claimed)
         if solution.stopped:
@@ -199,18 +200,16 @@ class Problem(BuiltProblem):
         return self._snapped_to_tree(solution, settings.gap)
 
     def _start_alone(self, solver: Solver, values: Values | None) -> Solution:
-        """Return the start as the outcome of a solve for which no time is left; its bound is that of any tree."""
+        """Return the start as the outcome of a solve for which no time is left."""
         form = self.model.matrix()
         x = None if values is None else form.to_point(values)
         objective = np.nan if x is None else form.objective(x)
-        least = no_bound(form) if self.as_built.objective_replaced() else self.formulation.least_objective
-        status = Status.INTERRUPTED if self.budget.stopped else Status.TIME_LIMIT
         return Solution(
-            status=Status.OPTIMAL if objective == least else status,
+            status=Status.INTERRUPTED if self.budget.stopped else Status.TIME_LIMIT,
             x=x,
             values=values or {},
             objective=objective,
-            bound=least,
+            bound=no_bound(form),
             nodes=0,
             seconds=0.0,
             solver=solver.name,
@@ -324,7 +323,7 @@ class Problem(BuiltProblem):
         events = tuple(_limited(event, proven_to, maximize=maximize) for event in solution.events)
         limited = replace(solution, bound=proven_to, events=events)
         unproven = solution.status is Status.INFEASIBLE or (
-            solution.status is Status.OPTIMAL and limited.gap > gap
+            solution.status is Status.OPTIMAL and not closed(limited.objective, proven_to, gap)
         )
         return replace(limited, status=Status.LIMIT if unproven else solution.status), [doubt]
 

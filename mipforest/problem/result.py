@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mipforest.data import Dataset
-from mipforest.formatting import number, percent
+from mipforest.formatting import number
 from mipforest.problem.built import BuiltProblem
-from mipforest.solvers.solution import Solution, Status
+from mipforest.solvers.solution import Solution, Status, closed, gap_in_words
 from mipforest.trees import (
     ClassMeasures,
     RegressionMeasures,
@@ -27,6 +27,19 @@ from mipforest.trees import (
 
 if TYPE_CHECKING:
     from mipforest.trees import Picture
+
+_WITHOUT_GAP = {
+    "infeasible": "infeasible: no tree satisfies all constraints, proven",
+    "unbounded": "unbounded: the objective improves without end, proven",
+    "infeasible_or_unbounded": "infeasible or unbounded",
+}
+_STOPPED = {
+    "time_limit": "stopped at the time limit",
+    "interrupted": "stopped by the user",
+    "limit": "stopped at a limit of the solver",
+    "error": "the solver gave up",
+    "imported": "read from a file",
+}
 
 #: Size of the picture of a solve's progress in inches.
 _PROGRESS = (6.4, 3.2)
@@ -114,6 +127,8 @@ class Result:
         return self._claim() if self.solution.status is Status.OPTIMAL and self.verified else None
 
     def _claim(self) -> str:
+        if self.bound <= self.problem.least_objective():
+            return "definition"  # whatever the constants, no tree is better
         problem, value = self.problem, self.objective if self.tree is not None else np.inf
         proven = problem.formulation.constants_proven(problem.instance, value, problem.changes())
         return "definition" if proven else "constants"
@@ -135,7 +150,8 @@ class Result:
         claim = " for the paper's constants" if self.proven_for == "constants" else ""
         if self.tree is None:
             return f"{self.status}{claim}, no tree"
-        numbers = f"objective {number(self.objective)}, bound {number(self.bound)}, gap {percent(self.gap)}"
+        numbers = f"objective {number(self.objective)}, bound {number(self.bound)}"
+        numbers += f", gap {gap_in_words(self.objective, self.bound)}"
         return f"{self.status}{claim}, {numbers}{'' if self.verified else ', not verified'}"
 
     def _repr_html_(self) -> str:
@@ -242,10 +258,12 @@ class Result:
             "solver_version": solution.solver_version,
             "bridges": list(solution.bridges),
             "status": self.status,
+            "outcome": "",
             "objective": self.objective,
             "bound": self.bound,
             "proven_for": self.proven_for,
             "bound_for": self.bound_for,
+            "bound_by": list(solution.bound_by) if np.isfinite(self.bound) else [],
             "gap": self.gap,
             "seconds": solution.seconds,
             "build_seconds": problem.build_seconds,
@@ -271,6 +289,7 @@ class Result:
             for event in solution.events
         ]
         ready: dict[str, Any] = _for_json(found)
+        ready["outcome"] = status_in_words(ready)
         return ready
 
     def _all_measures(self, train: Dataset, test: Dataset | None) -> dict[str, Any]:
@@ -302,3 +321,51 @@ def _for_json(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def status_in_words(result: Mapping[str, Any]) -> str:
+    """Describe why the solver stopped and what that means.
+
+    Parameters
+    ----------
+    result
+        The content of ``result.json``: ``status``, ``objective``, ``bound``, ``gap`` and ``proven_for`` are read.
+    """
+    status, gap = result["status"], result["gap"]
+    numbers = (gap, result["objective"], result.get("bound"))
+    told = "" if None in numbers else gap_in_words(result["objective"], result["bound"])
+    # Runs of older versions do not tell what is proven.
+    proven_for = result.get("proven_for", "definition")
+    if status == "optimal":
+        up_to = "" if not told or closed(result["objective"], result["bound"]) else f" up to a gap of {told}"
+        if proven_for == "definition":
+            return f"optimal, proven{up_to}"
+        if proven_for == "constants":
+            return f"optimal for the paper's constants{up_to}; not proven for the definition"
+        return f"optimal by the solver{up_to}; the tree is not verified"
+    if status == "infeasible" and proven_for == "constants":
+        return "infeasible for the paper's constants; others may leave a tree"
+    if status in _WITHOUT_GAP:
+        return _WITHOUT_GAP[status]
+    stopped = _STOPPED.get(status, status)
+    if result["objective"] is None:
+        return f"{stopped}, without a solution"
+    return f"{stopped} with a gap of {told}" if told else f"{stopped}, without a bound"
+
+
+def who_vouches(result: Mapping[str, Any]) -> str:
+    """Say who vouches for the bound, which no check of the tree covers; empty where there is none.
+
+    Parameters
+    ----------
+    result
+        The content of ``result.json``: ``bound_by`` and ``solver`` are read.
+    """
+    names = {
+        "solver": str(result["solver"]),
+        "exact-search": "the exact search before the solve",
+        "definition": "the definition, by which no tree has less",
+    }
+    by = [names[name] for name in result.get("bound_by", ()) if name in names]
+    agree = ", which agree" if len(by) > 1 else ""
+    return f"the bound rests on {' and '.join(by)}{agree}" if by else ""

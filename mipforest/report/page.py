@@ -12,6 +12,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from mipforest.formatting import duration, number, percent
+from mipforest.problem.result import status_in_words
 from mipforest.report.chart import progress_section
 from mipforest.report.content import Content
 from mipforest.report.markup import document, element, plain, short, verbatim
@@ -23,7 +24,7 @@ from mipforest.report.provenance import (
 )
 from mipforest.report.quality import quality_section
 from mipforest.report.tree_section import features_section, tree_section
-from mipforest.runs import status_in_words
+from mipforest.solvers.solution import gap_in_words
 
 _TITLES = {
     "tree": "Tree",
@@ -126,7 +127,7 @@ def overview(content: Content) -> Element:
     result = content.result
     data = result["data"]
     line = (
-        f"Optimal decision tree of depth {plain(result['depth'])}, model {short(plain(result['model']))} (variant "
+        f"Decision tree of depth {plain(result['depth'])}, model {short(plain(result['model']))} (variant "
         f"{short(plain(result['variant']))}), {plain(data['n'])} training samples, {plain(data['p'])} features."
     )
     tiles = [
@@ -160,8 +161,8 @@ def _numbers(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         for name, key in (("Objective", "objective"), ("Bound", "bound"))
         if result[key] is not None
     ]
-    if result["gap"] is not None:
-        found.append(("Gap", percent(result["gap"])))
+    if None not in (result["gap"], result["objective"], result["bound"]):
+        found.append(("Gap", gap_in_words(result["objective"], result["bound"])))
     for part, words in (("train", "training"), ("test", "test")):
         if result.get(f"{part}_accuracy") is not None:
             found.append((f"Accuracy, {words}", percent(result[f"{part}_accuracy"])))

@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element
 from mipforest.formatting import duration, number
 from mipforest.problem.parameters import ensemble_parameter_of
 from mipforest.problem.registry import formulation_classes
+from mipforest.problem.result import status_in_words, who_vouches
 from mipforest.report.markup import (
     LONGEST,
     PARTS,
@@ -23,7 +24,6 @@ from mipforest.report.markup import (
     shown,
     title,
 )
-from mipforest.runs import status_in_words
 
 #: Most doubts, warnings and notes that are listed.
 MOST_LINES = 50
@@ -57,6 +57,8 @@ def verification_section(result: Mapping[str, Any]) -> Element:
             "Verified: the solver's point satisfies the model, and the tree read off it, applied to the training "
             "samples by plain arithmetic, has the objective that the solver states."
         )
+        if by := who_vouches(result):
+            text += f" {by[0].upper()}{by[1:]}."
     else:
         text = "Not verified: the doubts below were not cleared. Do not rely on this tree."
     known = [(name, number(result[key])) for name, key in _CHECKED if result[key] is not None]

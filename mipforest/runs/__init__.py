@@ -3,7 +3,7 @@
 from mipforest.runs.data_source import DataSource, LoadedData
 from mipforest.runs.folder import RunError, RunFolder
 from mipforest.runs.instance import instance_files, write_instance
-from mipforest.runs.run import Imported, Run, import_solution, read_run, samples_of, status_in_words
+from mipforest.runs.run import Imported, Run, import_solution, read_run, samples_of
 from mipforest.runs.saved_tree import SavedTree, load_saved_tree
 
 __all__ = [
@@ -19,6 +19,5 @@ __all__ = [
     "load_saved_tree",
     "read_run",
     "samples_of",
-    "status_in_words",
     "write_instance",
 ]

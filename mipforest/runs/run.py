@@ -14,7 +14,6 @@ from mipforest.data import DataError
 from mipforest.errors import did_you_mean
 from mipforest.files.solutions.points import point_in
 from mipforest.files.solutions.reader import SolutionFile, read_solution
-from mipforest.formatting import percent
 from mipforest.model.matrix import MatrixForm
 from mipforest.problem.problem import Problem
 from mipforest.problem.result import Result
@@ -25,19 +24,6 @@ from mipforest.runs.saved_tree import SavedTree, load_saved_tree
 from mipforest.runs.text_files import JsonFileError, read_json_object
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.solution import Solution, Status
-
-_WITHOUT_GAP = {
-    "infeasible": "infeasible: no tree satisfies all constraints, proven",
-    "unbounded": "unbounded: the objective improves without end, proven",
-    "infeasible_or_unbounded": "infeasible or unbounded",
-}
-_STOPPED = {
-    "time_limit": "stopped at the time limit",
-    "interrupted": "stopped by the user",
-    "limit": "stopped at a limit of the solver",
-    "error": "the solver gave up",
-    "imported": "read from a file",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,34 +119,6 @@ def samples_of(run: Run) -> tuple[LoadedData | None, str]:
         return None, f"result.json does not tell where they are ({error})"
     except (DataError, OSError) as error:
         return None, f"they cannot be loaded ({error})"
-
-
-def status_in_words(result: Mapping[str, Any]) -> str:
-    """Describe why the solver stopped and what that means.
-
-    Parameters
-    ----------
-    result
-        The content of ``result.json``: ``status``, ``gap``, ``objective`` and ``proven_for`` are read.
-    """
-    status, gap = result["status"], result["gap"]
-    # Runs of older versions do not tell what is proven.
-    proven_for = result.get("proven_for", "definition")
-    if status == "optimal":
-        up_to = f" up to a gap of {percent(gap)}" if gap else ""
-        if proven_for == "definition":
-            return f"optimal, proven{up_to}"
-        if proven_for == "constants":
-            return f"optimal for the paper's constants{up_to}; not proven for the definition"
-        return f"optimal by the solver{up_to}; the tree is not verified"
-    if status == "infeasible" and proven_for == "constants":
-        return "infeasible for the paper's constants; others may leave a tree"
-    if status in _WITHOUT_GAP:
-        return _WITHOUT_GAP[status]
-    stopped = _STOPPED.get(status, status)
-    if result["objective"] is None:
-        return f"{stopped}, without a solution"
-    return f"{stopped} with a gap of {percent(gap)}" if gap is not None else f"{stopped}, without a bound"
 
 
 #: Names and violations that a warning lists.

@@ -20,15 +20,10 @@ from mipforest.model.check import violations
 from mipforest.model.matrix import Block, MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.checks import SOLVER_INFINITY
-from mipforest.solvers.solution import Solution, Status, relative_gap
+from mipforest.solvers.solution import ROUND_OFF, Solution, Status, closed, relative_gap
 
 #: Statuses that say that there is no optimum.
 NO_OPTIMUM = (Status.INFEASIBLE, Status.UNBOUNDED, Status.INFEASIBLE_OR_UNBOUNDED)
-
-#: Distance between objective and bound, beyond the asked gap, that counts as round-off: of the objective, whose
-#: point has its integers rounded, and absolutely. SCIP's own value of a quadratic objective is up to 1e-6 below the
-#: exact one, more than that counts.
-ROUND_OFF, ABSOLUTE_ROUND_OFF = 1e-6, 1e-7
 
 
 @dataclass(frozen=True)
@@ -197,7 +192,7 @@ def settled(
     elif beyond > 0:
         # Round-off can carry the bound past the incumbent.
         bound = objective
-    if status is Status.OPTIMAL and not _meets(objective, bound, gap):
+    if status is Status.OPTIMAL and not closed(objective, bound, gap):
         status = Status.LIMIT
         doubts += [] if doubts else [_apart(objective, bound, gap)]
     return status, bound, doubts
@@ -222,14 +217,6 @@ def _apart(objective: float, bound: float, gap: float | None) -> str:
         f"{relative_gap(objective, bound):.3g} apart, and a gap of {gap:g} was asked for; scale the objective up "
         "for a closer bound, or try another solver"
     )
-
-
-def _meets(objective: float, bound: float, gap: float | None) -> bool:
-    """Whether objective and bound are as close as was asked."""
-    if np.isnan(objective) or np.isinf(bound):
-        return False
-    size = abs(objective)
-    return gap is None or abs(objective - bound) <= gap * size + max(ABSOLUTE_ROUND_OFF, ROUND_OFF * size)
 
 
 def beside(solution: Solution, form: MatrixForm, point: FloatArray, *, gap: float | None = None) -> Solution:

@@ -7,10 +7,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from mipforest.arrays import FloatArray
-from mipforest.formatting import duration, number
+from mipforest.formatting import duration, number, percent
+from mipforest.settings import DEFAULT_GAP
 
 #: Differences up to this are what sums of doubles near 1 leave of an exact zero: a share of errors 1 - (1/3 + 2/3).
 ROUNDED_ZERO = 1e-14
+
+#: Distance between objective and bound, beyond the asked gap, that counts as round-off: of the objective, whose
+#: point has its integers rounded, and absolutely. SCIP's own value of a quadratic objective is up to 1e-6 below the
+#: exact one, more than that counts.
+ROUND_OFF, ABSOLUTE_GAP = 1e-6, 1e-7
 
 
 class Status(StrEnum):
@@ -99,6 +105,9 @@ class Solution:
         The solver's own last word.
     stopped
         Whether a stop was asked for, also where the solver came to an end of its own just before.
+    bound_by
+        What vouches for the bound: ``solver``, ``exact-search`` (one over all trees before the solve), ``definition``
+        (no tree has less).
     """
 
     status: Status
@@ -116,6 +125,7 @@ class Solution:
     warnings: tuple[str, ...] = ()
     message: str = ""
     stopped: bool = False
+    bound_by: tuple[str, ...] = ("solver",)
 
     def __repr__(self) -> str:
         numbers = f"objective {number(self.objective)}, bound {number(self.bound)}"
@@ -146,3 +156,26 @@ def relative_gap(objective: float, bound: float) -> float:
     if difference <= ROUNDED_ZERO:
         return 0.0
     return difference / abs(objective) if objective else float("inf")
+
+
+def closed(objective: float, bound: float, gap: float | None = 0.0) -> bool:
+    """Say whether objective and bound are close enough to call the point optimal: the one rule of all that do.
+
+    Parameters
+    ----------
+    objective, bound
+        NaN and infinity where there is none; nothing is optimal then.
+    gap
+        Relative gap that was asked for, ``None`` for any. Round-off comes on top: ``ROUND_OFF`` of the objective, and
+        ``ABSOLUTE_GAP``, which is what counts near 0, where relative gaps mean nothing.
+    """
+    size, difference = abs(objective), abs(objective - bound)
+    if not difference < float("inf"):
+        return False
+    return gap is None or bool(difference <= gap * size + max(ABSOLUTE_GAP, ROUND_OFF * size))
+
+
+def gap_in_words(objective: float, bound: float) -> str:
+    """Write the gap in percent; the difference itself where that is round-off near 0, and its share means nothing."""
+    gap, difference = relative_gap(objective, bound), abs(objective - bound)
+    return f"{difference:.1g}, absolute" if difference <= ABSOLUTE_GAP and gap > DEFAULT_GAP else percent(gap)

@@ -1,13 +1,17 @@
 """What an outcome is proven for: the definition of the model, or the constants of a variant."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from formulations.margot import Margot
+from formulations.oct import Oct
 from formulations.olct import Olct
 from formulations.ort_l import OrtL
 from mipforest.data import Dataset
-from mipforest.runs import status_in_words
+from mipforest.problem.result import status_in_words, who_vouches
+from mipforest.solvers.solution import Event, Status
 
 PROVEN = {"time_limit": 60, "gap": 1e-7}
 POINTS = Dataset.from_arrays(
@@ -31,7 +35,9 @@ def test_an_optimum_for_constants_that_cut_off_a_better_tree_is_not_called_one_o
     assert cut.objective == pytest.approx(361268.6461, rel=1e-6)
     assert (true.proven_for, true.bound_for) == ("definition", "definition")
     assert (cut.proven_for, cut.bound_for) == ("constants", "constants")
-    assert cut.to_dict()["status"] == "optimal"  # what readers of the file know
+    found = cut.to_dict()
+    assert found["status"] == "optimal"  # why the solver stopped
+    assert found["outcome"].startswith("optimal for the paper's constants")
     assert status_in_words(true.to_dict()).startswith("optimal, proven")
     assert status_in_words(cut.to_dict()).startswith("optimal for the paper's constants")
 
@@ -68,3 +74,38 @@ def test_rising_leaves_are_proven_with_constants_that_extrapolation_cannot_break
     assert found["tight"].objective < found["paper"].objective - 0.1
     assert found["paper"].proven_for == "constants"
     assert not any("paper" in text for text in found["tight"].solution.warnings)
+
+
+def test_no_bound_of_a_sum_of_losses_is_below_zero():
+    """A solver that stops early says -inf or -0.3, of the start alone nothing is known: 0 is true of every tree."""
+    problem = Margot().build(POINTS, 1)
+    for alone in (problem.solve(time_limit=0), problem.solve(time_limit=0, start="none")):
+        assert alone.bound == 0
+        assert alone.to_dict()["bound_by"] == ["definition"]
+    solved = problem.solve(time_limit=0)
+    low = replace(solved.solution, bound=-0.3, events=(Event(0.1, 5.0, -1.0),))
+    raised = problem.with_least_objective(low, 1e-4)
+    assert (raised.bound, raised.events[0].bound) == (0, 0)
+    problem.model["xi"].set_bounds(lower=-1.0)  # now there is less than any tree costs
+    assert problem.with_least_objective(low, 1e-4).bound == -0.3
+
+
+def test_an_objective_of_zero_is_proven_by_the_definition_whatever_the_constants():
+    data = Dataset.from_arrays(np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1]))
+    result = Oct(alpha=0.0, N_min=1, variant="paper").build(data, 1).solve(time_limit=0)
+    assert (result.status, result.objective, result.gap) == ("optimal", 0, 0)
+    assert (result.proven_for, result.bound_for) == ("definition", "definition")
+    noise = replace(result.solution, objective=4e-9, bound=-2e-9, status=Status.OPTIMAL)
+    noisy = replace(result, solution=noise)
+    assert status_in_words(noisy.to_dict()) == "optimal, proven"  # and not up to a gap of 150 percent
+    assert "gap 6e-09, absolute" in repr(noisy)
+
+
+def test_the_bound_names_who_vouches_for_it():
+    data = Dataset.from_arrays(np.arange(6.0)[:, None], np.array([0, 1, 0, 1, 1, 0]))
+    searched = Oct(alpha=0.1, N_min=1).build(data, 1).solve().to_dict()
+    assert searched["bound_by"] == ["solver", "exact-search"]
+    alone = Oct(alpha=0.1, N_min=1, variant="paper").build(data, 1).solve().to_dict()
+    assert who_vouches(alone) == "the bound rests on highs"
+    both = {"solver": "highs", "bound_by": ["solver", "exact-search"]}
+    assert who_vouches(both) == "the bound rests on highs and the exact search before the solve, which agree"

@@ -5,7 +5,7 @@ from small_models import INF, model
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Feature, Solver, assembled
 from mipforest.solvers.claims import Lost, beside, lost_entries
-from mipforest.solvers.solution import Solution, Status, relative_gap
+from mipforest.solvers.solution import Solution, Status, closed, gap_in_words, relative_gap
 from mipforest.solvers.worker import Worker
 from mipforest.solving import solve_form
 
@@ -135,3 +135,22 @@ def test_a_rounded_zero_has_no_gap_and_small_values_keep_theirs(
     objective: float, bound: float, gap: float
 ) -> None:
     assert relative_gap(objective, bound) == pytest.approx(gap)
+
+
+@pytest.mark.parametrize(
+    ("objective", "bound", "gap", "enough", "words"),
+    [
+        (4e-16, -2e-16, 0.0, True, "0.00%"),
+        (4e-9, -2e-9, 0.0, True, "6e-09, absolute"),  # 150 percent of nothing
+        (2e-3, -2e-3, 0.0, False, "200.0%"),
+        (1.0, 0.875, 0.125, True, "12.5%"),
+        (1.0, 0.875, 0.05, False, "12.5%"),
+        (np.nan, 0.0, 0.1, False, "-"),
+        (1.0, -np.inf, 0.1, False, "-"),
+    ],
+)
+def test_one_rule_says_what_is_close_enough_and_words_say_how_close(
+    objective: float, bound: float, gap: float, enough: bool, words: str
+) -> None:
+    assert closed(objective, bound, gap) is enough
+    assert gap_in_words(objective, bound) == words
