@@ -1,7 +1,8 @@
 """Solve small random problems with every model, variant and solver: no wrong word about a tree or an optimum.
 
 python tests/fuzz/fuzz_models.py --minutes 30 --seed 0
-python tests/fuzz/fuzz_models.py --solves 5000 --seed 0
+python tests/fuzz/fuzz_models.py --seed 3 --solves 5000 --log fuzz.jsonl
+python tests/fuzz/fuzz_models.py --table fuzz.jsonl
 
 Half of the problems have a constraint of ``mipforest.constraints``. What a solver claims is held against witnesses:
 
@@ -11,16 +12,17 @@ Half of the problems have a constraint of ``mipforest.constraints``. What a solv
 - *other*: no bound exceeds what another variant, or another solver, attains;
 - *trees*: no bound exceeds the value of a random tree that satisfies the constraint.
 
-A failure names its seed and case; ``--seed S --case K`` repeats it alone.
+A failure names its seed and case; ``--seed S --case K`` repeats it alone. With ``--log`` each case is a line of a file
+that grows: the same command goes on where an earlier one ended, however it ended, and ``--solves`` counts those that
+are there. Parts with other ``--seed``, or ``--from`` far apart, may run at the same time, each with its own file;
+``--table`` sums up any number of files.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
@@ -30,6 +32,7 @@ import formulations  # noqa: F401 - before the path below, which has a folder of
 
 sys.path.append(str(Path(__file__).parents[1]))  # the independent routes, when run as a command
 
+from cases import Case, Figures, Log, cases_of
 from enumerate_trees import absolute_loss, best_tree_value, misclassified, squared_loss
 from independent_lp import HINGE, enumerated_errors, enumerated_tree
 from literal_trees import literal_optimum
@@ -57,58 +60,21 @@ SOLVERS = ("highs", "scip", "gurobi")
 #: Relative difference of two values that count as equal: gaps and tolerances of solvers.
 EQUAL = 2e-5
 
-#: Helpers under which variants of OCT, ORT and ORT-L have other trees: those of ``paper`` predict the most common class
-#: in every leaf, those of ``tight`` split between training values only.
-DIFFER_BY_VARIANT = (
-    "monotone",
-    "demographic_parity",
-    "equal_opportunity",
-    "max_false_negatives",
-    "forbid_features",
-    "require_features",
-    "fix_split",
-)
-
-#: What a solve is compared with.
-WITNESSES = ("definition", "literal", "enumeration", "other", "trees")
+#: Helpers under which OCT, ORT and ORT-L have fewer trees in one variant than in the other, and which one that is:
+#: those of ``tight`` split between training values only, leaves of ``paper`` predict their most common class.
+FEWER_TREES_IN = {
+    "forbid_features": "tight",
+    "require_features": "tight",
+    "fix_split": "tight",
+    "monotone": "paper",
+    "demographic_parity": "paper",
+    "equal_opportunity": "paper",
+    "max_false_negatives": "paper",
+}
 
 
-@dataclass
-class Figures:
-    """What came out of a run.
-
-    Attributes
-    ----------
-    solves, proven
-        Number of solves, and of optima proven for the definition, by model and solver.
-    compared
-        Number of solves compared, by model, solver and witness.
-    constrained
-        Number of solves with a helper's rows, by helper.
-    refused
-        Problems that a model, or a solver's licence, does not take.
-    failures
-        What was wrong.
-    """
-
-    solves: Counter[tuple[str, str]] = field(default_factory=Counter)
-    proven: Counter[tuple[str, str]] = field(default_factory=Counter)
-    compared: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    constrained: Counter[str] = field(default_factory=Counter)
-    refused: int = 0
-    failures: list[str] = field(default_factory=list)
-
-    def count(self, model: str, solver: str, result: Result, constraint: Constraint | None) -> None:
-        """Count a solve."""
-        self.solves[model, solver] += 1
-        self.proven[model, solver] += result.proven_for == "definition"
-        self.compared[model, solver, "definition"] += result.tree is not None
-        if constraint is not None:
-            self.constrained[constraint.name] += 1
-
-
-def check(rng: np.random.Generator, solvers: tuple[str, ...], figures: Figures) -> Iterator[str]:
-    """Draw a problem and check it in all variants; yield what is wrong."""
+def check(rng: np.random.Generator, solvers: tuple[str, ...], case: Case) -> Iterator[str]:
+    """Draw a problem and check it in all variants; yield what is wrong, and note in the case what was solved."""
     models = formulation_classes()
     name = one_of(*PARAMETERS)(rng)
     model = models[name]
@@ -120,6 +86,8 @@ def check(rng: np.random.Generator, solvers: tuple[str, ...], figures: Figures) 
     taken = (solvers[0], one_of(*solvers[1:])(rng)) if len(solvers) > 1 else solvers
     constraint = random_constraint(rng, data, depth) if rng.random() < 0.5 else None
     what = f"{name} depth {depth} n {data.n} p {data.p} {values} {constraint or ''}"
+    case.model, case.depth = name, depth
+    case.constraint = None if constraint is None else constraint.name
     optimum = None if constraint is not None else _enumerated(model(**values), data, depth)
     results: dict[tuple[str, str], Result] = {}
     trees: list[Tree] = []
@@ -130,7 +98,7 @@ def check(rng: np.random.Generator, solvers: tuple[str, ...], figures: Figures) 
             if constraint is not None:
                 constraint.add(problem)
         except (ParameterError, DataError, EnsembleError, NotExpressed):
-            figures.refused += 1
+            case.refused += 1
             continue
         yield from (f"{what} {variant}: {text}" for text in drawn)
         expected = _literal(problem, constraint)
@@ -139,19 +107,20 @@ def check(rng: np.random.Generator, solvers: tuple[str, ...], figures: Figures) 
             try:
                 result = problem.solve(solver, time_limit=TIME_LIMIT, gap=1e-6, start=start)
             except LicenseLimit:
-                figures.refused += 1
+                case.refused += 1
                 continue
             results[variant, solver] = result
-            figures.count(name, solver, result, constraint)
+            solve = case.add(variant, solver, proven=result.proven_for == "definition")
+            solve.witnesses += ["definition"] if result.tree is not None else []
+            solve.witnesses += ["trees"] if trees else []
             wrong = list(_own_faults(problem, result, trees, constraint))
-            figures.compared[name, solver, "trees"] += bool(trees)
             for witness, value in (("literal", expected), ("enumeration", optimum)):
                 if value is not None:
-                    figures.compared[name, solver, witness] += 1
+                    solve.witnesses.append(witness)
                     wrong += [f"{witness}: {text}" for text in _against(value, result)]
             yield from (f"{what} {variant} {solver}: {text}" for text in wrong)
     for own, result in results.items() if len(results) > 1 else ():
-        figures.compared[name, own[1], "other"] += 1
+        case.solve(*own).witnesses.append("other")
         yield from (f"{what}: {text}" for text in _claims(own, result, results, constraint))
 
 
@@ -206,11 +175,12 @@ def _claims(
     constraint: Constraint | None,
 ) -> Iterator[str]:
     """Check that a bound exceeds no value that another variant or solver attains."""
-    leaves = result.problem.formulation.name in ("oct", "ort", "ort-l")
-    differ = leaves and constraint is not None and constraint.name in DIFFER_BY_VARIANT
+    fewer = None
+    if result.problem.formulation.name in ("oct", "ort", "ort-l") and constraint is not None:
+        fewer = FEWER_TREES_IN.get(constraint.name)
     for other, attained in results.items():
         same_rows = own[0] == other[0]
-        if attained.tree is None or not (same_rows or (result.bound_for == "definition" and not differ)):
+        if attained.tree is None or not (same_rows or (result.bound_for == "definition" and own[0] != fewer)):
             continue
         value = attained.evaluated_objective
         if result.bound > value and not _equal(result.bound, value):
@@ -291,45 +261,41 @@ def _equal(first: float, second: float) -> bool:
 def fuzz(
     seed: int,
     *,
+    first: int = 0,
     minutes: float = np.inf,
     solves: float = np.inf,
-    cases: int | None = None,
-    only: int | None = None,
+    cases: float = np.inf,
+    log: Log | None = None,
 ) -> Figures:
-    """Check problems until the time or their number is over; an exception fails like a wrong answer."""
+    """Check problems until the time or their number is over; an exception fails like a wrong answer.
+
+    Parameters
+    ----------
+    seed, first
+        The problems are numbered, from ``first`` on.
+    minutes, solves, cases
+        When to end; solves and cases that are in the log already count.
+    log
+        Where cases are kept; those that it has are not done again.
+    """
     classes = solver_classes()
     solvers = tuple(name for name in SOLVERS if classes[name].available())
-    figures, deadline, k = Figures(), monotonic() + 60 * minutes, only or 0
-    while monotonic() < deadline and (cases is None or k < cases) and figures.solves.total() < solves:
-        try:
-            found = list(check(np.random.default_rng((seed, k)), solvers, figures))
-        except Exception as error:
-            found = [f"{type(error).__name__}: {error}"]
-        for text in found:
-            figures.failures.append(f"seed {seed} case {k}: {text}")
-            print(figures.failures[-1], flush=True)
-        k += 1
-        if only is not None:
-            break
+    figures, deadline, number = Figures(), monotonic() + 60 * minutes, first
+    while monotonic() < deadline and number - first < cases and figures.solves.total() < solves:
+        case = None if log is None else log.done(seed, number)
+        if case is None:
+            case = Case(seed, number)
+            try:
+                case.failures += check(np.random.default_rng((seed, number)), solvers, case)
+            except Exception as error:
+                case.failures.append(f"{type(error).__name__}: {error}")
+            for text in case.failures:
+                print(f"seed {seed} case {number}: {text}", flush=True)
+            if log is not None:
+                log.append(case)
+        figures.count(case)
+        number += 1
     return figures
-
-
-def table(figures: Figures) -> str:
-    """Return the figures as tables in Markdown."""
-    lines = [
-        f"| model | solver | solves | proven | {' | '.join(WITNESSES)} |",
-        "|---|---|" + "---:|" * (2 + len(WITNESSES)),
-    ]
-    for model, solver in sorted(figures.solves):
-        key = (model, solver)
-        compared = [figures.compared[*key, witness] for witness in WITNESSES]
-        cells = [f"`{model}`", solver, figures.solves[key], figures.proven[key], *compared]
-        lines.append(f"| {' | '.join(map(str, cells))} |")
-    every = [sum(figures.compared[*key, witness] for key in figures.solves) for witness in WITNESSES]
-    cells = ["all", "", figures.solves.total(), figures.proven.total(), *every]
-    lines += [f"| {' | '.join(map(str, cells))} |", "", "| constraint | solves |", "|---|---:|"]
-    lines += [f"| `{name}` | {count} |" for name, count in sorted(figures.constrained.items())]
-    return "\n".join(lines)
 
 
 def main() -> None:
@@ -339,11 +305,28 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=np.inf)
     parser.add_argument("--solves", type=float, default=np.inf)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--case", type=int, default=None)
-    arguments = parser.parse_args()
-    figures = fuzz(arguments.seed, minutes=arguments.minutes, solves=arguments.solves, only=arguments.case)
-    print(table(figures))
-    print(f"\n{figures.refused} problems refused, {len(figures.failures)} failures")
+    parser.add_argument(
+        "--from", type=int, default=0, dest="first", metavar="CASE", help="number of the first case"
+    )
+    parser.add_argument("--case", type=int, default=None, help="this case alone")
+    parser.add_argument("--log", type=Path, default=None, help="file of cases that grows (.jsonl)")
+    parser.add_argument("--table", type=Path, nargs="+", default=(), help="sum up such files, solve nothing")
+    given = parser.parse_args()
+    if given.table:
+        figures = Figures()
+        for case in cases_of(given.table):
+            figures.count(case)
+    else:
+        figures = fuzz(
+            given.seed,
+            first=given.first if given.case is None else given.case,
+            minutes=given.minutes,
+            solves=given.solves,
+            cases=np.inf if given.case is None else 1,
+            log=None if given.log is None else Log(given.log),
+        )
+    print(figures.table())
+    print("\n".join(("", *figures.failures)))
     sys.exit(bool(figures.failures))
 
 
