@@ -33,6 +33,10 @@ class TimeBudget:
     clock
         Returns seconds; another one in tests.
 
+    Attributes
+    ----------
+    stopped
+        Whether a stop was asked for, as by Ctrl-C.
     """
 
     def __init__(
@@ -42,7 +46,7 @@ class TimeBudget:
         tell: Tell | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._stopped = False
+        self.stopped = False
         self._whole: TimeBudget | None = None
         self._tell, self._clock = tell, clock
         self._deadline = math.inf if seconds is None else clock() + seconds
@@ -52,11 +56,6 @@ class TimeBudget:
         self._since = clock()
 
     # ------------------------------------------------------------------ the limit
-
-    @property
-    def stopped(self) -> bool:
-        """Whether a stop was asked for, as by Ctrl-C; of a part also, of the whole."""
-        return self._stopped or (self._whole is not None and self._whole.stopped)
 
     @property
     def remaining(self) -> float:
@@ -91,9 +90,7 @@ class TimeBudget:
 
     def stop(self) -> None:
         """Ask everything to end with the best that is known; safe in a signal handler."""
-        self._stopped = True
-        if self._whole is not None:
-            self._whole.stop()
+        self.stopped = True
 
     def begin_solve(self, seconds: float | None) -> None:
         """Begin a solve of at most some seconds.
@@ -106,7 +103,7 @@ class TimeBudget:
             self._deadline = min(self._deadline, end)
             self._prepared = dict(self._seconds)
         else:
-            self._deadline, self._stopped = end, False
+            self._deadline, self.stopped = end, False
             self._seconds = dict(self._prepared)
 
     # ------------------------------------------------------------------ the account

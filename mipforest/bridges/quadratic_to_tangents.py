@@ -298,21 +298,12 @@ class _OuterApproximation:
 
     def _complete(self, point: FloatArray) -> FloatArray | None:
         """Fix the integers of a point and solve the rest exactly."""
-        fixed = np.round(point[self.form.integer])
-        lower, upper = self.form.col_lower.copy(), self.form.col_upper.copy()
-        lower[self.form.integer] = upper[self.form.integer] = fixed
-        rest = replace(_relaxed(self.minimised), col_lower=lower, col_upper=upper)
         limit = self.settings.time_limit
         if limit is not None:
             limit += GRACE - self.incumbent.seconds
             if limit <= 0:
                 return None
-        solved = self.quadratic_solver.solve(rest, SolveSettings(time_limit=limit))
-        if solved.x is None or solved.status is not Status.OPTIMAL:
-            return None
-        x = solved.x.copy()
-        x[self.form.integer] = fixed
-        return x
+        return with_best_rest(self.minimised, point, self.quadratic_solver, SolveSettings(time_limit=limit))
 
     # ------------------------------------------------------------------ result
 
@@ -344,6 +335,53 @@ class _OuterApproximation:
             message=message,
             stopped=incumbent.stopped,
         )
+
+
+def with_best_rest(
+    form: MatrixForm, point: FloatArray, quadratic_solver: Solver, settings: SolveSettings
+) -> FloatArray | None:
+    """Return the best point of a model to be minimised with the rounded integers of a point; ``None`` without one."""
+    fixed = np.round(point[form.integer])
+    lower, upper = form.col_lower.copy(), form.col_upper.copy()
+    lower[form.integer] = upper[form.integer] = fixed
+    rest = replace(_relaxed(form), col_lower=lower, col_upper=upper)
+    solved = quadratic_solver.solve(rest, settings)
+    if solved.x is None or solved.status is not Status.OPTIMAL:
+        return None
+    x = solved.x.copy()
+    x[form.integer] = fixed
+    return x
+
+
+def first_tangents(form: MatrixForm, quadratic_solver: Solver, start: FloatArray | None = None) -> Tangents:
+    """Return the tangents that the first linear model has: at the relaxation's optimum, at a start and the ladder.
+
+    Parameters
+    ----------
+    form
+        A model to be minimised with a convex quadratic objective, without indicator rows.
+    quadratic_solver
+        Solves its continuous relaxation.
+    start
+        (n,) a point, or ``None``.
+
+    Raises
+    ------
+    NotAllowed
+        If the model is another one: there is nothing that tangents could stand for, or they are no bound.
+    """
+    if form.Q is None or form.indicators.n_rows or form.maximize or not is_convex(form):
+        raise NotAllowed(
+            f"{form.name or 'the model'} has no convex quadratic objective to be minimised without indicator rows, and "
+            "tangents stand for nothing else; leave the bridge out"
+        )
+    tangents = Tangents(form)
+    relaxed = quadratic_solver.solve(_relaxed(form), SolveSettings())
+    points = [point for point in (start, relaxed.x) if point is not None]
+    for point in points:
+        tangents.add(point)
+    tangents.add_ladder(points)
+    return tangents
 
 
 def _as_minimisation(form: MatrixForm) -> MatrixForm:

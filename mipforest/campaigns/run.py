@@ -13,6 +13,7 @@ from functools import partial
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from time import monotonic
 
 from mipforest.campaigns.experiment_result import ExperimentResult, data_path, environment, solve_experiment
 from mipforest.campaigns.experiments import PlannedExperiment, plan
@@ -20,8 +21,25 @@ from mipforest.campaigns.store import Counts, Store
 from mipforest.campaigns.suite import Suite, read_suite
 from mipforest.errors import CampaignError, did_you_mean
 
-#: Called with an experiment and what came out of it, after it was recorded.
-Finished = Callable[[PlannedExperiment, ExperimentResult], None]
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a campaign is.
+
+    Attributes
+    ----------
+    counts
+        Of the chosen experiments.
+    seconds_left
+        What the others will take if they last as long as those that were finished since this run began.
+    """
+
+    counts: Counts
+    seconds_left: float
+
+
+#: Called with an experiment, what came out of it, and how far the campaign is, after it was recorded.
+Finished = Callable[[PlannedExperiment, ExperimentResult, Standing], None]
 
 
 @dataclass(frozen=True)
@@ -144,6 +162,8 @@ def work(campaign: Campaign, *, stopping: Callable[[], bool], finished: Finished
     machine = environment()
     with Store(campaign.results) as store:
         numbers = store.numbers({entry.experiment.key for entry in chosen})
+        all_numbers = set(numbers.values())
+        began, before = monotonic(), store.counts(all_numbers).waiting
         locks = ExperimentLocks(campaign.results.with_name(f"{campaign.results.name}.lock"))
         try:
             for entry in chosen:
@@ -161,7 +181,9 @@ def work(campaign: Campaign, *, stopping: Callable[[], bool], finished: Finished
                     result = _run_experiment(entry, campaign.folder, store, stopping)
                     store.record(number, suite.sha256, machine, result)
                 if finished is not None:
-                    finished(entry, result)
+                    counts = store.counts(all_numbers)
+                    each = (monotonic() - began) / max(before - counts.waiting, 1)
+                    finished(entry, result, Standing(counts, each * counts.waiting))
         finally:
             locks.close()
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mipforest.campaigns import Counts
     from mipforest.campaigns.experiment_result import ExperimentResult
     from mipforest.campaigns.experiments import PlannedExperiment
+    from mipforest.campaigns.run import Standing
 
 
 class BenchGroup(ReportingGroup):
@@ -94,12 +95,16 @@ def run_campaign(
     raise Exit(NO_ANSWER if counts.failed else 0)
 
 
-def print_experiment(planned: PlannedExperiment, result: ExperimentResult) -> None:
+def print_experiment(planned: PlannedExperiment, result: ExperimentResult, standing: Standing) -> None:
     """Print a line on a finished experiment; called in whichever process ran it."""
+    counts = standing.counts
+    far = f"{counts.all - counts.waiting} of {counts.all}"
+    if counts.waiting:
+        far += f", about {duration(standing.seconds_left)} left"
     experiment, values = planned.experiment, result.values
     what = f"{planned.setting}, {experiment.data_label}, seed {experiment.settings.seed}"
     if values["state"] == "failed":
-        print(printable(f"{what}: failed: {values['error']}"), flush=True)
+        print(printable(f"{what}: failed: {values['error']} ({far})"), flush=True)
         return
     found = ""
     if values["objective"] is not None:
@@ -107,7 +112,7 @@ def print_experiment(planned: PlannedExperiment, result: ExperimentResult) -> No
         if values["gap"] is not None:
             gap = f"gap {percent(values['gap'])}"
         found = f", objective {number(values['objective'])}, {gap}"
-    print(f"{what}: {values['status']}{found}, {duration(values['seconds'])}", flush=True)
+    print(f"{what}: {values['status']}{found}, {duration(values['seconds'])} ({far})", flush=True)
 
 
 def _summary(counts: Counts, path: Path) -> str:

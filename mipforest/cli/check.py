@@ -196,11 +196,13 @@ def certify(
 def _by_definition(instance: Path, solution: Path) -> tuple[float | None, str]:
     """Return the objective by the definition of a solution's tree, or why it is not known (empty: no metadata)."""
     from mipforest.runs import import_solution
-    from mipforest.runs.instance import metadata_path
+    from mipforest.runs.instance import metadata_path, read_metadata
 
     if not metadata_path(instance).is_file():
         return None, ""
     try:
+        if read_metadata(instance).tangents:
+            return None, "the instance has tangents for the quadratic objective; see 'mipforest import'"
         result = import_solution(solution, instance).result
     # A formulation may need a solver to bind its data, and none has to be installed here.
     except (MipforestError, OSError, ImportError) as error:

@@ -75,7 +75,7 @@ def doctor(as_json: o.Json = False) -> None:
         rows = [
             (d.solver, d.state, "" if d.seconds is None else f"{d.seconds:.1f} s", d.about) for d in found
         ]
-        print_table(("solver", "state", "test", "about"), rows, wrapped="about")
+        print_table(("solver", "state", "test", "about"), rows, wrapped=("about",))
         if not healthy:
             print_text(
                 f"\nThe default solver, {DEFAULT}, does not work: pip install --force-reinstall highspy"

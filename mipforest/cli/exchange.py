@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,12 @@ from mipforest.formatting import number
 
 if TYPE_CHECKING:
     from mipforest.runs import DataSource
+
+
+class Tangents(StrEnum):
+    """What an instance can be rewritten by."""
+
+    quadratic = "quadratic"
 
 
 def export(
@@ -36,6 +43,14 @@ def export(
     test_size: o.TestSize = None,
     start: o.Start = "default",
     seed: o.Seed = 0,
+    bridge: Annotated[
+        Tangents | None,
+        Option(
+            help="Write tangents in place of the quadratic objective, for solvers of linear models: HiGHS, CBC, GLPK.",
+            show_default=False,
+            rich_help_panel="Output",
+        ),
+    ] = None,
     output: Annotated[
         Path,
         Option(
@@ -79,18 +94,27 @@ def export(
     check_depth(depth)
     wanted = start_of(start, formulation)
     problem = build(formulation, source.load().train, depth)
-    metadata = write_instance(problem, output, source, start=wanted, seed=seed, version=mipforest.__version__)
+    metadata = write_instance(
+        problem,
+        output,
+        source,
+        start=wanted,
+        seed=seed,
+        version=mipforest.__version__,
+        tangents=bridge is not None,
+    )
     if as_json:
         print_json(metadata)
     elif not quiet:
-        _tell(output, metadata, str(problem.model.stats()))
+        _tell(output, metadata)
 
 
-def _tell(output: Path, metadata: dict[str, Any], statistics: str) -> None:
+def _tell(output: Path, metadata: dict[str, Any]) -> None:
+    from mipforest.model.matrix import Statistics
     from mipforest.runs import instance_files
 
     start, description = instance_files(output)
-    print_text(f"{output}: {statistics}")
+    print_text(f"{output}: {Statistics(**metadata['statistics'])}")
     if metadata["start"]:
         print_text(f"{start}: a start of objective {number(metadata['start_objective'])}")
     print_text(f"{description}: model, parameters, data and checksums")

@@ -52,7 +52,6 @@ def list_instances(library: LibraryFolder = FOLDER, only: Only = None, as_json: 
     print_table(
         ("instance", "columns", "rows", "nonzeros", "status", "objective", "gap", "for"),
         rows,
-        wrapped=None,
     )
     missing = len(lib.chosen(tuple(only or ()))) - len(entries)
     if missing:
@@ -99,7 +98,7 @@ def stats(library: LibraryFolder = FOLDER, only: Only = None, as_json: o.Json = 
     print_table(
         ("class of constraints", "nonzeros"),
         [(n, str(c)) for n, c in classes.most_common()],
-        wrapped="nonzeros",
+        wrapped=("nonzeros",),
     )
 
 

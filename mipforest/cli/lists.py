@@ -78,7 +78,9 @@ def _describe(model: dict[str, Any]) -> None:
         for p in model["parameters"]
     ]
     if rows:
-        print_table(("  parameter", "type", "range", "default", "meaning"), rows, wrapped="meaning")
+        print_table(
+            ("  parameter", "type", "range", "default", "meaning"), rows, wrapped=("type", "range", "meaning")
+        )
 
 
 def _written(default: Any) -> str:
@@ -153,7 +155,7 @@ def data(as_json: o.Json = False) -> None:
         (entry.name, str(entry.n), str(entry.p), str(entry.classes or "regression"), entry.description)
         for entry in entries
     ]
-    print_table(("data", "samples", "features", "classes", "about"), rows, wrapped="about")
+    print_table(("data", "samples", "features", "classes", "about"), rows, wrapped=("about",))
     print_text(
         "\n--data also takes openml:NAME, and .csv, .csv.gz and .parquet files (with --target COLUMN)."
     )

@@ -48,25 +48,33 @@ _UNBROKEN = 10_000
 #: Blanks between two columns.
 _GAP = 2
 
-#: Least width of a column that wraps: a narrower terminal breaks the lines instead, so that no text is cut off.
-_LEAST_WRAPPED = 15
 
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Sequence[str] = ()
+) -> None:
+    """Print a table on standard output.
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: str | None) -> None:
-    """Print a table on standard output; column ``wrapped`` takes the room that is left, ``None`` breaks no line."""
+    Columns ``wrapped`` share the room that is left and break between words only, so that no name is cut: a terminal
+    that is narrower than their longest words breaks the lines instead. Without them no line is broken.
+    """
+    cells = [[column, *(row[k] for row in rows)] for k, column in enumerate(columns)]
+    widths = [max(map(cell_len, texts)) for texts in cells]
+    if wrapped:
+        open_to = {k: width for k, width in enumerate(widths) if columns[k] in wrapped}
+        for k in open_to:
+            widths[k] = max(cell_len(word) for text in cells[k] for word in text.split())
+        # What is left goes to the narrowest column that has use for it.
+        room = Console().width - _GAP * (len(columns) - 1) - sum(widths)
+        while room > 0 and (short := [k for k in open_to if widths[k] < open_to[k]]):
+            widths[min(short, key=widths.__getitem__)] += 1
+            room -= 1
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, no_wrap=column != wrapped, overflow="fold")
+    for column, width in zip(columns, widths, strict=True):
+        table.add_column(column, no_wrap=column not in wrapped, overflow="fold", width=width)
     for row in rows:
         table.add_row(*(_plain(cell) for cell in row))
-    if wrapped is not None:
-        widths = [
-            max(cell_len(cell) for cell in cells)
-            for name, *cells in zip(columns, columns, *rows, strict=True)
-            if name != wrapped
-        ]
-        needed = sum(widths) + _GAP * len(widths) + _LEAST_WRAPPED
-        Console(width=max(Console().width, needed)).print(table)
+    if wrapped:
+        Console(width=sum(widths) + _GAP * len(widths)).print(table)
         return
     console = Console(width=_UNBROKEN, no_color=True)
     with console.capture() as capture:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -11,7 +11,11 @@ from mipforest.cli import options as o
 from mipforest.cli.errors import CommandError
 from mipforest.cli.output import print_json, print_note, print_text
 
+if TYPE_CHECKING:
+    from mipforest.runs import Run, SavedTree
+
 SUFFIXES = (".svg", ".png", ".pdf")
+TEXT_SUFFIXES = (".dot", ".py")
 
 
 def plot(
@@ -22,7 +26,8 @@ def plot(
             "-o",
             "--output",
             metavar="FILE",
-            help="Picture: .svg, .png or .pdf; by default tree.svg or partition.svg in the run folder.",
+            help="Picture: .svg, .png or .pdf; by default tree.svg or partition.svg in the run folder. A tree also as "
+            ".dot for Graphviz, and as .py: a function without dependencies.",
             show_default=False,
         ),
     ] = None,
@@ -39,14 +44,39 @@ def plot(
     The training samples are loaded again to be counted and drawn; if they have changed or are gone, the tree
     is drawn without them.
     """
-    from mipforest.runs import read_run, samples_of
+    from mipforest.runs import read_run
 
     found = read_run(run)
-    tree = found.found_tree.tree
     path = output or run / ("partition.svg" if partition else "tree.svg")
     if output is None and path.is_symlink():
         # A run folder from elsewhere must not decide which file is written.
         raise CommandError(f"{path} is a link to {path.readlink()}; name the picture with -o")
+    if path.suffix in TEXT_SUFFIXES and not partition:
+        _write_text(found.found_tree, path, max_terms)
+    else:
+        _draw(found, path, max_terms, partition=partition)
+    if as_json:
+        print_json({"written": str(path)})
+    else:
+        print_text(f"{path}")
+
+
+def _write_text(saved: SavedTree, path: Path, max_terms: int) -> None:
+    """Write a tree for Graphviz, or as Python code."""
+    from mipforest.atomic import atomic_write
+    from mipforest.trees import to_dot, to_python
+
+    in_python = path.suffix == ".py"
+    text = to_python(saved.tree) if in_python else to_dot(saved.tree, saved.statistics, max_terms=max_terms)
+    with atomic_write(path, "w") as file:
+        file.write(text)
+
+
+def _draw(found: Run, path: Path, max_terms: int, *, partition: bool) -> None:
+    """Draw the tree of a run, with its samples if they can be had, or how it cuts the plane."""
+    from mipforest.runs import samples_of
+
+    tree = found.found_tree.tree
     check_picture(path)
     if partition and tree.n_features != 2:
         raise CommandError(f"--partition needs 2 features, these data have {tree.n_features}; leave it out")
@@ -64,10 +94,6 @@ def plot(
         save_figure(plot_partition(tree, samples.X_raw, samples.y), path)
     else:
         save_plot(tree, path, samples.X_raw, samples.y, max_terms=max_terms)
-    if as_json:
-        print_json({"written": str(path)})
-    else:
-        print_text(f"{path}")
 
 
 def check_picture(path: Path) -> None:

@@ -43,12 +43,21 @@ def predict(
             show_default=False,
         ),
     ] = None,
+    proba: Annotated[
+        bool,
+        Option(
+            "--proba",
+            help="Give the probabilities of the classes: those of a logistic tree's model, or the shares of the "
+            "classes among the training samples in the leaf.",
+        ),
+    ] = False,
     as_json: o.Json = False,
 ) -> None:
     """Predict with the tree of a run.
 
-    Prints one prediction per row, or writes the table with the predictions. Of a logistic tree, the table
-    also gets a column 'probability_CLASS' for each class, and --json 'probabilities' by class. If the target
+    Prints one prediction per row, with --proba beside the probabilities of the classes, or writes the table with the
+    predictions. With --proba, and of a logistic tree, the written table also gets a column 'probability_CLASS' for
+    each class, and --json 'probabilities' by class. Rows are counted from 0, without the column names. If the target
     column is there too, says how many are right (accuracy), how far off values are (R2, MSE, MAE), or how
     well probabilities agree with the classes (Brier score, log loss).
     """
@@ -61,14 +70,18 @@ def predict(
     frame = read_file(table)
     _refuse_gaps(frame, saved, table)
     predicted = _labels(saved, frame)
-    probabilities = _probabilities(saved, frame)
+    probabilities = _probabilities(saved, frame) if proba or saved.tree.logistic else {}
     quality = _quality(saved, frame)
     added = [] if output is None else _write(frame, predicted, probabilities, output)
     if as_json:
         told: dict[str, Any] = {"n": len(predicted), "predictions": predicted}
         print_json(told | ({"probabilities": probabilities} if probabilities else {}) | quality)
         return
-    if output is None:
+    if output is None and proba:
+        print_text(
+            _with_columns(frame.iloc[:, :0], predicted, probabilities)[0].to_csv(index=False).rstrip("\n")
+        )
+    elif output is None:
         print_text("\n".join(map(str, predicted)))
     else:
         besides = f", probabilities in {' and '.join(map(repr, added[1:]))}" if probabilities else ""
@@ -85,8 +98,7 @@ def _refuse_gaps(frame: Any, saved: SavedTree, table: Path) -> None:
         if column.name in frame.columns and frame[column.name].isna().any():
             row = int(frame[column.name].isna().to_numpy().argmax())
             raise CommandError(
-                f"{table}: sample {row + 1} has no value in column {column.name!r}; "
-                "fill it in, or remove the sample"
+                f"{table}: row {frame.index[row]} has no value in column {column.name!r}; fill it in, or remove the row"
             )
 
 
@@ -97,9 +109,9 @@ def _labels(saved: SavedTree, frame: Any) -> list[str] | list[float]:
 
 
 def _probabilities(saved: SavedTree, frame: Any) -> dict[str, list[float]]:
-    """Return the probabilities by class; nothing of a tree that has none."""
-    if not saved.tree.logistic:
-        return {}
+    """Return the probabilities by class."""
+    if not saved.tree.is_classifier:
+        raise CommandError("--proba: a regression tree predicts values, no classes; leave it out")
     by_class = saved.predict_proba(frame).T.tolist()
     return dict(zip(saved.tree.classes, by_class, strict=True))
 
@@ -128,15 +140,23 @@ def _write(
     """Write the table with the columns added; give their names."""
     from mipforest.atomic import atomic_write
 
+    frame, added = _with_columns(frame, predicted, probabilities)
+    with atomic_write(output, "w") as file:
+        frame.to_csv(file, index=False)
+    return added
+
+
+def _with_columns(
+    frame: Any, predicted: list[str] | list[float], probabilities: dict[str, list[float]]
+) -> tuple[Any, list[str]]:
+    """Add predictions and probabilities to a table; give it and the names of the columns."""
     columns = [(PREDICTION, predicted)]
     columns += [(PROBABILITY + name, values) for name, values in probabilities.items()]
     added = []
     for wanted, values in columns:
         added.append(_free_name(frame, wanted))
         frame = frame.assign(**{added[-1]: values})
-    with atomic_write(output, "w") as file:
-        frame.to_csv(file, index=False)
-    return added
+    return frame, added
 
 
 def _free_name(frame: Any, wanted: str) -> str:

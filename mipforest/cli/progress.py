@@ -33,24 +33,34 @@ HISTORY = 6
 #: Redraws per second.
 REFRESH = 8
 
+#: Seconds between two lines where there is no terminal: a log of an hour stays short, and a minute is not silent.
+EVERY = 30.0
+
 
 class Progress:
     """What a command is doing, on standard error.
 
-    On a terminal a display that redraws itself and vanishes at the end; elsewhere one plain line per phase.
+    On a terminal a display that redraws itself and vanishes at the end; elsewhere one plain line per phase, and one
+    every so often.
 
     Parameters
     ----------
     quiet
         Show nothing.
+    every
+        Seconds between two lines where there is no terminal.
     """
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, every: float = EVERY) -> None:
         self._quiet = quiet
+        self._every = every
         self._phase = "starting"
+        self._aside = ""
         self._foot = ""
         self._began = monotonic()
-        self._limit = math.inf
+        self._limit: float | None = None
+        self._ended = threading.Event()
+        self._lines: threading.Thread | None = None
         self._event: Event | None = None
         self._history: list[Event] = []
         self._live: Live | None = None
@@ -63,6 +73,9 @@ class Progress:
     def __enter__(self) -> Progress:
         if self._live is not None:
             self._live.start()
+        elif not self._quiet:
+            self._lines = threading.Thread(target=self._print_lines, daemon=True)
+            self._lines.start()
         return self
 
     def __exit__(
@@ -72,6 +85,10 @@ class Progress:
 
     def stop(self) -> None:
         """Remove the display."""
+        self._ended.set()
+        if self._lines is not None:
+            self._lines.join()
+            self._lines = None
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -86,14 +103,28 @@ class Progress:
         plain
             Whether it is worth a line where there is no terminal.
         """
-        self._phase = text
-        self._began = monotonic()
+        if self._limit is None:
+            self._phase, self._began = text, monotonic()
+        else:
+            self._aside = text  # the clock of the solve goes on
         if plain and self._live is None and not self._quiet:
             print(text, file=sys.stderr, flush=True)
 
-    def solving(self, seconds: float) -> None:
-        """Note how long the phase may last, infinite without a limit."""
-        self._limit = seconds
+    @contextmanager
+    def solving(self, seconds: float) -> Iterator[None]:
+        """Show the clock and the events of a solve inside the ``with`` block.
+
+        Parameters
+        ----------
+        seconds
+            How long it may last, infinite without a limit.
+        """
+        self._began, self._limit = monotonic(), seconds
+        try:
+            yield
+        finally:
+            self._limit, self._event, self._history, self._aside = None, None, [], ""
+            self._began = monotonic()
 
     def stopping(self) -> None:
         """Show that the user has asked to stop; safe in a signal handler."""
@@ -101,28 +132,40 @@ class Progress:
 
     def show(self, event: Event) -> None:
         """Show a progress event of the solver."""
+        self._aside = ""
         if not self._history or _improved(self._history[-1], event):
             self._history = [*self._history[-HISTORY:], event]
         self._event = event
 
     def _view(self) -> Group:
         """Draw the display; called by its own thread."""
-        elapsed = monotonic() - self._began
-        if self._event is None:
-            return Group(_line(f"{self._phase} ({duration(elapsed)})", "bold"))
+        elapsed, event = monotonic() - self._began, self._event
+        if event is None:
+            return Group(_line(f"{self._aside or self._phase} ({duration(elapsed)})", "bold"))
         table = Table(box=None, pad_edge=False, header_style="dim")
         for column in ("time", "incumbent", "bound", "gap", "nodes"):
             table.add_column(column, justify="right", min_width=10)
-        for event in self._history[:-1]:
-            table.add_row(*_cells(event, event.seconds), style="dim")
-        table.add_row(*_cells(self._event, elapsed), style="bold")
-        foot = self._foot or self._time_left(elapsed)
-        return Group(_line(self._phase, "bold"), table, _line(foot, "dim"))
+        for earlier in self._history[:-1]:
+            table.add_row(*_cells(earlier, earlier.seconds), style="dim")
+        table.add_row(*_cells(event, elapsed), style="bold")
+        foot = self._foot or f"{self._time_left(elapsed)}; Ctrl-C stops and keeps the incumbent"
+        return Group(_line(self._aside or self._phase, "bold"), table, _line(foot, "dim"))
+
+    def _print_lines(self) -> None:
+        """Print how far it is, again and again until the end; runs in a thread of its own."""
+        while not self._ended.wait(self._every):
+            elapsed, event = monotonic() - self._began, self._event
+            if event is None:
+                line = f"{self._aside or self._phase} ({duration(elapsed)})"
+            else:
+                time, incumbent, bound, gap, nodes = _cells(event, elapsed)
+                state = f"incumbent {incumbent}, bound {bound}, gap {gap}, {nodes} nodes"
+                line = f"{time}: {state}; {self._foot or self._time_left(elapsed)}"
+            print(line, file=sys.stderr, flush=True)
 
     def _time_left(self, elapsed: float) -> str:
-        left = max(0.0, self._limit - elapsed)
-        told = f"{duration(left)} left" if math.isfinite(left) else "no time limit"
-        return f"{told}; Ctrl-C stops and keeps the incumbent"
+        left = max(0.0, (math.inf if self._limit is None else self._limit) - elapsed)
+        return f"{duration(left)} left" if math.isfinite(left) else "no time limit"
 
 
 def _line(text: str, style: str) -> Text:

@@ -107,8 +107,9 @@ class Job:
     ) -> Result:
         """Solve the model and check the answer."""
         progress.phase(self._announcement(problem), plain=True)
-        progress.solving(problem.budget.remaining if self.settings.time_limit else 0.0)
-        return problem.solve(self.solver, settings=replace(self.settings, log=log), on_progress=on_progress)
+        settings = replace(self.settings, log=log)
+        with progress.solving(problem.budget.remaining if settings.time_limit != 0 else 0.0):
+            return problem.solve(self.solver, settings=settings, on_progress=on_progress)
 
     def _announcement(self, problem: Problem) -> str:
         limit = self.settings.time_limit

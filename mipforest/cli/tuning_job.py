@@ -216,7 +216,7 @@ class Scores:
         ]
         score = self.plan.score.name.replace("_", " ")
         columns = (*labels, f"validation {score}", "training", "features", "largest gap", "time", "")
-        print_table(columns, rows, wrapped="")
+        print_table(columns, rows)
         print_text()
 
 

@@ -19,7 +19,7 @@ from mipforest.data.encoding import Scaling
 from mipforest.errors import some_of
 from mipforest.estimators.base import TreeEstimator
 from mipforest.problem.result import Result
-from mipforest.trees import Tree
+from mipforest.trees import leaf_shares, node_statistics
 
 
 @dataclass(eq=False, repr=False)
@@ -81,7 +81,7 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
     def _keep(self, result: Result) -> None:
         super()._keep(result)
         data = result.problem.data
-        self._leaf_frequencies = leaf_frequencies(self.tree_, data.X_raw, data.y.astype(np.int64))
+        self._leaf_frequencies = leaf_shares(self.tree_, node_statistics(self.tree_, data.X_raw, data.y))
 
     # ------------------------------------------------------------------ predict
 
@@ -134,39 +134,6 @@ def _labels(estimator: TreeClassifier, y: Any) -> npt.NDArray[Any]:
         raise DataError(f"y lacks {lacking} of {len(labels)} labels; drop these rows of X and y")
     check_classification_targets(labels)
     return labels
-
-
-def leaf_frequencies(tree: Tree, X: FloatArray, y: IntArray) -> FloatArray:
-    """Return the share of every class among the training samples of every leaf.
-
-    Parameters
-    ----------
-    tree
-        A classifier with K classes.
-    X
-        (n, p) training samples in original units.
-    y
-        (n,) their class numbers.
-
-    Returns
-    -------
-    (|L|, K) array
-        Rows sum to 1. A leaf without training samples gives its label the share 1. Where the label shares the
-        largest frequency with other classes, it is raised by one unit in the last place, so that it is the
-        first to be found.
-    """
-    label = tree.leaf_value.astype(np.int64)
-    leaf = tree.apply(X) - tree.topology.n_branches
-    counts = np.zeros((len(label), len(tree.classes)))
-    np.add.at(counts, (leaf, y), 1.0)
-    empty = ~counts.any(axis=1)
-    counts[empty, label[empty]] = 1.0
-    shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
-    rows = np.arange(len(label))
-    largest = shares[rows, label] == shares.max(axis=1)
-    tied = largest & (shares.argmax(axis=1) != label)
-    shares[rows[tied], label[tied]] = np.nextafter(shares[rows[tied], label[tied]], 1.0)
-    return shares
 
 
 @dataclass(eq=False, repr=False)

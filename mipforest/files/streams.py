@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import scipy.io
 
 from mipforest.arrays import FloatArray
 from mipforest.atomic import atomic_write
@@ -168,8 +169,6 @@ def _scientific(values: FloatArray) -> list[bytes]:
     if not len(values):
         return []
     text = io.BytesIO()
-    import scipy.io  # late: most runs write no such file
-
     scipy.io.mmwrite(text, values[:, np.newaxis], symmetry="general")
     return text.getvalue().split(b"\n")[3:-1]  # after the header, the comment and the shape
 

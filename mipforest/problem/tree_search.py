@@ -142,7 +142,7 @@ def check_settings(solver: Solver | TreeSearch | Auto, settings: SolveSettings) 
     ----------
     solver
         Who is to solve; of ``auto`` the one that it chooses is checked for the certificate then, and its matrix solver
-        has the options. Tree searches look at none.
+        has the options.
     settings
         What is asked of it.
 
@@ -151,12 +151,18 @@ def check_settings(solver: Solver | TreeSearch | Auto, settings: SolveSettings) 
     Unsupported
         If the solver writes no certificate.
     NotAllowed
-        If the solver does not take an option; if the certificate's name does not end in ``.gz``, or its folder is not
-        there.
+        If the solver does not take an option, as no tree search does; if the certificate's name does not end in
+        ``.gz``, or its folder is not there.
     """
     if not isinstance(solver, TreeSearch):
         matrix_solver = get_solver(MATRIX_SOLVER) if isinstance(solver, Auto) else solver
         matrix_solver.check_options(settings.solver_options)
+    elif settings.solver_options or settings.bridges:
+        given = ", ".join([*settings.solver_options, *settings.bridges])
+        raise NotAllowed(
+            f"{solver.name} is a tree search and would not use {given}: options and bridges are for matrix solvers; "
+            "leave them out, or choose a matrix solver such as highs"
+        )
     certificate = settings.certificate
     if certificate is None:
         return

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mipforest.atomic import atomic_write
+from mipforest.bridges.quadratic_to_tangents import first_tangents
+from mipforest.files import write_model
 from mipforest.files.mps import mps_text
 from mipforest.files.solutions.points import write_point
 from mipforest.files.streams import stem
@@ -20,6 +22,8 @@ from mipforest.problem.registry import get_formulation, make_formulation
 from mipforest.runs.data_source import DataSource
 from mipforest.runs.folder import RunError
 from mipforest.runs.text_files import JsonFileError, json_text, read_json_object
+from mipforest.solvers.convexity import QUADRATIC_SOLVER
+from mipforest.solvers.registry import get_solver
 from mipforest.trees import Topology, Tree
 
 FORMAT = "mipforest-instance"
@@ -64,7 +68,14 @@ def metadata_path(instance: Path) -> Path:
 
 
 def write_instance(
-    problem: Problem, path: Path, source: DataSource, *, start: str | Tree | None, seed: int, version: str
+    problem: Problem,
+    path: Path,
+    source: DataSource,
+    *,
+    start: str | Tree | None,
+    seed: int,
+    version: str,
+    tangents: bool = False,
 ) -> dict[str, Any]:
     """Write a model, its start (``.mst``) and its metadata (``.json``).
 
@@ -84,6 +95,9 @@ def write_instance(
         Seed of starts that draw.
     version
         Version of mipforest.
+    tangents
+        Whether to write tangents in place of a quadratic objective: a linear model for solvers that take no other. Its
+        objective lies below, by a ninth of a square at most where a variable stands alone and has bounds.
 
     Returns
     -------
@@ -103,13 +117,16 @@ def write_instance(
     form = problem.model.matrix()
     tree = problem.start_tree(start, seed=seed)
     values, warnings = (None, []) if tree is None else problem.start_values(tree)
-    problem.write(path)
-    objective = None
-    if values is not None:
-        x = form.to_point(values)
-        objective = form.objective(x)
+    x = None if values is None else form.to_point(values)
+    objective = None if x is None else form.objective(x)
+    written = form
+    if tangents:
+        found = first_tangents(form, get_solver(QUADRATIC_SOLVER), x)
+        written, x = found.linear_form(), None if x is None else found.extended(x)
+    write_model(written, path)
+    if x is not None:
         comments = (f"start of {form.name}", f"objective value = {objective!r}")
-        write_point(form, x, start_path, comments=comments, model=path)
+        write_point(written, x, start_path, comments=comments, model=path)
     formulation, data = problem.formulation, problem.data
     metadata = {
         "format": FORMAT,
@@ -126,11 +143,11 @@ def write_instance(
         "data": {"name": data.name, "n": data.n, "p": data.p, "sha256": data.sha256},
         "data_source": source.to_dict(),
         "sense": "maximize" if form.maximize else "minimize",
-        "statistics": asdict(statistics(form)),
+        "statistics": asdict(statistics(written)),
         "start": None if objective is None else start_path.name,
         "start_objective": objective,
         "warnings": [*problem.instance.notes, *warnings],
-    }
+    } | ({"tangents": True} if tangents else {})
     with atomic_write(description, "w") as file:
         file.write(json_text(metadata))
     return metadata
@@ -163,6 +180,8 @@ class Metadata:
         Where the data come from, and their checksum.
     version
         Version of mipforest that wrote the instance.
+    tangents
+        Whether it has tangents in place of the quadratic objective.
     """
 
     path: Path
@@ -177,6 +196,7 @@ class Metadata:
     source: DataSource
     data_sha256: str
     version: str
+    tangents: bool
 
     def formulation(self, given: Mapping[str, Any], ensemble: str | None) -> Formulation:
         """Make the formulation; nothing that could name a file is taken from the metadata.
@@ -285,6 +305,7 @@ def _metadata_of(path: Path, content: Mapping[str, Any]) -> Metadata:
         ensemble=texts["ensemble"] or None,
         model_sha256=texts["model_sha256"],
         version=texts["mipforest_version"],
+        tangents=content.get("tangents") is True,
         **{key: content[key] for key in ("instance", "sha256", "model", "variant", "depth", "parameters")},
     )
 

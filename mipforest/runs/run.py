@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mipforest.bridges.quadratic_to_tangents import with_best_rest
+from mipforest.bridges.tangents import Tangents
 from mipforest.data import DataError
 from mipforest.errors import did_you_mean
-from mipforest.files.solutions.points import point_in
+from mipforest.files.solutions.points import Point, point_in
 from mipforest.files.solutions.reader import SolutionFile, read_solution
 from mipforest.model.matrix import MatrixForm
 from mipforest.problem.problem import Problem
@@ -22,7 +24,9 @@ from mipforest.runs.folder import RESULT, TREE, RunError
 from mipforest.runs.instance import Metadata, read_metadata, sha256_of_model
 from mipforest.runs.saved_tree import SavedTree, load_saved_tree
 from mipforest.runs.text_files import JsonFileError, read_json_object
-from mipforest.settings import FEASIBILITY_TOLERANCE
+from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.solvers.convexity import QUADRATIC_SOLVER
+from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Solution, Status
 
 
@@ -195,10 +199,10 @@ def import_solution(
 
 def _checked(problem: Problem, given: SolutionFile, metadata: Metadata) -> Result:
     form = problem.model.matrix()
-    point = point_in(form, given)
+    point, told = _point_of_tangents(form, given) if metadata.tangents else (point_in(form, given), [])
     objective = form.objective(point.x)
     violations = problem.model.violations(point.x)
-    warnings = [*_rebuilt_otherwise(form, metadata), *_other_objective(given, objective)]
+    warnings = [*_rebuilt_otherwise(form, metadata), *(told or _other_objective(given, objective))]
     if point.absent and not given.sparse:
         few = ", ".join(point.absent[:_LISTED]) + (", ..." if len(point.absent) > _LISTED else "")
         warnings.append(
@@ -220,6 +224,19 @@ def _checked(problem: Problem, given: SolutionFile, metadata: Metadata) -> Resul
         warnings=tuple(warnings),
     )
     return problem.checked(solution)
+
+
+def _point_of_tangents(form: MatrixForm, given: SolutionFile) -> tuple[Point, list[str]]:
+    """Return the point of a model for one of its tangents: the same integers, and the best rest for the objective."""
+    linear = point_in(Tangents(form).linear_form(), given)
+    x, settings = linear.x[: form.n_columns], SolveSettings()
+    best = with_best_rest(form, x, get_solver(QUADRATIC_SOLVER), settings)
+    if best is not None and form.objective(best) < form.objective(x):
+        x = best
+    told = (
+        "the instance has tangents for the quadratic objective: the numbers here are by the objective itself"
+    )
+    return replace(linear, x=x), [told]
 
 
 def _rebuilt_otherwise(form: MatrixForm, metadata: Metadata) -> list[str]:

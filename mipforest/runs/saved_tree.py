@@ -16,7 +16,15 @@ from mipforest.data import DataError, Encoding
 from mipforest.data.columns import numbers, text
 from mipforest.runs.data_source import LoadedData
 from mipforest.runs.text_files import read_json_object
-from mipforest.trees import NodeStatistics, Tree, TreeFileError, from_dict, node_statistics, to_dict
+from mipforest.trees import (
+    NodeStatistics,
+    Tree,
+    TreeFileError,
+    from_dict,
+    leaf_shares,
+    node_statistics,
+    to_dict,
+)
 
 #: Statistics of a regression tree: one number per node, absent where no sample passes.
 _VALUES = ("mean", "r2", "mse", "mae")
@@ -64,16 +72,23 @@ class SavedTree:
         return self.tree.predict(self.encoding.encode(frame))
 
     def predict_proba(self, frame: Any) -> FloatArray:
-        """Predict (n, 2) probabilities of the classes for the rows of a table, by a logistic tree.
+        """Predict (n, K) probabilities of the classes for the rows of a table.
+
+        Those of a logistic tree's model; of any other classifier the shares of the classes among the training samples
+        in the leaf (see :func:`~mipforest.trees.measures.leaf_shares`).
 
         Raises
         ------
         DataError
             As for :meth:`predict`.
         ValueError
-            If the tree is not logistic.
+            If the tree is a regression tree, or tells no classes of its training samples.
         """
-        return self.tree.predict_proba(self.encoding.encode(frame))
+        X = self.encoding.encode(frame)
+        if self.tree.logistic:
+            return self.tree.predict_proba(X)
+        shares: FloatArray = leaf_shares(self.tree, self.statistics)
+        return shares[self.tree.apply(X) - self.tree.topology.n_branches]
 
     def targets(self, column: Any) -> IntArray | FloatArray:
         """Read (n,) class numbers or values that a target column states.

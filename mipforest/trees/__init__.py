@@ -6,7 +6,7 @@ The figures are loaded on first use, so that everything else does not wait for m
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mipforest.trees.export import TreeFileError, from_dict, load, save, to_dict
+from mipforest.trees.export import TreeFileError, from_dict, load, save, to_dict, to_dot, to_python
 from mipforest.trees.measures import (
     CalibrationMeasures,
     ClassMeasures,
@@ -18,6 +18,7 @@ from mipforest.trees.measures import (
     class_measures,
     feature_importances,
     feature_influence,
+    leaf_shares,
     node_statistics,
     regression_measures,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "feature_influence",
     "from_dict",
     "leaf_regions",
+    "leaf_shares",
     "load",
     "midpoint",
     "node_statistics",
@@ -70,6 +72,8 @@ __all__ = [
     "save_figure",
     "save_plot",
     "to_dict",
+    "to_dot",
+    "to_python",
     "to_text",
 ]
 

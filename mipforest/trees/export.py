@@ -1,4 +1,4 @@
-"""Trees as JSON: exact, versioned, and refused with a reason where malformed."""
+"""Trees as JSON: exact, versioned, and refused with a reason where malformed; as Graphviz text and Python code."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ import numpy as np
 from mipforest.arrays import FloatArray
 from mipforest.atomic import atomic_write
 from mipforest.errors import MipforestError
+from mipforest.trees.measures import NodeStatistics
+from mipforest.trees.reachable import ReachableNode, reachable_tree
+from mipforest.trees.text import describe_split, leaf_text, samples_text
 from mipforest.trees.tree import Tree
 
 FORMAT = "mipforest-tree"
@@ -158,3 +161,83 @@ def _names(content: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise TreeFileError(f"{key!r} must be a list of strings")
     return tuple(names)
+
+
+def to_dot(tree: Tree, statistics: NodeStatistics | None = None, *, max_terms: int = 6) -> str:
+    """Write a tree in the language of Graphviz; ``dot -Tpdf`` draws it.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    statistics
+        Samples per node, from :func:`~mipforest.trees.measures.node_statistics`, to stand at each node.
+    max_terms
+        Most terms of a split or a linear leaf to show.
+    """
+    lines = ['  node [shape=box, fontname="sans-serif"];', '  edge [fontname="sans-serif"];']
+
+    def write(node: ReachableNode) -> None:
+        t = node.number
+        says = (
+            str(describe_split(tree, t, max_terms=max_terms))
+            if node.children
+            else leaf_text(tree, t, max_terms)
+        )
+        says = " ".join(f"{says}{samples_text(tree, t, statistics)}".split())
+        says = says.replace("\\", "\\\\").replace('"', '\\"').replace(" [", "\\n[")
+        style = "rounded" if node.children else "rounded,bold"
+        lines.append(f'  n{t} [label="{says}", style="{style}"];')
+        for child, answer in zip(node.children, ("no", "yes"), strict=False):
+            lines.append(f'  n{t} -> n{child.number} [label="{answer}"];')
+            write(child)
+
+    write(reachable_tree(tree))
+    return "\n".join(["digraph tree {", *lines, "}", ""])
+
+
+def to_python(tree: Tree) -> str:
+    """Write a tree as a Python function without dependencies, ``predict(x)`` of a mapping from features to numbers.
+
+    The function takes features in original units and scales them as the tree does. Scores of several features are
+    summed from left to right, so that a sample within a rounding error of a split may go to its other side.
+    """
+    returns = "the name of its class" if tree.is_classifier else "its value"
+    lines = [f'"""A decision tree of depth {reachable_tree(tree).depth}, written by mipforest."""', "", ""]
+    lines += ["def predict(x):", f'    """Return {returns}; x maps the names of features to numbers."""']
+
+    def linear(weights: FloatArray, constant: float, indent: str) -> str:
+        terms = [_term(tree, j, weights[j]) for j in np.flatnonzero(weights).tolist()]
+        parts = [*terms, repr(float(constant))]
+        return (
+            " + ".join(parts)
+            if len(terms) < 2
+            else f"(\n{indent}    " + f"\n{indent}    + ".join(parts) + f"\n{indent})"
+        )
+
+    def write(node: ReachableNode, indent: str) -> None:
+        t, k = node.number, node.number - tree.topology.n_branches
+        if node.children:
+            split = str(describe_split(tree, t, max_terms=1))
+            comment = " ".join(split.split()) if np.count_nonzero(tree.w[t]) == 1 else ""
+            lines.append(f"{indent}score = {linear(tree.w[t], tree.b[t], indent)}")
+            lines.append(f"{indent}if score >= 0:  # n{t}{comment and f': {comment!a}'}")
+            write(node.children[1], indent + "    ")
+            write(node.children[0], indent)
+        elif tree.is_classifier:
+            lines.append(f"{indent}return {tree.classes[int(tree.leaf_value[k])]!a}  # n{t}")
+        else:
+            slopes = np.zeros(tree.n_features) if tree.leaf_w is None else tree.leaf_w[k]
+            lines.append(f"{indent}return {linear(slopes, tree.leaf_value[k], indent)}  # n{t}")
+
+    write(reachable_tree(tree), "    ")
+    return "\n".join([*lines, ""])
+
+
+def _term(tree: Tree, j: int, weight: float) -> str:
+    """Write a weight times a scaled feature as Python code."""
+    feature = f"x[{tree.feature_names[j]!a}]"
+    if tree.offset is not None and tree.scale is not None:
+        feature = f"({feature} - {float(tree.offset[j])!r}) / {float(tree.scale[j])!r}"
+        return f"{float(weight)!r} * ({feature})"
+    return f"{float(weight)!r} * {feature}"

@@ -267,6 +267,33 @@ def node_statistics(tree: Tree, X: Any, y: npt.ArrayLike | None = None) -> NodeS
     return NodeStatistics(samples, mean=mean, r2=r2, mse=mse, mae=mae, influence=influence)
 
 
+def leaf_shares(tree: Tree, statistics: NodeStatistics) -> FloatArray:
+    """Return the (|L|, K) shares of the classes among the training samples of every leaf of a classifier.
+
+    Rows sum to 1. A leaf without training samples gives its label the share 1. Where the label shares the largest
+    frequency with other classes, it is raised by one unit in the last place, so that it is the first to be found.
+
+    Raises
+    ------
+    ValueError
+        If the statistics hold no counts of classes.
+    """
+    if statistics.class_counts is None:
+        raise ValueError(
+            "the samples at the leaves are not known by class; give the statistics of training samples"
+        )
+    label = tree.leaf_value.astype(np.int64)
+    counts = statistics.class_counts[tree.topology.n_branches :].astype(np.float64)
+    empty = ~counts.any(axis=1)
+    counts[empty, label[empty]] = 1.0
+    shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
+    rows = np.arange(len(label))
+    largest = shares[rows, label] == shares.max(axis=1)
+    tied = largest & (shares.argmax(axis=1) != label)
+    shares[rows[tied], label[tied]] = np.nextafter(shares[rows[tied], label[tied]], 1.0)
+    return shares
+
+
 def feature_influence(tree: Tree, X: Any) -> FloatArray:
     """Return the (|B|, p) influence of each feature on each split: weight times standard deviation.
 

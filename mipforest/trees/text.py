@@ -56,14 +56,14 @@ def _write(
 ) -> None:
     for t in node.passed:
         side = "right" if tree.b[t] >= 0 else "left"
-        lines.append(f"{indent}{answer}n{t}: no split, all go {side}{_counted(tree, t, counts)}")
+        lines.append(f"{indent}{answer}n{t}: no split, all go {side}{samples_text(tree, t, counts)}")
         indent, answer = indent + "  ", "all: "
     content = (
         str(describe_split(tree, node.number, max_terms=max_terms))
         if node.children
         else leaf_text(tree, node.number, max_terms)
     )
-    lines.append(f"{indent}{answer}n{node.number}: {content}{_counted(tree, node.number, counts)}")
+    lines.append(f"{indent}{answer}n{node.number}: {content}{samples_text(tree, node.number, counts)}")
     if node.children:
         lines += _influences(tree, node.number, indent, counts, max_terms)
     for child, reply in zip(node.children, ("no:  ", "yes: "), strict=False):
@@ -79,7 +79,7 @@ def _influences(tree: Tree, t: int, indent: str, counts: NodeStatistics | None, 
     return [f"{indent}    influence: {', '.join(parts)}"] if parts else []
 
 
-def _counted(tree: Tree, node: int, counts: NodeStatistics | None) -> str:
+def samples_text(tree: Tree, node: int, counts: NodeStatistics | None) -> str:
     """Return the number of samples at a node in brackets: by class, absent ones omitted, or with their mean."""
     if counts is None:
         return ""
@@ -87,8 +87,10 @@ def _counted(tree: Tree, node: int, counts: NodeStatistics | None) -> str:
     if samples == 0:
         return "  [no samples]"
     if counts.class_counts is not None:
+        # A class that is a number would run into its count: "3: 10".
+        colon = ":" if any(name[-1:].isdigit() for name in tree.classes) else ""
         present = zip(tree.classes, counts.class_counts[node], strict=True)
-        return f"  [{', '.join(f'{name} {count}' for name, count in present if count)}]"
+        return f"  [{', '.join(f'{name}{colon} {count}' for name, count in present if count)}]"
     if counts.mean is not None:
         return f"  [{samples}, mean {format_number(float(counts.mean[node]))}]"
     return f"  [{samples}]"

@@ -9,6 +9,7 @@ from campaign_suites import PAIR, campaign_of
 from mipforest.campaigns import Campaign, CampaignError, Counts, Store, run
 from mipforest.campaigns.experiment_result import load_experiment
 from mipforest.campaigns.experiments import plan
+from mipforest.campaigns.run import Standing
 from mipforest.campaigns.suite import read_suite
 from mipforest.campaigns.tables import results_table
 from mipforest.data import load
@@ -50,9 +51,9 @@ def test_a_result_is_what_a_solve_by_hand_gives(tmp_path):
 def test_finished_cells_are_never_run_again(tmp_path):
     campaign = campaign_of(tmp_path, PAIR)
     seen: list[str] = []
-    run(campaign, finished=lambda planned, result: seen.append(planned.experiment.key))
+    run(campaign, finished=lambda planned, result, standing: seen.append(planned.experiment.key))
     before = results_of(campaign)
-    run(campaign, finished=lambda planned, result: seen.append(planned.experiment.key))
+    run(campaign, finished=lambda planned, result, standing: seen.append(planned.experiment.key))
     assert len(seen) == len(set(seen)) == 2
     assert results_of(campaign) == before
 
@@ -62,7 +63,7 @@ def test_a_suite_may_grow_and_keeps_its_results(tmp_path):
     run(campaign)
     seen: list[int] = []
     campaign_of(tmp_path, PAIR.replace("seeds = [2, 3]", "seeds = [3, 4]"))
-    run(campaign, finished=lambda planned, result: seen.append(planned.experiment.settings.seed))
+    run(campaign, finished=lambda planned, result, standing: seen.append(planned.experiment.settings.seed))
     assert seen == [4]
     with Store(campaign.results) as store:
         assert list(results_table(store)["seed"]) == [3, 4]
@@ -75,7 +76,7 @@ def test_failures_are_recorded_and_run_again_on_request_only(tmp_path):
     campaign = campaign_of(tmp_path, broken, only=("absent",))
     seen: list[str] = []
 
-    def finished(planned, measured):
+    def finished(planned, measured, standing):
         seen.append(measured.values["error"])
 
     assert run(campaign, finished=finished) == Counts(done=0, failed=2, waiting=0)
@@ -172,3 +173,11 @@ def test_a_killed_writer_leaves_the_file_whole(tmp_path):
     with sqlite3.connect(campaign.results) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def test_it_is_told_how_far_a_campaign_is(tmp_path):
+    told: list[Standing] = []
+    run(campaign_of(tmp_path, PAIR), finished=lambda planned, result, standing: told.append(standing))
+    assert [standing.counts for standing in told] == [Counts(1, 0, 1), Counts(2, 0, 0)]
+    assert told[0].seconds_left > 0
+    assert told[1].seconds_left == 0

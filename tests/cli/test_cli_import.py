@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from formulations.oct import Oct
 from mipforest.cli.main import app
+from mipforest.files import read_mps
 from mipforest.problem.parameters import TreeEnsemble, parameter
 from mipforest.runs import RunError, import_solution
 
@@ -250,3 +251,27 @@ def test_a_model_without_an_ensemble_takes_none(mipforest, folder):
     done = imported(mipforest, folder, folder / "oct.mps.sol", "--ensemble", "random-forest")
     assert done.code == 2
     assert "mimics no ensemble" in done.err
+
+
+def test_a_quadratic_model_reaches_linear_solvers_as_a_file(mipforest, tmp_path):
+    """The tangents' model is solved by HiGHS from its file; the tree is that of the model itself."""
+    instance = tmp_path / "margot.mps"
+    chosen = ("--model", "margot", "--depth", "1", "--data", "synthetic:4-partitions")
+    assert mipforest("export", *chosen, "--bridge", "quadratic", "-o", instance).code == 0
+    form = read_mps(instance)
+    assert form.Q is None
+    assert mipforest("check", instance, tmp_path / "margot.mst").code == 0
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.readModel(str(instance))
+    highs.run()
+    highs.writeSolution(str(tmp_path / "margot.sol"), 0)
+    found = mipforest("import", tmp_path / "margot.sol", "--instance", instance, "--json").json
+    solved = mipforest("solve", *chosen, "--json").json
+    assert found["verified"]
+    assert highs.getObjectiveValue() <= solved["objective"] * (1 + 1e-6)
+    assert found["objective"] == pytest.approx(solved["objective"], rel=1e-4)
+    refused = mipforest("export", "--model", "oct", "--depth", "1", "--data", "iris", "--bridge", "quadratic",
+                        "-o", tmp_path / "oct.mps")  # fmt: skip
+    assert refused.code == 2
+    assert "no convex quadratic objective" in refused.err

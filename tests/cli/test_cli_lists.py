@@ -83,3 +83,12 @@ def test_every_command_has_help(mipforest, command):
     assert done.code == 0
     assert "Usage: mipforest " + command in done.out
     assert command in mipforest().out
+
+
+@pytest.mark.parametrize("model", ["loss-optimal", "ort-l", "miret"])
+def test_a_model_fits_a_terminal_of_80_columns(mipforest, monkeypatch, model):
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = mipforest("models", model).out.partition("  parameter")[2].splitlines()[1:]
+    assert max(map(len, rows)) <= 80
+    stated = {parameter["name"] for parameter in mipforest("models", model, "--json").json["parameters"]}
+    assert {row.split()[0] for row in rows if row[2:3].strip()} == stated

@@ -3,12 +3,14 @@
 import csv
 import json
 import shutil
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from small_run import SMALL
 
+from mipforest.data import Encoding
 from mipforest.trees import load
 
 
@@ -90,7 +92,7 @@ def test_prediction_agrees_with_the_encoded_tree(mipforest, finished_run, people
 @pytest.mark.parametrize(
     ("column", "value", "word"),
     [
-        ("age", None, "sample 3"),
+        ("age", None, "row 2"),
         ("colour", "pink", "pink"),
         ("age", "old", "old"),
         ("answer", "maybe", "maybe"),
@@ -167,3 +169,28 @@ def test_plot_partition(mipforest, finished_run, tmp_path):
     refused = mipforest("plot", finished_run, "-o", tmp_path / "tree.jpg")
     assert refused.code == 2
     assert ".png" in refused.err
+
+
+def test_probabilities_are_the_shares_of_the_leaf(mipforest, finished_run, people, people_csv, tmp_path):
+    done = mipforest("predict", finished_run, people_csv, "--proba")
+    rows = list(csv.DictReader(done.out.splitlines()))
+    assert list(rows[0]) == ["prediction", "probability_no", "probability_yes"]
+    assert len(rows) == len(people)
+    told = mipforest("predict", finished_run, people_csv, "--proba", "--json").json
+    assert told["predictions"] == [row["prediction"] for row in rows]
+    assert [float(row["probability_yes"]) for row in rows] == told["probabilities"]["yes"]
+    mipforest("predict", finished_run, people_csv, "--proba", "-o", tmp_path / "out.csv")
+    assert "probability_yes" in (tmp_path / "out.csv").read_text().splitlines()[0]
+
+
+def test_a_tree_is_written_for_graphviz_and_as_code(mipforest, finished_run, people, people_csv, tmp_path):
+    for name in ("tree.dot", "tree.py"):
+        assert mipforest("plot", finished_run, "-o", tmp_path / name).err == ""
+    assert (tmp_path / "tree.dot").read_text().startswith("digraph tree {")
+    found: dict[str, Any] = {}
+    exec((tmp_path / "tree.py").read_text(), found)
+    frame = Encoding.from_dict(json.loads((finished_run / "tree.json").read_text())["encoding"])
+    X = frame.encode(people)
+    predicted = [found["predict"](dict(zip(frame.features, x, strict=True))) for x in X.tolist()]
+    assert predicted == mipforest("predict", finished_run, people_csv).out.splitlines()
+    assert mipforest("plot", finished_run, "-o", tmp_path / "tree.py", "--partition").code == 2

@@ -4,6 +4,7 @@ import ast
 import json
 import pickle
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +78,8 @@ def test_a_result_without_a_tree_says_so(notebook):
     assert "<svg" not in result._repr_html_()
     with pytest.raises(ValueError, match=r"no tree to draw.*time_limit"):
         result.plot()
-    assert "no tree and no bound" in result.plot_progress()._repr_svg_()
+    unknown = replace(result, solution=replace(result.solution, bound=-np.inf, events=()))
+    assert "no tree and no bound" in unknown.plot_progress()._repr_svg_()
 
 
 def test_the_start_alone_is_no_fit_that_failed_to_converge():

@@ -5,6 +5,8 @@ import pytest
 from margin_data import random_data
 
 from formulations.margot import HfsMargot, Margot
+from formulations.oct import Oct
+from mipforest.data import load
 from mipforest.errors import NotAllowed
 from mipforest.problem.tree_search import Auto, solver_or_search
 from mipforest.settings import SolveSettings
@@ -57,3 +59,10 @@ def test_options_are_checked_although_no_time_is_left_for_the_solver():
     problem = Margot().build(random_data(0, n=8, p=2), 2, budget=budget)
     with pytest.raises(NotAllowed, match="mip_rel_gab"):
         problem.solve(solver_options={"mip_rel_gab": 1.0})
+
+
+@pytest.mark.parametrize("asked", [{"solver_options": {"threads": 1}}, {"bridges": "quadratic"}])
+def test_an_option_that_no_search_would_use_is_refused(asked):
+    problem = Oct().build(load("iris"), 1)
+    with pytest.raises(NotAllowed, match="would not use"):
+        problem.solve("exact-search", **asked)

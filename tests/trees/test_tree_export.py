@@ -1,11 +1,22 @@
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tree_strategies import random_tree, same, trees
 
-from mipforest.trees import TreeFileError, from_dict, load, save, to_dict
+from mipforest.trees import (
+    Tree,
+    TreeFileError,
+    from_dict,
+    load,
+    node_statistics,
+    save,
+    to_dict,
+    to_dot,
+    to_python,
+)
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -117,3 +128,33 @@ def test_malformed_files_are_refused_by_name(tmp_path, content, message):
 def test_a_missing_file_is_a_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "none.json")
+
+
+def test_python_code_predicts_as_the_tree():
+    """Names are hostile on purpose: they stand in code and in comments."""
+    names = ('a \'b\' """\n#', "temp\u00e9rature", "x\\y")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    scaling = {"features": names, "offset": [0.5, 0.0, -1.0], "scale": [2.0, 0.1, 3.0]}
+    w, b = rng.normal(size=(3, 3)) * [[1, 0, 0], [1, 1, 1], [0, 0, 0]], rng.normal(size=3)
+    classifier = Tree(2, w, b, [0, 1, 1, 0], classes=("l'un", "two\n"), **scaling)
+    regression = Tree(2, w, b, [0.5, 1, 1, 0], leaf_w=rng.normal(size=(4, 3)), **scaling)
+    for tree in (classifier, regression):
+        found = {}
+        exec(to_python(tree), found)
+        predicted = [found["predict"](dict(zip(names, x, strict=True))) for x in X.tolist()]
+        if tree.is_classifier:
+            assert predicted == tree.predict_labels(X).tolist()
+        else:
+            np.testing.assert_allclose(predicted, tree.predict(X), rtol=1e-12)
+
+
+def test_graphviz_text_has_every_node_and_edge():
+    tree = Tree(1, [[1.0]], [-2.5], [0, 1], classes=('say "no"', "back\\slash"), features=("age",))
+    assert to_dot(tree, node_statistics(tree, [[1.0], [3.0]], [0, 1])).splitlines()[3:-1] == [
+        r'  n0 [label="age >= 2.5\n[say \"no\" 1, back\\slash 1]", style="rounded"];',
+        '  n0 -> n1 [label="no"];',
+        r'  n1 [label="say \"no\"\n[say \"no\" 1]", style="rounded,bold"];',
+        '  n0 -> n2 [label="yes"];',
+        r'  n2 [label="back\\slash\n[back\\slash 1]", style="rounded,bold"];',
+    ]

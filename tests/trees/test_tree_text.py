@@ -177,3 +177,9 @@ def test_numbers_are_short_and_keep_their_integer_part(value, text):
 def test_formatted_numbers_are_close(value, digits):
     written = float(format_number(value, digits))
     assert abs(written - value) <= 0.51 * 10.0 ** (1 - digits) * abs(value)
+
+
+def test_counts_of_numbered_classes_are_told_from_their_names():
+    tree = Tree(1, [[1.0]], [-0.5], [0, 1], classes=("1", "2"))
+    counts = node_statistics(tree, [[0.0], [1.0], [1.0]], [0, 1, 1])
+    assert to_text(tree, counts).splitlines()[0] == "n0: x0 >= 0.5  [1: 1, 2: 2]"

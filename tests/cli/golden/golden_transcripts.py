@@ -46,7 +46,9 @@ MASKED_TEXTS = (
     (re.compile(r"\d+\.\d+\.\d+(\.\w+)?"), "<version>"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "<checksum>"),
     (
-        re.compile(r"(?<!at most )\b\d+\.\d+ s\b(?= in | building |  chosen|[ \t]*$)", re.MULTILINE),
+        re.compile(
+            r"(?<!at most )\b\d+\.\d+ s\b(?= in | building |  chosen| left| \(\d+ of|[ \t]*$)", re.MULTILINE
+        ),
         "<seconds> s",
     ),
     (re.compile(r"\b\d+ nodes\b"), "<count> nodes"),
