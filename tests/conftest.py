@@ -40,10 +40,11 @@ def pytest_configure(config: pytest.Config) -> None:
     controls = getattr(config.option, "numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ
     if controls and not config.option.collectonly:
         from mipforest.searches.exact import search as exact
+        from mipforest.searches.local import search as local
         from mipforest.searches.routing import search as routing
         from mipforest.time_budget import TimeBudget
 
-        for search in (exact, routing):
+        for search in (exact, local, routing):
             search.compile_kernels(TimeBudget())
 
 

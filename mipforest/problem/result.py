@@ -37,6 +37,7 @@ _STOPPED = {
     "time_limit": "stopped at the time limit",
     "interrupted": "stopped by the user",
     "limit": "stopped at a limit of the solver",
+    "best_found": "best found",
     "error": "the solver gave up",
     "imported": "read from a file",
 }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points, version
 from importlib.util import find_spec
+from numbers import Integral
 from typing import ClassVar
 
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported
@@ -77,6 +79,8 @@ class TreeSearch(ABC):
     preferred: ClassVar[bool] = False
     #: Whether it writes certificates.
     certifies: ClassVar[bool] = False
+    #: What ``solver_options`` may hold: whole numbers, at least 0, by name with what they mean.
+    options: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def available(cls) -> bool:
@@ -113,6 +117,26 @@ class TreeSearch(ABC):
         on_progress
             Called with progress events; returning ``True`` ends the search, which keeps its best tree and its bound.
         """
+
+    def check_options(self, settings: SolveSettings) -> None:
+        """Refuse options that the search does not take, and bridges.
+
+        Raises
+        ------
+        NotAllowed
+            Saying which it takes.
+        """
+        given = [*(name for name in settings.solver_options if name not in self.options), *settings.bridges]
+        if given:
+            own = "; ".join(f"{name}, {meaning}" for name, meaning in self.options.items())
+            raise NotAllowed(
+                f"{self.name} is a tree search and would not use {', '.join(given)}: "
+                f"{f'its options are {own}; others' if own else 'options'} and bridges are for matrix solvers; "
+                "leave them out, or choose a matrix solver such as highs"
+            )
+        for name, value in settings.solver_options.items():
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
+                raise NotAllowed(f"{self.name}: option {name} is {value!r}; give a whole number, 0 or more")
 
     def objection(self, problem: BuiltProblem) -> str:
         """Say why the search does not take a problem as it is now, with its changes; empty where it does."""
@@ -151,18 +175,14 @@ def check_settings(solver: Solver | TreeSearch | Auto, settings: SolveSettings) 
     Unsupported
         If the solver writes no certificate.
     NotAllowed
-        If the solver does not take an option, as no tree search does; if the certificate's name does not end in
+        If the solver does not take an option, or a tree search a bridge; if the certificate's name does not end in
         ``.gz``, or its folder is not there.
     """
-    if not isinstance(solver, TreeSearch):
+    if isinstance(solver, TreeSearch):
+        solver.check_options(settings)
+    else:
         matrix_solver = get_solver(MATRIX_SOLVER) if isinstance(solver, Auto) else solver
         matrix_solver.check_options(settings.solver_options)
-    elif settings.solver_options or settings.bridges:
-        given = ", ".join([*settings.solver_options, *settings.bridges])
-        raise NotAllowed(
-            f"{solver.name} is a tree search and would not use {given}: options and bridges are for matrix solvers; "
-            "leave them out, or choose a matrix solver such as highs"
-        )
     certificate = settings.certificate
     if certificate is None:
         return

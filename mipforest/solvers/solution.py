@@ -30,6 +30,8 @@ class Status(StrEnum):
     """The user stopped the run; there may be a solution."""
     LIMIT = "limit"
     """Another limit (nodes, memory, solutions, iterations) came first; there may be a solution."""
+    BEST_FOUND = "best_found"
+    """A search that proves nothing came to its end: there is a solution, and no bound."""
     INFEASIBLE = "infeasible"
     """Proven: no point satisfies all rows."""
     UNBOUNDED = "unbounded"

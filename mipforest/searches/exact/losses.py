@@ -13,7 +13,7 @@ What is summed over samples depends on the loss (``kind``):
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,47 +187,76 @@ def losses_of_rest(
         weight_y[s] += rows.value[row, 1]
     loss = np.zeros(2)
     for s in range(2):
-        loss[s] = _settle(rows, middle, s, weight, weight_y, below, below_y, room)
+        loss[s] = settle(rows, middle, s, weight, weight_y, below, below_y, room)
     for step in range(m):
         i = step if ascending else m - 1 - step
         row = order[i]
         if not ascending and penalty[i] == 0.0:
             room.loss[0, i], room.loss[2, i] = loss[0], loss[1]
         s = 0 if room.on_left[row] else 1
-        if row != middle[s]:
-            if rows.place[row] < rows.place[middle[s]]:
-                below[s] -= rows.value[row, 0]
-                below_y[s] -= rows.value[row, 1]
-        elif after[row] >= 0:
-            middle[s] = after[row]
-        else:
-            middle[s] = before[row]
-            if middle[s] >= 0:
-                below[s] -= rows.value[middle[s], 0]
-                below_y[s] -= rows.value[middle[s], 1]
-        weight[s] -= rows.value[row, 0]
-        weight_y[s] -= rows.value[row, 1]
-        if before[row] >= 0:
-            after[before[row]] = after[row]
-        if after[row] >= 0:
-            before[after[row]] = before[row]
-        loss[s] = _settle(rows, middle, s, weight, weight_y, below, below_y, room)
+        loss[s] = take_out(rows, row, s, middle, weight, weight_y, below, below_y, room)
         if ascending and penalty[i] == 0.0:
             room.loss[1, i], room.loss[3, i] = loss[0], loss[1]
 
 
 @inner
-def _settle(
-    rows: Rows,
+def take_out(
+    rows: Any,
+    row: int,
+    s: int,
+    middle: IntArray,
+    weight: FloatArray,
+    weight_y: FloatArray,
+    below: FloatArray,
+    below_y: FloatArray,
+    room: Any,
+) -> float:
+    """Take a row out of list s; return the loss of those that are left, around their weighted median.
+
+    Parameters
+    ----------
+    rows
+        Anything with the statistics, targets and places of rows.
+    row, s
+        Row and number of its list.
+    middle, weight, weight_y, below, below_y
+        By list: the row at its middle, the sums of weight and of weight times target, and those before the middle.
+    room
+        Anything with the links ``before`` and ``after`` of rows.
+    """
+    before, after = room.before, room.after
+    if row != middle[s]:
+        if rows.place[row] < rows.place[middle[s]]:
+            below[s] -= rows.value[row, 0]
+            below_y[s] -= rows.value[row, 1]
+    elif after[row] >= 0:
+        middle[s] = after[row]
+    else:
+        middle[s] = before[row]
+        if middle[s] >= 0:
+            below[s] -= rows.value[middle[s], 0]
+            below_y[s] -= rows.value[middle[s], 1]
+    weight[s] -= rows.value[row, 0]
+    weight_y[s] -= rows.value[row, 1]
+    if before[row] >= 0:
+        after[before[row]] = after[row]
+    if after[row] >= 0:
+        before[after[row]] = before[row]
+    return settle(rows, middle, s, weight, weight_y, below, below_y, room)
+
+
+@inner
+def settle(
+    rows: Any,
     middle: IntArray,
     s: int,
     weight: FloatArray,
     weight_y: FloatArray,
     below: FloatArray,
     below_y: FloatArray,
-    room: Room,
+    room: Any,
 ) -> float:
-    """Move the pointer of a list to its weighted median; return the loss around it."""
+    """Move the pointer of a list to its weighted median; return the loss around it; see :func:`take_out`."""
     q = middle[s]
     if q < 0:
         return 0.0

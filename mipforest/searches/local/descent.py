@@ -1,0 +1,307 @@
+"""Compiled: one start of a local search, node by node until no node can be improved, then kicks (Dunn 2018, ch. 2, 3).
+
+A visit of node t, with its samples and its subtrees A (left) and B (right; two new leaves if t is one), tries
+
+1. the best split over all features and thresholds, with the splits of A and B kept and all leaves below fitted anew;
+2. A, B or a leaf in place of t;
+3. hyperplanes (:mod:`mipforest.searches.local.hyperplanes`), where splits may have several features,
+
+and keeps the best one if that lowers the objective, once all samples below t were routed anew. Passes visit all nodes
+that something has changed for, in random order, until a pass finds nothing.
+
+A **kick** grows the subtree of a random node anew or gives it a random split; what the descent makes of it is kept if
+it is no worse.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mipforest.arrays import IntArray
+from mipforest.searches import entry, glue, kernel
+from mipforest.searches.exact.losses import ABSOLUTE, Int32Array
+from mipforest.searches.local.growth import best_cut, bring_back, grow, random_branch, split
+from mipforest.searches.local.state import (
+    CHAIN,
+    LEAF,
+    LEVEL,
+    NONE,
+    OWN,
+    QUEUE,
+    SAVED,
+    SIDE,
+    SLOT,
+    VISITS,
+    Samples,
+    Work,
+    charge,
+    copy_subtree,
+    draw,
+    leaf_below,
+    list_below,
+    make_leaf,
+    order_at,
+    partition_below,
+    raise_subtree,
+    value_below,
+)
+from mipforest.searches.local.sweeps import add_medians, fit_leaves, keep_base, leaf_cost, sweep
+
+#: What a visit may do with a node.
+NOTHING, LEFT, RIGHT, PRUNE, CUT = range(5)
+
+
+@entry
+def search_from(
+    samples: Samples, work: Work, drawn: int, kicks: int, seed: int, stop: IntArray, report: IntArray
+) -> float:
+    """Descend from one start and kick; return the objective of ``work.trees[OWN]``, by losses and impurity.
+
+    Parameters
+    ----------
+    samples, work
+        What is searched, and memory, with the start's tree where it is given.
+    drawn
+        Random features among which every split of the start is chosen; 0 if the tree is given.
+    kicks
+        Number of kicks.
+    seed
+        Seed of all random numbers.
+    stop
+        (1,) ends the search as soon as it is not 0; the tree is one at any time.
+    report
+        (2,) counts visits and improvements.
+    """
+    work.random[0] = np.uint64(seed)
+    nodes, value = work.trees[OWN], np.inf
+    nodes[0].begin, nodes[0].count = 0, samples.rank.shape[1]
+    some = max(1, int(np.sqrt(len(samples.rank)) + 0.5))
+    for k in range(kicks + 1):
+        if stop[0] and k > 0:
+            break
+        t, grows = 0, drawn > 0
+        if k > 0:
+            copy_subtree(work, OWN, 0, CHAIN, 0)
+            t = random_branch(work)
+            if t < 0:
+                break
+            copy_subtree(work, OWN, t, SAVED, t)
+            drawn, grows = some, samples.margin > 0.0 or draw(work, 2) > 0
+        if grows:
+            make_leaf(work, t)
+            grow(samples, work, t, drawn)
+        elif k > 0:
+            order, f = order_at(samples, work, work.places[LEVEL, t]), draw(work, len(samples.rank))
+            nodes[t].feature = f
+            nodes[t].cut = samples.rank[f, order[f, nodes[t].begin + draw(work, nodes[t].count)]]
+        if refit(samples, work, t) == np.inf:
+            if k > 0:
+                copy_subtree(work, SAVED, t, OWN, t)
+            else:
+                make_leaf(work, t)
+                refit(samples, work, t)
+        partition_below(samples, work, t)
+        _soil(work, t)
+        _descend(samples, work, stop, report)
+        found = value_below(samples, work, 0)
+        if found <= value + samples.tolerance:
+            value = found
+        else:
+            bring_back(samples, work)
+        if value <= samples.tolerance:
+            break
+    return value
+
+
+@glue
+def _descend(samples: Samples, work: Work, stop: IntArray, report: IntArray) -> None:
+    """Visit nodes until no visit finds anything."""
+    nodes, improved = work.trees[OWN], True
+    while improved:
+        improved = False
+        m = list_below(work, 0, VISITS)
+        for k in range(m):
+            other = k + draw(work, m - k)
+            t = work.places[VISITS, other]
+            work.places[VISITS, other] = work.places[VISITS, k]
+            if nodes[t].feature == NONE or nodes[t].clean:
+                continue
+            if stop[0]:
+                return
+            report[0] += 1
+            nodes[t].clean = True
+            if visit(samples, work, t):
+                report[1] += 1
+                improved = True
+                _soil(work, t)
+
+
+@kernel
+def _soil(work: Work, t: int) -> None:
+    """Note that nodes below t have other samples, and t and those above it another subtree."""
+    for k in range(list_below(work, t, QUEUE)):
+        work.trees[OWN, work.places[QUEUE, k]].clean = False
+    while t > 0:
+        t = (t - 1) // 2
+        work.trees[OWN, t].clean = False
+
+
+@glue
+def visit(samples: Samples, work: Work, t: int) -> bool:
+    """Improve one node; return whether that was possible."""
+    nodes, level, tolerance = work.trees[OWN], work.places[LEVEL, t], samples.tolerance
+    m, begin, is_leaf = nodes[t].count, nodes[t].begin, nodes[t].feature == LEAF
+    if level == work.places[LEVEL, -1] or (is_leaf and m < 2 * samples.N_min):
+        return False
+    value = value_below(samples, work, t)
+    if value <= tolerance:
+        return False
+    order = order_at(samples, work, level)
+    charges, leaves = _enter(samples, work, t, order)
+    move, best, feature, cut = NOTHING, value - tolerance, -1, 0
+    if not is_leaf:
+        fit_leaves(samples, work, order, begin, m, 0, leaves)
+        only = _value_of_one(samples, work, charges, leaves)
+        if only < best:
+            move, best = LEFT, only
+    fit_leaves(samples, work, order, begin, m, 1, leaves)
+    keep_base(work, leaves)
+    if not is_leaf:
+        only = _value_of_one(samples, work, charges, leaves)
+        if only < best:
+            move, best = RIGHT, only
+        if samples.split_cost > 0.0:
+            alone = _loss_as_leaf(samples, work, order, begin, m, leaves)
+            if alone < best:
+                move, best = PRUNE, alone
+    constant = charges + samples.split_cost
+    for f in range(len(samples.rank)):
+        ids = order[f, begin : begin + m]
+        if samples.rank[f, ids[0]] == samples.rank[f, ids[m - 1]]:
+            continue
+        sweep(samples, work, ids, 1, leaves, samples.kind, 1.0, samples.tie)
+        if samples.kind == ABSOLUTE:
+            add_medians(samples, work, order, begin, m, ids, 1, leaves)
+        at = best_cut(samples, work, f, ids, best - constant)
+        if at >= 0:
+            move, best = CUT, work.curve[at] + constant - tolerance
+            feature, cut = f, samples.rank[f, ids[at + 1]]
+    if move == NOTHING:
+        return False
+    copy_subtree(work, OWN, t, SAVED, t)
+    if move == LEFT:
+        raise_subtree(work, 2 * t + 1, t)
+    elif move == RIGHT:
+        raise_subtree(work, 2 * t + 2, t)
+    elif move == PRUNE:
+        make_leaf(work, t)
+    else:
+        split(work, t, feature, cut)
+    return keep_if_better(samples, work, t, value)
+
+
+@kernel
+def keep_if_better(samples: Samples, work: Work, t: int, value: float) -> bool:
+    """Keep the subtree of a node if it is better than a value once its samples are routed; bring back the saved one."""
+    if refit(samples, work, t) < value - samples.tolerance:
+        partition_below(samples, work, t)
+        return True
+    copy_subtree(work, SAVED, t, OWN, t)
+    return False
+
+
+@glue
+def _enter(samples: Samples, work: Work, t: int, order: Int32Array) -> tuple[float, int]:
+    """Find the leaves of a node's samples in both of its subtrees; return costs of the splits there, and the leaves."""
+    nodes, charges, leaves = work.trees[OWN], 0.0, 0
+    if nodes[t].feature == LEAF:
+        for q in range(nodes[t].begin, nodes[t].begin + nodes[t].count):
+            i = order[0, q]
+            work.leaf[i, 0], work.leaf[i, 1], work.leaf[i, SIDE] = 0, 1, 2
+        return 0.0, 2
+    for child in range(2 * t + 1, 2 * t + 3):
+        for k in range(list_below(work, child, QUEUE)):
+            u = work.places[QUEUE, k]
+            charges += charge(samples, work, u)
+            if nodes[u].feature == LEAF:
+                work.places[SLOT, u] = leaves
+                leaves += 1
+    for q in range(nodes[t].begin, nodes[t].begin + nodes[t].count):
+        i = order[0, q]
+        for column in range(2):
+            work.leaf[i, column] = work.places[SLOT, leaf_below(samples, work, 2 * t + 1 + column, i)]
+        work.leaf[i, SIDE] = 2
+    return charges, leaves
+
+
+@glue
+def _value_of_one(samples: Samples, work: Work, charges: float, leaves: int) -> float:
+    """Return loss and costs with one of the two subtrees of a node in its place, by the leaves in ``work``."""
+    total, empty = charges + samples.split_cost, 0
+    for leaf in range(leaves):
+        if 0 < work.leaves[leaf].size < samples.N_min:
+            return np.inf
+        total += work.leaves[leaf].cost
+        empty += work.leaves[leaf].size == 0
+    return total - samples.split_cost * empty
+
+
+@glue
+def _loss_as_leaf(samples: Samples, work: Work, order: Int32Array, begin: int, m: int, leaves: int) -> float:
+    """Return the loss of a node as a leaf, by the sums of its leaves."""
+    V = samples.value.shape[1]
+    for v in range(V):
+        work.sums[0, leaves, v] = 0.0
+        for leaf in range(leaves):
+            work.sums[0, leaves, v] += work.sums[1, leaf, v]
+    total, total_y = work.sums[0, leaves, 0], work.sums[0, leaves, 1]
+    if samples.kind != ABSOLUTE:
+        return leaf_cost(samples.kind, 1.0, samples.tie, work.sums[0, leaves])
+    below, below_y = 0.0, 0.0
+    for q in range(begin, begin + m):
+        i = order[-1, q]
+        y, w = samples.target[i], samples.value[i, 0]
+        below += w
+        below_y += w * y
+        if 2.0 * below >= total * (1.0 - 1e-15):
+            return float(max(0.0, y * (2.0 * below - total) + total_y - 2.0 * below_y))
+    return np.inf
+
+
+@kernel
+def refit(samples: Samples, work: Work, t: int) -> float:
+    """Route the samples of a node through its subtree, fit its leaves and drop empty ones; return what it costs.
+
+    Infinite where a leaf has too few samples. Leaves have numbers of samples and losses then; their slices are made by
+    :func:`~mipforest.searches.local.state.partition_below`.
+    """
+    nodes, leaves = work.trees[OWN], 0
+    end = list_below(work, t, QUEUE)
+    for k in range(end):
+        u = work.places[QUEUE, k]
+        if nodes[u].feature == LEAF:
+            work.places[SLOT, u] = leaves
+            leaves += 1
+    begin, m = nodes[t].begin, nodes[t].count
+    order = order_at(samples, work, work.places[LEVEL, t])
+    for q in range(begin, begin + m):
+        work.leaf[order[0, q], 0] = work.places[SLOT, leaf_below(samples, work, t, order[0, q])]
+    fit_leaves(samples, work, order, begin, m, 0, leaves)
+    bad = False
+    for k in range(end - 1, -1, -1):
+        u = work.places[QUEUE, k]
+        a, b = 2 * u + 1, 2 * u + 2
+        if nodes[u].feature == LEAF:
+            nodes[u].count, nodes[u].cost = (
+                work.leaves[work.places[SLOT, u]].size,
+                work.leaves[work.places[SLOT, u]].cost,
+            )
+            bad |= 0 < nodes[u].count < samples.N_min
+        elif nodes[a].count == 0 or nodes[b].count == 0:
+            kept = nodes[a].count + nodes[b].count
+            copy_subtree(work, OWN, a if nodes[b].count == 0 else b, OWN, u)
+            nodes[u].count = kept
+        else:
+            nodes[u].count = nodes[a].count + nodes[b].count
+    nodes[t].begin = begin
+    return np.inf if bad else value_below(samples, work, t)

@@ -1,0 +1,108 @@
+"""The tree search ``local-search``: from a built problem to starts, and back to a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from mipforest.problem.built import BuiltProblem
+from mipforest.problem.tree_search import Found, TreeSearch
+from mipforest.searches import SearchEvents, told_of_compilation
+from mipforest.searches.local.search import (
+    KICKS,
+    STARTS,
+    LocalProblem,
+    LocalTree,
+    compile_kernels,
+    local_search,
+)
+from mipforest.settings import SolveSettings
+from mipforest.solvers.solution import Progress, Status
+from mipforest.trees import Tree
+
+
+class LocalSearch(TreeSearch):
+    """Local search for trees whose objective is a sum over leaves and splits (Dunn 2018, chapters 2 to 5)."""
+
+    name: ClassVar[str] = "local-search"
+    summary: ClassVar[str] = "local search from many starts, for trees of any depth"
+    models: ClassVar[str] = "oct, ort"
+    proves: ClassVar[bool] = False
+    options: ClassVar[Mapping[str, str]] = {
+        "starts": f"how many trees to start from ({STARTS})",
+        "kicks": f"how often to change each of them at random and to improve it again ({KICKS})",
+    }
+
+    def refusal(self, problem: BuiltProblem) -> str:
+        """Say why the search does not take a problem; empty where it does."""
+        if problem.formulation.univariate_problem(problem.instance) is None:
+            return f"{problem.formulation.name} has other trees than those of univariate splits and constant leaves"
+        return ""
+
+    def search(
+        self,
+        problem: BuiltProblem,
+        settings: SolveSettings,
+        *,
+        start: Tree | None,
+        on_progress: Progress | None,
+    ) -> Found:
+        """Search for a good tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        compiled_in = compile_kernels(problem.budget)
+        events = SearchEvents(on_progress)
+        formulation, instance = problem.formulation, problem.instance
+        known = [
+            tree for tree in (start, instance.known, formulation.start("cart", instance)) if tree is not None
+        ]
+        known = [formulation.polish(tree, instance) for tree in known]
+        starts, kicks = (
+            settings.solver_options.get("starts", STARTS),
+            settings.solver_options.get("kicks", KICKS),
+        )
+        outcome = local_search(
+            charged_by(problem),
+            problem.topology.depth,
+            starts=starts,
+            kicks=kicks,
+            trees=[LocalTree(tree.w, tree.b) for tree in known],
+            seed=settings.seed,
+            threads=settings.threads,
+            deadline=np.inf if settings.time_limit is None else events.began + settings.time_limit,
+            on_progress=events.tell,
+        )
+        found = Tree(
+            problem.topology.depth,
+            outcome.tree.w,
+            outcome.tree.b,
+            np.zeros(problem.topology.n_leaves),
+            tuple(problem.data.classes),
+            tuple(problem.data.features.labels),
+        )
+        best = min(
+            (*known, formulation.polish(found, instance)),
+            key=lambda tree: formulation.evaluate(tree, instance),
+        )
+        stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
+        told = events.end(formulation.evaluate(best, instance), -np.inf, outcome.visits)
+        begun = int(np.isfinite(outcome.values).sum())
+        return Found(
+            best,
+            -np.inf,
+            Status.BEST_FOUND if outcome.ended else stopped,
+            outcome.visits,
+            told,
+            told_of_compilation(compiled_in),
+            f"the best tree of {begun} starts with {kicks} kicks each; a local search proves nothing",
+        )
+
+
+def charged_by(problem: BuiltProblem) -> LocalProblem:
+    """Return what the trees of a problem are charged."""
+    charged = problem.formulation.univariate_problem(problem.instance)
+    assert charged is not None  # ``refusal`` has seen to it
+    return LocalProblem(
+        problem.data.X, charged.y, charged.loss, charged.split_cost, charged.N_min, charged.unit, charged.weight,
+        charged.costs,
+    )  # fmt: skip

@@ -1,0 +1,309 @@
+"""The local search from Python: starts on all threads, limits, progress, and the best tree in the data's own units."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from queue import SimpleQueue
+from time import monotonic
+
+import numpy as np
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.searches import compile_by
+from mipforest.searches.exact.losses import ABSOLUTE, CLASSES, SQUARED, TWO_CLASSES
+from mipforest.searches.local.descent import search_from
+from mipforest.searches.local.state import LEAF, NONE, OBLIQUE, OWN, Samples, Work, work_for
+from mipforest.time_budget import TimeBudget
+from mipforest.trees.sides import midpoint
+
+#: Starts, and kicks of each, unless told otherwise. With as much time they beat the thesis' 100 or 1000 starts without
+#: kicks on every set of ``docs/benchmarks/local_search.md``.
+STARTS, KICKS = 10, 100
+
+#: Least improvement that counts, as a share of the loss of one leaf: far above what rounding makes of sums.
+TOLERANCE = 1e-9
+
+#: Most that impurity may weigh, in errors: it never outweighs one.
+TIE = 0.4
+
+#: Least improvement of the impurity that counts, as a share of its weight.
+TIE_TOLERANCE = 1e-3
+
+#: Seconds between two looks at the clock, and at what was found.
+INTERVAL = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class LocalProblem:
+    """What trees are charged.
+
+    Attributes
+    ----------
+    X
+        (n, p) features, scaled as the trees are wanted.
+    y
+        (n,) class numbers, or values.
+    loss
+        Of a leaf with its best prediction: ``"classes"``, ``"squared"`` or ``"absolute"``.
+    split_cost
+        Cost of a split (of a feature in a split, for hyperplanes), in units of the loss.
+    N_min
+        Least number of samples in a leaf.
+    unit
+        What all this is divided by in the objective.
+    weight, costs
+        As in :class:`~mipforest.heuristics.thresholds.UnivariateProblem`.
+    """
+
+    X: FloatArray
+    y: FloatArray | IntArray
+    loss: str
+    split_cost: float = 0.0
+    N_min: int = 1
+    unit: float = 1.0
+    weight: FloatArray | None = None
+    costs: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LocalTree:
+    """A tree without its predictions: a sample goes right at node t where ``w_t . x + b_t >= 0``.
+
+    Attributes
+    ----------
+    w, b
+        (|B|, p) and (|B|,), heap order; 0 where a node does not split, which sends all to the right.
+    """
+
+    w: FloatArray
+    b: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a local search has found.
+
+    Attributes
+    ----------
+    value
+        Objective of the best tree.
+    tree
+        The first of the best trees in the order of the starts.
+    values
+        Objective that each start led to, in their order; infinite where it was not begun.
+    visits, moves
+        Visits of nodes, and those that have changed the tree.
+    ended
+        Whether all starts came to an end.
+    interrupted
+        Whether the caller stopped it.
+    """
+
+    value: float
+    tree: LocalTree
+    values: FloatArray
+    visits: int
+    moves: int
+    ended: bool
+    interrupted: bool
+
+
+def compile_kernels(budget: TimeBudget) -> float:
+    """Load what a search runs, or compile it; see :func:`~mipforest.searches.compile_by`."""
+    tiny = LocalProblem(np.array([[0.0], [1.0]]), np.array([0, 1]), "classes")
+    return compile_by(lambda: local_search(tiny, 2, starts=1), budget)
+
+
+def local_search(
+    problem: LocalProblem,
+    depth: int,
+    *,
+    starts: int = STARTS,
+    kicks: int = KICKS,
+    trees: Sequence[LocalTree] = (),
+    seed: int = 0,
+    threads: int | None = 1,
+    tie_break: bool = True,
+    deadline: float = np.inf,
+    on_progress: Callable[[float, float, int], bool | None] | None = None,
+) -> Outcome:
+    """Search for a good tree from many starts.
+
+    Parameters
+    ----------
+    problem
+        What trees are charged.
+    depth
+        Most splits on a path, at least 1.
+    starts
+        Trees grown at random; the first one is grown from all features, as CART does.
+    kicks
+        Kicks of each start.
+    trees
+        Starts that come before the random ones.
+    seed
+        Seed of all random numbers; start r has the same ones on any number of threads.
+    threads
+        Starts at a time; ``None`` for one on each processor.
+    tie_break
+        Whether the leaves' impurity decides between trees with equally many errors.
+    deadline
+        On the clock of :func:`time.monotonic`.
+    on_progress
+        Called now and then with objective, bound (none) and visits; returning ``True`` stops the search.
+    """
+    samples, features = samples_of(problem, tie_break=tie_break)
+    n_starts = len(trees) + starts
+    seeds = np.random.SeedSequence(seed).generate_state(n_starts, np.uint64) >> np.uint64(1)
+    values = np.full(n_starts, np.inf)
+    stop, report = np.zeros(1, np.int64), np.zeros((n_starts, 2), np.int64)
+    best: tuple[float, int, LocalTree] | None = None
+    some = max(1, round(np.sqrt(len(samples.rank))))
+    memory: SimpleQueue[Work] = SimpleQueue()
+
+    def run(r: int) -> tuple[float, int, LocalTree]:
+        work = memory.get() if not memory.empty() else work_for(samples, depth)
+        try:
+            drawn = 0 if r < len(trees) else len(samples.rank) if r == len(trees) else some
+            if r < len(trees):
+                _read(trees[r], samples, features, work)
+            found = search_from(samples, work, drawn, kicks, int(seeds[r]), stop, report[r])
+            return _objective(found, problem, samples), r, _written(problem, samples, features, work)
+        finally:
+            memory.put(work)
+
+    interrupted, following = False, iter(range(n_starts))
+    n_threads = threads or os.cpu_count() or 1
+    with ThreadPoolExecutor(n_threads) as pool:
+        running: set[Future[tuple[float, int, LocalTree]]] = set()
+        try:
+            while True:
+                # Nothing is better than 0; starts before the one that has it come to their end.
+                while len(running) < n_threads and not stop[0] and (best is None or best[0] > 0.0):
+                    r = next(following, None)
+                    if r is None:
+                        break
+                    running.add(pool.submit(run, r))
+                if not running:
+                    break
+                over, running = wait(running, timeout=INTERVAL, return_when=FIRST_COMPLETED)
+                for future in over:
+                    found = future.result()
+                    values[found[1]] = found[0]
+                    if best is None or found[:2] < best[:2]:
+                        best = found
+                if on_progress is not None and best is not None:
+                    interrupted |= bool(on_progress(best[0], -np.inf, int(report[:, 0].sum())))
+                if running and (interrupted or monotonic() >= deadline):
+                    stop[0] = 1
+        finally:
+            ended, stop[0] = not stop[0], 1
+    assert best is not None  # a start that is stopped has a tree
+    visits, moves = report.sum(axis=0).tolist()
+    return Outcome(best[0], best[2], values, visits, moves, bool(ended), interrupted)
+
+
+def samples_of(problem: LocalProblem, *, tie_break: bool = True) -> tuple[Samples, IntArray]:
+    """Return the samples of a search, and the numbers of the features that vary.
+
+    They take 8 bytes per sample and feature: ranks and orders.
+    """
+    y, n = np.asarray(problem.y), len(problem.X)
+    features = np.flatnonzero(problem.X.min(axis=0) < problem.X.max(axis=0))
+    if len(features) == 0:
+        features = np.zeros(1, np.int64)  # nothing splits, but there are orders
+    absolute = problem.loss == "absolute"
+    order = np.empty((len(features) + absolute, n), np.int32)
+    rank, distinct = np.empty((len(features), n), np.int32), []
+    for f, j in enumerate(features):
+        column = problem.X[:, j]
+        order[f] = np.argsort(column, kind="stable")
+        ascending = column[order[f]]
+        new = np.concatenate([[True], ascending[1:] > ascending[:-1]])
+        rank[f, order[f]] = np.cumsum(new) - 1
+        distinct.append(ascending[new])
+    weight = np.ones(n) if problem.weight is None else problem.weight
+    centred, place, tie = np.zeros(n), np.zeros(n, np.int32), 0.0
+    if problem.loss == "classes":
+        labels = y.astype(np.int64)
+        K = int(labels.max()) + 1 if problem.costs is None else len(problem.costs)
+        costs = 1.0 - np.eye(K) if problem.costs is None else problem.costs
+        values = weight[:, None] * costs[labels]
+        if tie_break and problem.split_cost == 0 and (values == np.rint(values)).all():
+            tie = TIE / values.sum()
+        kind, unit = CLASSES, values.sum(axis=0).min()
+        if K == 2:
+            kind, values = TWO_CLASSES, np.column_stack([values[:, 0] - values[:, 1], values.sum(axis=1)])
+    else:
+        kind = ABSOLUTE if absolute else SQUARED
+        centred = y - np.average(y, weights=weight)
+        values = np.column_stack([weight, weight * centred, weight * centred**2])
+        unit = float(np.abs(values[:, 1]).sum() if absolute else values[:, 2].sum())
+        if absolute:
+            order[-1] = np.argsort(centred, kind="stable")
+            place[order[-1]] = np.arange(n)
+    samples = Samples(
+        kind=kind,
+        N_min=problem.N_min,
+        rank=rank,
+        order=order,
+        first=np.cumsum([0, *map(len, distinct)]),
+        distinct=np.concatenate([np.zeros(0), *distinct]),
+        X=np.zeros((0, len(features))),
+        value=np.ascontiguousarray(values),
+        target=centred,
+        place=place,
+        split_cost=float(problem.split_cost),
+        margin=0.0,
+        tie=tie,
+        tolerance=TIE_TOLERANCE * tie if tie > 0 else TOLERANCE * max(float(unit), 1e-300),
+        hyperplanes=-1,
+    )
+    return samples, features
+
+
+def _objective(found: float, problem: LocalProblem, samples: Samples) -> float:
+    """Return the objective without the impurity: errors are whole numbers where it has a weight."""
+    return float(np.floor(found + 1e-6) if samples.tie > 0 else found) / problem.unit
+
+
+def _read(tree: LocalTree, samples: Samples, features: IntArray, work: Work) -> None:
+    """Write a tree of univariate splits, with weights above 0, into the memory of a thread."""
+    nodes, m = work.trees[OWN], len(tree.b)
+    nodes["feature"] = NONE
+    nodes["feature"][0] = LEAF
+    for t in range(m):
+        if nodes["feature"][t] == NONE:
+            continue
+        used = np.flatnonzero(tree.w[t][features])
+        # Where a node does not split, all samples go to one side, and the other one is dropped.
+        f = used[0] if len(used) else 0
+        distinct = samples.distinct[samples.first[f] : samples.first[f + 1]]
+        right = distinct * tree.w[t, features[f]] + tree.b[t] >= 0
+        nodes["feature"][t], nodes["cut"][t] = f, np.flatnonzero(right).min(initial=len(right))
+        nodes["feature"][[2 * t + 1, 2 * t + 2]] = LEAF
+
+
+def _written(problem: LocalProblem, samples: Samples, features: IntArray, work: Work) -> LocalTree:
+    """Return the tree in the memory of a thread; thresholds stand in the middle between both sides of their node."""
+    nodes, p = work.trees[OWN], problem.X.shape[1]
+    m = len(nodes) // 2
+    w, b = np.zeros((m, p)), np.zeros(m)
+    here = {0: np.arange(len(problem.X))}
+    for t in range(m):
+        if nodes["feature"][t] < 0:
+            continue
+        members, f = here.pop(t), nodes["feature"][t]
+        if f == OBLIQUE:
+            w[t, features], b[t] = work.w[OWN, t], -nodes["threshold"][t]
+            right = samples.X[members] @ work.w[OWN, t] >= nodes["threshold"][t]
+        else:
+            rank, distinct = samples.rank[f, members], samples.distinct[samples.first[f] :]
+            right = rank >= nodes["cut"][t]
+            w[t, features[f]] = 1.0
+            b[t] = -midpoint(distinct[rank[~right].max()], distinct[rank[right].min()])
+        here[2 * t + 1], here[2 * t + 2] = members[~right], members[right]
+    return LocalTree(w, b)

@@ -1,0 +1,263 @@
+r"""What a tree costs while samples move, one by one, from the leaves of one subtree to those of another.
+
+The search for a split of node t keeps both its subtrees and asks where to cut an order of its samples (Dunn 2018,
+algorithm 2.3). At first all samples are in one subtree. One after the other moves to the leaf that it reaches in the
+other; the sums of the two leaves change by the sample's statistics, and so does the loss by a term that takes O(1)
+(O(K) for K classes). A leaf that gets empty is dropped with the split above it, so that it saves the cost of a split; a
+leaf with some samples, but less than ``N_min``, forbids the position.
+
+**Absolute loss.** Leaves of the first subtree only lose samples on the way, and those of the other one only gain them;
+gaining forward is losing backward. So two sweeps take samples out of lists by target that keep their weighted median
+(:func:`mipforest.searches.exact.losses.take_out`), and their losses are added.
+
+**Impurity.** With :math:`n_{lk}` the weight of class k in leaf l, Gini's is
+:math:`n_l - \sum_k n_{lk}^2 / n_l`. Starts grow by it. Beside the number of errors, with a
+weight below the least difference of two losses, it leads the search over plateaus.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mipforest.arrays import FloatArray
+from mipforest.searches import glue, kernel
+from mipforest.searches.exact.losses import (
+    ABSOLUTE,
+    CLASSES,
+    SQUARED,
+    TWO_CLASSES,
+    Int32Array,
+    settle,
+    take_out,
+)
+from mipforest.searches.local.state import SIDE, Samples, Work
+
+
+class Links(NamedTuple):
+    """Neighbours of samples in the lists by target, (n,) each; -1 at the ends."""
+
+    before: Int32Array
+    after: Int32Array
+
+
+@kernel
+def leaf_cost(kind: int, loss: float, impurity: float, total: FloatArray) -> float:
+    """Return the loss and the impurity of a leaf by its sums (V,), with their weights; not for the absolute loss."""
+    if kind == TWO_CLASSES:
+        difference, both = total[0], total[1]
+        value = 0.5 * loss * (both - abs(difference))
+        if impurity > 0.0 and both > 0.0:
+            value += 0.5 * impurity * (both - difference * difference / both)
+        return float(value)
+    if kind == CLASSES:
+        least, all_classes = total[0], 0.0
+        for k in range(len(total)):
+            least = min(least, total[k])
+            all_classes += total[k]
+        if impurity == 0.0:
+            return float(loss * least)
+        # A sample adds its weight to the losses of all classes but its own.
+        weight, squares = all_classes / (len(total) - 1), 0.0
+        if weight <= 0.0:
+            return 0.0
+        for k in range(len(total)):
+            squares += (weight - total[k]) ** 2
+        return float(loss * least + impurity * (weight - squares / weight))
+    if total[0] <= 0.0:
+        return 0.0
+    return float(max(0.0, total[2] - total[1] * total[1] / total[0]))
+
+
+@kernel
+def fit_leaves(
+    samples: Samples, work: Work, order: Int32Array, begin: int, m: int, column: int, leaves: int
+) -> None:
+    """Sum up samples, losses and statistics of leaves, where every sample is in that of a column of ``work.leaf``."""
+    V = samples.value.shape[1]
+    for leaf in range(leaves):
+        work.leaves[leaf].size = 0
+        for v in range(V):
+            work.sums[0, leaf, v] = 0.0
+    for q in range(begin, begin + m):
+        i = order[0, q]
+        leaf = work.leaf[i, column]
+        work.leaves[leaf].size += 1
+        for v in range(V):
+            work.sums[0, leaf, v] += samples.value[i, v]
+    if samples.kind != ABSOLUTE:
+        for leaf in range(leaves):
+            work.leaves[leaf].cost = leaf_cost(samples.kind, 1.0, samples.tie, work.sums[0, leaf])
+        return
+    below, below_y = work.leaves.below, work.leaves.below_y
+    for leaf in range(leaves):
+        work.leaves[leaf].cost = -1.0 if work.leaves[leaf].size > 0 else 0.0
+        below[leaf] = below_y[leaf] = 0.0
+    for q in range(begin, begin + m):
+        i = order[-1, q]
+        leaf = work.leaf[i, column]
+        if work.leaves[leaf].cost >= 0.0:
+            continue
+        y, w, total, total_y = (
+            samples.target[i],
+            samples.value[i, 0],
+            work.sums[0, leaf, 0],
+            work.sums[0, leaf, 1],
+        )
+        below[leaf] += w
+        below_y[leaf] += w * y
+        if 2.0 * below[leaf] >= total * (1.0 - 1e-15):
+            work.leaves[leaf].cost = max(0.0, y * (2.0 * below[leaf] - total) + total_y - 2.0 * below_y[leaf])
+
+
+@glue
+def keep_base(work: Work, leaves: int) -> None:
+    """Keep the leaves as they are, for the beginning of every sweep."""
+    for leaf in range(leaves):
+        work.leaves[leaf].base_size, work.leaves[leaf].base_cost = (
+            work.leaves[leaf].size,
+            work.leaves[leaf].cost,
+        )
+        for v in range(work.sums.shape[2]):
+            work.sums[1, leaf, v] = work.sums[0, leaf, v]
+
+
+@kernel
+def sweep(
+    samples: Samples,
+    work: Work,
+    ids: Int32Array,
+    source: int,
+    leaves: int,
+    kind: int,
+    loss: float,
+    impurity: float,
+) -> None:
+    """Move samples (m,) one by one; write what all leaves cost, with the splits saved, to the curve after each.
+
+    Parameters
+    ----------
+    samples, work
+        The leaves stand in ``work`` at the beginning, as kept by :func:`keep_base`.
+    ids
+        (m,) samples in the order in which they move.
+    source
+        Column of ``work.leaf`` from which they move to the other one.
+    leaves
+        Number of leaves.
+    kind, loss, impurity
+        Which loss, and the weights of loss and impurity.
+    """
+    stat, curve = work.sums[0], work.curve
+    N_min, V, total, bad, empty = samples.N_min, samples.value.shape[1], 0.0, 0, 0
+    for k in range(leaves):
+        leaf = work.leaves[k]
+        leaf.size, leaf.cost = leaf.base_size, leaf.base_cost
+        total += leaf.cost
+        bad += 0 < leaf.size < N_min
+        empty += leaf.size == 0
+        for v in range(V):
+            stat[k, v] = work.sums[1, k, v]
+    for q in range(len(ids)):
+        i = ids[q]
+        a, b = work.leaf[i, source], work.leaf[i, 1 - source]
+        old, new = work.leaves[a], work.leaves[b]
+        bad -= (old.size < N_min) + (0 < new.size < N_min)
+        empty -= new.size == 0
+        old.size -= 1
+        new.size += 1
+        bad += (0 < old.size < N_min) + (new.size < N_min)
+        empty += old.size == 0
+        if kind != ABSOLUTE:
+            for v in range(V):
+                x = samples.value[i, v]
+                stat[a, v] -= x
+                stat[b, v] += x
+            cost = leaf_cost(kind, loss, impurity, stat[a])
+            total += cost - old.cost
+            old.cost = cost
+            cost = leaf_cost(kind, loss, impurity, stat[b])
+            total += cost - new.cost
+            new.cost = cost
+        curve[q] = (total if kind != ABSOLUTE else 0.0) - samples.split_cost * empty if bad == 0 else np.inf
+
+
+@kernel
+def add_medians(
+    samples: Samples,
+    work: Work,
+    order: Int32Array,
+    begin: int,
+    m: int,
+    ids: Int32Array,
+    source: int,
+    leaves: int,
+) -> None:
+    """Add the absolute losses to the curve of a sweep.
+
+    Samples ``order[-1, begin : begin + m]``, by target, are in the sweep's leaves; those that do not move (their side
+    is 0 or 1) are in the leaf of that column throughout.
+    """
+    for backward in range(2):
+        column = 1 - source if backward else source
+        total = _fill_lists(samples, work, order, begin, m, column, leaves)
+        for step in range(len(ids)):
+            q = len(ids) - 1 - step if backward else step
+            if backward:
+                work.curve[q] += total
+            leaf = work.leaf[ids[q], column]
+            total -= work.leaves[leaf].cost
+            work.leaves[leaf].cost = take_out(
+                samples, ids[q], leaf, work.leaves.middle, work.leaves.weight, work.leaves.weight_y, work.leaves.below,
+                work.leaves.below_y, Links(work.links[0], work.links[1]),
+            )  # fmt: skip
+            total += work.leaves[leaf].cost
+            if not backward:
+                work.curve[q] += total
+
+
+@glue
+def _fill_lists(
+    samples: Samples, work: Work, order: Int32Array, begin: int, m: int, column: int, leaves: int
+) -> float:
+    """Make one list by target for each leaf, of all samples that are in a column's leaves; return their loss."""
+    lists = work.leaves
+    weight, weight_y, below, below_y = lists.weight, lists.weight_y, lists.below, lists.below_y
+    for leaf in range(leaves):
+        work.leaves[leaf].middle = work.leaves[leaf].size = -1
+        weight[leaf] = weight_y[leaf] = below[leaf] = below_y[leaf] = 0.0
+    for q in range(begin, begin + m):
+        i = order[-1, q]
+        if work.leaf[i, SIDE] == 1 - column:
+            continue
+        leaf = work.leaf[i, column]
+        last = work.leaves[leaf].size
+        work.links[0, i], work.links[1, i] = last, -1
+        if last >= 0:
+            work.links[1, last] = i
+        else:
+            work.leaves[leaf].middle = i
+        work.leaves[leaf].size = i
+        weight[leaf] += samples.value[i, 0]
+        weight_y[leaf] += samples.value[i, 1]
+    total = 0.0
+    for leaf in range(leaves):
+        work.leaves[leaf].cost = settle(
+            samples,
+            work.leaves.middle,
+            leaf,
+            weight,
+            weight_y,
+            below,
+            below_y,
+            Links(work.links[0], work.links[1]),
+        )
+        total += work.leaves[leaf].cost
+    return total
+
+
+@glue
+def growth_kind(samples: Samples) -> int:
+    """Return the loss by which starts grow."""
+    return SQUARED if samples.kind == ABSOLUTE else samples.kind

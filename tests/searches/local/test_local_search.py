@@ -1,0 +1,329 @@
+"""The local search against definitions: sweeps, local optima, exact optima, invariances, and as a tree search."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from univariate_cases import LOSSES, Case
+
+import mipforest
+from formulations.oct import Oct
+from formulations.oct_h import OctH
+from formulations.ort import Ort
+from mipforest.data import Dataset, load
+from mipforest.errors import NotAllowed, Unsupported
+from mipforest.problem.formulation import deepened
+from mipforest.searches import entry
+from mipforest.searches.exact.losses import ABSOLUTE
+from mipforest.searches.exact.search import exact_search
+from mipforest.searches.local.descent import _enter, search_from
+from mipforest.searches.local.search import LocalProblem, LocalTree, _read, local_search, samples_of
+from mipforest.searches.local.state import OWN, order_at, work_for
+from mipforest.searches.local.sweeps import add_medians, fit_leaves, keep_base, sweep
+
+
+def local(problem):
+    """The same problem for the local search."""
+    X = problem.thresholds.X[problem.thresholds.group]
+    return LocalProblem(
+        X,
+        problem.y,
+        problem.loss,
+        problem.split_cost,
+        problem.N_min,
+        problem.unit,
+        problem.weight,
+        problem.costs,
+    )
+
+
+# ---------------------------------------------------------------------- by the definition
+
+
+def nested(tree, t=0):
+    """A tree as nested tuples ``(feature, threshold, left, right)``; a leaf is None."""
+    if t >= len(tree.b) or not tree.w[t].any():
+        return None
+    return int(tree.w[t].argmax()), -tree.b[t], nested(tree, 2 * t + 1), nested(tree, 2 * t + 2)
+
+
+def value(node, X, rows, cost, split_cost, n_min):
+    """Value of a tree on some samples: empty leaves are dropped with the splits above them."""
+    if not len(rows):
+        return 0.0
+    if node is None:
+        return cost(rows) if len(rows) >= n_min else np.inf
+    left = X[rows, node[0]] < node[1]
+    paid = split_cost if left.any() and not left.all() else 0.0
+    return paid + sum(
+        value(child, X, part, cost, split_cost, n_min)
+        for child, part in ((node[2], rows[left]), (node[3], rows[~left]))
+    )
+
+
+def improvements(node, X, rows, cost, split_cost, n_min, levels):
+    """Values of all trees that one visit of a node could make, less the value of the tree."""
+    if levels == 0 or not len(rows):
+        return
+    now = value(node, X, rows, cost, split_cost, n_min)
+    below = (None, None) if node is None else node[2:]
+    for child in below:
+        yield value(child, X, rows, cost, split_cost, n_min) - now
+    yield value(None, X, rows, cost, split_cost, n_min) - now
+    for j in range(X.shape[1]):
+        for threshold in np.unique(X[rows, j])[1:]:
+            yield value((j, threshold, *below), X, rows, cost, split_cost, n_min) - now
+    if node is not None:
+        left = X[rows, node[0]] < node[1]
+        for child, part in ((node[2], rows[left]), (node[3], rows[~left])):
+            yield from improvements(child, X, part, cost, split_cost, n_min, levels - 1)
+
+
+# ---------------------------------------------------------------------- kernels
+
+
+@entry
+def swept(samples, work, feature):
+    """Sweep the root's samples in the order of a feature."""
+    order, n = order_at(samples, work, 0), samples.rank.shape[1]
+    _, leaves = _enter(samples, work, 0, order)
+    fit_leaves(samples, work, order, 0, n, 1, leaves)
+    keep_base(work, leaves)
+    sweep(samples, work, order[feature, :n], 1, leaves, samples.kind, 1.0, samples.tie)
+    if samples.kind == ABSOLUTE:
+        add_medians(samples, work, order, 0, n, order[feature, :n], 1, leaves)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_every_value_of_a_sweep_is_that_of_its_tree(seed):
+    case = Case(seed)
+    samples, features = samples_of(local(case.problem), tie_break=False)
+    work, depth = work_for(samples, 3), 3
+    rng = np.random.default_rng(seed)
+    w = np.eye(case.data.p)[rng.choice(features, 2**depth - 1)]
+    b = -np.array([rng.choice(case.data.X @ column) for column in w])
+    _read(LocalTree(w, b), samples, features, work)
+    if case.n_min == 1:
+        search_from(samples, work, 0, 0, 0, np.ones(1, np.int64), np.zeros(2, np.int64))
+    else:  # of any sizes
+        search_from(samples._replace(N_min=1), work, 0, 0, 0, np.ones(1, np.int64), np.zeros(2, np.int64))
+    if work.trees[OWN, 0]["feature"] < 0:
+        return
+    nodes = work.trees[OWN]
+
+    def as_tuples(t):
+        f, cut = nodes["feature"][t], nodes["cut"][t]
+        if f < 0:
+            return None
+        return (
+            int(features[f]),
+            samples.distinct[samples.first[f] + cut],
+            as_tuples(2 * t + 1),
+            as_tuples(2 * t + 2),
+        )
+
+    _, _, left, right = as_tuples(0)
+    splits = int((nodes["feature"] >= 0).sum())
+    X, rows, seen = case.data.X, np.arange(case.data.n), 0
+    for f in range(len(features)):
+        swept(samples, work, f)
+        order = samples.order[f]
+        for q in range(case.data.n - 1):
+            low, high = X[order[[q, q + 1]], features[f]]
+            if low < high:
+                tree = (int(features[f]), high, left, right)
+                expected = value(tree, X, rows, case.cost, case.problem.split_cost, case.n_min)
+                assert work.curve[q] + case.problem.split_cost * splits == pytest.approx(expected, abs=1e-9)
+                seen += 1
+    assert seen
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(s, marks=[pytest.mark.slow] if s >= 24 else []) for s in range(300)]
+)
+def test_no_visit_improves_the_result_and_no_tree_is_better_than_the_exact_search(seed):
+    case = Case(seed)
+    X, rows = case.data.X, np.arange(case.data.n)
+    found = local_search(local(case.problem), case.depth, starts=2, kicks=0, tie_break=False)
+    tree = nested(found.tree)
+    args = case.cost, case.problem.split_cost, case.n_min
+    assert value(tree, X, rows, *args) == pytest.approx(found.value, abs=1e-9)
+    assert min(improvements(tree, X, rows, *args, case.depth), default=0.0) > -1e-7
+
+    optimum = exact_search(case.problem, case.depth).value
+    assert found.value >= optimum - 1e-9
+    kicked = local_search(local(case.problem), case.depth, starts=4, kicks=30)
+    assert optimum - 1e-9 <= kicked.value <= found.value + 1e-9
+    assert value(nested(kicked.tree), X, rows, *args) == pytest.approx(kicked.value, abs=1e-9)
+    if case.depth == 1:
+        assert found.value == pytest.approx(optimum, abs=1e-9)
+
+
+# ---------------------------------------------------------------------- starts, threads, invariances
+
+
+def noisy(seed=0, *, n=150, p=5, classes=3):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.random((n, p)), 2)
+    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + 0.4 * rng.random(n), np.linspace(0.4, 1.4, classes - 1))
+    return LocalProblem(X, y, "classes")
+
+
+def numbers(seed=0, *, loss="squared", n=120):
+    problem = noisy(seed, n=n)
+    rng = np.random.default_rng(seed)
+    return replace(problem, y=np.sin(5 * problem.X[:, 0]) + problem.X[:, 1] + 0.1 * rng.random(n), loss=loss)
+
+
+def test_the_number_of_threads_does_not_matter():
+    for problem in (noisy(), numbers()):
+        one = local_search(problem, 3, starts=6, kicks=5, seed=3, threads=1)
+        two = local_search(problem, 3, starts=6, kicks=5, seed=3, threads=2)
+        assert (one.values == two.values).all()
+        assert (one.tree.w == two.tree.w).all()
+        assert (one.tree.b == two.tree.b).all()
+
+
+def test_more_starts_and_deeper_trees_are_no_worse():
+    problem = noisy(1)
+    few, many = (local_search(problem, 3, starts=starts, kicks=0) for starts in (3, 9))
+    assert many.value <= few.value
+    assert (many.values[:3] == few.values).all()
+    shallow = few.tree
+    deep = LocalTree(
+        *(np.concatenate([part, np.zeros((8, *part.shape[1:]))]) for part in (shallow.w, shallow.b))
+    )
+    assert local_search(problem, 4, starts=0, kicks=0, trees=[deep]).value <= few.value
+
+
+def test_every_move_of_a_classification_saves_an_error():
+    problem = noisy(2)
+    found = local_search(problem, 4, starts=1, kicks=0, tie_break=False)
+    assert found.moves <= len(problem.y) - np.bincount(problem.y).max()
+
+
+def test_at_depth_one_order_of_samples_features_classes_and_scales_do_not_matter():
+    problem = noisy(3, classes=4)
+    value = local_search(problem, 1).value
+    samples, features = np.random.default_rng(0).permutation(150), [3, 1, 4, 0, 2]
+    for other in (
+        replace(problem, X=problem.X[samples], y=problem.y[samples]),
+        replace(problem, X=problem.X[:, features]),
+        replace(problem, X=np.exp(3 * problem.X)),
+        replace(problem, y=3 - problem.y),
+    ):
+        assert local_search(other, 1).value == value
+
+
+@pytest.mark.parametrize("loss", LOSSES[1:])
+def test_units_of_the_target_and_samples_counted_twice_do_not_matter(loss):
+    problem = replace(numbers(loss=loss), N_min=3)
+    found = local_search(problem, 3, starts=2, kicks=0)
+    scale = 4.0 if loss == "absolute" else 16.0
+    other = local_search(replace(problem, y=4 * problem.y - 7), 3, starts=2, kicks=0)
+    assert other.values == pytest.approx(scale * found.values, rel=1e-9)
+    twice = replace(problem, X=np.tile(problem.X, (2, 1)), y=np.tile(problem.y, 2), N_min=6)
+    assert local_search(twice, 3, starts=2, kicks=0).values == pytest.approx(2 * found.values, rel=1e-9)
+    weighted = replace(problem, weight=np.full(120, 2.0))
+    assert local_search(weighted, 3, starts=2, kicks=0).values == pytest.approx(2 * found.values, rel=1e-9)
+
+
+def test_features_without_a_threshold_leave_one_leaf():
+    problem = LocalProblem(np.ones((4, 2)), np.array([0, 1, 1, 1]), "classes")
+    found = local_search(problem, 2, starts=1)
+    assert found.value == 1
+    assert not found.tree.w.any()
+
+
+# ---------------------------------------------------------------------- as a tree search
+
+
+def medium(seed, *, n=60, classes=3):
+    problem = noisy(seed, n=n, classes=classes)
+    return Dataset.from_arrays(problem.X, problem.y)
+
+
+@pytest.mark.parametrize(
+    "formulation",
+    [
+        Oct(variant="paper"),
+        Oct(variant="paper", alpha=0.02, N_min=4),
+        Ort(variant="paper", N_min=5),
+        Ort(variant="paper", loss="absolute", alpha=0.01),
+    ],
+)
+def test_results_are_verified_and_between_the_optimum_and_cart(formulation):
+    data = medium(1) if isinstance(formulation, Oct) else load("diabetes").take(np.arange(0, 442, 8))
+    problem = formulation.build(data, 2)
+    result = problem.solve("local-search", solver_options={"starts": 3, "kicks": 20})
+    assert result.status == "best_found"
+    assert result.bound == -np.inf
+    assert result.verified, result.failed_checks
+    assert result.objective <= formulation.evaluate(
+        formulation.start("cart", problem.instance), problem.instance
+    )
+    optimum = problem.solve("exact-search", gap=0.0)
+    assert optimum.status == "optimal"
+    assert result.objective >= optimum.objective - 1e-9
+    leaves = result.tree.apply(data.X_raw)
+    assert min(np.bincount(leaves)[np.unique(leaves)]) >= formulation.N_min
+    objectives = [event.objective for event in result.solution.events]
+    assert all(np.diff(objectives) <= 1e-12)
+
+
+def test_the_start_is_among_the_starts_also_without_time():
+    problem = Oct(variant="paper").build(medium(4), 3)
+    best = problem.solve("exact-search")
+    result = problem.solve("local-search", start=best.tree, time_limit=0)
+    assert result.objective == best.objective
+    assert result.verified
+    deeper = Oct(variant="paper").build(medium(4), 4)
+    assert (
+        deeper.solve("local-search", start=deepened(best.tree.unscaled()), time_limit=0).objective
+        <= best.objective
+    )
+
+
+def test_a_search_that_is_stopped_keeps_its_tree():
+    problem = Oct(variant="paper", alpha=0.01).build(medium(5, n=150), 4)
+    result = problem.solve(
+        "local-search", on_progress=lambda event: True, threads=1, solver_options={"starts": 10**6}
+    )
+    assert result.status == "interrupted"
+    assert result.verified
+
+
+def test_other_models_and_options_are_refused():
+    problem = OctH().build(medium(1, n=20), 1)
+    with pytest.raises(Unsupported, match=r"univariate splits and constant leaves.*--solver highs"):
+        problem.solve("local-search")
+    problem = Oct().build(medium(1, n=20), 1)
+    with pytest.raises(NotAllowed, match=r"would not use restarts: its options are starts, how many"):
+        problem.solve("local-search", solver_options={"restarts": 3})
+    with pytest.raises(NotAllowed, match="option starts is -1"):
+        problem.solve("local-search", solver_options={"starts": -1})
+    with pytest.raises(
+        NotAllowed, match="exact-search is a tree search and would not use starts: options and bridges"
+    ):
+        problem.solve("exact-search", solver_options={"starts": 3})
+
+
+# ---------------------------------------------------------------------- proven optima
+
+#: Fewest errors of trees on the papers' data sets, by exact searches: data set, depth, errors.
+OPTIMA = [
+    ("banknote", 2, 100), ("banknote", 3, 23), ("transfusion", 2, 164), ("transfusion", 3, 142), ("wine", 2, 6),
+    ("wine", 3, 0), ("breast_cancer_diagnostic", 2, 22), ("breast_cancer_diagnostic", 3, 9), ("ionosphere", 2, 29),
+    ("sonar", 2, 32), ("diabetes", 2, 171), ("diabetes", 3, 151), ("balance_scale", 2, 177), ("balance_scale", 3, 141),
+    ("parkinsons", 2, 16), ("parkinsons", 3, 2), ("indian_liver", 2, 148), ("haberman", 2, 67), ("haberman", 3, 58),
+    ("climate_model", 2, 33), ("cleveland", 2, 116), ("breast_cancer_wisconsin", 2, 22),
+    ("breast_cancer_wisconsin", 3, 15),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "depth", "errors"), OPTIMA)
+def test_proven_optima_are_reached_or_missed_by_one_error(papers_data, name, depth, errors):
+    data = mipforest.load(str(papers_data / f"{name}.csv"), target="target", task="classification")
+    found = local_search(LocalProblem(data.X, data.y, "classes"), depth)
+    assert errors <= found.value <= errors + (depth == 3)

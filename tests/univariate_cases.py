@@ -1,0 +1,84 @@
+"""Small problems for searches over univariate trees: ties, duplicates, weights, costs of classes, leaf sizes."""
+
+import numpy as np
+from enumerate_trees import best_tree_value
+
+from mipforest.data import Dataset
+from mipforest.heuristics.thresholds import UnivariateProblem, find_thresholds
+
+LOSSES = ("classes", "squared", "absolute")
+
+
+def leaf_cost(loss, y, weight, costs):
+    """Cost of a leaf with its best prediction, by the definition."""
+    if loss == "classes":
+        return lambda rows: (weight[rows, None] * costs[y[rows]]).sum(axis=0).min()
+    if loss == "squared":
+        return lambda rows: (weight[rows] * (y[rows] - np.average(y[rows], weights=weight[rows])) ** 2).sum()
+    return lambda rows: (weight[rows, None] * np.abs(y[rows, None] - y[rows])).sum(axis=0).min()
+
+
+class Case:
+    """A small problem with ties, duplicates, constant features, weights, costs of classes and leaf sizes."""
+
+    def __init__(self, seed):
+        rng = np.random.default_rng(seed)
+        n, p, K = int(rng.integers(6, 13)), int(rng.integers(1, 4)), int(rng.integers(2, 5))
+        X = rng.integers(0, int(rng.integers(2, 7)), (n, p)).astype(float)
+        if seed % 4 == 0:
+            X[:, 0] = 3.0
+        if seed % 5 == 0:
+            X[n // 2 :] = X[: n - n // 2]
+        self.loss = LOSSES[seed % 3]
+        self.n_min = min(n, int(rng.integers(1, 6)) if rng.random() < 0.5 else 1)
+        self.depth = int(rng.integers(1, 5)) if n < 9 else int(rng.integers(1, 4))
+        self.split_cost = float(rng.choice([0.0, 0.3, 1.0]))
+        weight = None if rng.random() < 0.5 else rng.choice([1.0, 2.0, 0.5, 0.37], n)
+        costs = None
+        if self.loss == "classes":
+            y = rng.integers(0, K, n)
+            y[:2] = [K - 1, 0]
+            if rng.random() < 0.3:
+                costs = rng.random((K, K))
+                np.fill_diagonal(costs, 0.0 if rng.random() < 0.7 else 0.1)
+        else:
+            y = rng.integers(0, 8, n) / 2 - 1 if rng.random() < 0.5 else rng.random(n)
+            y[:2] = [y[0], y[0] + 1.0]
+            self.split_cost *= 0.2
+        task = "classification" if self.loss == "classes" else "regression"
+        self.data = Dataset.from_arrays(X, y, task=task)
+        self.thresholds = find_thresholds(self.data)
+        self.cost = leaf_cost(
+            self.loss,
+            y,
+            np.ones(n) if weight is None else weight,
+            1.0 - np.eye(K) if costs is None else costs,
+        )
+        self.problem = UnivariateProblem(
+            self.thresholds, y, self.loss, self.split_cost, self.n_min, 1.0, weight, costs
+        )
+
+    def enumerated(self, rows, depth):
+        """Least cost of a tree on some samples."""
+        if len(rows) < self.n_min:
+            return np.inf
+        return best_tree_value(
+            self.data.X[rows], lambda own: self.cost(rows[list(own)]), depth, self.split_cost, self.n_min
+        )
+
+    def value(self, chosen):
+        """Cost of the tree with these thresholds."""
+        here, total = {0: np.arange(self.data.n)}, 0.0
+        for t in range(2 ** (self.depth + 1) - 1):
+            rows = here.pop(t, np.zeros(0, int))
+            if not len(rows):
+                continue
+            k = chosen[t] if t < 2**self.depth - 1 else -1
+            if k < 0:
+                assert len(rows) >= self.n_min
+                total += self.cost(rows)
+                continue
+            right = self.data.X[rows, self.thresholds.feature[k]] >= self.thresholds.value[k]
+            total += self.split_cost
+            here[2 * t + 1], here[2 * t + 2] = rows[~right], rows[right]
+        return total
