@@ -10,7 +10,6 @@ the assignment z of samples to leaves are those of :mod:`formulations.routing.hy
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from time import monotonic
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart_with_margin
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
-from mipforest.problem.formulation import Formulation
+from mipforest.problem.formulation import START_SHARE, Formulation
 from mipforest.problem.parameters import parameter
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
@@ -134,12 +133,13 @@ class OctH(Formulation):
         """Solve the model of depth one at every node, from the root down, on the samples that reach it."""
         data, topology = instance.data, instance.topology
         w, b = np.zeros((topology.n_branches, data.p)), np.zeros(topology.n_branches)
-        deadline = monotonic() + GREEDY_TIME_LIMIT
+        time = instance.budget.part(GREEDY_TIME_LIMIT, share=START_SHARE)
 
         def grow(t: int, rows: IntArray) -> None:
-            if t >= topology.n_branches or monotonic() > deadline:
+            if t >= topology.n_branches or time.expired:
                 return
-            split = self._best_split(data.take(rows), instance, GREEDY_TIME_LIMIT / topology.n_branches)
+            share = time.part(GREEDY_TIME_LIMIT / topology.n_branches)
+            split = self._best_split(data.take(rows), instance, share)
             if split is None or split.is_trivial(0):
                 return
             w[t], b[t] = split.w[0], split.b[0]
@@ -151,14 +151,14 @@ class OctH(Formulation):
         classes, features = tuple(data.classes), tuple(data.features.labels)
         return Tree(topology.depth, w, b, np.zeros(topology.n_leaves), classes, features)
 
-    def _best_split(self, here: Dataset, whole: ClassTreeInstance, time_limit: float) -> Tree | None:
+    def _best_split(self, here: Dataset, whole: ClassTreeInstance, time: TimeBudget) -> Tree | None:
         """Tree of depth one for the samples of a node; ``None`` where one class is left, or too few samples."""
         errors = baseline_error(here)
         if errors == 0 or here.n < 2 * self.N_min:
             return None
         # alpha is relative to the error of the whole data; the node's model measures in its own.
         node = replace(self, alpha=self.alpha * whole.baseline / errors)
-        result = node.build(here, 1).solve(start="cart", time_limit=time_limit)
+        result = node.build(here, 1, budget=time).solve(start="cart", time_limit=time.at_most())
         return None if result.tree is None else result.tree.unscaled()
 
 

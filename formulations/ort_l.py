@@ -45,7 +45,7 @@ nothing if it is at least all M_i, for UB the value of a solution.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -81,12 +81,15 @@ class LinearLeaves(ConstantLeaves):
         Greatest size of a coefficient, with ``"l0"`` or where nothing else bounds it.
     literal
         Whether to take the thesis' M_f, which is not valid in general.
+    time
+        Once it has run out, leaves predict constants.
     """
 
     lam: float
     regulariser: str
     M_r: float
     literal: bool = False
+    time: TimeBudget = field(default_factory=TimeBudget)
 
     @property
     def counts(self) -> bool:
@@ -133,7 +136,7 @@ class LinearLeaves(ConstantLeaves):
         # A feature that is constant in the leaf is no better than the constant term.
         varies = np.ptp(X, axis=0) > 0
         beta = np.zeros(X.shape[1])
-        if varies.any():
+        if varies.any() and not self.time.expired:
             beta[varies] = self._solve_fit(X[:, varies], y)
         beta0 = self.loss.best_constant(y - X @ beta)
         cost = self.loss.total(X @ beta + beta0 - y) / self.baseline + self.penalty(beta[None])
@@ -146,7 +149,9 @@ class LinearLeaves(ConstantLeaves):
         beta = m.continuous("beta", X.shape[1], lower=-self.limit, upper=self.limit)
         losses = self.loss.declare(m, X @ beta + m.continuous("beta0") - y)
         m.minimize((1 / self.baseline) * losses + self.lam * self.declare_size(m, beta))
-        solution = solve(m, gap=FIT_GAP, time_limit=FIT_TIME_LIMIT)
+        solution = solve(m, gap=FIT_GAP, time_limit=self.time.at_most(FIT_TIME_LIMIT))
+        if solution.stopped:
+            self.time.stop()
         if solution.x is None:
             return np.zeros(X.shape[1])
         found = np.clip(solution.values["beta"], -self.limit, self.limit)
@@ -218,10 +223,11 @@ class OrtL(RegressionTree):
         m.minimize((1 / leaves.baseline) * losses + self.alpha * complexity + self.lam * size)  # (5.3), (5.5)
 
     def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> OrtLInstance:
+        budget = budget or TimeBudget()
         instance = OrtLInstance(
             data=data,
             topology=topology,
-            budget=budget or TimeBudget(),
+            budget=budget,
             routing=self._routing(data, topology),
             leaves=LinearLeaves(
                 data,
@@ -230,9 +236,11 @@ class OrtL(RegressionTree):
                 regulariser=self.regulariser,
                 M_r=self.M_r,
                 literal=self.variant == "paper",
+                time=budget,
             ),
         )
-        known = self.start("cart", instance)
+        with budget.phase("start", "finding a start tree"):
+            known = self.start("cart", instance)
         value = self.evaluate(known, instance)
         return replace(instance, known=known, upper_bound=raised(value))
 

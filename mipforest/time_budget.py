@@ -33,10 +33,6 @@ class TimeBudget:
     clock
         Returns seconds; another one in tests.
 
-    Attributes
-    ----------
-    stopped
-        Whether a stop was asked for, as by Ctrl-C.
     """
 
     def __init__(
@@ -46,7 +42,7 @@ class TimeBudget:
         tell: Tell | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self.stopped = False
+        self._stopped = False
         self._whole: TimeBudget | None = None
         self._tell, self._clock = tell, clock
         self._deadline = math.inf if seconds is None else clock() + seconds
@@ -56,6 +52,11 @@ class TimeBudget:
         self._since = clock()
 
     # ------------------------------------------------------------------ the limit
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop was asked for, as by Ctrl-C; of a part also, of the whole."""
+        return self._stopped or (self._whole is not None and self._whole.stopped)
 
     @property
     def remaining(self) -> float:
@@ -90,7 +91,9 @@ class TimeBudget:
 
     def stop(self) -> None:
         """Ask everything to end with the best that is known; safe in a signal handler."""
-        self.stopped = True
+        self._stopped = True
+        if self._whole is not None:
+            self._whole.stop()
 
     def begin_solve(self, seconds: float | None) -> None:
         """Begin a solve of at most some seconds.
@@ -103,7 +106,7 @@ class TimeBudget:
             self._deadline = min(self._deadline, end)
             self._prepared = dict(self._seconds)
         else:
-            self._deadline, self.stopped = end, False
+            self._deadline, self._stopped = end, False
             self._seconds = dict(self._prepared)
 
     # ------------------------------------------------------------------ the account

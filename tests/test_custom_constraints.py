@@ -13,6 +13,7 @@ from mipforest import constraints
 from mipforest.data import DataError, Dataset, load
 from mipforest.problem import repair
 from mipforest.problem.expressions import NotExpressed
+from mipforest.time_budget import TimeBudget
 
 PROVEN = {"time_limit": None, "gap": 1e-9}
 GROUP = np.array(list("abaabbabab"))
@@ -216,11 +217,10 @@ def test_a_start_that_breaks_the_constraint_is_reported(patients):
 
 
 def test_the_search_for_a_start_ends_in_its_time_however_long_trees_take(patients, monkeypatch):
-    now = iter(range(10_000))
-    # A fifth of the time per look at the clock.
-    monkeypatch.setattr(repair, "monotonic", lambda: repair.SEARCH_TIME_LIMIT / 5 * next(now))
     drawn = []
-    problem = Oct().build(patients, depth=1)
+    # A fifth of the time per tree.
+    budget = TimeBudget(clock=lambda: repair.SEARCH_TIME_LIMIT / 5 * len(drawn))
+    problem = Oct().build(patients, depth=1, budget=budget)
     candidates = list(islice(problem.formulation.candidates(problem.instance), 50))
 
     def draw(self, instance):

@@ -81,6 +81,14 @@ def test_the_first_solve_has_what_preparation_left_and_the_next_one_its_own(cloc
     assert budget.seconds == {"prepare": 7.0}
 
 
+def test_a_stop_of_a_part_is_one_of_the_whole(clock):
+    budget = TimeBudget(10.0, clock=clock)
+    part, other = budget.part(share=0.5), budget.part()
+    part.stop()
+    assert budget.stopped
+    assert other.stopped
+
+
 def test_a_preparation_that_was_stopped_leaves_the_first_solve_nothing(clock):
     budget = TimeBudget(clock=clock)
     budget.stop()

@@ -138,5 +138,7 @@ def find_thresholds(data: Dataset) -> Thresholds:
         value=np.concatenate([np.zeros(0), *values]),
         first=first,
         left=left,
-        labels=tuple(f"{names[j]}<{v:.6g}#{k}" for j, own in enumerate(values) for k, v in enumerate(own)),
+        labels=tuple(
+            f"{names[j]}<{v:.6g}#{k}" for j, own in enumerate(values) for k, v in enumerate(own.tolist())
+        ),
     )

@@ -20,6 +20,9 @@ from mipforest.trees import Topology, Tree
 #: Seconds for the model with one level less, where its solution is a start.
 PREVIOUS_DEPTH_TIME_LIMIT = 20.0
 
+#: Share of the time left that such a start may take: the solve itself has the rest.
+START_SHARE = 0.5
+
 
 @dataclass(frozen=True, kw_only=True)
 class Formulation(Operations):
@@ -117,7 +120,9 @@ class Formulation(Operations):
         depth = instance.topology.depth
         if depth == 1:
             return self.start("cart", instance)
-        result = self.build(instance.data, depth - 1).solve(time_limit=PREVIOUS_DEPTH_TIME_LIMIT)
+        part = instance.budget.part(share=START_SHARE)
+        shallow = self.build(instance.data, depth - 1, budget=part)
+        result = shallow.solve(time_limit=part.at_most(PREVIOUS_DEPTH_TIME_LIMIT))
         return self.start("cart", instance) if result.tree is None else deepened(result.tree.unscaled())
 
     def check_weights(self, data: Dataset) -> None:

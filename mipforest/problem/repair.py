@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
-from time import monotonic
 from typing import TypeVar
 
 import numpy as np
@@ -152,6 +151,8 @@ def feasible_start(problem: BuiltProblem, tree: Tree) -> tuple[Values | None, li
     if values is not None:
         return values, []
     warnings = [f"the start tree violates the model: {_why_infeasible(problem, tree)}"]
+    if problem.budget.expired:
+        return None, [*warnings, "it is dropped: no time is left to repair it"]
     if contradictory(problem):
         return None, [*warnings, "it is dropped: no tree satisfies the constraints"]
     ample = relimited(problem, AMPLE * problem.known_value()) or problem
@@ -186,7 +187,7 @@ def contradictory(problem: BuiltProblem) -> bool:
     """Say whether no tree at all satisfies the constraints, whatever limits the model is built with.
 
     By a linear programme over rows that hold for every tree: all, if the model leaves out no solution; else those that
-    read no continuous variable of the formulation.
+    read no continuous variable of the formulation. It is not found out where no time is left.
     """
     rest = problem.model.copy()
     rest.minimize(0.0)
@@ -199,17 +200,18 @@ def contradictory(problem: BuiltProblem) -> bool:
                 rest.remove(name)
     for variables in rest.variables.values():
         variables.relax()
-    return solve(rest, time_limit=CONTRADICTION_TIME_LIMIT).status is Status.INFEASIBLE
+    limit = problem.budget.at_most(CONTRADICTION_TIME_LIMIT)
+    return solve(rest, time_limit=limit).status is Status.INFEASIBLE
 
 
 def _with_fewer_features(problem: BuiltProblem, tree: Tree) -> Values | None:
     """Drop the features that are forbidden at a node, then the least important ones, half of them at a time."""
-    began = monotonic()
+    time = problem.budget.part(SEARCH_TIME_LIMIT)
     allowed = _allowed_features(problem)
     importance = np.abs(tree.w).sum(axis=0)
     order = np.argsort(-np.where(allowed.any(axis=0), importance, -1.0), kind="stable")
     n_kept = int(allowed.any(axis=0).sum())
-    while monotonic() - began < SEARCH_TIME_LIMIT:
+    while not time.expired:
         kept = allowed & np.isin(np.arange(len(importance)), order[:n_kept])
         candidate = problem.formulation.restricted(tree, kept, problem.instance)
         if candidate is None:
@@ -262,7 +264,7 @@ def _completed(problem: BuiltProblem, values: Values) -> Values | None:
         if block.integer.all():
             block.fix(value)
             block.relax()
-    solution = solve(rest, time_limit=COMPLETION_TIME_LIMIT)
+    solution = solve(rest, time_limit=problem.budget.at_most(COMPLETION_TIME_LIMIT))
     if solution.x is None or problem.worst_violation(solution.values):
         return None
     return solution.values
@@ -270,15 +272,16 @@ def _completed(problem: BuiltProblem, values: Values) -> Values | None:
 
 def _searched(problem: BuiltProblem) -> Values | None:
     """Draw candidates of the formulation, and try them from the best on until one is feasible or time is over."""
-    began = monotonic()
+    time = problem.budget.part(SEARCH_TIME_LIMIT)
+    drawing = time.part(share=0.5)
     candidates, values = [], []
     for tree in islice(problem.formulation.candidates(problem.instance), CANDIDATES):
         candidates.append(tree)
         values.append(problem.formulation.evaluate(tree, problem.instance))
-        if monotonic() - began > SEARCH_TIME_LIMIT / 2:
+        if drawing.expired:
             break
     for position in np.argsort(values, kind="stable"):
-        if monotonic() - began > SEARCH_TIME_LIMIT:
+        if time.expired:
             return None
         found = feasible_values(problem, candidates[position])
         if found is not None:

@@ -4,11 +4,20 @@ import numpy as np
 import pytest
 from margin_data import random_data
 
-from formulations.margot import Margot
+from formulations.margot import HfsMargot, Margot
+from formulations.miret import Miret
 from formulations.oct import Oct
+from formulations.oct_h import OctH
+from formulations.ort import Ort
+from formulations.ort_l import OrtL
+from mipforest import constraints
+from mipforest.data import Dataset
+from mipforest.ensembles import ensemble_for
 from mipforest.time_budget import TimeBudget
+from mipforest.trees import Topology
 
 DATA = random_data(2, n=40, p=3)
+NUMBERS = Dataset.from_arrays(DATA.X_raw, DATA.X_raw @ [3.0, -1.0, 0.5], task="regression")
 
 
 @pytest.mark.parametrize("formulation", [Oct(), Oct(variant="paper"), Margot()])
@@ -22,3 +31,74 @@ def test_a_preparation_that_is_stopped_keeps_a_tree_and_an_honest_bound(formulat
     assert result.status in (("interrupted", "optimal") if isinstance(formulation, Oct) else ("interrupted",))
     assert 0.0 <= result.bound <= result.objective
     assert result.objective >= (optimum if np.isfinite(optimum) else 0.0)
+
+
+class Looks:
+    """A clock that stands still for some looks at it, and then is far beyond every limit."""
+
+    def __init__(self, most):
+        self.left = most
+
+    def __call__(self):
+        self.left -= 1
+        return 0.0 if self.left >= 0 else 1e9
+
+
+@pytest.mark.parametrize("looks", [4, 30])
+@pytest.mark.parametrize(
+    ("formulation", "start"),
+    [
+        (Margot(), "default"),
+        (HfsMargot(B=1), "default"),
+        (Oct(), "previous-depth"),
+        (OctH(), "greedy"),
+        (OctH(), "previous-depth"),
+        (Ort(), "depth-two"),
+        (OrtL(), "cart"),
+        (Miret(ensemble=ensemble_for("random-forest:trees=3", DATA, 2)), "default"),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_wherever_time_runs_out_there_is_a_verified_tree(formulation, start, looks):
+    data = NUMBERS if formulation.task == "regression" else DATA
+    budget = TimeBudget(0.2, clock=Looks(looks))
+    result = formulation.build(data, 2, budget=budget).solve(start=start)
+    assert result.verified
+    assert not result.solution.bound > result.objective
+
+
+@pytest.fixture
+def stopped():
+    budget = TimeBudget()
+    budget.stop()
+    return budget
+
+
+def refuse(*_, **__):
+    raise AssertionError("there is no time for this")
+
+
+def test_without_time_no_node_is_solved_for_the_greedy_start(stopped, monkeypatch):
+    monkeypatch.setattr(OctH, "_best_split", refuse)
+    instance = OctH().bind(DATA, Topology(2), stopped)
+    assert not OctH().start("greedy", instance).w.any()
+
+
+def test_without_time_no_leaf_is_fitted_by_a_solver(stopped, monkeypatch):
+    monkeypatch.setattr("formulations.ort_l.solve", refuse)
+    assert not OrtL().bind(NUMBERS, Topology(2), stopped).known.leaf_w.any()
+
+
+def test_without_time_the_model_with_one_level_less_is_not_solved(stopped, monkeypatch):
+    monkeypatch.setattr("mipforest.problem.problem.solve", refuse)
+    instance = OctH().bind(DATA, Topology(2), stopped)
+    assert OctH().start("previous-depth", instance).depth == 2
+
+
+def test_without_time_a_start_is_not_repaired(stopped, monkeypatch):
+    problem = Oct().build(DATA, 2, budget=stopped)
+    constraints.forbid_features(problem, problem.data.features.labels)
+    monkeypatch.setattr("mipforest.problem.repair.solve", refuse)
+    values, told = problem.start_values(problem.instance.known)
+    assert values is None
+    assert "no time is left" in told[-1]
