@@ -20,7 +20,7 @@ def blocks(page):
 
 #: Solves of a page end after so many seconds: what is shown and asserted holds of every verified tree, and the first
 #: is there at once.
-SECONDS = 0.5
+SECONDS = 0.2
 
 #: Where it is not, on a machine under load, the solve is repeated and ends with its first tree, or after so many
 #: seconds.

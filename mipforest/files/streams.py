@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import scipy.io
 
 from mipforest.arrays import FloatArray
 from mipforest.atomic import atomic_write
@@ -169,6 +168,8 @@ def _scientific(values: FloatArray) -> list[bytes]:
     if not len(values):
         return []
     text = io.BytesIO()
+    import scipy.io  # late: most runs write no such file
+
     scipy.io.mmwrite(text, values[:, np.newaxis], symmetry="general")
     return text.getvalue().split(b"\n")[3:-1]  # after the header, the comment and the shape
 

@@ -27,7 +27,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from mipforest.arrays import FloatArray, IntArray
@@ -81,6 +80,8 @@ def logistic_split(X: FloatArray, sign: FloatArray, C: float, norm: Norm) -> Spl
         gradient = np.concatenate([slope, -slope, [pull.sum()]])
         gradient[:-1] += charge_slopes
         return (value + charge) / total, gradient / total
+
+    from scipy.optimize import minimize  # late: slow to import, and most runs do without
 
     found = minimize(
         objective,

@@ -8,7 +8,6 @@ programme: 1 s for 1000 samples, over a minute for 10,000), and seconds for the 
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.heuristics.node_split import Split, constant_split
@@ -86,6 +85,8 @@ def smoothed_split(
         "ftol": 0.0,
         "gtol": SLACK / total,
     }
+    from scipy.optimize import minimize  # late: slow to import, and most runs do without
+
     found = minimize(
         objective, np.zeros(2 * p + 1), jac=True, method="L-BFGS-B", bounds=bounds, options=options
     )

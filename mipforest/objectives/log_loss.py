@@ -22,7 +22,6 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from mipforest.arrays import FloatArray
@@ -144,6 +143,8 @@ def _best_cut(u: float, v: float) -> tuple[float, float]:
     """Point between two neighbouring tangent points whose tangent gains the most area, and that area."""
     if not np.isfinite(u) and not np.isfinite(v):
         return 0.0, _area_gained(0.0, u, v)
+    from scipy.optimize import minimize_scalar  # late: slow to import, and most runs do without
+
     found = minimize_scalar(
         lambda x: -_area_gained(x, u, v),
         bounds=(max(u, -_FAR), min(v, _FAR)),

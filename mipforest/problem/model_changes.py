@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import linprog
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from mipforest.model import Model
@@ -178,6 +177,8 @@ class ModelChanges:
         least, greatest
             (entries,) values; infinite where nothing bounds them, or no point satisfies the rows.
         """
+        from scipy.optimize import linprog  # late: slow to import, and most runs do without
+
         lower, upper = self.form.col_lower.copy(), self.form.col_upper.copy()
         where = {block.name: block for block in self.form.columns}
         for other, size in within.items():

@@ -120,7 +120,7 @@ def test_ctrl_c_stops_and_says_how_to_go_on(tmp_path, jobs):
     deadline = time.monotonic() + 60
     while not campaign.results.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    time.sleep(2.0)
+    time.sleep(1.0)
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors

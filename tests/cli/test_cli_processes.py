@@ -37,6 +37,7 @@ def wait_for_solver(process: subprocess.Popen[str], folder: Path) -> None:
         logs = list(folder.glob(".run.*.part/solver.log"))
         if logs and logs[0].stat().st_size > 0:
             return
+        time.sleep(0.02)
 
 
 def wait_for_announcement(process: subprocess.Popen[str]) -> None:
@@ -153,10 +154,9 @@ def test_a_second_ctrl_c_leaves_at_once_while_the_solver_runs_on(tmp_path):
     run = (*ONE_LONG_RUN, "--time-limit", "60", "--out", "run")
     process = start_process(*run, cwd=tmp_path, program=("-c", DEAF))
     wait_for_solver(process, tmp_path)
-    time.sleep(1)  # in its work
     for _ in range(2):
+        time.sleep(0.3)  # in its work
         process.send_signal(signal.SIGINT)
-        time.sleep(1)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
     assert "interrupted; nothing was written" in err

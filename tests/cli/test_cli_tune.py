@@ -126,7 +126,7 @@ def test_a_missing_solver_is_told(mipforest, options):
     [1, pytest.param(2, marks=pytest.mark.slow)],  # processes that end by Ctrl-C: as those of a campaign
 )
 def test_ctrl_c_keeps_what_is_finished(tmp_path, jobs):
-    slow = ("--data", "synthetic:4-partitions", "--depth", 2, "--grid", "C=1,1000", "--time-limit", 2)
+    slow = ("--data", "synthetic:4-partitions", "--depth", 2, "--grid", "C=1,1000", "--time-limit", 1)
     process = start_process(
         "tune", "--model", "margot", *slow, "--folds", 2, "--jobs", jobs, "--out", "run", cwd=tmp_path
     )

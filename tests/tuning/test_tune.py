@@ -137,7 +137,7 @@ def test_a_regression_is_scored_in_units_of_the_target():
 
 
 def test_per_level_values_reach_the_model(versicolor):
-    few = versicolor.take(np.arange(0, 150, 10))
+    few = versicolor.take(np.arange(0, 150, 15))
     found = tune("margot", few, 2, grid={"C": [1, 10]}, per_level=["C"], folds=2, time_limit=0)
     assert list(zip(found.table["C[0]"], found.table["C[1]"], strict=True)) == [
         (1, 1),
