@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,15 @@ from mipforest.problem.instance import Instance
 from mipforest.problem.model_changes import BuiltModel, ModelChanges
 from mipforest.problem.operations import Operations
 from mipforest.settings import FEASIBILITY_TOLERANCE
+from mipforest.solvers.base import Solver
+from mipforest.solvers.claims import no_bound
 from mipforest.solvers.solution import Event, Solution, Status, closed
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
+
+#: Matrix entries up to which a solver is called although building has proven the start optimal: a second witness costs
+#: seconds there, and minutes beyond.
+MOST_WITNESSED = 250_000
 
 
 class StartError(MipforestError, ValueError):
@@ -105,6 +112,48 @@ class BuiltProblem:
         if closed(least, solution.bound, gap):
             by = ("solver", known_by)
         return replace(solution, bound=bound, status=status, events=events, bound_by=by)
+
+    def proven_while_built(self, values: Values, gap: float) -> bool:
+        """Return whether an exact search has proven a start optimal, so that a solver could but repeat it at length."""
+        form, least = self.model.matrix(), self.instance.least_objective
+        return (
+            form.A.nnz > MOST_WITNESSED
+            and -np.inf < least <= self.least_objective()
+            and closed(form.objective(form.to_point(values)), least, gap)
+        )
+
+    def start_proven(self, solver: Solver, values: Values) -> Solution:
+        """Return a start that an exact search has proven optimal, in the place of a solver's outcome.
+
+        The bound is raised to what is proven by :meth:`with_least_objective`, as of any outcome.
+        """
+        return replace(
+            self.start_alone(solver, values),
+            solver="exact-search",
+            solver_version=version("mipforest"),
+            warnings=(),
+            message=f"an exact search proved the start optimal while the model was built: {solver.name} was not called",
+        )
+
+    def start_alone(self, solver: Solver, values: Values | None) -> Solution:
+        """Return the start as the outcome of a solve for which no time is left."""
+        form = self.model.matrix()
+        x = None if values is None else form.to_point(values)
+        objective = np.nan if x is None else form.objective(x)
+        return Solution(
+            status=Status.INTERRUPTED if self.budget.stopped else Status.TIME_LIMIT,
+            x=x,
+            values=values or {},
+            objective=objective,
+            bound=no_bound(form),
+            nodes=0,
+            seconds=0.0,
+            solver=solver.name,
+            solver_version=solver.version(),
+            start_objective=objective,
+            warnings=(f"the preparation left no time for the solve: {solver.name} was not called",),
+            stopped=self.budget.stopped,
+        )
 
     def known_value(self) -> float:
         """Return the objective of the tree known from building the model; infinite without one."""

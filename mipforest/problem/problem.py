@@ -183,8 +183,10 @@ class Problem(BuiltProblem):
         share: float = 1.0,
     ) -> Solution:
         """Solve this model from a start, in a share of the time left; replace the solution by that of its tree."""
+        if values is not None and self.proven_while_built(values, settings.gap):
+            return self.start_proven(solver, values)
         if self.budget.remaining <= HAND_OVER * self.model.matrix().A.nnz:
-            return self._start_alone(solver, values)
+            return self.start_alone(solver, values)
         limit = self.budget.at_most(share=share) if settings.time_limit != 0 else 0.0
         settings = replace(settings, start=values or {}, time_limit=limit)
         form, covered, least = self.model.matrix(), self.covered_up_to(), self.least_objective()
@@ -198,26 +200,6 @@ class Problem(BuiltProblem):
         if solution.stopped:
             self.budget.stop()
         return self._snapped_to_tree(solution, settings.gap)
-
-    def _start_alone(self, solver: Solver, values: Values | None) -> Solution:
-        """Return the start as the outcome of a solve for which no time is left."""
-        form = self.model.matrix()
-        x = None if values is None else form.to_point(values)
-        objective = np.nan if x is None else form.objective(x)
-        return Solution(
-            status=Status.INTERRUPTED if self.budget.stopped else Status.TIME_LIMIT,
-            x=x,
-            values=values or {},
-            objective=objective,
-            bound=no_bound(form),
-            nodes=0,
-            seconds=0.0,
-            solver=solver.name,
-            solver_version=solver.version(),
-            start_objective=objective,
-            warnings=(f"the preparation left no time for the solve: {solver.name} was not called",),
-            stopped=self.budget.stopped,
-        )
 
     def _searched(self, search: TreeSearch, settings: SolveSettings, on_progress: Progress) -> Result:
         """Let a tree search find the tree; its values in the model are checked as a solver's point is."""

@@ -51,8 +51,8 @@ class Clarabel(PlainSolver):
       whatever Clarabel calls it; a point that it calls less than solved leaves a warning.
     - ``Solution.bound`` is the dual objective: valid up to the dual residual, about 1e-9 relative.
     - ``SolveSettings.gap`` and ``seed`` play no part: the method is deterministic and goes to 1e-9.
-    - It cannot be asked to stop, and looks at its clock once per iteration: where that takes longer than a second, it
-      is left behind, without a point, and the end of the program waits for it (the command line does not).
+    - It cannot be asked to stop, and looks at its clock once per iteration: where that takes too long, it is
+      left behind, without a point, and the end of the program waits for it (the command line does not).
     """
 
     name: ClassVar[str] = "clarabel"

@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 _NAME = "mipforest-solver"
 
 #: Seconds beyond its limit, or after a stop was asked for, that a solver is waited for: most need tenths of one.
-PATIENCE = 1.0
+PATIENCE = 0.5
 
 #: Least seconds between two progress events when there is no new incumbent: fast enough for a live display.
 EVENT_INTERVAL = 0.1

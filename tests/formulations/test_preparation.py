@@ -33,6 +33,25 @@ def test_a_preparation_that_is_stopped_keeps_a_tree_and_an_honest_bound(formulat
     assert result.objective >= (optimum if np.isfinite(optimum) else 0.0)
 
 
+@pytest.mark.parametrize("formulation", [Oct(), Ort()], ids=["oct", "ort"])
+def test_a_large_model_whose_start_is_proven_needs_no_solver(formulation, monkeypatch):
+    data = NUMBERS if formulation.task == "regression" else DATA
+    problem = formulation.build(data, 2)
+    witnessed = problem.solve(gap=1e-6)
+    monkeypatch.setattr("mipforest.problem.built.MOST_WITNESSED", 0)
+    result = problem.solve(gap=1e-6)
+    assert witnessed.solution.solver == "highs"
+    assert result.solution.solver == "exact-search"
+    assert "highs was not called" in result.solution.message
+    assert result.solution.bound_by == ("exact-search",)
+    assert (result.status, result.proven_for, result.verified) == ("optimal", "definition", True)
+    assert result.objective == pytest.approx(witnessed.objective, abs=1e-9)
+    # Without the start, or with another objective, there is nothing that would be proven.
+    assert problem.solve(start="none", time_limit=0.0).solution.solver == "highs"
+    problem.model.minimize(-problem.model["d"].sum())
+    assert problem.solve(time_limit=0.0).solution.solver == "highs"
+
+
 class Looks:
     """A clock that stands still for some looks at it, and then is far beyond every limit."""
 

@@ -40,9 +40,9 @@ class Highs(Solver):
       with Clarabel's (unbounded ones called optimal, bounded ones unbounded), and now and then it cycles
       without end. :func:`mipforest.solving.solve` sends such models to Clarabel.
     - Ctrl-C ends the solve with the incumbent; a second one raises ``KeyboardInterrupt``.
-    - In some steps HiGHS looks neither at its clock nor at a request to stop. A second later it is left behind, with
-      the incumbent and the bound that it had told, and a warning; it ends at its next look, and the end of the program
-      waits for that (the command line does not).
+    - In some steps HiGHS looks neither at its clock nor at a request to stop. Half a second later it is left behind,
+      with the incumbent and the bound that it had told, and a warning; it ends at its next look, and the end of the
+      program waits for that (the command line does not).
     - The log is appended to, so that several solves can share one.
     """
 
