@@ -65,7 +65,7 @@ from typing import Any
 
 import numpy as np
 
-from formulations.mimic.report import fidelity_measures, mimicry_report, proximity_notes
+from formulations.mimic.report import fidelity_measures, level_notes, mimicry_report, proximity_notes
 from formulations.mimic.splits import fit_splits, fixed_labels, with_fixed_labels
 from formulations.mimic.start import constant_tree, node_by_node
 from formulations.mimic.target import (
@@ -176,7 +176,7 @@ class Miret(Formulation):
             data=data,
             topology=topology,
             budget=budget,
-            notes=proximity_notes(target),
+            notes=(*level_notes(target), *proximity_notes(target)),
             target=target,
             allowed=target.allowed[topology.levels],
             costs=target.feature_costs(self.alpha)[topology.levels],

@@ -124,6 +124,15 @@ def forced_errors(target: EnsembleTarget) -> tuple[int, int, float]:
     return int(mixed.sum()), int(size[mixed].sum()), float(wrong.min(axis=1)[mixed].sum())
 
 
+def level_notes(target: EnsembleTarget) -> tuple[str, ...]:
+    """Return a sentence on each level at which no tree of the ensemble splits."""
+    return tuple(
+        f"no tree of the ensemble splits at level {level} (the root is level 0), so that the tree does not either: "
+        f"depth {level} gives the same, an ensemble of deeper trees more"
+        for level in np.flatnonzero(~target.allowed.any(axis=1)).tolist()
+    )
+
+
 def proximity_notes(target: EnsembleTarget) -> tuple[str, ...]:
     """Return sentences on what the proximity threshold does to the samples; none where no group has two."""
     size = np.bincount(target.group)

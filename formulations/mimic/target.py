@@ -101,7 +101,7 @@ def ensemble_target(
     Raises
     ------
     EnsembleError, DataError, ParameterError
-        If the ensemble does not fit the data or the depth, or a level is left without a feature.
+        If the ensemble does not fit the data or the depth, or the thresholds take all features from a level.
     NoTreeFound
         If the time runs out before the ensemble is fitted.
     """
@@ -150,29 +150,27 @@ def frequency_thresholds(frequency: FloatArray, gamma: PerNode, percentile: PerN
     gamma
         Least frequency, one value or one per level.
     percentile
-        0 to 100, one value or one per level: percentile of the positive frequencies of the level.
+        0 to 100, one value or one per level: percentile of the positive frequencies of the level, where there are any.
 
     Raises
     ------
     ParameterError
-        If the number of values does not fit, a percentile is above 100, or a level has no positive frequency.
+        If the number of values does not fit, or a percentile is above 100.
     """
     depth = len(frequency)
     least, share = per_level("gamma", gamma, depth), per_level("gamma_percentile", percentile, depth)
     if share.max() > 100:
         raise ParameterError(f"parameter gamma_percentile is {share.max():g}; give 0 to 100")
-    for level, row in enumerate(frequency):
-        if not row.any():
-            raise ParameterError(
-                f"no tree of the ensemble splits at level {level} (the root is level 0), so that no feature may "
-                f"be used there; take depth {level}, or an ensemble of deeper trees"
-            )
+    for level in np.flatnonzero(frequency.any(axis=1)):
+        row = frequency[level]
         least[level] = max(least[level], np.percentile(row[row > 0], share[level]))
     return least
 
 
 def frequent_features(frequency: FloatArray, thresholds: FloatArray, features: Sequence[str]) -> BoolArray:
     """Return whether a feature may be used at a level, (depth, p): its frequency is positive and reaches the threshold.
+
+    A level at which no tree of the ensemble splits has none.
 
     Parameters
     ----------
@@ -184,10 +182,10 @@ def frequent_features(frequency: FloatArray, thresholds: FloatArray, features: S
     Raises
     ------
     ParameterError
-        If a level is left without a feature.
+        If the thresholds leave a level without all its features.
     """
     allowed: BoolArray = (frequency > 0) & (frequency >= thresholds[:, None])
-    for level in np.flatnonzero(~allowed.any(axis=1)):
+    for level in np.flatnonzero(frequency.any(axis=1) & ~allowed.any(axis=1)):
         most = int(frequency[level].argmax())
         raise ParameterError(
             f"parameter gamma leaves level {level} (the root is level 0) without a feature: the threshold there is "

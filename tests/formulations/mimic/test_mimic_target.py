@@ -17,6 +17,7 @@ from formulations.mimic.target import (
     proximity_groups,
 )
 from formulations.miret import Miret
+from mipforest.data import Dataset
 from mipforest.ensembles import CloseSamples
 from mipforest.problem.parameters import ParameterError
 
@@ -63,9 +64,23 @@ def test_thresholds_that_leave_nothing_are_refused():
         frequency_thresholds(FREQUENCY, 0.0, 101.0)
     with pytest.raises(ParameterError, match=r"3 values.*takes 1, or 2"):
         frequency_thresholds(FREQUENCY, (0.1, 0.1, 0.1), 0.0)
-    with pytest.raises(ParameterError, match="no tree of the ensemble splits at level 1"):
-        frequency_thresholds(np.array([[1.0], [0.0]]), 0.0, 0.0)
     data = blobs(0, 30, 3)
+    with pytest.raises(ParameterError, match=r"level 0 .*without a feature"):
+        Miret(ensemble=FEW, gamma=1.1).build(data, 2)
+
+
+@pytest.mark.parametrize("variant", ["tight", "improved", "paper"])
+def test_a_level_at_which_the_ensemble_never_splits_has_no_split(variant):
+    """One feature tells the classes apart: every tree of the forest is a stump."""
+    data = Dataset.from_arrays(np.repeat([[0.0], [1.0]], 10, axis=0), np.repeat([0, 1], 10))
+    problem = Miret(ensemble=FEW, variant=variant).build(data, 2)
+    assert problem.instance.allowed.tolist() == [[True], [False], [False]]
+    result = problem.solve(time_limit=20)
+    assert result.verified
+    assert result.status == "optimal"
+    assert result.tree.features_used().per_node == ((0,), (), ())
+    assert "no tree of the ensemble splits at level 1" in " ".join(result.solution.warnings)
+    # Thresholds beyond what there is at the other levels are refused as before.
     with pytest.raises(ParameterError, match=r"level 0 .*without a feature"):
         Miret(ensemble=FEW, gamma=1.1).build(data, 2)
 
