@@ -155,9 +155,8 @@ class LossOptimal(LevelTree):
         score = data.X @ w.T + b
         away = 1 - z @ topology.reach
 
-        objective = nodes.norm.declare(m, w[np.asarray(charged)]) + slacks.C @ xi.sum(
-            axis=0
-        )  # (3.12), (3.16)
+        losses = slacks.C @ (data.weights @ xi)
+        objective = nodes.norm.declare(m, w[np.asarray(charged)]) + losses  # (3.12), (3.16)
         if nodes.alpha is not None:
             objective = objective + nodes.alpha * m.nonnegative("u", topology.branches).sum()
         m.minimize(objective)

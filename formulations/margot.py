@@ -90,7 +90,7 @@ class Margot(LinearTree):
         z = m.binary("z", (data.samples, topology.last_branches))  # (6)
         score = X @ w.T + b
 
-        m.minimize(0.5 * sum_squares(w) + C @ xi.sum(axis=0))
+        m.minimize(0.5 * sum_squares(w) + C @ (data.weights @ xi))
         m.add("assign", z.sum(axis=1) == 1, over=data.samples)  # (5)
         m.add("margin", y * score >= 1 - xi - M_xi * (1 - z @ topology.reach), over=all_nodes)  # (7)
         if upper:
@@ -176,7 +176,9 @@ class SfsMargot(Margot):
         branches, w, M_w = instance.topology.branches, m["w"], instance.limits.M_w
         u = m.nonnegative("u", branches)
         s = m.binary("s", (branches, instance.data.features))  # (12)
-        m.minimize(0.5 * sum_squares(w) + instance.nodes.C @ m["xi"].sum(axis=0) + self.alpha * u.sum())
+        m.minimize(
+            0.5 * sum_squares(w) + instance.nodes.C @ (instance.data.weights @ m["xi"]) + self.alpha * u.sum()
+        )
         m.add("below", w >= -M_w * s, over=(branches, instance.data.features))  # (11)
         m.add("above", w <= M_w * s, over=(branches, instance.data.features))  # (11)
         m.add("excess", u >= s.sum(axis=1) - instance.nodes.budget, over=branches)  # (SFS)

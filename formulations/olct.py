@@ -94,7 +94,7 @@ class Olct(LevelTree):
         score = X @ w.T + b
         away = 1 - z @ topology.reach
 
-        m.minimize(w_plus.sum() + w_minus.sum() + slacks.C @ xi.sum(axis=0))
+        m.minimize(w_plus.sum() + w_minus.sum() + slacks.C @ (data.weights @ xi))
         m.add("parts", w == w_plus - w_minus, over=weights)  # (3.16)
         m.add("assign", z.sum(axis=1) == 1, over=data.samples)  # (3.6)
         lines = zip(tangents.intercepts, tangents.slopes, limits.M_xi, strict=True)

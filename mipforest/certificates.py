@@ -174,7 +174,7 @@ class _Check:
 
     def _sample(self, line: dict[str, Any]) -> None:
         counts = _numbers(line.get("n"), "n", 2)
-        _require(min(counts) >= 0, "n is negative; it says how many samples there are")
+        _require(min(counts) >= 0, "n is negative; it says what the samples weigh")
         self.samples.append(list(map(float, _numbers(line.get("x"), "x", self.p) + counts)))
         if len(self.samples) == self.groups:
             self.X, self.weight = np.hsplit(np.array(self.samples), [self.p])

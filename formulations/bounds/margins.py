@@ -1,7 +1,8 @@
 r"""Big-Ms of the trees of linear classifiers: constants of the papers, or bounds proven from a feasible tree.
 
 **Proof of the bounds** (variant ``valid``). The objective charges at every branch node a norm of the weights and C
-times a loss of the scores :math:`s_i = w_t^\top x_i + b_t`; all terms are nonnegative. Let UB be the value of a
+times a loss of the scores :math:`s_i = w_t^\top x_i + b_t`, each times its sample's weight; all terms are nonnegative.
+Let UB be the value of a
 feasible tree, and V a lower bound on the share of the root. The loss is 0 for scores of at least v on the side of +1,
 of at most -v on that of -1, and falls towards there: v is 1 for the hinge, the largest zero of the tangents for the
 log-loss, epsilon for misclassification. Let :math:`\varepsilon \le v`.

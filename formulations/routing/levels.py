@@ -32,7 +32,8 @@ from formulations.routing.linear import LinearInstance, LinearTree, losses_paid
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.logistic import gain_at_pure_nodes, greedy_logistic, margins_at, refined
-from mipforest.heuristics.node_problems import NodeProblems
+from mipforest.heuristics.node_problems import NodeProblems, passed
+from mipforest.heuristics.node_split import weighted_sum
 from mipforest.heuristics.svm_starts import svm_path
 from mipforest.objectives.log_loss import largest_error, log_loss
 from mipforest.problem.parameters import ParameterError
@@ -155,7 +156,7 @@ class LevelTree(LinearTree):
 
     def root_share(self, instance: LinearInstance) -> float:
         data, nodes = instance.data, instance.nodes
-        return nodes.least(0, data.X, data.sign) if nodes.exact else 0.0
+        return nodes.least(0, data.X, data.sign, data.weights) if nodes.exact else 0.0
 
     def encode(self, tree: Tree, instance: LevelInstance) -> dict[str, FloatArray]:
         charged, slacks = np.asarray(instance.charged), instance.slacks
@@ -223,7 +224,9 @@ class LevelTree(LinearTree):
     def exact_objective(self, tree: Tree, instance: LevelInstance) -> float:
         """Return the objective of a tree (for scaled features) with the log-loss in place of its tangents."""
         nodes, surrogate, gap = instance.nodes, instance.nodes.loss.convex, 0.0
+        here = passed(tree, instance.data)
         for t in instance.charged:
             margins = margins_at(np.array([t]), tree, instance.data)
-            gap += float(nodes.C[t]) * float((log_loss(margins) - surrogate.of_margin(margins)).sum())
+            weight = instance.data.weights[here[:, t]]
+            gap += float(nodes.C[t]) * weighted_sum(log_loss(margins) - surrogate.of_margin(margins), weight)
         return self.evaluate(tree, instance) + gap

@@ -4,7 +4,8 @@ The blocks ``w`` (|B|, p) and ``b`` (|B|,) are the hyperplanes, ``z`` (n, |B''|)
 last branching level, ``s`` (|B|, p) switches features on where they are selected, and ``u`` (|B|,) is the excess over a
 soft budget of them. Labels are -1 and +1; the left leaf of a last branch node predicts -1, the right one +1.
 
-The objective charges at branch nodes a norm of the weights and C times the loss of the samples that pass. For a fixed
+The objective charges at branch nodes a norm of the weights and C times the loss of the samples that pass, each times
+the sample's weight (weights of samples in the formulas of the papers: :math:`C_t \xi_{it}` is multiplied). For a fixed
 routing the problem falls apart into one per node: :mod:`mipforest.heuristics.node_problems`. They value a tree, polish
 it, and give starts; the value of a start proves the big-Ms of variant ``valid``: :mod:`formulations.bounds.margins`.
 """
@@ -84,6 +85,7 @@ class LinearTree(Formulation):
     """
 
     two_classes = True
+    takes_weights = True
     variants = ("valid", "paper")
     least_objective = 0.0
 
@@ -226,11 +228,11 @@ class LinearTree(Formulation):
         return nodes.labelled(w, b, instance.data, instance.topology)
 
     def evaluate(self, tree: Tree, instance: LinearInstance) -> float:
-        data, here = instance.data, passed(tree, instance.data)
-        return sum(
-            instance.nodes.value(t, tree.w[t], float(tree.b[t]), data.X[here[:, t]], data.sign[here[:, t]])
-            for t in instance.topology.branches
-        )
+        data, total = instance.data, 0.0
+        for t, here in zip(instance.topology.branches, passed(tree, data).T, strict=True):
+            samples = data.X[here], data.sign[here], data.weights[here]
+            total += instance.nodes.value(t, tree.w[t], float(tree.b[t]), *samples)
+        return total
 
     def polish(self, tree: Tree, instance: LinearInstance) -> Tree:
         """Solve every node's problem for the tree's routing of the samples, exactly where the loss is convex.
@@ -244,11 +246,12 @@ class LinearTree(Formulation):
         goes_right = tree.scores(data.X) >= 0
         splits: dict[int, Split] = {}
         for t in topology.branches:
-            X, sign, right = data.X[here[:, t]], data.sign[here[:, t]], goes_right[here[:, t], t]
+            X, sign, weight = data.X[here[:, t]], data.sign[here[:, t]], data.weights[here[:, t]]
+            right = goes_right[here[:, t], t]
             # At the last level sides are free; where a search is no exact one, the tree's own sides compete.
             free = [None] if nodes.exact else [None, right]
             sides = [right] if t in topology.upper_branches else free
-            found = [nodes.split(t, X, sign, right=kept) for kept in sides]
+            found = [nodes.split(t, X, sign, weight, right=kept) for kept in sides]
             own = Split(tree.w[t], float(tree.b[t]), np.nan)
             splits[t] = min(filter(None, found), key=lambda split: split.value, default=own)
         return nodes.tree(splits, data, topology)
@@ -279,10 +282,11 @@ class LinearTree(Formulation):
             rows, features = members[t], np.flatnonzero(allowed[t])
             # Without a feature, one that is 0 everywhere leaves the bias alone to choose.
             X = data.X[np.ix_(rows, features)] if len(features) else np.zeros((len(rows), 1))
-            sign = data.sign[rows]
+            sign, weight = data.sign[rows], data.weights[rows]
             upper = t in topology.upper_branches
-            kept = nodes.split(t, X, sign, right=goes_right[t][rows], quick=True) if upper else None
-            found = kept or nodes.split(t, X, sign, quick=True)
+            sides = goes_right[t][rows]
+            kept = nodes.split(t, X, sign, weight, right=sides, quick=True) if upper else None
+            found = kept or nodes.split(t, X, sign, weight, quick=True)
             split = found or Split(np.zeros(X.shape[1]), bias_if_empty(t), np.nan)
             if upper:
                 split, right = nodes.route(split, X)

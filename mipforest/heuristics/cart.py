@@ -32,7 +32,7 @@ def cart(
         Index sets of the tree; CART's leaves above the last level become nodes without a split, which send all
         samples to the right.
     min_leaf
-        Least number of samples per leaf.
+        Least number of samples per leaf, whatever their weights.
     seed
         Seed of CART's choice among equally good splits, or of random ones.
     random_splits
@@ -51,9 +51,8 @@ def cart(
     is_classification = data.task == "classification"
     learner = DecisionTreeClassifier if is_classification else DecisionTreeRegressor
     drawn = {"splitter": "random", "max_features": "sqrt"} if random_splits else {}
-    grown = learner(max_depth=topology.depth, min_samples_leaf=min_leaf, random_state=seed, **drawn).fit(
-        data.X, data.y
-    )
+    learner = learner(max_depth=topology.depth, min_samples_leaf=min_leaf, random_state=seed, **drawn)
+    grown = learner.fit(data.X, data.y, sample_weight=data.weights if data.weighted else None)
     source = grown.tree_
     prediction = (
         grown.classes_[source.value[:, 0].argmax(axis=1)] if is_classification else source.value[:, 0, 0]

@@ -2,12 +2,13 @@ r"""Logistic regressions at the nodes of a tree: one node, the greedy tree, and 
 
 **One node**, exactly:
 
-.. math::  \min_{w, b}\; \Omega(w) + C \sum_i \log\bigl(1 + e^{-y_i (w^\top x_i + b)}\bigr)
+.. math::  \min_{w, b}\; \Omega(w) + C \sum_i n_i \log\bigl(1 + e^{-y_i (w^\top x_i + b)}\bigr)
 
-with the norms of :mod:`mipforest.objectives.branches`; the intercept is free of charge. The weights are the difference
-of two nonnegative parts, so that the l1 norm is linear, and the smooth problem with bounds goes to L-BFGS-B (R. Byrd,
-P. Lu, J. Nocedal, C. Zhu, SIAM J. Sci. Comput. 16, 1995), which stops at exact zeros. scikit-learn's solvers for the l1
-norm either charge the intercept (liblinear) or approach the optimum too slowly to be called exact (saga).
+with sample weights n and the norms of :mod:`mipforest.objectives.branches`; the intercept is free of charge. Weights
+are the difference of two nonnegative parts, so that the l1 norm is linear, and the smooth problem with bounds goes to
+L-BFGS-B (R. Byrd, P. Lu, J. Nocedal, C. Zhu, SIAM J. Sci. Comput. 16, 1995), which stops at exact zeros. scikit-learn's
+solvers for the l1 norm either charge the intercept (liblinear) or approach the optimum too slowly to be called exact
+(saga).
 
 **The greedy tree** (T. Aldinucci's thesis, chapter 3): a regression per node, from the root down.
 
@@ -18,8 +19,8 @@ fitted anew to the log-loss itself. Nodes above are left as they are: other spli
 The remark says that the exact objective decreases. It does where a node's regression has an optimum and the fit finds
 it; here a node keeps its split where the new one is no better. At a node that one class alone reaches the log-loss
 falls towards 0 as the intercept grows, and has no minimum: such a node gets the log-odds of Laplace's rule of
-succession, n + 1 to 1 for n samples. Against the weights of the surrogate, which is 0 from a finite margin on, such
-intercepts often gain more than all regressions together; :func:`gain_at_pure_nodes` tells how much.
+succession, n + 1 to 1 for samples of total weight n. Against the weights of the surrogate, which is 0 from a finite
+margin on, such intercepts often gain more than all regressions together; :func:`gain_at_pure_nodes` tells how much.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from scipy.special import expit
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.node_problems import NodeProblems, bias_if_empty, passed, top_down
-from mipforest.heuristics.node_split import Split, search_features
+from mipforest.heuristics.node_split import Split, search_features, weighted_sum
 from mipforest.objectives.branches import Norm
 from mipforest.trees import Topology, Tree
 
@@ -44,12 +45,22 @@ GRADIENT_TOLERANCE = 1e-8
 MOST_ITERATIONS = 5000
 
 
-def logistic_value(w: FloatArray, b: float, X: FloatArray, sign: FloatArray, C: float, norm: Norm) -> float:
+def logistic_value(
+    w: FloatArray,
+    b: float,
+    X: FloatArray,
+    sign: FloatArray,
+    C: float,
+    norm: Norm,
+    weight: FloatArray | None = None,
+) -> float:
     """Return the objective of a split: the norm plus C times the log-loss of the samples that reach it."""
-    return norm.value(w) + C * float(np.logaddexp(0.0, -sign * (X @ w + b)).sum())
+    return norm.value(w) + C * weighted_sum(np.logaddexp(0.0, -sign * (X @ w + b)), weight)
 
 
-def logistic_split(X: FloatArray, sign: FloatArray, C: float, norm: Norm) -> Split:
+def logistic_split(
+    X: FloatArray, sign: FloatArray, C: float, norm: Norm, weight: FloatArray | None = None
+) -> Split:
     """Fit a logistic regression.
 
     Parameters
@@ -61,6 +72,8 @@ def logistic_split(X: FloatArray, sign: FloatArray, C: float, norm: Norm) -> Spl
     norm
         What is charged for weights. Without a norm, separable classes have no optimum: the split where the
         iterations end is given back.
+    weight
+        (n,) weights of the samples' losses; 1 unless given.
 
     Returns
     -------
@@ -68,13 +81,14 @@ def logistic_split(X: FloatArray, sign: FloatArray, C: float, norm: Norm) -> Spl
         With the objective as its value.
     """
     p = X.shape[1]
-    total = C * len(sign)
+    n = np.ones(len(sign)) if weight is None else weight
+    total = C * float(n.sum())
 
     def objective(parts: FloatArray) -> tuple[float, FloatArray]:
         w, b = parts[:p] - parts[p : 2 * p], parts[-1]
         margin = sign * (X @ w + b)
-        value = C * float(np.logaddexp(0.0, -margin).sum())
-        pull = -C * sign * expit(-margin)
+        value = C * weighted_sum(np.logaddexp(0.0, -margin), n)
+        pull = -C * n * sign * expit(-margin)
         slope = X.T @ pull
         charge, charge_slopes = norm.of_parts(parts[:-1])
         gradient = np.concatenate([slope, -slope, [pull.sum()]])
@@ -97,7 +111,7 @@ def logistic_split(X: FloatArray, sign: FloatArray, C: float, norm: Norm) -> Spl
         },
     )
     w, b = found.x[:p] - found.x[p : 2 * p], float(found.x[-1])
-    return Split(w, b, logistic_value(w, b, X, sign, C, norm))
+    return Split(w, b, logistic_value(w, b, X, sign, C, norm, weight))
 
 
 def greedy_logistic(data: Dataset, topology: Topology, nodes: NodeProblems) -> Tree:
@@ -118,17 +132,21 @@ def greedy_logistic(data: Dataset, topology: Topology, nodes: NodeProblems) -> T
         For scaled features; it routes by the sign of the log-odds. A node that one class alone reaches has no
         weights, and sends its samples that way.
     """
-    return top_down(data, topology, nodes, lambda t, X, sign: _node_regression(t, X, sign, nodes))
+    return top_down(
+        data, topology, nodes, lambda t, X, sign, weight: _node_regression(t, X, sign, weight, nodes)
+    )
 
 
-def _node_regression(t: int, X: FloatArray, sign: FloatArray, nodes: NodeProblems) -> Split:
+def _node_regression(
+    t: int, X: FloatArray, sign: FloatArray, weight: FloatArray, nodes: NodeProblems
+) -> Split:
     p = X.shape[1]
     if len(sign) == 0 or (sign == sign[0]).all():
         side = sign[0] if len(sign) else bias_if_empty(t)
         return Split(np.zeros(p), nodes.loss.convex.flat_from * float(side), 0.0)
 
     def fit(features: IntArray) -> Split:
-        split = logistic_split(X[:, features], sign, float(nodes.C[t]), nodes.norm)
+        split = logistic_split(X[:, features], sign, float(nodes.C[t]), nodes.norm, weight)
         w = np.zeros(p)
         w[features] = split.w
         return replace(split, w=w)
@@ -161,21 +179,22 @@ def refined(tree: Tree, data: Dataset, nodes: NodeProblems) -> Tree:
     here = passed(tree, data)
     w, b = tree.w.copy(), tree.b.copy()
     for t in tree.topology.last_branches:
-        X, sign, C = data.X[here[:, t]], data.sign[here[:, t]], float(nodes.C[t])
+        X, sign, weight = data.X[here[:, t]], data.sign[here[:, t]], data.weights[here[:, t]]
+        C = float(nodes.C[t])
         features = np.arange(data.p) if nodes.budget is None else np.flatnonzero(w[t])
-        split = _regression(X[:, features], sign, C, nodes.norm)
-        if split.value < logistic_value(w[t], float(b[t]), X, sign, C, nodes.norm):
+        split = _regression(X[:, features], sign, weight, C, nodes.norm)
+        if split.value < logistic_value(w[t], float(b[t]), X, sign, C, nodes.norm, weight):
             w[t] = 0.0
             w[t, features] = split.w
             b[t] = split.b
     return replace(tree, w=w, b=b)
 
 
-def _regression(X: FloatArray, sign: FloatArray, C: float, norm: Norm) -> Split:
+def _regression(X: FloatArray, sign: FloatArray, weight: FloatArray, C: float, norm: Norm) -> Split:
     if len(np.unique(sign)) == 2:
-        return logistic_split(X, sign, C, norm)
-    w, b = np.zeros(X.shape[1]), float(np.sign(sign.sum()) * np.log1p(len(sign)))
-    return Split(w, b, logistic_value(w, b, X, sign, C, norm))
+        return logistic_split(X, sign, C, norm, weight)
+    w, b = np.zeros(X.shape[1]), float(np.sign(sign.sum()) * np.log1p(weight.sum()))
+    return Split(w, b, logistic_value(w, b, X, sign, C, norm, weight))
 
 
 def gain_at_pure_nodes(before: Tree, after: Tree, data: Dataset, nodes: NodeProblems) -> float:
@@ -192,10 +211,10 @@ def gain_at_pure_nodes(before: Tree, after: Tree, data: Dataset, nodes: NodeProb
     """
     here, gain = passed(before, data), 0.0
     for t in before.topology.last_branches:
-        X, sign = data.X[here[:, t]], data.sign[here[:, t]]
+        X, sign, weight = data.X[here[:, t]], data.sign[here[:, t]], data.weights[here[:, t]]
         if len(np.unique(sign)) == 1:
             old, new = (
-                logistic_value(tree.w[t], float(tree.b[t]), X, sign, float(nodes.C[t]), nodes.norm)
+                logistic_value(tree.w[t], float(tree.b[t]), X, sign, float(nodes.C[t]), nodes.norm, weight)
                 for tree in (before, after)
             )
             gain += old - new

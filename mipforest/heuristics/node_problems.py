@@ -9,7 +9,7 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.heuristics.node_split import Split, margin_split, search_features
+from mipforest.heuristics.node_split import Split, margin_split, search_features, weighted_sum
 from mipforest.heuristics.smoothed_split import smoothed_split
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, NO_NORM, BranchLoss, Norm
 from mipforest.time_budget import TimeBudget
@@ -70,6 +70,7 @@ class NodeProblems:
         t: int,
         X: FloatArray,
         sign: FloatArray,
+        weight: FloatArray,
         *,
         right: BoolArray | None = None,
         C: float | None = None,
@@ -84,8 +85,8 @@ class NodeProblems:
         ----------
         t
             Branch node.
-        X, sign, right
-            (n_t, p) samples, their labels, and the sides they must keep (``None``: free).
+        X, sign, weight, right
+            (n_t, p) samples, their labels and weights, and the sides they must keep (``None``: free).
         C
             Another penalty than the node's own.
         quick
@@ -100,7 +101,7 @@ class NodeProblems:
         best_of = self._convex if self.exact else self._by_stand_in
 
         def fit(features: IntArray) -> Split | None:
-            return best_of(t, X, sign, penalty, right, features)
+            return best_of(t, X, sign, weight, penalty, right, features)
 
         p = X.shape[1]
         if self.budget is None or self.budget[t] >= p:
@@ -111,11 +112,12 @@ class NodeProblems:
             )
         if found is None or t not in self.uncharged:
             return found
-        return replace(found, value=self.value(t, found.w, found.b, X, sign))
+        return replace(found, value=self.value(t, found.w, found.b, X, sign, weight))
 
     def _convex(
-        self, t: int, X: FloatArray, sign: FloatArray, C: float, right: BoolArray | None, features: IntArray
-    ) -> Split | None:
+        self, t: int, X: FloatArray, sign: FloatArray, weight: FloatArray,
+        C: float, right: BoolArray | None, features: IntArray,
+    ) -> Split | None:  # fmt: skip
         """Solve the convex problem of node t with these features."""
         bias, loss, norm = bias_if_empty(t), self.loss.convex, self.norm
         found = None
@@ -124,6 +126,7 @@ class NodeProblems:
                 X,
                 sign,
                 C,
+                weight=weight,
                 right=right,
                 epsilon=self.epsilon,
                 features=features,
@@ -133,44 +136,52 @@ class NodeProblems:
                 time_limit=self.time.at_most(),
             )
         if found is None and right is None and C > 0:
-            found, _ = smoothed_split(X, sign, C, features=features, bias_if_empty=bias, loss=loss, norm=norm)
+            found, _ = smoothed_split(
+                X, sign, C, weight=weight, features=features, bias_if_empty=bias, loss=loss, norm=norm
+            )
         return found
 
     def _takes(self, n: int) -> bool:
         """Whether the problem of so many samples is solved exactly."""
         return n <= self.exact_up_to and not self.time.expired
 
-    def least(self, t: int, X: FloatArray, sign: FloatArray) -> float:
+    def least(self, t: int, X: FloatArray, sign: FloatArray, weight: FloatArray) -> float:
         """Return a lower bound on the charge of node t for some samples, sides free; the loss is convex."""
         C, loss, norm = float(self.C[t]), self.loss.convex, self.norm
         if self._takes(len(sign)):
-            found = margin_split(X, sign, C, loss=loss, norm=norm, time_limit=self.time.at_most())
+            found = margin_split(
+                X, sign, C, weight=weight, loss=loss, norm=norm, time_limit=self.time.at_most()
+            )
             if found is not None:
                 return found.value
-        return smoothed_split(X, sign, C, loss=loss, norm=norm)[1]
+        return smoothed_split(X, sign, C, weight=weight, loss=loss, norm=norm)[1]
 
     def _by_stand_in(
-        self, t: int, X: FloatArray, sign: FloatArray, C: float, right: BoolArray | None, features: IntArray
-    ) -> Split | None:
+        self, t: int, X: FloatArray, sign: FloatArray, weight: FloatArray,
+        C: float, right: BoolArray | None, features: IntArray,
+    ) -> Split | None:  # fmt: skip
         """Let the convex stand-in propose the sides; the split with the least norm for these sides follows.
 
         Above the last level the sides are given; for a loss that depends on sides only that split is then optimal.
         """
         sides, proposed = right, None
         if sides is None:
-            proposed = self._convex(t, X, sign, C, None, features)
+            proposed = self._convex(t, X, sign, weight, C, None, features)
             assert proposed is not None  # with free sides the stand-in always has a split
             proposed, sides = self.route(proposed, X)
         # Without a norm any split with these sides is as good: the stand-in's keeps a natural scale.
         penalty = C if self.norm is NO_NORM else 0.0
-        found = self._convex(t, X, sign, penalty, sides, features) or proposed
+        found = self._convex(t, X, sign, weight, penalty, sides, features) or proposed
         if found is None:
             return None
-        return replace(found, value=self.norm.value(found.w) + C * self._losses(found.scores(X), sign))
+        losses = self._losses(found.scores(X), sign, weight)
+        return replace(found, value=self.norm.value(found.w) + C * losses)
 
-    def value(self, t: int, w: FloatArray, b: float, X: FloatArray, sign: FloatArray) -> float:
+    def value(
+        self, t: int, w: FloatArray, b: float, X: FloatArray, sign: FloatArray, weight: FloatArray
+    ) -> float:
         """Return the charge for a split of node t and the samples that reach it; inf beyond a hard budget."""
-        charge = self.norm.value(w) + float(self.C[t]) * self._losses(X @ w + b, sign)
+        charge = self.norm.value(w) + float(self.C[t]) * self._losses(X @ w + b, sign, weight)
         total = 0.0 if t in self.uncharged else charge
         if self.budget is None:
             return total
@@ -179,8 +190,8 @@ class NodeProblems:
             return float("inf") if excess else total
         return total + self.alpha * excess
 
-    def _losses(self, scores: FloatArray, sign: FloatArray) -> float:
-        return float(self.loss.values(scores, sign).sum())
+    def _losses(self, scores: FloatArray, sign: FloatArray, weight: FloatArray) -> float:
+        return weighted_sum(self.loss.values(scores, sign), weight)
 
     def route(self, split: Split, X: FloatArray) -> tuple[Split, BoolArray]:
         """Shift a split so that no sample lies between the sides; return it, and which samples go right."""
@@ -194,23 +205,24 @@ class NodeProblems:
         Samples between the sides of a split, for the gap that it must keep, change sides.
         """
 
-        def fit(t: int, X: FloatArray, sign: FloatArray) -> Split:
+        def fit(t: int, X: FloatArray, sign: FloatArray, weight: FloatArray) -> Split:
             scaled = [Split(scale * tree.w[t], scale * float(tree.b[t]), np.nan) for scale in SCALES]
             if t in topology.upper_branches:
                 return min(
-                    (self._routed(t, split, X, sign) for split in scaled), key=lambda split: split.value
+                    (self._routed(t, split, X, sign, weight) for split in scaled),
+                    key=lambda split: split.value,
                 )
-            own = [replace(split, value=self.value(t, split.w, split.b, X, sign)) for split in scaled]
-            free = self.split(t, X, sign, quick=True)
+            own = [replace(split, value=self.value(t, split.w, split.b, X, sign, weight)) for split in scaled]
+            free = self.split(t, X, sign, weight, quick=True)
             return min(filter(None, [*own, free]), key=lambda split: split.value)
 
         return top_down(data, topology, self, fit)
 
-    def _routed(self, t: int, split: Split, X: FloatArray, sign: FloatArray) -> Split:
+    def _routed(self, t: int, split: Split, X: FloatArray, sign: FloatArray, weight: FloatArray) -> Split:
         """Shift a split into a gap; in its value, samples that change sides count with the penalty of the loss."""
         moved, right = self.route(split, X)
-        changed = int((right != (split.scores(X) >= 0)).sum())
-        value = self.value(t, moved.w, moved.b, X, sign) + float(self.C[t]) * changed
+        changed = float(weight[right != (split.scores(X) >= 0)].sum())
+        value = self.value(t, moved.w, moved.b, X, sign, weight) + float(self.C[t]) * changed
         return replace(moved, value=value)
 
     def tree(self, splits: Mapping[int, Split], data: Dataset, topology: Topology) -> Tree:
@@ -247,7 +259,7 @@ def top_down(
     data: Dataset,
     topology: Topology,
     nodes: NodeProblems,
-    fit: Callable[[int, FloatArray, FloatArray], Split],
+    fit: Callable[[int, FloatArray, FloatArray, FloatArray], Split],
 ) -> Tree:
     """Grow a tree level by level.
 
@@ -260,7 +272,7 @@ def top_down(
     nodes
         Shifts splits so that they route.
     fit
-        Returns the split of node t for the samples (n_t, p) that reach it, with their labels, -1 or +1.
+        Returns the split of node t for the samples (n_t, p) that reach it, with their labels, -1 or +1, and weights.
 
     Returns
     -------
@@ -271,8 +283,8 @@ def top_down(
     members = {0: np.arange(data.n)}
     splits: dict[int, Split] = {}
     for t in topology.branches:
-        X, sign = data.X[members[t]], data.sign[members[t]]
-        splits[t] = fit(t, X, sign)
+        X = data.X[members[t]]
+        splits[t] = fit(t, X, data.sign[members[t]], data.weights[members[t]])
         if t not in topology.last_branches:
             splits[t], goes_right = nodes.route(splits[t], X)
             members[topology.left(t)], members[topology.right(t)] = (

@@ -2,10 +2,10 @@ r"""The best split of one node under the objective of a tree of linear classifie
 
 .. math::
 
-    \min_{w, b}\; \Omega(w) + C \sum_i f(y_i (w^\top x_i + b))
+    \min_{w, b}\; \Omega(w) + C \sum_i n_i f(y_i (w^\top x_i + b))
 
-with a norm and a convex piecewise-linear loss. For MARGOT these are half the squared Euclidean norm and the hinge,
-a soft-margin support vector machine. A node above the last level also has to keep its samples' sides:
+with sample weights n, a norm and a convex piecewise-linear loss. For MARGOT these are half the squared Euclidean norm
+and the hinge, a soft-margin support vector machine. A node above the last level also has to keep its samples' sides:
 ``w.x_i + b >= 0`` to the right, ``w.x_i + b <= -epsilon`` to the left (D'Onofrio et al. 2024, section 3).
 
 **Few features.** Hard: at most ``budget`` non-zero weights. Soft: the objective pays
@@ -59,9 +59,12 @@ class Split:
         return X @ self.w + self.b
 
 
-def margin_value(w: FloatArray, b: float, X: FloatArray, sign: FloatArray, C: float) -> float:
-    """``1/2 |w|^2 + C sum_i max(0, 1 - y_i (w.x_i + b))`` of a split on the samples that reach it."""
-    return float(0.5 * w @ w + C * np.maximum(0.0, 1.0 - sign * (X @ w + b)).sum())
+def margin_value(
+    w: FloatArray, b: float, X: FloatArray, sign: FloatArray, C: float, weight: FloatArray | None = None
+) -> float:
+    """``1/2 |w|^2 + C sum_i n_i max(0, 1 - y_i (w.x_i + b))`` of a split on samples of weights n_i (1 unless given)."""
+    losses = np.maximum(0.0, 1.0 - sign * (X @ w + b))
+    return float(0.5 * w @ w + C * weighted_sum(losses, weight))
 
 
 def margin_split(
@@ -69,6 +72,7 @@ def margin_split(
     sign: FloatArray,
     C: float,
     *,
+    weight: FloatArray | None = None,
     right: BoolArray | None = None,
     epsilon: float = 0.0,
     features: IntArray | None = None,
@@ -85,6 +89,8 @@ def margin_split(
         (n, p) samples that reach the node, and their labels, -1 or +1.
     C
         Penalty of the loss, above 0.
+    weight
+        (n,) weights of the samples' losses; 1 unless given.
     right
         (n,) side each sample must keep; ``None`` where sides are free (the last level, or a plain SVM).
     epsilon
@@ -111,7 +117,7 @@ def margin_split(
     b = m.continuous("b")
     xi = m.nonnegative("xi", len(sign))
     score = X[:, used] @ w + b
-    m.minimize(norm.declare(m, w) + C * xi.sum())
+    m.minimize(norm.declare(m, w) + C * (xi.sum() if weight is None else weight @ xi))
     for k, (intercept, slope) in enumerate(zip(loss.intercepts, loss.slopes, strict=True)):
         m.add(f"line_{k}", -slope * sign * score >= intercept - xi)
     if right is not None:
@@ -130,7 +136,13 @@ def margin_split(
     bias = float(solution["b"])
     if right is not None:
         bias = keep_sides(X, weights, right, bias)
-    return Split(weights, bias, norm.value(weights) + C * float(loss.values(X @ weights + bias, sign).sum()))
+    losses = weighted_sum(loss.values(X @ weights + bias, sign), weight)
+    return Split(weights, bias, norm.value(weights) + C * losses)
+
+
+def weighted_sum(losses: FloatArray, weight: FloatArray | None) -> float:
+    """Return the sum of losses (n,), each times its sample's weight (1 unless given)."""
+    return float((losses if weight is None else weight * losses).sum())
 
 
 def constant_split(
@@ -151,6 +163,7 @@ def sparse_split(
     budget: int,
     alpha: float | None,
     *,
+    weight: FloatArray | None = None,
     right: BoolArray | None = None,
     epsilon: float = 0.0,
     bias_if_empty: float = 1.0,
@@ -160,7 +173,7 @@ def sparse_split(
 
     Parameters
     ----------
-    X, sign, C, right, epsilon, bias_if_empty
+    X, sign, C, weight, right, epsilon, bias_if_empty
         As for :func:`~mipforest.heuristics.node_split.margin_split`.
     budget
         Number of features that are free of cost, at least 1.
@@ -177,8 +190,9 @@ def sparse_split(
 
     def fit(features: IntArray) -> Split | None:
         return margin_split(
-            X, sign, C, right=right, epsilon=epsilon, features=features, bias_if_empty=bias_if_empty
-        )
+            X, sign, C,
+            weight=weight, right=right, epsilon=epsilon, features=features, bias_if_empty=bias_if_empty,
+        )  # fmt: skip
 
     return search_features(fit, X.shape[1], budget, alpha, quick=quick)
 
@@ -263,18 +277,19 @@ def exact_sparse_split(
     alpha: float | None,
     *,
     time_limit: float,
+    weight: FloatArray | None = None,
     bias_if_empty: float = 1.0,
 ) -> Split:
     """Solve the node's mixed-integer model (WS-SVM of D'Onofrio et al. 2024, section 5), sides free.
 
     Parameters
     ----------
-    X, sign, C, budget, alpha, bias_if_empty
+    X, sign, C, budget, alpha, weight, bias_if_empty
         As for :func:`sparse_split`.
     time_limit
         Seconds; the best split known then is given back.
     """
-    known = sparse_split(X, sign, C, budget, alpha, bias_if_empty=bias_if_empty)
+    known = sparse_split(X, sign, C, budget, alpha, weight=weight, bias_if_empty=bias_if_empty)
     assert known is not None  # with free sides every support has a split
     if known.value == 0 or X.shape[1] <= budget:
         return known
@@ -286,7 +301,8 @@ def exact_sparse_split(
     xi = m.nonnegative("xi", n)
     s = m.binary("s", p)
     excess = m.nonnegative("u", upper=0.0 if alpha is None else np.inf)
-    m.minimize(0.5 * sum_squares(w) + C * xi.sum() + (alpha or 0.0) * excess)
+    losses = xi.sum() if weight is None else weight @ xi
+    m.minimize(0.5 * sum_squares(w) + C * losses + (alpha or 0.0) * excess)
     m.add("margin", sign * (X @ w + b) >= 1 - xi)
     m.add("above", w <= M_w * s)
     m.add("below", w >= -M_w * s)
@@ -307,7 +323,9 @@ def exact_sparse_split(
         return known
     weights = np.where(solution["s"] > 0.5, solution["w"], 0.0)
     bias = float(solution["b"])
-    found = _with_penalty(Split(weights, bias, margin_value(weights, bias, X, sign, C)), budget, alpha)
+    found = _with_penalty(
+        Split(weights, bias, margin_value(weights, bias, X, sign, C, weight)), budget, alpha
+    )
     return min(known, found, key=lambda split: split.value)
 
 

@@ -76,10 +76,14 @@ def local_svm(
         For scaled features, feasible for the model.
     """
     share = nodes.time.part(time_limit).remaining / len(topology.branches)
-    return top_down(data, topology, nodes, lambda t, X, sign: _node_svm(t, X, sign, nodes, share))
+    return top_down(
+        data, topology, nodes, lambda t, X, sign, weight: _node_svm(t, X, sign, weight, nodes, share)
+    )
 
 
-def _node_svm(t: int, X: FloatArray, sign: FloatArray, nodes: NodeProblems, time_limit: float) -> Split:
+def _node_svm(
+    t: int, X: FloatArray, sign: FloatArray, weight: FloatArray, nodes: NodeProblems, time_limit: float
+) -> Split:
     few = len(sign) <= nodes.exact_up_to and not nodes.time.expired
     if nodes.budget is not None and nodes.budget[t] < X.shape[1] and few:
         return exact_sparse_split(
@@ -89,9 +93,10 @@ def _node_svm(t: int, X: FloatArray, sign: FloatArray, nodes: NodeProblems, time
             int(nodes.budget[t]),
             nodes.alpha,
             time_limit=time_limit,
+            weight=weight,
             bias_if_empty=bias_if_empty(t),
         )
-    split = nodes.split(t, X, sign)
+    split = nodes.split(t, X, sign, weight)
     assert split is not None  # a plain support vector machine always has a solution
     return split
 
@@ -143,7 +148,8 @@ def svm_path(
     """
     if data.n > nodes.exact_up_to:
         sample = _sample(data)
-        weighing = replace(nodes, C=nodes.C * (data.n / sample.n), exact_up_to=0)
+        share = float(data.weights.sum() / sample.weights.sum())
+        weighing = replace(nodes, C=nodes.C * share, exact_up_to=0)
         return nodes.lifted(_searched(sample, topology, weighing, time_limit), data, topology)
     return _searched(data, topology, nodes, time_limit)
 
@@ -159,7 +165,7 @@ def _sample(data: Dataset) -> Dataset:
 def _searched(data: Dataset, topology: Topology, nodes: NodeProblems, time_limit: float) -> Tree:
     """Search the path on these very samples."""
     nodes = replace(nodes, time=nodes.time.part(time_limit))
-    search = _Search(data.X, data.sign, topology, nodes)
+    search = _Search(data, topology, nodes)
     best = search.subtree(0, np.arange(len(data.X)))
     if nodes.budget is not None:
         finalists = sorted(search.whole_trees, key=lambda tree: tree.value)[:FINALISTS]
@@ -168,8 +174,8 @@ def _searched(data: Dataset, topology: Topology, nodes: NodeProblems, time_limit
 
 
 class _Search:
-    def __init__(self, X: FloatArray, sign: FloatArray, topology: Topology, nodes: NodeProblems) -> None:
-        self.X, self.sign = X, sign
+    def __init__(self, data: Dataset, topology: Topology, nodes: NodeProblems) -> None:
+        self.X, self.sign, self.weight = data.X, data.sign, data.weights
         self.topology, self.nodes = topology, nodes
         # The same object where there are no budgets: a bound below a routing is then the fit of the last level.
         self.without_budget = nodes if nodes.budget is None else replace(nodes, budget=None, alpha=None)
@@ -206,12 +212,12 @@ class _Search:
         splits = dict(tree.splits)
         members = {0: np.arange(len(self.X))}
         for t in self.topology.branches:
-            X, sign = self.X[members[t]], self.sign[members[t]]
+            X, sign, weight = self.X[members[t]], self.sign[members[t]], self.weight[members[t]]
             is_last = t in self.topology.last_branches
             right = splits[t].scores(X) >= 0
             if self.nodes.time.expired:
                 break
-            better = self.nodes.split(t, X, sign, right=None if is_last else right)
+            better = self.nodes.split(t, X, sign, weight, right=None if is_last else right)
             if better is not None and better.value < splits[t].value:
                 splits[t] = better
             if not is_last:
@@ -223,7 +229,8 @@ class _Search:
         """Fit node t, sides free, once: exact for the last level; without budget, a lower bound for any subtree."""
         key = (nodes is self.nodes, t, C, members.tobytes())
         if key not in self.fits:
-            split = nodes.split(t, self.X[members], self.sign[members], C=C, quick=True)
+            X, sign, weight = self.X[members], self.sign[members], self.weight[members]
+            split = nodes.split(t, X, sign, weight, C=C, quick=True)
             assert split is not None
             self.fits[key] = split
         return self.fits[key]
@@ -232,7 +239,7 @@ class _Search:
         self, t: int, members: IntArray, plain: Split, penalties: tuple[float, ...]
     ) -> list[_Routing]:
         """Distinct routings of node t along the path, the one at its own penalty first."""
-        X, sign = self.X[members], self.sign[members]
+        X, sign, weight = self.X[members], self.sign[members], self.weight[members]
         found: dict[bytes, _Routing] = {}
         for C in (None, *penalties):
             if found and self.nodes.time.expired:
@@ -242,15 +249,17 @@ class _Search:
             key = right.tobytes()
             if key in found:
                 continue
-            own = self._at_true_penalty(t, proposal, X, sign)
-            split = self.nodes.split(t, X, sign, right=right, quick=True) or own
+            own = self._at_true_penalty(t, proposal, X, sign, weight)
+            split = self.nodes.split(t, X, sign, weight, right=right, quick=True) or own
             left_least = self._plain(self.without_budget, self.topology.left(t), members[~right]).value
             right_least = self._plain(self.without_budget, self.topology.right(t), members[right]).value
             best = min(split, own, key=lambda split: split.value)
             found[key] = _Routing(right, best, left_least + right_least)
         return list(found.values())
 
-    def _at_true_penalty(self, t: int, proposal: Split, X: FloatArray, sign: FloatArray) -> Split:
+    def _at_true_penalty(
+        self, t: int, proposal: Split, X: FloatArray, sign: FloatArray, weight: FloatArray
+    ) -> Split:
         """Price a proposal as it is, without a better split for its routing."""
-        value = self.nodes.value(t, proposal.w, proposal.b, X, sign)
+        value = self.nodes.value(t, proposal.w, proposal.b, X, sign, weight)
         return Split(proposal.w, proposal.b, value)

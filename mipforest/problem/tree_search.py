@@ -77,6 +77,8 @@ class TreeSearch(ABC):
     proves: ClassVar[bool] = True
     #: Whether :class:`Auto` chooses it for every problem that it takes: it proves more than matrix solvers do.
     preferred: ClassVar[bool] = False
+    #: Whether it multiplies losses by the samples' weights; problems with other weights than 1 are refused otherwise.
+    takes_weights: ClassVar[bool] = False
     #: Whether it writes certificates.
     certifies: ClassVar[bool] = False
     #: What ``solver_options`` may hold: whole numbers, at least 0, by name with what they mean.
@@ -142,6 +144,8 @@ class TreeSearch(ABC):
         """Say why the search does not take a problem as it is now, with its changes; empty where it does."""
         if problem.as_built.touched_blocks() or problem.as_built.objective_replaced():
             return "the model was changed after it was built, and a tree search sees no rows"
+        if problem.data.weighted and not self.takes_weights:
+            return "it takes no sample weights"
         return self.refusal(problem)
 
     def check(self, problem: BuiltProblem) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mipforest.arrays import FloatArray
+from mipforest.data import DataError
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
 from mipforest.problem.model_changes import BuiltModel
 from mipforest.problem.parameters import ParameterError, parameters_of
@@ -21,6 +22,7 @@ from mipforest.testing.formulation_trial import (
     Trial,
     admits,
     point_of,
+    repeated,
     with_model,
 )
 from mipforest.trees import Tree
@@ -152,6 +154,34 @@ def _decode_keeps_the_tree(trial: Trial) -> None:
             )
             value, expected = trial.value(decoded, depth), trial.value(tree, depth)
             assert _close(value, expected), f"{where} evaluates to {value:.9g}, the tree to {expected:.9g}"
+
+
+def _weights_repeat_samples(trial: Trial) -> None:
+    depth, counts = trial.depths[0], 1 + np.arange(trial.few.n) % 3
+    weighted, formulation = trial.few.with_weights(counts), trial.formulation
+    if not formulation.takes_weights:
+        try:
+            formulation.build(weighted, depth)
+        except DataError:
+            return
+        raise AssertionError("takes_weights is False, and weights are not refused: build of Formulation does")
+    problem = formulation.build(weighted, depth)
+    other = formulation.bind(repeated(trial.few, counts), problem.topology)
+    rng = np.random.default_rng(2)
+    drawn = [(f"random tree {k}", trial.make_tree(problem, rng)) for k in range(trial.n_trees)]
+    drawn.append(("the default start", formulation.start(formulation.starts[0], problem.instance)))
+    for name, tree in drawn:
+        value, expected = formulation.evaluate(tree, problem.instance), formulation.evaluate(tree, other)
+        if not (np.isfinite(value) and np.isfinite(expected)):
+            continue  # leaves have least numbers of samples, whatever their weights
+        assert _close(value, expected), (
+            f"{name}: evaluate gives {value:.9g} with weights 1, 2, 3, ..., and {expected:.9g} where samples are "
+            "repeated as many times: multiply the loss of each sample by data.weights"
+        )
+        found = problem.model.objective(formulation.encode(tree, problem.instance))
+        assert _close(found, value), (
+            f"{name}: with weights, the objective at encode's values is {found:.9g}, evaluate gives {value:.9g}"
+        )
 
 
 # ---------------------------------------------------------------------- starts and solutions
@@ -373,6 +403,7 @@ CHECKS: Mapping[str, Callable[[Trial], None]] = {
     "encode is feasible": _encode_is_feasible,
     "objective is evaluate": _objective_is_evaluate,
     "decode keeps the tree": _decode_keeps_the_tree,
+    "weights repeat samples": _weights_repeat_samples,
     "starts are feasible": _starts_are_feasible,
     "candidates repeat": _candidates_repeat,
     "expressions are right": _expressions_are_right,

@@ -218,6 +218,19 @@ def few_samples(data: Dataset, n: int) -> Dataset:
     return data.take(np.sort(order[np.linspace(0, data.n - 1, min(n, data.n)).round().astype(np.int64)]))
 
 
+def repeated(data: Dataset, counts: IntArray) -> Dataset:
+    """Return every sample as many times as its count (n,) says, each of weight 1."""
+    rows = np.repeat(np.arange(data.n), counts)
+    return Dataset.from_arrays(
+        data.X_raw[rows],
+        data.y[rows],
+        features=data.features.labels,
+        classes=data.classes or None,
+        task=data.task,
+        scaling=data.encoding.scaling,
+    )
+
+
 def all_trials(
     formulation: type[Formulation], settings: Sequence[Mapping[str, Any]], **shared: Any
 ) -> list[list[Trial]]:

@@ -111,12 +111,12 @@ def test_a_node_with_l1_and_tangents_equals_scipys_lp(seed, C):
 def test_nodes_that_count_errors_keep_sides_at_least_norm():
     data = random_data(2, n=20, p=2)
     nodes = NodeProblems(np.full(3, 2.0), 0.1, loss=Misclassification(0.1), norm=L1)
-    free = nodes.split(1, data.X, data.sign)
+    free = nodes.split(1, data.X, data.sign, data.weights)
     errors = int(((free.scores(data.X) >= 0) != (data.sign > 0)).sum())
     assert free.value == pytest.approx(np.abs(free.w).sum() + 2.0 * errors)
-    assert free.value == nodes.value(1, free.w, free.b, data.X, data.sign)
+    assert free.value == nodes.value(1, free.w, free.b, data.X, data.sign, data.weights)
     right = data.X[:, 0] > 0.5
-    kept = nodes.split(0, data.X, data.sign, right=right)
+    kept = nodes.split(0, data.X, data.sign, data.weights, right=right)
     scores = kept.scores(data.X)
     np.testing.assert_array_equal(scores >= 0, right)
     gap = data.X[right, 0].min() - data.X[~right, 0].max()
@@ -126,9 +126,9 @@ def test_nodes_that_count_errors_keep_sides_at_least_norm():
 def test_uncharged_nodes_are_fitted_and_cost_nothing():
     data = random_data(2, n=20, p=2)
     nodes = NodeProblems(np.ones(3), EPSILON, uncharged=frozenset({0}))
-    top, below = (nodes.split(t, data.X, data.sign) for t in (0, 1))
+    top, below = (nodes.split(t, data.X, data.sign, data.weights) for t in (0, 1))
     assert (top.value, top.w.tolist()) == (0.0, below.w.tolist())
-    assert nodes.value(0, top.w, top.b, data.X, data.sign) == 0.0
+    assert nodes.value(0, top.w, top.b, data.X, data.sign, data.weights) == 0.0
     assert below.value > 0
 
 

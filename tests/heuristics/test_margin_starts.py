@@ -245,7 +245,7 @@ def test_a_budget_of_all_features_is_no_budget():
         free.value
     )
     nodes = NodeProblems(np.ones(1), EPSILON, budget=np.array([3]))
-    assert nodes.split(0, data.X, data.sign).value == free.value
+    assert nodes.split(0, data.X, data.sign, data.weights).value == free.value
 
 
 def test_a_feature_beyond_a_hard_budget_is_out_of_the_question():
@@ -253,9 +253,9 @@ def test_a_feature_beyond_a_hard_budget_is_out_of_the_question():
     hard = NodeProblems(np.ones(1), EPSILON, budget=np.array([1]))
     soft = NodeProblems(np.ones(1), EPSILON, budget=np.array([1]), alpha=7.0)
     w = np.array([1.0, -1.0])
-    assert hard.value(0, w, 0.0, X, sign) == np.inf
-    assert soft.value(0, w, 0.0, X, sign) == pytest.approx(8.0)
-    assert hard.value(0, w * [1, 0], 0.0, X, sign) == pytest.approx(0.5 + 1.0)
+    assert hard.value(0, w, 0.0, X, sign, np.ones(2)) == np.inf
+    assert soft.value(0, w, 0.0, X, sign, np.ones(2)) == pytest.approx(8.0)
+    assert hard.value(0, w * [1, 0], 0.0, X, sign, np.ones(2)) == pytest.approx(0.5 + 1.0)
 
 
 def test_routing_leaves_no_sample_between_the_sides():

@@ -36,6 +36,7 @@ class Routing(TreeSearch):
     models: ClassVar[str] = "margot; loss-optimal with hinge, l2, all levels, no selection"
     preferred: ClassVar[bool] = True
     certifies: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
 
     def refusal(self, problem: BuiltProblem) -> str:
         """Say why the search does not take a problem; empty where it does."""
@@ -126,7 +127,7 @@ class _Trees:
     def routing_problem(self) -> RoutingProblem:
         """Return what the search needs."""
         weight = np.zeros((len(self._X), 2))
-        np.add.at(weight, (self._group, (self._data.sign > 0).astype(np.int64)), 1.0)
+        np.add.at(weight, (self._group, (self._data.sign > 0).astype(np.int64)), self._data.weights)
         topology, C = self._problem.topology, np.asarray(self._nodes.C, dtype=np.float64)
         # As in step 1 to 3 of formulations.bounds.margins: an optimal tree has ||w|| <= R and a score within v of 0 at
         # every node, so in centred coordinates |b| <= v + R * (largest distance + largest norm).
@@ -145,9 +146,11 @@ class _Trees:
             if t in topology.upper_branches:
                 right = _below(at, topology.right(t), topology)
                 here = right | _below(at, topology.left(t), topology)
-                split = self._nodes.split(t, data.X[here], data.sign[here], right=right[here])
+                split = self._nodes.split(
+                    t, data.X[here], data.sign[here], data.weights[here], right=right[here]
+                )
             else:
-                split = self._nodes.split(t, data.X[here], data.sign[here])
+                split = self._nodes.split(t, data.X[here], data.sign[here], data.weights[here])
             if split is None:
                 return float("inf")
             splits[t] = split

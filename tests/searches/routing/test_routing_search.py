@@ -8,10 +8,12 @@ from margin_data import random_data, random_tree
 import mipforest
 from formulations.margot import HfsMargot, Margot
 from formulations.olct import Olct
+from mipforest.certificates import certify
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
 from mipforest.searches.routing.plugin import _Trees
 from mipforest.searches.routing.search import RoutingSearch
+from mipforest.testing.formulation_trial import repeated
 
 GAP = 1e-6
 
@@ -136,3 +138,21 @@ def test_the_command_line_lists_and_takes_it(capsys):
 
     assert search_classes()["routing"].proves
     assert mipforest.get_formulation("margot") is Margot
+
+
+def test_weights_are_repeated_samples_and_so_the_certificate_says(tmp_path):
+    data, counts = tied_data(4), np.array([1, 3, 2, 1, 2, 4, 1, 2])
+    counts = counts[: data.n]
+    again = repeated(data, counts)
+    expected = Margot(C=2.0).build(again, 2).solve("routing", gap=GAP, threads=1)
+    proof = tmp_path / "proof.gz"
+    result = (
+        Margot(C=2.0)
+        .build(data.with_weights(counts), 2)
+        .solve("routing", gap=GAP, threads=1, certificate=proof)
+    )
+    assert result.verified
+    assert result.objective == pytest.approx(expected.objective, rel=1e-5)
+    certified = certify(proof)
+    assert certified.weight.sum() == again.n
+    assert certified.bound == pytest.approx(expected.objective, rel=1e-4)
