@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import csv
+import re
 import warnings
+from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Mapping
 from importlib.util import find_spec
-from io import StringIO
+from io import BytesIO, TextIOWrapper
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pandas as pd
 from pandas.errors import ParserError, ParserWarning
 
 from mipforest.data.columns import EXACT, Axis
 from mipforest.errors import DataError, did_you_mean
-from mipforest.unpacking import SUSPECT_RATIO, UnpackingError, most_unpacked, unpacked_blocks
+from mipforest.unpacking import BLOCK, SUSPECT_RATIO, UnpackingError, most_unpacked, unpacked_blocks
 
 #: Endings of the files that can be read.
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
@@ -70,13 +73,14 @@ def _check_path(path: Path) -> None:
 
 
 def _read_csv(path: Path) -> Any:
-    content = _text_of(path)
-    if not content.strip():
+    content = _content_of(path)
+    lines = TextIOWrapper(BytesIO(content), encoding="utf-8", newline="")
+    header = next((line.lstrip() for line in lines if line.strip()), "")
+    if not header:
         raise DataError(f"{path} is empty; it needs a line of column names and lines of values")
-    header = content.lstrip().partition("\n")[0]
     separator = ";" if ";" in header and "," not in header else ","
     try:
-        names = next(csv.reader(StringIO(content.lstrip()), delimiter=separator, skipinitialspace=True))
+        names = next(csv.reader(chain([header], lines), delimiter=separator, skipinitialspace=True))
     except csv.Error as error:  # a name longer than any, as where a quote is not closed
         raise DataError(
             f"the first line of {path} holds no column names ({error}); put a line of names on top"
@@ -96,7 +100,7 @@ def _read_csv(path: Path) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", ParserWarning)
-            frame = _with_exact_integers(pd.read_csv(StringIO(content), **options), content, options)
+            frame = _with_exact_integers(pd.read_csv(BytesIO(content), **options), content, options)
     except (ParserError, ParserWarning, csv.Error) as error:
         raise DataError(
             f"{path} is not a regular table ({str(error).strip()}); every line needs {len(names)} values"
@@ -106,23 +110,37 @@ def _read_csv(path: Path) -> Any:
     return frame
 
 
-def _text_of(path: Path) -> str:
-    """Read a text file, compressed or not, without its byte order mark."""
+def _content_of(path: Path) -> bytes:
+    """Read a text file, compressed or not, without its byte order mark.
+
+    As bytes, which parsers read without a copy: a text of hundreds of megabytes would be there several times.
+    """
     try:
         data = b"".join(unpacked_blocks(path)) if path.name.endswith(".gz") else path.read_bytes()
-        text = data.decode("utf-8-sig")
+        decoder = getincrementaldecoder("utf-8")()
+        for start in range(0, len(data), BLOCK):
+            decoder.decode(data[start : start + BLOCK])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        _refuse_encoding(path, data)
+    except UnpackingError as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
+    if b"\0" in data:
+        raise DataError(f"{path} is a binary file, not text; export it as .csv")
+    return data.removeprefix(BOM_UTF8)
+
+
+def _refuse_encoding(path: Path, data: bytes) -> NoReturn:
+    try:
+        data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8 .csv"
         ) from error
-    except UnpackingError as error:
-        raise DataError(f"{path} cannot be read: {error}") from error
-    if "\0" in text:
-        raise DataError(f"{path} is a binary file, not text; export it as .csv")
-    return text
+    raise AssertionError("decoded in parts, the text has an error, and none in one piece")
 
 
-def _with_exact_integers(frame: Any, content: str, options: Mapping[str, Any]) -> Any:
+def _with_exact_integers(frame: Any, content: bytes, options: Mapping[str, Any]) -> Any:
     """Return a table whose columns keep whole numbers that pandas rounds, or takes for text.
 
     pandas reads a column as float64 if one of its values is missing or has a fraction, and as text if no type
@@ -131,7 +149,7 @@ def _with_exact_integers(frame: Any, content: str, options: Mapping[str, Any]) -
     suspects = [name for name in frame.columns if _may_be_rounded(frame[name])]
     if not suspects:
         return frame
-    written = pd.read_csv(StringIO(content), **options, dtype=str, usecols=suspects)
+    written = pd.read_csv(BytesIO(content), **options, dtype=str, usecols=suspects)
     for name in suspects:
         whole = written[name].str.fullmatch(_WHOLE_NUMBER).fillna(False).astype(bool)
         exact = frame[name].astype(object)
@@ -145,7 +163,9 @@ def _may_be_rounded(column: Any) -> bool:
         return bool((column.abs() >= EXACT).any())
     texts = column.dropna()
     kind = pd.api.types.infer_dtype(texts)
-    return kind == "string" and bool(texts.str.fullmatch(_WHOLE_NUMBER).all())
+    if kind != "string" or not re.fullmatch(_WHOLE_NUMBER, texts.iloc[0]):
+        return False
+    return bool(texts.str.fullmatch(_WHOLE_NUMBER).all())
 
 
 def _is_number(name: str) -> bool:

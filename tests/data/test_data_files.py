@@ -1,10 +1,13 @@
 import gzip
+import tracemalloc
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from mipforest.data import DataError, load
+from mipforest.data.files import read_file
+from mipforest.unpacking import BLOCK
 
 ROWS = "size,colour,target\n1.5,red,a\n2,green,b\n0.1,red,b\n"
 
@@ -54,6 +57,25 @@ def test_compressed_csv_and_parquet_give_the_same(write, tmp_path):
     pytest.importorskip("pyarrow")
     pd.read_csv(tmp_path / "toy.csv").to_parquet(tmp_path / "toy.parquet")
     assert load(tmp_path / "toy.parquet").sha256 == plain.sha256
+
+
+def test_a_long_file_is_not_in_memory_several_times(write):
+    path = write("a,b\n" + "0.5,1\n" * 100_000)
+    read_file(path)  # what pandas loads on first use
+    tracemalloc.start()
+    try:
+        frame = read_file(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.5 * (
+        path.stat().st_size + frame.memory_usage().sum()
+    )  # a copy as wide text alone is 4 times the file
+
+
+def test_bytes_that_are_no_utf_8_are_named_beyond_the_first_block(write):
+    with pytest.raises(DataError, match=f"at byte {BLOCK + 6}"):
+        load(write(b"a,b\n" + b"x,1\n" * (BLOCK // 4) + b"z,\xff\n"))
 
 
 def test_target_is_named_or_called_target(write):
