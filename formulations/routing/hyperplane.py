@@ -114,12 +114,15 @@ class HyperplaneRouting(Routing):
         goes_left, goes_right = sides(values["z"], self.topology)
         b = np.zeros(self.topology.n_branches)
         X, sizes = self.data.X, self.data.sizes
-        for t in self.topology.branches:
+        topology = self.topology
+        for t in reversed(topology.branches):
             left, right = goes_left[:, t], goes_right[:, t]
             if not w[t].any():
-                if not left.any():
+                below = [] if t in topology.last_branches else [topology.left(t), topology.right(t)]
+                if not (left.any() or w[below].any()):
                     continue  # no split: all samples go right
-                # A feature is paid for and not used, as the split sends all samples left: the tree uses it likewise.
+                # A feature is paid for and not used, as the split sends all samples one way, which it may have to do so
+                # that nodes below it split (2.5): the tree uses it likewise.
                 w[t, values["s"][t].argmax()] = 1.0
             here, score, wanted = left | right, X @ w[t], -float(values["b"][t])
             if left.any() and right.any():

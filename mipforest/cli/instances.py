@@ -131,7 +131,10 @@ def verify(
     library: LibraryFolder = FOLDER,
     only: Only = None,
     rebuild: Annotated[
-        bool, Option("--rebuild", help="Build every model anew, also where its file is there.")
+        bool,
+        Option(
+            "--rebuild", help="Build every model anew, also where its file is there, and check the trees."
+        ),
     ] = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,

@@ -24,6 +24,7 @@ from mipforest.model.check import violations
 from mipforest.problem.parameters import ParameterError
 from mipforest.problem.problem import Problem
 from mipforest.problem.registry import UnknownFormulation, make_formulation
+from mipforest.problem.result import Result
 from mipforest.runs.data_source import DataSource
 from mipforest.runs.instance import sha256_of_model, write_instance
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
@@ -169,6 +170,8 @@ def _findings(library: Library, spec: InstanceSpec, entry: Entry, rebuild: bool)
     if rebuild or form is None:
         built = build_problem(spec)
         form = form or built.problem.model.matrix()
+        if entry.solver and library.solution_path(spec).is_file():
+            yield from _wrong_tree(built.problem, library.solution_path(spec), entry.objective)
         if built.entry.sha256 != entry.sha256:
             yield (
                 f"built anew it has the checksum {built.entry.sha256[:16]}..., the catalogue says "
@@ -200,6 +203,22 @@ def _wrong_point(form: MatrixForm, path: Path, objective: float | None) -> Itera
     found = form.objective(x)
     if objective is not None and abs(found - objective) > FEASIBILITY_TOLERANCE * max(1.0, abs(objective)):
         yield f"{path.name} has the objective {found:.9g}, the catalogue says {objective:.9g}"
+
+
+def _wrong_tree(problem: Problem, path: Path, objective: float) -> Iterator[str]:
+    """Say so where the tree of a solution has another value by the definition than the catalogue says."""
+    form = problem.model.matrix()
+    try:
+        values = form.to_values(point_of(form, read_point(path), path).x)
+    except PointError:
+        return  # said of the point itself
+    tree = problem.formulation.decode(values, problem.instance)
+    value = problem.formulation.evaluate(tree, problem.instance)
+    if abs(value - objective) > FEASIBILITY_TOLERANCE * max(1.0, abs(objective)):
+        yield (
+            f"the tree of {path.name} has the value {value:.9g} by the definition, the catalogue says {objective:.9g}: "
+            "the point is one by a solver's tolerances"
+        )
 
 
 def _sha256_of_text(path: Path) -> str:
@@ -238,24 +257,28 @@ def improve(
     problem, entry = built.problem, built.entry
     start = _best_known(library, spec, problem) if entry.solver else None
     result = problem.solve(solver, settings=replace(settings, start=start or "default"))
-    solution = result.solution
-    maximize = problem.model.matrix().maximize
+    return library.record(entry, lambda known: _improved(library, spec, known, result, settings))
+
+
+def _improved(
+    library: Library, spec: InstanceSpec, entry: Entry, result: Result, settings: SolveSettings
+) -> Entry:
+    """Return an entry with what a result has better, and write the result's point if its value is."""
+    solution, form = result.solution, result.problem.model.matrix()
+    maximize = form.maximize
     if result.verified and solution.x is not None and _better(result.objective, entry.objective, maximize):
         sparse = np.where(solution.x == 0, np.nan, solution.x)  # a column that is not named is 0
         write_point(
-            problem.model.matrix(),
+            form,
             sparse,
             library.solution_path(spec),
             comments=(f"best known solution of {spec.name}", f"objective value = {result.objective!r}"),
         )
-        entry = replace(entry, objective=result.objective)
-        entry = _by(entry, solution, settings)
+        entry = _by(replace(entry, objective=result.objective), solution, settings)
     if _better(entry.bound, result.bound, maximize):
-        entry = replace(entry, bound=result.bound)
-        entry = _by(entry, solution, settings)
+        entry = _by(replace(entry, bound=result.bound), solution, settings)
     if result.bound_for is not None and entry.bound == result.bound:
         entry = replace(entry, proven_for=result.bound_for)
-    library.record(entry)
     return entry
 
 

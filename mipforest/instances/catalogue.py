@@ -9,7 +9,7 @@ import csv
 import io
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -204,19 +204,37 @@ class Library:
         """Read the catalogue."""
         return read_catalogue(self.catalogue_path)
 
-    def record(self, entry: Entry) -> None:
+    def record(self, entry: Entry, update: Callable[[Entry], Entry] | None = None) -> Entry:
         """Record an entry in the catalogue, in the suite's order; entries that left the suite come last.
 
         Several processes may record at the same time: each waits for its turn, by a lock on the
         folder.
+
+        Parameters
+        ----------
+        entry
+            The entry.
+        update
+            Called within the turn with what the catalogue has of the same model by then, or with the entry; returns
+            what is recorded.
+
+        Returns
+        -------
+        Entry
+            What was recorded.
         """
         suite = self.suite
         turn = os.open(self.folder, os.O_RDONLY)
         try:
             lock(turn, wait=True)
-            entries = {**self.entries(), entry.name: entry}
+            entries = self.entries()
+            if update is not None:
+                now = entries.get(entry.name)
+                entry = update(entry if now is None or now.sha256 != entry.sha256 else now)
+            entries[entry.name] = entry
             names = [*(name for name in suite if name in entries), *sorted(entries.keys() - suite.keys())]
             write_catalogue({name: entries[name] for name in names}, self.catalogue_path)
+            return entry
         finally:
             os.close(turn)
 

@@ -266,9 +266,14 @@ class Problem(BuiltProblem):
             return solution
         form = self.model.matrix()
         status, bound, doubts = settled(form, own.status, own.objective, own.bound, gap=gap)
+        cause = (
+            "in the model without the rows that were removed"
+            if self.changes().loosened
+            else "by its tolerances"
+        )
         told = (
-            f"the solver's point has the value {solution.objective:.9g} by its tolerances, and its tree "
-            f"{own.objective:.9g}: this counts"
+            f"the solver's point has the value {solution.objective:.9g} {cause}, and its tree {own.objective:.9g}: "
+            "this counts"
         )
         return replace(own, status=status, bound=bound, warnings=(*own.warnings, told, *doubts))
 

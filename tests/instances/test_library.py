@@ -19,6 +19,7 @@ from mipforest.instances import (
     write_catalogue,
 )
 from mipforest.instances.catalogue import Entry
+from mipforest.problem.problem import Problem
 from mipforest.settings import SolveSettings
 
 SHIPPED = Path(__file__).parents[2] / "instances"
@@ -121,6 +122,24 @@ def test_improve_records_only_what_is_better(library):
     again = improve(library, spec, "highs", SolveSettings(time_limit=20))
     assert again == entry
     assert library.entries()[spec.name] == entry
+
+
+def test_what_another_process_finds_meanwhile_is_not_lost(library, monkeypatch):
+    build_all(library)
+    spec = library.suite["oct-iris"]
+    slow, solve = SolveSettings(time_limit=0), Problem.solve
+
+    def overtaken(problem, *args, **kwargs):
+        found = solve(problem, *args, **kwargs)
+        monkeypatch.setattr(Problem, "solve", solve)
+        improve(library, spec, "highs", SolveSettings(time_limit=20))
+        return found
+
+    monkeypatch.setattr(Problem, "solve", overtaken)
+    entry = improve(library, spec, "highs", slow)  # no more than its start
+    assert entry.status == "easy"
+    assert library.entries()[spec.name] == entry
+    assert verify(library, spec) == []
 
 
 def test_best_values_are_kept_while_the_model_stays(library):

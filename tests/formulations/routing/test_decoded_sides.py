@@ -111,3 +111,18 @@ def test_splits_that_keep_a_gap(model, depth, power, scaling, seed):
             decoded, b=np.where(np.arange(len(tree.b)) < 2 ** (depth - 1) - 1, decoded.b, tree.b)
         )
     assert_same_sides(decoded, tree, data)
+
+
+def test_a_split_that_parts_nothing_is_paid_for_where_one_below_it_needs_it():
+    """Rows (2.5) let a node split only below a split; a constraint may leave the root none that helps."""
+    X = np.array([[0.0, 0.3], [0.1, 1.0], [0.2, 0.0], [0.8, 0.2], [0.9, 0.8], [1.0, 0.5]])
+    problem = OctH(alpha=0.02).build(Dataset.from_arrays(X, np.array([0, 0, 0, 1, 1, 1])), 2)
+    w, b = np.array([[0.0, 1.0], [0.0, 0.0], [1.0, 0.0]]), np.array([0.0, 0.0, -0.5])
+    tree = Tree(2, w, b, np.array([0, 0, 0, 1]), ("0", "1"), ("x0", "x1"))
+    values = problem.encoded(tree)
+    values["a"][0] = values["a_abs"][0] = values["b"][0] = 0.0  # a solver has no use for the weight
+    assert problem.worst_violation(values) == ""
+    decoded = problem.formulation.decode(values, problem.instance)
+    assert decoded.apply(X).tolist() == tree.apply(X).tolist()
+    assert problem.formulation.evaluate(decoded, problem.instance) == problem.model.objective(values) == 0.04
+    assert problem.worst_violation(problem.encoded(decoded)) == ""
