@@ -41,7 +41,7 @@ from mipforest.problem.operations import random_trees
 from mipforest.problem.parameters import PerNode, parameter
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
-from mipforest.trees.sides import INTERIOR_RESIDUE, keep_sides
+from mipforest.trees.sides import clear_residue, keep_sides
 
 #: Most samples for which the papers' constants are compared with proven ones: that takes all distances.
 MOST_SAMPLES = 10_000
@@ -317,13 +317,6 @@ def losses_paid(tree: Tree, instance: LinearInstance) -> FloatArray:
     data = instance.data
     losses = instance.nodes.loss.values(tree.scores(data.X), data.sign[:, None])
     return np.where(passed(tree, data), losses, 0.0)
-
-
-def clear_residue(w: FloatArray, X: FloatArray) -> FloatArray:
-    """Return weights (|B|, p) with what is negligible in its node set to 0, whatever the units of the features."""
-    sizes = np.abs(X).max(axis=0)
-    shares = np.abs(w) * np.where(sizes > 0, sizes, 1.0)
-    return np.where(shares <= INTERIOR_RESIDUE * np.maximum(shares.max(axis=1, keepdims=True), 1.0), 0.0, w)
 
 
 def biases_that_keep_sides(w: FloatArray, values: Values, instance: LinearInstance) -> FloatArray:

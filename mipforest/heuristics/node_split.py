@@ -28,11 +28,7 @@ from mipforest.settings import SolveSettings
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Status
 from mipforest.solving import solve
-from mipforest.trees.sides import INTERIOR_RESIDUE, keep_sides
-
-#: Weights up to this size, absolutely and relative to the largest, are what a single fit leaves of 0: Clarabel is
-#: asked for a tenth of it.
-FIT_RESIDUE = 1e-8
+from mipforest.trees.sides import INTERIOR_RESIDUE, clear_residue, keep_sides
 
 #: An exchange of features lowers the value by this share at least: rounding alone could swap them for ever.
 LEAST_GAIN = 1e-9
@@ -130,9 +126,10 @@ def margin_split(
     if solution.x is None or solution.status not in (Status.OPTIMAL, Status.LIMIT):
         return None
     weights = np.zeros(X.shape[1])
-    found = solution["w"]
-    residue = np.abs(found) <= FIT_RESIDUE * max(1.0, np.abs(found).max(initial=0.0))
-    weights[used] = np.where(residue, 0.0, found)
+    weights[used] = solution["w"]
+    weights = clear_residue(weights[None], X)[
+        0
+    ]  # by the rule of decoded trees, which use the same features then
     bias = float(solution["b"])
     if right is not None:
         bias = keep_sides(X, weights, right, bias)

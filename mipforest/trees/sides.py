@@ -38,6 +38,16 @@ RESIDUE = 1e-9
 INTERIOR_RESIDUE = 1e-7
 
 
+def clear_residue(w: FloatArray, X: FloatArray) -> FloatArray:
+    """Return weights (|B|, p) with what an interior point leaves of 0 in its node set to 0, whatever the units of X.
+
+    A weight counts by its share in a score: its size times that of its feature in X (n, p).
+    """
+    sizes = np.abs(X).max(axis=0, initial=0.0)
+    shares = np.abs(w) * np.where(sizes > 0, sizes, 1.0)
+    return np.where(shares <= INTERIOR_RESIDUE * np.maximum(shares.max(axis=1, keepdims=True), 1.0), 0.0, w)
+
+
 def keep_sides(
     X: FloatArray,
     w: FloatArray,

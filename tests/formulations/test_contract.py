@@ -50,10 +50,10 @@ def regression_data() -> Dataset:
 
 
 def two_classes() -> Dataset:
-    """Eight samples with two features, for models whose starts solve a problem for each node."""
+    """Seven samples with two features, for models whose starts solve a problem for each node."""
     rng = np.random.default_rng(4)
-    X = rng.integers(0, 20, (8, 2)) / 20
-    return Dataset.from_arrays(X, (X.sum(axis=1) + 0.4 * rng.standard_normal(8) > 1).astype(int))
+    X = rng.integers(0, 20, (7, 2)) / 20
+    return Dataset.from_arrays(X, (X.sum(axis=1) + 0.4 * rng.standard_normal(7) > 1).astype(int))
 
 
 LINEAR = {"trees": linear_tree, "n_trees": 4}
