@@ -26,7 +26,7 @@ from hypothesis import HealthCheck, settings  # noqa: E402
 settings.register_profile(
     "repeatable",
     derandomize=True,
-    max_examples=50,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -57,6 +57,20 @@ def heard_ctrl_c() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="module")
+def few_penalties() -> Iterator[None]:
+    """Search start trees at a fifth of the penalties, where a test wants any good start.
+
+    Most of the time of a build of a few samples is this search, which has tests of its own.
+    """
+    from mipforest.heuristics import svm_starts
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("PENALTIES", "COARSE_PENALTIES"):
+            patch.setattr(svm_starts, name, getattr(svm_starts, name)[::5])
+        yield
 
 
 @pytest.fixture

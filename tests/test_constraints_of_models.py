@@ -12,6 +12,8 @@ from mipforest import constraints
 from mipforest.data import Dataset
 from mipforest.problem.expressions import NotExpressed
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 literal_trees = pytest.importorskip("literal_trees")
 
 PROVEN = {"time_limit": 60, "gap": 1e-7}

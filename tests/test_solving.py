@@ -56,7 +56,7 @@ def test_indicators_are_bridged_alone_and_with_a_quadratic():
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_indicator_models_equal_enumeration(seed):
     rng = np.random.default_rng(seed)
     m = Model()

@@ -12,6 +12,8 @@ from mipforest.data import Dataset
 from mipforest.problem import repair
 from mipforest.problem.expressions import NotExpressed
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 gurobipy = pytest.importorskip("gurobipy")
 
 PROVEN = {"time_limit": 60, "gap": 1e-7}
@@ -58,9 +60,11 @@ def best_split(env, data, side):
 @pytest.mark.parametrize(
     ("constrain", "holds"),
     [
-        (
+        # Enumerated for OCT in test_custom_constraints.py, and proven for MARGOT in test_repair_of_limits.py.
+        pytest.param(
             lambda p: constraints.demographic_parity(p, p.data.y, 0.25),
             lambda right, y: abs(right[y == 0].mean() - right[y == 1].mean()) <= 0.25,
+            marks=pytest.mark.slow,
         ),
         (
             lambda p: constraints.max_false_negatives(p, 0),

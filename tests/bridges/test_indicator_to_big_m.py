@@ -129,7 +129,7 @@ def models(draw: st.DrawFn) -> MatrixForm:
 
 
 @given(models())
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_the_integer_points_stay_the_same(form: MatrixForm) -> None:
     bridged = indicator_to_big_m.apply(form)
     ranges = [np.arange(a, b + 1) for a, b in zip(form.col_lower, form.col_upper, strict=True)]
@@ -140,7 +140,7 @@ def test_the_integer_points_stay_the_same(form: MatrixForm) -> None:
 
 
 @given(models())
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_the_big_ms_are_the_least_that_intervals_prove(form: MatrixForm) -> None:
     new = indicator_to_big_m.apply(form).form
     off = 1 - form.indicators.value

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from mipforest.data import DataError, Dataset, load
 
-often = settings(deadline=None, max_examples=40)
+often = settings(deadline=None, max_examples=20)
 
 
 @pytest.fixture

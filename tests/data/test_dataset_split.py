@@ -26,7 +26,7 @@ TRAINING_MD5 = {
     "tic_tac_toe_margot18": "54689cbf28",
     "wholesale": "b2f46f87dd",
 }
-often = settings(deadline=None, max_examples=40)
+often = settings(deadline=None, max_examples=20)
 
 
 def arrays(n_classes=3, n=30, seed=0):

@@ -14,7 +14,7 @@ from mipforest.trees import Tree
 
 finite = st.floats(-1e9, 1e9, allow_subnormal=False)
 matrices = hnp.arrays(np.float64, st.tuples(st.integers(1, 8), st.integers(1, 4)), elements=finite)
-often = settings(deadline=None, max_examples=40)
+often = settings(deadline=None, max_examples=20)
 
 
 def encoding_of(X):

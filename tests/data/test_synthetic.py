@@ -11,7 +11,7 @@ from mipforest.data import DataError, ground_truth, load
 from mipforest.data.synthetic import MARGIN
 
 seeds = st.integers(0, 10**6)
-sometimes = settings(deadline=None, max_examples=25)
+sometimes = settings(deadline=None, max_examples=15)
 
 
 def route(truth, x):

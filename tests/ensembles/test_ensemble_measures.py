@@ -40,7 +40,7 @@ def uses_by_walking(tree, depth, level=0):
     return [(level, feature), *below]
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(forests(), st.integers(1, 4))
 def test_level_frequencies_are_counts_of_splits(drawn, depth):
     trees, weights = drawn
@@ -53,7 +53,7 @@ def test_level_frequencies_are_counts_of_splits(drawn, depth):
     assert (found.sum(axis=1) <= 1 + 1e-12).all()
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(forests())
 def test_depth_is_that_of_the_deepest_member(drawn):
     trees, weights = drawn
@@ -61,7 +61,7 @@ def test_depth_is_that_of_the_deepest_member(drawn):
     assert forest_of(trees, 3, weights).depth == depth
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(forests(), st.lists(st.tuples(*[st.floats(0, 1)] * 3), min_size=1, max_size=7))
 def test_proximity_is_the_share_of_members_with_a_common_leaf(drawn, points):
     trees, weights = drawn
@@ -78,7 +78,7 @@ def test_proximity_is_the_share_of_members_with_a_common_leaf(drawn, points):
     assert (found[together] == 1).all()
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(forests(), st.lists(st.tuples(*[st.floats(0, 1)] * 3), min_size=1, max_size=7), st.floats(0.05, 1))
 def test_close_samples_are_those_of_the_matrix(drawn, points, threshold):
     trees, weights = drawn

@@ -119,7 +119,7 @@ def samples(draw):
 
 
 @given(samples(), st.sampled_from([1, 2]))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_answers_are_those_of_the_tree(data, depth):
     X, y = data
     fitted = OCTClassifier(depth=depth, time_limit=0).fit(X, y)

@@ -26,7 +26,7 @@ from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
 
 @pytest.mark.parametrize("value_of", [highs_value, glpsol_value, cbc_value])
 def test_solvers_of_linear_models_find_the_optimum(tmp_path_factory, value_of):
-    @settings(max_examples=25)
+    @settings(max_examples=15)
     @given(small_integer_forms(quadratic=False, indicators=False).filter(has_rows))
     def finds_the_optimum(form):
         path = tmp_path_factory.getbasetemp() / f"{value_of.__name__}.lp"
@@ -43,7 +43,7 @@ def has_rows(form):
 
 @pytest.mark.parametrize("value_of", [gurobi_value, scip_value])
 def test_solvers_of_quadratic_models_find_the_optimum(tmp_path_factory, value_of):
-    @settings(max_examples=25)
+    @settings(max_examples=15)
     @given(small_integer_forms(quadratic=True, indicators=True))
     def finds_the_optimum(form):
         path = tmp_path_factory.getbasetemp() / f"{value_of.__name__}.lp"
@@ -57,7 +57,7 @@ def test_solvers_of_quadratic_models_find_the_optimum(tmp_path_factory, value_of
 ordinary = st.one_of(st.integers(-5, 5).map(float), st.floats(0.01, 100), st.floats(-100, -0.01))
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(forms(ordinary).filter(lambda form: form.n_columns > 0))
 def test_highs_reads_the_same_numbers(tmp_path_factory, form):
     """Costs, bounds, integrality, sides and coefficients come back to the last bit, columns in order."""

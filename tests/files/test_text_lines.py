@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mipforest.files.streams import lines, number_table, number_text
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
 def test_numbers_read_back_to_the_last_bit_with_the_fewest_digits(values):
     texts = number_text(np.array(values)).tolist()

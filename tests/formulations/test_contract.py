@@ -17,6 +17,8 @@ from mipforest.testing import FormulationTest, formulation_tests
 from mipforest.testing.formulation_trial import random_oblique_tree, random_tree
 from mipforest.trees import Tree
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 
 def hyperplane_tree(problem: Problem, rng: np.random.Generator) -> Tree:
     """Univariate or oblique splits."""
@@ -106,9 +108,18 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+#: Points of the loss-optimal tree, row by row (``test_points_of_the_framework.py``), whose ways to select features are
+#: those of hfs-margot (a hard budget) and of the loss-optimal tree below (a soft one).
+COVERED = ("sfs-margot", "budgeted-olct", "univariate-olct")
+
+
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.slow] if name in COVERED else []
+
+
 def contracts() -> list[Any]:
     return [
-        pytest.param(test, id=f"{name}: {test}")
+        pytest.param(test, id=f"{name}: {test}", marks=marks(name))
         for name, formulation in formulation_classes().items()
         for test in formulation_tests(formulation, **OPTIONS.get(name, {}))
     ]
@@ -145,7 +156,7 @@ def data_of_all_kinds(formulation: type[Formulation], seed: int) -> Dataset:
 @pytest.mark.parametrize(
     "seed", [0, 3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
 )  # more mixes
-@pytest.mark.parametrize("name", formulation_classes())
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in formulation_classes()])
 def test_trees_and_points_on_data_of_all_kinds(name: str, seed: int) -> None:
     formulation = formulation_classes()[name]
     depth = 1 + seed % (2 if name == "miret" else 4)  # the small forest does not split at deeper levels

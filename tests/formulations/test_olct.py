@@ -13,6 +13,8 @@ from mipforest.objectives.log_loss import LogisticLoss, log_loss, tangent_points
 from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology, Tree
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 PROVEN = {"time_limit": None, "gap": 1e-7}
 
 V1 = (*V0, tangent(1.9), tangent(-1.9))

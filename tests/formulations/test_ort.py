@@ -89,7 +89,7 @@ def test_depth_three_equals_enumeration(seed, loss):
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 12))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_best_leaf_values_lie_in_their_range(seed, n):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 5, n) / 4
@@ -134,7 +134,7 @@ def test_a_constraint_on_leaf_values_takes_the_proof_from_the_tight_variant():
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
-@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("depth", [1, 2, pytest.param(3, marks=pytest.mark.slow)])  # grown as at depth two
 @pytest.mark.parametrize("start", Ort.starts)
 def test_never_loses_to_cart(start, depth, loss):
     data = load("diabetes").take(np.arange(0, 442, 18))
@@ -224,8 +224,18 @@ def random_tree(rng, data, depth, *, hyperplanes):
     return Tree(depth, w, b, np.zeros(topology.n_leaves), (), tuple(data.features.labels))
 
 
-@pytest.mark.parametrize("model", [OrtH, OrtL, OrtLH])
-@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize(
+    ("model", "loss"),
+    [
+        (OrtH, "squared"),
+        (OrtL, "squared"),
+        (OrtLH, "absolute"),
+        # The other loss of each.
+        pytest.param(OrtH, "absolute", marks=pytest.mark.slow),
+        pytest.param(OrtL, "absolute", marks=pytest.mark.slow),
+        pytest.param(OrtLH, "squared", marks=pytest.mark.slow),
+    ],
+)
 def test_richer_trees_do_not_lose_to_plain_ones(model, loss):
     rng = np.random.default_rng(7)
     X = rng.integers(0, 6, (9, 2)) / 5
@@ -264,7 +274,9 @@ def test_a_hyperplane_beats_univariate_splits_on_an_oblique_step():
 # ---------------------------------------------------------------------- units, limits
 
 
-@pytest.mark.parametrize("model", [Ort, OrtH, OrtL, OrtLH])
+@pytest.mark.parametrize(  # ort-lh has the splits of one and the leaves of the other
+    "model", [Ort, OrtH, OrtL, pytest.param(OrtLH, marks=pytest.mark.slow)]
+)
 def test_objective_is_free_of_the_targets_units(model):
     rng = np.random.default_rng(2)
     X = rng.integers(0, 5, (7, 2)).astype(float)

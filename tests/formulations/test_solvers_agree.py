@@ -10,6 +10,8 @@ from mipforest.solvers.base import Feature
 from mipforest.solvers.registry import solver_classes
 from mipforest.solvers.solution import Status
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 SOLVERS = [
     name
     for name, solver in solver_classes().items()
@@ -41,7 +43,17 @@ def assert_equal(values: dict[str, float]) -> None:
     assert values == pytest.approx(dict.fromkeys(values, best), rel=1e-6, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", formulation_classes())
+#: Their linear leaves are compared with SCIP in test_ort.py (ort-lh), their enumerations with HiGHS in test_ort_l.py.
+COVERED = ("ort-l", "ort-lh")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in COVERED else [])
+        for name in formulation_classes()
+    ],
+)
 def test_a_cut_of_a_few_samples(name: str) -> None:
     values = optima(name, samples=5 if name.startswith("ort-") else 7, depth=1)
     assert len(values) == len(SOLVERS) >= 1

@@ -20,7 +20,7 @@ def samples(seed, *, near_ties):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 4), st.booleans(), st.integers(1, 3))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_routes_and_predicts_as_scikit_learn(seed, depth, near_ties, min_leaf):
     X, rng = samples(seed, near_ties=near_ties)
     y = rng.integers(0, 3, len(X))
@@ -37,7 +37,7 @@ def test_routes_and_predicts_as_scikit_learn(seed, depth, near_ties, min_leaf):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 4), st.booleans())
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_regression_predicts_as_scikit_learn(seed, depth, near_ties):
     X, rng = samples(seed, near_ties=near_ties)
     data = Dataset.from_arrays(X, rng.normal(size=len(X)), task="regression")
@@ -61,7 +61,7 @@ def test_the_threshold_is_halfway_between_neighbours():
 
 
 @given(seed=st.integers(0, 10**6), margin=st.floats(0.001, 0.3))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_splits_keep_their_margin(seed, margin):
     rng = np.random.default_rng(seed)
     data = Dataset.from_arrays(rng.random((30, 2)), np.append([0, 1], rng.integers(0, 2, 28)))

@@ -27,7 +27,7 @@ EPSILON = 1e-5
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.05, 1.0, 30.0]))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_l1_regression_satisfies_the_optimality_conditions(seed, C):
     data = random_data(seed, n=30, p=4)
     split = logistic_split(data.X, data.sign, C, L1)

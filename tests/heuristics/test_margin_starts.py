@@ -129,7 +129,7 @@ def test_empty_nodes_point_outwards():
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.1, 1.0, 100.0]))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_plain_node_is_a_support_vector_machine(seed, C):
     data = random_data(seed, n=25, p=3)
     split = margin_split(data.X, data.sign, C)
@@ -174,7 +174,7 @@ NEAR = st.sampled_from([0.0, -EPSILON, -EPSILON / 2, 1e-10, -1e-10, -EPSILON - 1
 
 
 @given(st.lists(NEAR | st.floats(-0.01, 0.01), min_size=0, max_size=12))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_a_gap_is_found_and_is_the_nearest(values):
     scores = np.array(values)
     shift = into_a_gap(scores, EPSILON)

@@ -28,7 +28,7 @@ def distance(value: float, lower: float, upper: float) -> float:
     return max(lower - value, value - upper, 0.0)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(hnp.arrays(float, 5, elements=st.integers(-12, 12).map(lambda k: k / 4)))
 def test_violations_by_definition(x):
     found = small_model().violations(x)

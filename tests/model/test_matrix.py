@@ -43,7 +43,7 @@ def test_names_follow_the_index_sets():
     assert [name for block in form.indicators.rows for name in block.names()] == ["on[0]", "on[1]"]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(st.lists(hnp.array_shapes(min_dims=0, min_side=0, max_side=3), max_size=4), st.integers(0, 99))
 def test_points_and_values_are_each_others_inverse(shapes, seed):
     m = Model()

@@ -47,7 +47,7 @@ whole = st.integers(-4, 4).map(float)
 coefficients = hnp.arrays(float, (3, 4), elements=whole)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(coefficients, hnp.arrays(float, 4, elements=whole), hnp.arrays(float, 4, elements=st.integers(0, 3)))
 def test_finite_boxes_by_their_corners(A, lower, width):
     corners = np.array(list(product(*zip(lower, lower + width, strict=True))))
@@ -56,7 +56,7 @@ def test_finite_boxes_by_their_corners(A, lower, width):
     np.testing.assert_array_equal(greatest, (corners @ A.T).max(axis=0))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(
     coefficients,
     hnp.arrays(float, 4, elements=st.sampled_from([-np.inf, -2.0, 0.0])),
@@ -74,7 +74,7 @@ def test_infinite_sides_give_no_nan(A, lower, upper):
         assert greatest[i] == sum(high for _, high in terms)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(worlds)
 def test_expression_bounds_hold_at_points_and_are_attained(world):
     model, rng = world.model, world.rng

@@ -8,6 +8,8 @@ from mipforest.heuristics.cart import cart
 from mipforest.problem.formulation import deepened
 from mipforest.trees import Topology
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 
 @pytest.mark.parametrize("formulation", [Oct(alpha=0.01), OctH(alpha=0.01)], ids=str)
 def test_a_solution_starts_the_next_depth(formulation):

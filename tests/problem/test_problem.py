@@ -9,6 +9,8 @@ from mipforest.problem import repair
 from mipforest.problem.built import StartError
 from mipforest.problem.parameters import ParameterError
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 PROVEN = {"time_limit": None, "gap": 1e-6}
 DATA = random_data(3, n=7, p=2)
 
@@ -153,7 +155,15 @@ def route_first_samples_right(model):
 
 
 @pytest.mark.parametrize(
-    "change", [fix_first_weight, bound_root_weight, move_bias, route_first_samples_right]
+    "change",
+    [
+        fix_first_weight,
+        pytest.param(
+            bound_root_weight, marks=pytest.mark.slow
+        ),  # a row on it: the solutions outside limits below
+        move_bias,
+        route_first_samples_right,
+    ],
 )
 def test_the_bound_of_a_changed_model_is_true(change):
     literal, strong = built(), built("valid")

@@ -13,6 +13,8 @@ from mipforest.data import Dataset
 from mipforest.problem.result import status_in_words, who_vouches
 from mipforest.solvers.solution import Event, Status
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 PROVEN = {"time_limit": 60, "gap": 1e-7}
 POINTS = Dataset.from_arrays(
     np.array([0, 0.01, 0.02, 0.5, 0.98, 0.99, 1.0])[:, None], np.array([0, 1, 0, 0, 1, 0, 1])

@@ -8,6 +8,8 @@ from formulations.margot import Margot
 from formulations.olct import Olct
 from mipforest import constraints
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 DATA = random_data(4, n=16, p=4)
 
 ADDED = {
@@ -19,7 +21,11 @@ ADDED = {
 
 
 @pytest.mark.parametrize("name", ADDED)
-@pytest.mark.parametrize("formulation", [Margot(C=10), Olct(C=1.0)], ids=["margot", "olct"])
+@pytest.mark.parametrize(
+    "formulation",
+    # The same repairs of other node problems, as the test below asks; those are solved in test_logistic_starts.
+    [pytest.param(Margot(C=10), id="margot"), pytest.param(Olct(C=1.0), id="olct", marks=pytest.mark.slow)],
+)
 def test_a_start_is_there_whatever_the_constraint(formulation, name):
     problem = formulation.build(DATA.with_scaling(formulation.scaling), 2)
     ADDED[name](problem)

@@ -9,6 +9,8 @@ from formulations.olct import Olct
 from mipforest import constraints
 from mipforest.problem.repair import relimited
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 PROVEN = {"time_limit": 60, "gap": 1e-6}
 DATA = random_data(3, n=7, p=2)
 GROUP = np.arange(7) % 2
@@ -37,6 +39,7 @@ def test_an_optimum_under_a_constraint_is_proven(formulation, name):
     assert result.objective >= free.objective * (1 - 1e-6)
 
 
+@pytest.mark.slow  # a fixed split: above, of one level; limits found anew at depth two: test_problem
 def test_a_fixed_root_above_other_splits_is_proven():
     data = random_data(3, n=5, p=2)
     problem = Margot(C=10).build(data, 2)

@@ -40,14 +40,14 @@ def margin_model() -> Model:
 
 
 @given(forms(numbers))
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_a_model_comes_back_the_same(form) -> None:
     form = replace(form, indicators=IndicatorRows.none(form.n_columns))
     assert_same_form(form, from_pyomo(to_pyomo(form)))
 
 
 @given(small_integer_forms(quadratic=False, indicators=True))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_indicator_rows_come_back_as_big_m_rows(form) -> None:
     assert_same_form(indicator_to_big_m.apply(form).form, from_pyomo(to_pyomo(form)), names=False)
 

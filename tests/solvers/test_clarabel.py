@@ -55,7 +55,7 @@ def feasible_quadratics(draw: st.DrawFn) -> MatrixForm:
 
 
 @given(feasible_quadratics())
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_optimum_is_feasible_and_proven_by_its_bound(form: MatrixForm) -> None:
     solution = solve(form)
     assert solution.status is Status.OPTIMAL
@@ -67,7 +67,7 @@ def test_optimum_is_feasible_and_proven_by_its_bound(form: MatrixForm) -> None:
 
 
 @given(feasible_quadratics())
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_no_feasible_point_nearby_is_better(form: MatrixForm) -> None:
     solution = solve(form)
     assert solution.x is not None

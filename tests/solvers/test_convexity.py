@@ -14,7 +14,7 @@ from mipforest.solvers.convexity import continuous_rest, is_convex, require_conv
 
 
 @given(st.integers(0, 10**6), st.booleans())
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_agrees_with_the_eigenvalues(seed: int, maximize: bool) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 7))
@@ -26,7 +26,7 @@ def test_agrees_with_the_eigenvalues(seed: int, maximize: bool) -> None:
 
 
 @given(st.integers(0, 10**6), st.sampled_from([1e-6, 1.0, 1e6]))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_singular_gram_matrices_are_convex_at_any_scale(seed: int, scale: float) -> None:
     rng = np.random.default_rng(seed)
     factor = rng.normal(size=(int(rng.integers(1, 4)), 6)) * scale
@@ -84,7 +84,7 @@ def test_the_rest_has_neither_integers_nor_indicators() -> None:
 
 
 @given(st.integers(0, 10**6), st.booleans())
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_the_best_rest_is_feasible_keeps_the_integers_and_is_never_worse(seed: int, maximize: bool) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 7))

@@ -26,7 +26,7 @@ def solver(name: str = "highs"):
 
 
 @given(small_integer_forms(quadratic=False, indicators=False))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_the_optimum_is_the_best_of_all_points(form) -> None:
     solution = solver("appsi_highs").solve(form, SolveSettings(gap=0.0))
     assert solution.status is Status.OPTIMAL

@@ -30,7 +30,7 @@ def path_scores(tree, x):
     return scores
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.data(), trees(scaled=False, logistic=True, elements=integers))
 def test_probabilities_and_confidences_are_sigmoids_of_the_path(data, tree):
     X = data.draw(samples(tree.n_features))
@@ -44,7 +44,7 @@ def test_probabilities_and_confidences_are_sigmoids_of_the_path(data, tree):
     np.testing.assert_allclose(confidences[:, -1], proba.max(axis=1, initial=0.5), rtol=1e-15)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.data(), trees(logistic=True))
 def test_the_larger_probability_is_that_of_the_prediction(data, tree):
     X = data.draw(samples(tree.n_features))
@@ -63,7 +63,7 @@ def test_scores_about_zero_and_far_from_it_keep_their_class(score):
     assert proba.tolist() == pytest.approx([sigmoid(-score), sigmoid(score)], rel=1e-15)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.data(), trees(logistic=True, elements=integers), st.integers(0, 1000))
 def test_probabilities_do_not_depend_on_the_scaling_they_are_written_in(data, tree, seed):
     X = data.draw(samples(tree.n_features))

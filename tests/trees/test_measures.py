@@ -24,7 +24,7 @@ from mipforest.trees.measures import reliability
 values = st.integers(-100, 100).map(lambda k: k / 8)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.data(), st.integers(2, 12))
 def test_measures_are_those_of_scikit_learn(data, n):
     y, predicted = (data.draw(hnp.arrays(float, n, elements=values)) for _ in range(2))
@@ -67,7 +67,7 @@ def split(pairs):
     return y, np.column_stack([1 - second, second])
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(outcomes)
 def test_scores_are_those_of_the_definition_and_of_scikit_learn(pairs):
     y, proba = split(pairs)
@@ -82,7 +82,7 @@ def test_scores_are_those_of_the_definition_and_of_scikit_learn(pairs):
     assert math.isfinite(found.log_loss)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(outcomes)
 def test_the_reliability_table_holds_every_sample_once_and_agrees_with_scikit_learn(pairs):
     y, proba = split(pairs)

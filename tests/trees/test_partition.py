@@ -23,7 +23,7 @@ def lines(figure):
     return solid, [line.get_xydata() for line in drawn if line.get_linestyle() != "-"]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(trees(max_depth=5, n_features=2, elements=st.integers(-3, 3).map(float)))
 def test_leaf_regions_tile_the_rectangle_and_agree_with_apply(tree):
     regions = leaf_regions(tree, [-4, -3], [4, 3])
@@ -33,7 +33,7 @@ def test_leaf_regions_tile_the_rectangle_and_agree_with_apply(tree):
             assert tree.apply(polygon.mean(axis=0)[None, :]) == [leaf]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10_000))
 def test_a_cut_splits_the_area_along_its_chord(seed):
     rng = np.random.default_rng(seed)

@@ -34,7 +34,7 @@ def orders_of_summation(x, w, b, rng):
     share=st.sampled_from([0.0, 0.3, 1.0]),
     off=st.sampled_from([0.0, 1e-12, 1e-6, -1e-6, 0.3, -0.3]),
 )
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_no_order_of_summation_crosses(seed, p, power, share, off):
     """Samples of both sides, or of one; many of them tie for the threshold, and the wanted intercept is off."""
     rng = np.random.default_rng(seed)
@@ -53,7 +53,7 @@ def test_no_order_of_summation_crosses(seed, p, power, share, off):
 @given(
     seed=st.integers(0, 10**6), depth=st.integers(1, 3), shift=st.integers(-6, 6), spread=st.integers(-9, 9)
 )
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_sides_hold_for_the_tree_in_original_units(seed, depth, shift, spread):
     """Offsets up to a million times the spread of a feature, spreads of 1e-9 to 1e9, nodes with one side only."""
     rng = np.random.default_rng(seed)

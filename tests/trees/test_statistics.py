@@ -110,7 +110,7 @@ def direct(tree, X):
     return influence
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(
     st.data(), trees(elements=integers, max_depth=3) | trees(elements=integers, max_depth=3, logistic=True)
 )
@@ -122,7 +122,7 @@ def test_influence_is_the_definition(data, tree):
     np.testing.assert_allclose(feature_influence(tree, X), direct(tree, X), rtol=1e-9, atol=size)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.integers(0, 1000))
 def test_influence_depends_neither_on_units_nor_on_the_scaling(seed):
     rng = np.random.default_rng(seed)

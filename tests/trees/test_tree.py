@@ -20,7 +20,7 @@ def route(tree, x, node=0):
     return [node, *route(tree, x, 2 * node + 1 if score < 0 else 2 * node + 2)]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.data(), trees(max_depth=5, scaled=False, elements=integers))
 def test_routing_agrees_with_the_definition(data, tree):
     X = data.draw(samples(tree.n_features))
@@ -40,7 +40,7 @@ def test_a_score_of_zero_goes_right():
     assert tree.predict_labels([[below], [0.5]]).tolist() == ["left", "right"]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.data(), trees(scaled=True, elements=integers))
 def test_scaling_is_exactly_subtract_then_divide(data, tree):
     X = data.draw(samples(tree.n_features))
@@ -54,7 +54,7 @@ def test_scaling_is_exactly_subtract_then_divide(data, tree):
     np.testing.assert_array_equal(again.scores(X), tree.scores(X))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.data(), trees(elements=integers))
 def test_original_units_give_the_same_scores(data, tree):
     X = data.draw(samples(tree.n_features))
@@ -88,7 +88,7 @@ def test_regression_trees_predict_their_values():
         tree.predict_labels([[0, 0]])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.data(), trees(linear=True, elements=integers))
 def test_linear_leaves_predict_from_scaled_features(data, tree):
     X = data.draw(samples(tree.n_features))
@@ -122,7 +122,7 @@ def test_leaves_without_coefficients_are_constant():
         random_tree(1, 2).leaves_in_original_units()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.data(), trees() | trees(linear=True), st.integers(0, 1000))
 def test_a_rescaled_tree_is_the_same_function(data, tree, seed):
     X = data.draw(samples(tree.n_features))

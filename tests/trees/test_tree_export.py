@@ -21,7 +21,7 @@ from mipforest.trees import (
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(
     trees(elements=finite)
     | trees(elements=finite, regression=True)

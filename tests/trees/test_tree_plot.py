@@ -33,7 +33,7 @@ def boxes(root, sizes, layout):
         yield x - width / 2, x + width / 2, top - height, top
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.data(), trees(max_depth=4, n_features=2, elements=st.integers(-1, 1).map(float)))
 def test_boxes_never_overlap_and_fill_the_figure(data, tree):
     root = reachable_tree(tree)

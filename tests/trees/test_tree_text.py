@@ -44,7 +44,7 @@ def test_terms_are_ordered_by_scaled_weight_and_the_rest_is_counted():
     assert "+ 3 more" in to_text(tree, max_terms=1)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 1000), st.integers(1, 4))
 def test_the_written_condition_is_the_split(seed, p):
     tree = random_tree(1, p, seed, offset=np.arange(p), scale=1.0 + np.arange(p))
@@ -80,7 +80,7 @@ def test_trivial_nodes_pass_all_on_and_dead_branches_are_left_out():
     ]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(trees(max_depth=4, scaled=False, elements=st.integers(-1, 1).map(float)))
 def test_the_view_holds_every_node_that_a_sample_passes(tree):
     def walk(node):
@@ -127,7 +127,7 @@ def test_linear_leaves_are_written_in_original_units_the_largest_terms_first():
     assert "n1: y = 4.79 + 0.41 rooms + 1 more" in to_text(tree, max_terms=1)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 1000), st.integers(1, 4))
 def test_the_written_function_is_the_prediction(seed, p):
     rng = np.random.default_rng(seed)

@@ -65,7 +65,7 @@ def walk(tree, depth, node=0):
         yield from walk(tree[3], depth, 2 * node + 2)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(forests(), st.integers(1, 4))
 def test_tables_follow_the_definitions(drawn, depth):
     trees, weights = drawn

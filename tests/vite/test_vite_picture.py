@@ -136,7 +136,7 @@ def test_one_class_is_never_predicted():
     assert_readable(figure)
 
 
-@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("n", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_few_samples(n):
     X = np.linspace(0, 1, 4 * n).reshape(n, 4)
     figure = vite(forest_of(TREES, 4), Dataset.from_arrays(X, np.arange(n) % 2), 2).plot()

@@ -23,7 +23,7 @@ from mipforest.files.names import safe_names
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(small_integer_forms(quadratic=False, indicators=False))
 def test_highs_finds_the_optimum(tmp_path_factory, form):
     path = tmp_path_factory.getbasetemp() / "highs.mps"
@@ -31,7 +31,7 @@ def test_highs_finds_the_optimum(tmp_path_factory, form):
     assert highs_value(path) == pytest.approx(best_by_enumeration(form), abs=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(small_integer_forms(quadratic=True, indicators=True))
 def test_gurobi_finds_the_optimum(tmp_path_factory, form):
     path = tmp_path_factory.getbasetemp() / "gurobi.mps.gz"
@@ -43,7 +43,7 @@ def test_gurobi_finds_the_optimum(tmp_path_factory, form):
 def test_glpk_and_cbc_find_the_optimum_of_a_minimum(tmp_path_factory, value_of):
     """Both have no OBJSENSE, and GLPK takes the constant with the opposite sign."""
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=15, deadline=None)
     @given(small_integer_forms(quadratic=False, indicators=False))
     def finds_the_optimum(form):
         form = replace(form, maximize=False, offset=0.0, name="small")
@@ -54,7 +54,7 @@ def test_glpk_and_cbc_find_the_optimum_of_a_minimum(tmp_path_factory, value_of):
     finds_the_optimum()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(small_integer_forms(quadratic=True, indicators=True))
 def test_scip_finds_the_optimum(tmp_path_factory, form):
     path = tmp_path_factory.getbasetemp() / "scip.mps"
@@ -66,7 +66,7 @@ def test_scip_finds_the_optimum(tmp_path_factory, form):
 ordinary = st.one_of(st.integers(-5, 5).map(float), st.floats(0.01, 100), st.floats(-100, -0.01))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(forms(ordinary))
 def test_highs_reads_the_same_arrays(tmp_path_factory, form):
     """All but free rows, which HiGHS drops, and indicators and indefinite objectives, which it knows not."""

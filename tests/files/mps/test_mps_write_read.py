@@ -44,7 +44,7 @@ def text_of(form):
     return b"".join(mps_text(form)).decode()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(forms(), st.sampled_from([".mps", ".mps.gz"]))
 def test_written_models_are_read_back(tmp_path_factory, form, suffix):
     path = tmp_path_factory.getbasetemp() / f"model{suffix}"
@@ -142,7 +142,7 @@ ENDATA
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(finite, finite).filter(lambda s: s[0] != s[1]), min_size=1))
 def test_ranges_give_the_other_side_exactly(pairs):
     lower, upper = np.sort(np.array(pairs), axis=1).T

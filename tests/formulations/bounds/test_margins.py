@@ -15,6 +15,8 @@ from mipforest.problem import repair
 from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 PROVEN = {"time_limit": None, "gap": 1e-7}
 
 
@@ -30,7 +32,8 @@ def few_candidates(monkeypatch):
         LossOptimal(loss="hinge", C=3.0),
         # More tangents of the same loss.
         pytest.param(LossOptimal(loss="logistic", tangents="V2", C=1.0), marks=pytest.mark.slow),
-        LossOptimal(loss="logistic", regulariser="l2", C=1.0),
+        # The norm of MARGOT, whose limits test_margot.py looks at.
+        pytest.param(LossOptimal(loss="logistic", regulariser="l2", C=1.0), marks=pytest.mark.slow),
         LossOptimal(loss="misclassification", C=1.0, epsilon=0.1),
     ],
     ids=str,
@@ -59,7 +62,7 @@ def test_valid_limits_contain_every_polished_tree_up_to_their_upper_bound(formul
 
 
 @given(st.integers(0, 10**6), st.sampled_from([HINGE_LOSS, Misclassification(0.1)]))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_moving_biases_into_the_limits_is_free(seed, loss):
     rng = np.random.default_rng(seed)
     data = random_data(seed, n=15, p=2)
@@ -105,4 +108,4 @@ def test_bounds_stay_honest_when_users_add_constraints():
     assert limited.proven_for == "definition"
     problem = formulation.build(data, 2)
     problem.model.add("shifted", problem.model["b"][0] >= 3)
-    assert problem.solve(time_limit=1).bound == -np.inf
+    assert problem.solve(time_limit=1).bound == 0  # what holds of every sum of losses

@@ -50,7 +50,7 @@ def integer_models(draw: st.DrawFn) -> MatrixForm:
 
 
 @given(integer_models())
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_integer_optimum_is_the_best_of_all_points(form: MatrixForm) -> None:
     solution, best = solve(form, gap=0.0), enumerated(form)
     if best is None:
@@ -67,7 +67,7 @@ def test_integer_optimum_is_the_best_of_all_points(form: MatrixForm) -> None:
 
 
 @given(st.integers(0, 10**6), st.booleans())
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_linear_optimum_agrees_with_scipy(seed: int, maximize: bool) -> None:
     rng = np.random.default_rng(seed)
     n, m = rng.integers(1, 6), rng.integers(1, 6)

@@ -49,7 +49,7 @@ def best_of_all_points(form: MatrixForm) -> float:
 
 
 @given(st.booleans(), st.booleans(), st.data())
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_integer_optimum_is_the_best_of_all_points(quadratic: bool, indicators: bool, data) -> None:
     form = data.draw(small_integer_forms(quadratic=quadratic, indicators=indicators))
     solution = solve(form, gap=0.0)
@@ -62,7 +62,7 @@ def test_integer_optimum_is_the_best_of_all_points(quadratic: bool, indicators: 
 
 
 @given(forms(NUMBERS))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_agrees_with_highs(form: MatrixForm) -> None:
     linear = replace(form, Q=None, indicators=IndicatorRows.none(form.n_columns))
     ours, theirs = solve(linear, gap=0.0, time_limit=10.0), Highs().solve(linear, SolveSettings(gap=0.0))
@@ -124,7 +124,7 @@ def test_mixed_quadratic_optimum_is_the_best_of_all_continuous_ones(form: Matrix
 
 
 @given(small_integer_forms(quadratic=False, indicators=True))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_indicator_rows_agree_with_big_m_rows(form: MatrixForm) -> None:
     bridged = indicator_to_big_m.apply(form).form
     assert solve(form, gap=0.0).objective == pytest.approx(solve(bridged, gap=0.0).objective, abs=1e-6)
