@@ -65,6 +65,7 @@ class Margot(LinearTree):
     summary = "margin optimal classification tree: a support vector machine at every node"
     source = "D'Onofrio, Grani, Monaci, Palagi 2024, section 3"
     starts = ("svm-path", "local-svm", "cart")
+    quick_start = "local-svm"
 
     C: PerNode = parameter(1.0, "penalty of margin violations", above=0)
 

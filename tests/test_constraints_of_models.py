@@ -82,7 +82,7 @@ def test_a_helper_keeps_the_proof_and_the_optimum_is_the_literal_models(model, h
             getattr(constraints, helper)(problem, *given, **named)
         return
     getattr(constraints, helper)(problem, *given, **named)
-    result = problem.solve(**PROVEN)
+    result = problem.solve("highs", **PROVEN)
     assert result.verified, result.failed_checks
     assert (result.status, result.proven_for) == ("optimal", "definition")
     instance, target = problem.instance, None
@@ -150,10 +150,10 @@ def test_a_leaf_value_outside_the_range_of_targets_is_not_proven_for_the_definit
     problem.model.add(
         "high", problem.model["beta0"][1] >= 1.5
     )  # M_f = 1 then forces the other leaf up to 0.5
-    result = problem.solve(**PROVEN)
+    result = problem.solve("highs", **PROVEN)
     assert result.status == "optimal"
     assert result.proven_for == "constants"
     assert result.bound_for == "constants"
     free = formulation.build(data, 1)
     constraints.min_samples_leaf(free, 2)
-    assert free.solve(**PROVEN).proven_for == "definition"
+    assert free.solve("highs", **PROVEN).proven_for == "definition"

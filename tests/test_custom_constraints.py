@@ -156,7 +156,7 @@ def test_optimum_under_a_constraint_equals_enumeration(name, variant):
 
     problem = Oct(alpha=ALPHA, variant=variant).build(data, 2)
     constrain(problem)
-    result = problem.solve(start=None, **PROVEN)  # repairs of starts have tests of their own
+    result = problem.solve("highs", start=None, **PROVEN)  # repairs of starts have tests of their own
     assert result.status == ("optimal" if len(allowed) else "infeasible")
     if len(allowed):
         assert result.verified, result.failed_checks
@@ -178,10 +178,10 @@ def patients():
 
 def test_parity_holds_in_the_predictions_of_the_tree(patients):
     sex = patients.X_raw[:, 0]
-    free = Oct().build(patients, 1).solve(**PROVEN)
+    free = Oct().build(patients, 1).solve("highs", **PROVEN)
     problem = Oct().build(patients, 1)
     constraints.demographic_parity(problem, sex, 0.03)
-    fair = problem.solve(**PROVEN)
+    fair = problem.solve("highs", **PROVEN)
 
     def difference(tree):
         worse = tree.predict_labels(patients.X_raw) == "worse"
@@ -196,7 +196,7 @@ def test_parity_holds_in_the_predictions_of_the_tree(patients):
 def test_a_label_that_a_constraint_needs_is_not_replaced_by_the_majority(patients):
     problem = Oct().build(patients, 1)
     constraints.max_false_negatives(problem, 0)
-    result = problem.solve(**PROVEN)
+    result = problem.solve("highs", **PROVEN)
     missed = (result.tree.predict(patients.X_raw) == 0) & (patients.y == 1)
     assert result.verified
     assert not missed.any()
@@ -209,7 +209,7 @@ def test_epsilon_constraint_gives_a_pareto_front(patients):
     for most in (1, 2, 3):
         problem = Oct().build(few, 2)
         problem.model.add("at_most", constraints.features_used(problem).sum() <= most)
-        result = problem.solve(**PROVEN)
+        result = problem.solve("highs", **PROVEN)
         assert result.verified
         assert len(result.features_used) <= most
         errors.append(round(result.objective, 9))  # proven up to a gap of 1e-9
@@ -219,10 +219,10 @@ def test_epsilon_constraint_gives_a_pareto_front(patients):
 
 def test_a_start_that_breaks_the_constraint_is_reported(patients):
     problem = Oct().build(patients, 1)
-    best = problem.solve(**PROVEN)
+    best = problem.solve("highs", **PROVEN)
     (used,) = best.features_used
     constraints.forbid_features(problem, used)
-    result = problem.solve(start=best.tree, **PROVEN)
+    result = problem.solve("highs", start=best.tree, **PROVEN)
     assert result.verified
     assert used not in result.features_used
     assert any("start" in warning for warning in result.solution.warnings)
@@ -249,7 +249,7 @@ def test_the_search_for_a_start_ends_in_its_time_however_long_trees_take(patient
 def test_hyperplanes_use_a_required_feature_with_a_real_weight(patients):
     problem = OctH().build(patients.take(np.arange(15)), 1)
     constraints.require_features(problem, "sex")
-    result = problem.solve(time_limit=30)
+    result = problem.solve("highs", time_limit=30)
     assert result.verified
     assert "sex" in result.features_used
 

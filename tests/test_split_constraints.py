@@ -83,10 +83,10 @@ def test_depth_one_equals_all_sides_by_quadratic_programmes(small, best_by_sides
     problem.model["w"].set_bounds(-100, 100)
     problem.model["b"].set_bounds(-200, 200)
     constrain(problem)
-    result = problem.solve(**PROVEN)
+    result = problem.solve("highs", **PROVEN)
     assert result.verified, result.failed_checks
     assert result.objective == pytest.approx(min(values), rel=1e-5)
-    free = Margot(C=C).build(small, 1).solve(**PROVEN)
+    free = Margot(C=C).build(small, 1).solve("highs", **PROVEN)
     assert result.objective > free.objective + 1e-3, "the constraint must bind to be tested"
     assert holds(result.tree.predict(small.X_raw) == 1, small.y)
 
@@ -105,7 +105,7 @@ def solved(formulation, data, depth, *added):
     problem = formulation.build(data, depth)
     for constrain in added:
         constrain(problem)
-    result = problem.solve(time_limit=20)
+    result = problem.solve("highs", time_limit=20)
     assert result.verified, result.failed_checks
     return result
 
@@ -162,6 +162,6 @@ def test_without_bounds_the_message_says_what_to_do(tumours):
     problem.model["w"].set_bounds(-50, 50)
     problem.model["b"].set_bounds(-50, 50)
     constraints.max_false_negatives(problem, 0)
-    result = problem.solve(time_limit=20)
+    result = problem.solve("highs", time_limit=20)
     assert result.verified
     assert not ((result.tree.predict(tumours.X_raw) == 0) & (tumours.y == 1)).any()

@@ -21,6 +21,7 @@ from mipforest.data import Dataset, load
 from mipforest.data.files import SUFFIXES
 from mipforest.errors import CampaignError
 from mipforest.problem.result import Result
+from mipforest.problem.tree_search import searching
 from mipforest.runs.instance import sha256_of_model
 from mipforest.solvers.solution import Event, Status
 from mipforest.trees import to_dict
@@ -281,7 +282,12 @@ def solve_experiment(
     check_data(data.sha256)
     result = (
         experiment.formulation()
-        .build(data.train, experiment.depth, budget=experiment.settings.budget())
+        .build(
+            data.train,
+            experiment.depth,
+            budget=experiment.settings.budget(),
+            solver=searching(experiment.solver, experiment.settings),
+        )
         .solve(
             experiment.solver,
             settings=experiment.settings,

@@ -155,7 +155,7 @@ class Suite:
     data: Mapping[str, DataEntry]
     models: Mapping[str, ModelEntry]
     seeds: tuple[int, ...] = (0,)
-    solvers: tuple[str, ...] = ("highs",)
+    solvers: tuple[str, ...] = ("auto",)
     time_limits: tuple[float, ...] = (60.0,)
     gap: float = DEFAULT_GAP
     threads: int | None = None

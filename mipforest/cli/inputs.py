@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mipforest.data.encoding import Scaling as ScalingRule
     from mipforest.problem.formulation import Formulation
     from mipforest.problem.problem import Problem
+    from mipforest.problem.tree_search import Auto, TreeSearch
     from mipforest.runs import DataSource
     from mipforest.time_budget import TimeBudget
     from mipforest.trees import Tree
@@ -133,12 +134,18 @@ def start_of(start: str, formulation: Formulation) -> str | Tree | None:
     )
 
 
-def build(formulation: Formulation, data: Dataset, depth: int, budget: TimeBudget | None = None) -> Problem:
+def build(
+    formulation: Formulation,
+    data: Dataset,
+    depth: int,
+    budget: TimeBudget | None = None,
+    solver: TreeSearch | Auto | None = None,
+) -> Problem:
     """Build the model; a refusal of several classes says how to go on."""
     from mipforest.data import DataError
 
     try:
-        return formulation.build(data, depth, budget=budget)
+        return formulation.build(data, depth, budget=budget, solver=solver)
     except DataError as error:
         # What has a command-line wording of its own is about something else, or names --positive itself.
         if data.n_classes <= 2 or error.option != error.hint:

@@ -164,7 +164,7 @@ def verify(
 def improve(
     library: LibraryFolder = FOLDER,
     only: Only = None,
-    solver: o.SolverName = "highs",
+    solver: o.SolverName = "auto",
     time_limit: Annotated[
         float, Option(min=0, metavar="SECONDS", help="Wall time for each instance.")
     ] = 60.0,

@@ -162,7 +162,7 @@ SolverName = Annotated[
     Option(
         "--solver",
         metavar="NAME",
-        help="Solver or tree search, from 'mipforest solvers'; auto: the strongest that takes the problem.",
+        help="Solver or tree search, from 'mipforest solvers'; auto: a tree search where one applies, else HiGHS.",
         autocompletion=solver_names,
         rich_help_panel=_SOLVE,
     ),

@@ -100,7 +100,9 @@ class Job:
     def build(self, data: Dataset, budget: TimeBudget, progress: Progress) -> Problem:
         """Build the model."""
         progress.phase(f"building {self.formulation.name} for {data.n} samples")
-        return build(self.formulation, data, self.depth, budget)
+        from mipforest.problem.tree_search import searching
+
+        return build(self.formulation, data, self.depth, budget, searching(self.solver, self.settings))
 
     def solve(
         self, problem: Problem, progress: Progress, on_progress: OnProgress, log: Path | None
@@ -157,7 +159,7 @@ def solve(
     scaling: o.ScalingOption = None,
     test_size: o.TestSize = None,
     test: o.TestFile = None,
-    solver: o.SolverName = "highs",
+    solver: o.SolverName = "auto",
     start: o.Start = "default",
     time_limit: Annotated[
         float,

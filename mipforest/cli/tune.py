@@ -96,7 +96,7 @@ def tune(
     scaling: o.ScalingOption = None,
     test_size: o.TestSize = None,
     test: o.TestFile = None,
-    solver: o.SolverName = "highs",
+    solver: o.SolverName = "auto",
     time_limit: Annotated[
         float,
         Option(

@@ -27,6 +27,7 @@ from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, WholeNumber, parameters_of
 from mipforest.problem.problem import TIME_LIMIT, Problem
 from mipforest.problem.result import Result
+from mipforest.problem.tree_search import AUTO, Auto, TreeSearch, searching
 from mipforest.settings import DEFAULT_GAP, SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Progress, Status
@@ -68,7 +69,8 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         :mod:`mipforest.constraints`. A function of a module, or a ``functools.partial`` of one, goes into
         pickles and other processes; a lambda does not. In cross-validation it sees a part of the samples.
     solver
-        Name of a solver, or a solver; ``mipforest solvers`` lists them.
+        A solver or a tree search, or the name of either; ``mipforest solvers`` lists them. ``"auto"``, the default,
+        takes a tree search where one takes the model, and nothing was added to it; otherwise HiGHS.
     start
         ``"default"``, the name of a start of the formulation, a tree (such as ``tree_`` of another
         estimator), or ``None`` for no start.
@@ -118,7 +120,8 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     The formulations count every sample once: there are no sample weights and no class weights.
 
     A solve that ends at its time limit depends on the machine: two fits may give different trees. One that
-    ends with a proven optimum, or with ``time_limit=0``, gives the same tree again.
+    ends with a proven optimum, or with ``time_limit=0``, gives the same tree again; of the tree search ``routing``,
+    with ``threads=1`` only: on several threads it may be another tree within the gap.
 
     Ctrl-C during the solve stops it and keeps the incumbent (``status_`` is ``"interrupted"``); a second one
     gives up the fit. A search over parameters goes on with its next fit after the first.
@@ -128,7 +131,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     _: KW_ONLY
     variant: str | None = None
     constraints: Callable[[Problem], Any] | None = None
-    solver: str | Solver = "highs"
+    solver: str | Solver | TreeSearch | Auto = AUTO
     start: str | Tree | None = "default"
     time_limit: float | None = TIME_LIMIT
     gap: float = DEFAULT_GAP
@@ -233,7 +236,8 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
             solver_options=self.solver_options or {},
             bridges=(self.bridges,) if isinstance(self.bridges, str) else tuple(self.bridges),
         )
-        problem = self._formulation(data).build(data, self.depth, budget=settings.budget())
+        expected = searching(self.solver, settings) if self.constraints is None else None
+        problem = self._formulation(data).build(data, self.depth, budget=settings.budget(), solver=expected)
         if self.constraints is not None:
             self.constraints(problem)
         self._keep(self._solved(problem, settings))

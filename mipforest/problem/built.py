@@ -160,6 +160,10 @@ class BuiltProblem:
         known = self.instance.known
         return np.inf if known is None else self.formulation.evaluate(known, self.instance)
 
+    def changed(self) -> bool:
+        """Return whether a user has added anything to the model, or replaced its objective."""
+        return bool(self.as_built.touched_blocks()) or self.as_built.objective_replaced()
+
     def changes(self) -> ModelChanges:
         """Return what a user has changed in the model."""
         return self.as_built.changes(self.formulation.expressions(self.model, self.instance).neutral_rows())

@@ -14,6 +14,7 @@ from mipforest.problem.instance import Instance
 from mipforest.problem.operations import Operations
 from mipforest.problem.parameters import ParameterError, parameters_of
 from mipforest.problem.problem import Problem
+from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
@@ -63,7 +64,14 @@ class Formulation(Operations):
             name: known.kind.to_json(getattr(self, name)) for name, known in parameters_of(type(self)).items()
         }
 
-    def build(self, data: Dataset, depth: int, *, budget: TimeBudget | None = None) -> Problem:
+    def build(
+        self,
+        data: Dataset,
+        depth: int,
+        *,
+        budget: TimeBudget | None = None,
+        solver: TreeSearch | Auto | None = None,
+    ) -> Problem:
         """Build the model for a data set.
 
         Parameters
@@ -75,6 +83,10 @@ class Formulation(Operations):
         budget
             Time for building and for the first solve together. Where it runs out, the start is a simple tree and
             proven limits are wide; ``None`` for no limit.
+        solver
+            Who will solve the unchanged model from its default start, where that is known
+            (:func:`~mipforest.problem.tree_search.searching`): for a tree search that takes it, the start is a simple
+            tree, and limits proven from it are wide.
 
         Returns
         -------
@@ -91,10 +103,21 @@ class Formulation(Operations):
         topology = Topology(depth)
         self.check_data(data, topology)
         self.check_weights(data)
+        if solver is not None:
+            with budget.phase("prepare"):
+                quick = self.bind_quickly(data, topology, budget)
+            if quick is not None:
+                problem = self._declared(quick, began)
+                if solver.takes(problem):
+                    return problem
         with budget.phase("prepare"):
             instance = self.bind(data, topology, budget)
-        declared_from = monotonic()
-        model = Model(f"{self.name}-{data.name}-d{depth}")
+        return self._declared(instance, began)
+
+    def _declared(self, instance: Instance, began: float) -> Problem:
+        """Declare the model of an instance whose preparation began at a time."""
+        data, budget, declared_from = instance.data, instance.budget, monotonic()
+        model = Model(f"{self.name}-{data.name}-d{instance.topology.depth}")
         with budget.phase("build"):
             self.declare(model, instance)
             now = monotonic()

@@ -78,6 +78,16 @@ class ModelOperations(ABC):
         """
         return Instance(data=data, topology=topology, budget=budget or TimeBudget())
 
+    def bind_quickly(self, data: Dataset, topology: Topology, budget: TimeBudget) -> Instance | None:  # noqa: ARG002
+        """Compute what a tree search needs, without long starts that only matrix solvers gain from.
+
+        Returns
+        -------
+        Instance
+            As :meth:`bind`, and valid for every solver; ``None`` where :meth:`bind` is as quick.
+        """
+        return None
+
     def node_problems(self, topology: Topology) -> NodeProblems | None:  # noqa: ARG002
         """Return what the objective charges at each branch node, where it is a sum of such charges; for searches."""
         return None

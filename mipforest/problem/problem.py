@@ -15,7 +15,7 @@ from mipforest.model import Values
 from mipforest.problem.built import BuiltProblem, at_least
 from mipforest.problem.repair import GROWTH, contradictory, feasible_start, feasible_values, relimited
 from mipforest.problem.result import Result
-from mipforest.problem.tree_search import Auto, Found, TreeSearch, check_settings, solver_or_search
+from mipforest.problem.tree_search import AUTO, Auto, Found, TreeSearch, check_settings, solver_or_search
 from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Solver
 from mipforest.solvers.claims import beside, no_bound, settled
@@ -45,7 +45,7 @@ class Problem(BuiltProblem):
 
     def solve(
         self,
-        solver: str | Solver | TreeSearch | Auto = "highs",
+        solver: str | Solver | TreeSearch | Auto = AUTO,
         *,
         start: str | Tree | None = "default",
         time_limit: float | None = TIME_LIMIT,
@@ -64,12 +64,12 @@ class Problem(BuiltProblem):
         Parameters
         ----------
         solver
-            A solver or a tree search, or the name of either; ``"auto"`` for the strongest one that is installed and
-            takes the problem. The solution's message then says why it was chosen.
+            A solver or a tree search, or the name of either. ``"auto"``, the default, takes a tree search that is
+            installed and takes the problem, otherwise HiGHS; the solution's message says why.
         time_limit, gap, threads, seed, log, on_progress, solver_options, bridges
-            As for :func:`mipforest.solving.solve`; the time limit is 60 seconds unless given, and the
-            formulation's own suggestions for the solver apply where an option is not given. It is for start, solves and
-            repairs together (0: the start alone); built within a budget, the first solve has the rest of it.
+            As for :func:`mipforest.solving.solve`; the time limit, 60 seconds unless given, is for start, solves and
+            repairs together (0: the start alone); built within a budget, the first solve has the rest of it. Where an
+            option is not given, the formulation's own suggestions apply.
         start
             As for :meth:`start_tree`.
         certificate
@@ -101,11 +101,15 @@ class Problem(BuiltProblem):
         if isinstance(solver, str):
             with self.budget.phase("load"):  # its package may take a moment to load
                 solver = solver_or_search(solver)
-        if isinstance(solver, Auto):
-            solver, why = solver.choose(self, settings)
-            result = self.solve(solver, settings=settings, on_progress=on_progress)
-            message = "; ".join(filter(None, (f"auto: {why}", result.solution.message)))
-            return replace(result, solution=replace(result.solution, message=message))
+        solver, why = solver.choose(self, settings) if isinstance(solver, Auto) else (solver, "")
+        solved = self._by(solver, settings, on_progress)
+        message = "; ".join(filter(None, (why and f"auto: {why}", solved.solution.message)))
+        return replace(solved, solution=replace(solved.solution, message=message))
+
+    def _by(
+        self, solver: Solver | TreeSearch, settings: SolveSettings, on_progress: Progress | None
+    ) -> Result:
+        """Solve with a solver, in the budget's time, and check the answer."""
         check_settings(solver, settings)
         (budget := self.budget).begin_solve(settings.time_limit or None)
 
@@ -141,10 +145,8 @@ class Problem(BuiltProblem):
 
         Returns
         -------
-        problem
-            This one, or the one built again; its columns are the same.
-        solution
-            Of that problem.
+        problem, solution
+            This one, or the one built again, whose columns are the same; and its solution.
         """
         value = np.inf if values is None else self.model.objective(values)
         problem = relimited(self, value) or self
@@ -264,8 +266,7 @@ class Problem(BuiltProblem):
         own = self._with_values_of(tree, solution, worse=True)
         if own is None:
             return solution
-        form = self.model.matrix()
-        status, bound, doubts = settled(form, own.status, own.objective, own.bound, gap=gap)
+        status, bound, doubts = settled(self.model.matrix(), own.status, own.objective, own.bound, gap=gap)
         cause = (
             "in the model without the rows that were removed"
             if self.changes().loosened

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ GROUP = "mipforest.searches"
 
 #: Name that leaves the choice to the toolkit, and the matrix solver that it falls back on.
 AUTO, MATRIX_SOLVER = "auto", "highs"
+
+#: Why no tree search takes a problem to whose model something was added.
+CHANGED = "the model was changed after it was built, and a tree search sees no rows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,11 +146,15 @@ class TreeSearch(ABC):
 
     def objection(self, problem: BuiltProblem) -> str:
         """Say why the search does not take a problem as it is now, with its changes; empty where it does."""
-        if problem.as_built.touched_blocks() or problem.as_built.objective_replaced():
-            return "the model was changed after it was built, and a tree search sees no rows"
+        if problem.changed():
+            return CHANGED
         if problem.data.weighted and not self.takes_weights:
             return "it takes no sample weights"
         return self.refusal(problem)
+
+    def takes(self, problem: BuiltProblem) -> bool:
+        """Return whether the search takes a problem as it is now."""
+        return not self.objection(problem)
 
     def check(self, problem: BuiltProblem) -> None:
         """Refuse a problem that the search does not take.
@@ -218,6 +226,10 @@ class Auto:
 
     name = AUTO
 
+    def takes(self, problem: BuiltProblem) -> bool:
+        """Return whether a tree search is chosen for a problem as it is now, with default settings."""
+        return isinstance(self.choose(problem, SolveSettings())[0], TreeSearch)
+
     def choose(self, problem: BuiltProblem, settings: SolveSettings) -> tuple[Solver | TreeSearch, str]:
         """Return who solves a problem as it is now, and why, in a few words.
 
@@ -230,6 +242,10 @@ class Auto:
         """
         if settings.solver_options or settings.bridges:
             return get_solver(MATRIX_SOLVER), "solver options and bridges are for matrix solvers"
+        if settings.time_limit == 0:
+            return get_solver(MATRIX_SOLVER), "without time there is nothing to search"
+        if problem.changed():
+            return get_solver(MATRIX_SOLVER), CHANGED
         reasons = []
         for plugin in search_classes().values():
             if plugin.preferred and plugin.available():
@@ -237,8 +253,25 @@ class Auto:
                 reason = search.objection(problem)
                 if not reason:
                     return search, "an exact tree search takes this problem"
-                reasons.append(f"{search.name} does not take this problem: {reason}")
-        return get_solver(MATRIX_SOLVER), "; ".join(reasons) or "no exact tree search is installed"
+                # Of a search that is made for other models there is no more to say.
+                if problem.formulation.name in re.findall(r"[\w-]+", search.models):
+                    reasons.append(f"{search.name} does not take this problem: {reason}")
+        return get_solver(MATRIX_SOLVER), "; ".join(reasons) or "no exact tree search takes this problem"
+
+
+def searching(solver: str | Solver | TreeSearch | Auto, settings: SolveSettings) -> TreeSearch | Auto | None:
+    """Return who may search for the tree from the default start, ``None`` where nobody will: what to build for.
+
+    Parameters
+    ----------
+    solver, settings
+        Who is to solve the problem, and how.
+    """
+    default = isinstance(settings.start, str) and settings.start == "default"
+    if not default or settings.solver_options or settings.bridges or settings.time_limit == 0:
+        return None
+    chosen = solver_or_search(solver) if isinstance(solver, str) else solver
+    return None if isinstance(chosen, Solver) else chosen
 
 
 def solver_or_search(name: str) -> Solver | TreeSearch | Auto:

@@ -187,7 +187,9 @@ class Trial:
     @cached_property
     def result(self) -> Result:
         """The formulation solved on the few samples."""
-        return self.formulation.build(self.few, self.depths[0]).solve(time_limit=SOLVE_TIME_LIMIT, gap=1e-6)
+        return self.formulation.build(self.few, self.depths[0]).solve(
+            "highs", time_limit=SOLVE_TIME_LIMIT, gap=1e-6
+        )
 
 
 def with_model(formulation: Formulation, instance: Instance) -> Problem:

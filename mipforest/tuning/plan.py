@@ -12,7 +12,7 @@ from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError
 from mipforest.problem.problem import TIME_LIMIT
 from mipforest.problem.registry import get_formulation
-from mipforest.problem.tree_search import Auto, TreeSearch, solver_or_search
+from mipforest.problem.tree_search import AUTO, Auto, TreeSearch, solver_or_search
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.trees import Topology
@@ -70,7 +70,7 @@ class Plan:
         score: str | None = None,
         rule: Rule = "best",
         max_fits: int = MAX_FITS,
-        solver: str | Solver | TreeSearch | Auto = "highs",
+        solver: str | Solver | TreeSearch | Auto = AUTO,
         settings: SolveSettings = SETTINGS,
     ) -> Plan:
         """Check what was asked for; see :func:`mipforest.tuning.run.tune`.

@@ -14,7 +14,7 @@ from mipforest.errors import FitError, TuningError, TuningInterrupted
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.problem import TIME_LIMIT
 from mipforest.problem.result import Result
-from mipforest.problem.tree_search import Auto, TreeSearch
+from mipforest.problem.tree_search import AUTO, Auto, TreeSearch, searching
 from mipforest.settings import DEFAULT_GAP, SolveSettings, one_of
 from mipforest.solvers.base import Solver
 from mipforest.tuning.cross_validation import OnFit, Records, cross_validate
@@ -68,7 +68,7 @@ def tune(
     folds: int = 4,
     score: str | None = None,
     rule: Rule = "best",
-    solver: str | Solver | TreeSearch | Auto = "highs",
+    solver: str | Solver | TreeSearch | Auto = AUTO,
     time_limit: float | None = TIME_LIMIT,
     gap: float = DEFAULT_GAP,
     threads: int | None = 1,
@@ -224,5 +224,7 @@ def executor_for(
 def _refitted(plan: Plan, chosen: int) -> Result:
     """Fit the chosen setting on all samples."""
     settings = replace(plan.settings, start="default")
-    problem = plan.formulations[chosen].build(plan.data, plan.depth, budget=settings.budget())
+    problem = plan.formulations[chosen].build(
+        plan.data, plan.depth, budget=settings.budget(), solver=searching(plan.solver, settings)
+    )
     return problem.solve(plan.solver, settings=settings)

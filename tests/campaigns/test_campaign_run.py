@@ -31,7 +31,7 @@ def test_a_result_is_what_a_solve_by_hand_gives(tmp_path):
         result = (
             experiment.formulation()
             .build(train, 1)
-            .solve(time_limit=60, threads=1, seed=experiment.settings.seed)
+            .solve("highs", time_limit=60, threads=1, seed=experiment.settings.seed)
         )
         assert (row["state"], row["status"], row["verified"]) == ("done", "optimal", 1)
         assert row["objective"] == pytest.approx(result.objective, abs=1e-9)

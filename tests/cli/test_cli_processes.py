@@ -25,9 +25,14 @@ ONE_LONG_RUN = (
     "wine",
     "--start",
     "none",
+    "--solver",
+    "highs",
 )
 
-LONG = ("solve", "--model", "margot", "--depth", "2", "--param", "C=10", "--data", "synthetic:4-partitions")
+LONG = (
+    *("solve", "--model", "margot", "--depth", "2", "--param", "C=10", "--data", "synthetic:4-partitions"),
+    *("--solver", "highs"),
+)
 
 
 def wait_for_solver(process: subprocess.Popen[str], folder: Path) -> None:

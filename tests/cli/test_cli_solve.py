@@ -46,7 +46,7 @@ SMALL = ("solve", "--model", "margot", "--depth", "2", "--data", "synthetic:4-pa
 def solved(mipforest, tmp_path_factory):
     """Outcome and folder of a solve of a second; read only."""
     out = tmp_path_factory.mktemp("solved") / "deep" / "run"
-    done = mipforest(*SMALL, "--param", "C=10", "--time-limit", 1, "--out", out)
+    done = mipforest(*SMALL, "--param", "C=10", "--solver", "highs", "--time-limit", 1, "--out", out)
     assert done.code == 0
     return done, out
 

@@ -41,7 +41,7 @@ def test_a_fit_is_what_building_and_solving_the_formulation_gives(name):
     data = Dataset.from_frame(frame, "answer", task=task, scaling=kind.scaling)
     own = {"B": 2} if name == "budgeted-olct" else {}
     own |= {"ensemble": "random-forest:trees=5"} if name == "miret" else {}
-    result = kind(**own).build(data, 1).solve(time_limit=0, gap=1e-6, seed=3)
+    result = kind(**own).build(data, 1).solve("highs", time_limit=0, gap=1e-6, seed=3)
     np.testing.assert_array_equal(estimator.tree_.w, result.tree.w)
     np.testing.assert_array_equal(estimator.tree_.b, result.tree.b)
     np.testing.assert_array_equal(estimator.tree_.leaf_value, result.tree.leaf_value)

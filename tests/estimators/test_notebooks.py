@@ -73,7 +73,7 @@ def test_results_and_trees_show_pictures(notebook):
 
 
 def test_a_result_without_a_tree_says_so(notebook):
-    result = notebook[0]["problem"].solve(start=None, time_limit=0)
+    result = notebook[0]["problem"].solve("highs", start=None, time_limit=0)
     assert repr(result).endswith("time_limit, no tree)")
     assert "<svg" not in result._repr_html_()
     with pytest.raises(ValueError, match=r"no tree to draw.*time_limit"):

@@ -109,8 +109,8 @@ def test_polishing_keeps_the_routing_and_is_never_worse(loss, selection, seed):
 def test_hinge_with_squares_at_all_levels_is_margot():
     """Their rows are compared in ``test_points_of_the_framework.py``; here the limits that each proves itself."""
     C, data = 1.0, random_data(1, n=8, p=2)
-    general = LossOptimal(loss="hinge", regulariser="l2", C=C).build(data, 2).solve(**PROVEN)
-    margot = Margot(C=C).build(data, 2).solve(**PROVEN)
+    general = LossOptimal(loss="hinge", regulariser="l2", C=C).build(data, 2).solve("highs", **PROVEN)
+    margot = Margot(C=C).build(data, 2).solve("highs", **PROVEN)
     assert general.verified
     assert margot.verified
     assert general.status == margot.status == "optimal"
@@ -143,7 +143,7 @@ def test_the_margot_family_values_trees_alike(special, selection):
 def solved_to_proof(formulation, data, expected):
     """Both variants: the papers' constants suffice for data in [0, 1] and a moderate C."""
     for variant in formulation.variants:
-        result = replace(formulation, variant=variant).build(data, 2).solve(**PROVEN)
+        result = replace(formulation, variant=variant).build(data, 2).solve("highs", **PROVEN)
         assert result.verified
         assert result.status == "optimal"
         assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6)
@@ -181,7 +181,7 @@ def test_no_score_lies_in_the_gap_where_that_would_shrink_the_norm(variant):
     formulation = LossOptimal(
         loss="misclassification", regulariser="l2", C=C, epsilon=epsilon, variant=variant
     )
-    result = formulation.build(data, 1).solve(**PROVEN)
+    result = formulation.build(data, 1).solve("highs", **PROVEN)
     assert expected == pytest.approx(0.00225125, abs=1e-8)
     assert result.verified
     assert result.status == "optimal"
@@ -199,7 +199,7 @@ def test_misclassification_without_a_norm_counts_the_errors_of_two_cuts():
     formulation = LossOptimal(
         loss="misclassification", regulariser="none", levels="last", epsilon=0.01, variant="paper"
     )
-    result = formulation.build(data, 2).solve(**PROVEN)
+    result = formulation.build(data, 2).solve("highs", **PROVEN)
     wrong = min(
         sum(
             min(int((labels[part][: k] != left).sum() + (labels[part][k:] == left).sum())
@@ -258,7 +258,7 @@ def test_equals_scip_on_the_papers_model(formulation, n, p):
     from independent_routes import scip_optimum
 
     data = random_data(11, n=n, p=p)
-    result = formulation.build(data, 2).solve(**PROVEN)
+    result = formulation.build(data, 2).solve("highs", **PROVEN)
     expected = scip_optimum(replace(formulation, variant="paper").build(data, 2).model.matrix())
     assert result.verified
     assert result.status == "optimal"
@@ -269,7 +269,7 @@ def test_equals_scip_on_the_papers_model(formulation, n, p):
 def test_penalties_may_differ_within_a_level_where_slacks_are_by_node():
     data = random_data(4, n=8, p=2)
     by_node = LossOptimal(C=(1.0, 0.5, 4.0))
-    result = by_node.build(data, 2).solve(**PROVEN)
+    result = by_node.build(data, 2).solve("highs", **PROVEN)
     assert result.verified
     assert result.objective == pytest.approx(by_hand(by_node, result.solved_tree, data))
     with pytest.raises(ParameterError, match="differs within a level"):

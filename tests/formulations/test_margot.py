@@ -91,7 +91,7 @@ def test_known_tree_gives_the_limits():
 @pytest.mark.parametrize("C", [0.1, 1.0, 10.0, 1000.0])
 def test_depth_one_is_a_support_vector_machine(C):
     data = random_data(3, n=60, p=5)
-    result = Margot(C=C).build(data, 1).solve(**PROVEN)
+    result = Margot(C=C).build(data, 1).solve("highs", **PROVEN)
     svm = SVC(C=C, kernel="linear", tol=1e-8, max_iter=10**7).fit(data.X, data.sign)
     w, b = svm.coef_[0], svm.intercept_[0]
     primal = 0.5 * w @ w + C * np.maximum(0, 1 - data.sign * (data.X @ w + b)).sum()
@@ -118,7 +118,7 @@ def test_both_variants_equal_enumeration(seed, n, C):
     data, depth = random_data(seed, n=n, p=2), len(C)
     expected = enumerated_margot(data.X, data.sign, C, depth, Margot().epsilon)
     for variant in Margot.variants:
-        result = Margot(C=C, variant=variant).build(data, depth).solve(**PROVEN)
+        result = Margot(C=C, variant=variant).build(data, depth).solve("highs", **PROVEN)
         assert result.verified, variant
         assert result.status == "optimal", variant
         assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6), variant
@@ -145,7 +145,7 @@ def test_both_variants_equal_enumeration(seed, n, C):
 def test_equals_scip_on_the_quadratic_model(formulation, n, p, depth):
     pytest.importorskip("pyscipopt")
     data = random_data(11, n=n, p=p)
-    result = formulation.build(data, depth).solve(**PROVEN)
+    result = formulation.build(data, depth).solve("highs", **PROVEN)
     expected = scip_optimum(replace(formulation, variant="paper").build(data, depth).model.matrix())
     assert result.verified
     assert result.status == "optimal"
@@ -159,7 +159,7 @@ def test_paper_constants_cut_off_the_optimum_where_weights_are_large():
     X = np.array([[0.0], [0.498], [0.502], [1.0]])
     data = Dataset.from_arrays(X, np.array([0, 0, 1, 0]))
     C = 1e6
-    proven = Margot(C=C).build(data, 2).solve(**PROVEN)
+    proven = Margot(C=C).build(data, 2).solve("highs", **PROVEN)
     assert proven.verified
     assert proven.objective == pytest.approx(enumerated_margot(data.X, data.sign, (C, C), 2, 1e-3), rel=1e-5)
     assert np.abs(proven.solution["w"]).max() > 50
@@ -176,13 +176,13 @@ def test_one_value_per_level_or_per_node():
 
 def test_budget_holds_and_penalty_counts():
     data = random_data(6, n=9, p=3)
-    hard = HfsMargot(C=10.0, B=(1, 2)).build(data, 2).solve(time_limit=20)
+    hard = HfsMargot(C=10.0, B=(1, 2)).build(data, 2).solve("highs", time_limit=20)
     assert hard.verified
     assert [
         len(used) <= most for used, most in zip(hard.tree.features_used().per_node, (1, 2, 2), strict=True)
     ] == [True] * 3
-    free = Margot(C=10.0).build(data, 2).solve(time_limit=20)
-    dear = SfsMargot(C=10.0, B=1, alpha=1e4).build(data, 2).solve(time_limit=20)
+    free = Margot(C=10.0).build(data, 2).solve("highs", time_limit=20)
+    dear = SfsMargot(C=10.0, B=1, alpha=1e4).build(data, 2).solve("highs", time_limit=20)
     assert max(map(len, dear.tree.features_used().per_node)) <= 1
     assert free.objective <= hard.objective + 1e-6
 
@@ -203,7 +203,7 @@ def test_refuses_what_it_does_not_take():
 
 def test_root_margin_always_holds_so_the_plain_svm_bounds_the_optimum():
     data = random_data(8, n=15, p=3)
-    result = Margot(C=1.0).build(data, 2).solve(time_limit=1)
+    result = Margot(C=1.0).build(data, 2).solve("highs", time_limit=1)
     assert result.bound >= margin_qp(data.X, data.sign, 1.0) - 1e-4
 
 

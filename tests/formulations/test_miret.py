@@ -90,7 +90,7 @@ def test_variants_agree_with_an_independent_model(seed, n, p, depth, alpha, prox
         data.X, answers, target.weight, costs, np.argwhere(np.triu(close, 1)), depth, 0.001
     )
     for variant in ("tight", "paper"):
-        result = replace(formulation, variant=variant).build(data, depth).solve(**PROVEN)
+        result = replace(formulation, variant=variant).build(data, depth).solve("highs", **PROVEN)
         assert result.verified, result.failed_checks
         assert result.status == "optimal"
         assert result.objective == pytest.approx(expected, abs=1e-6)
@@ -99,8 +99,8 @@ def test_variants_agree_with_an_independent_model(seed, n, p, depth, alpha, prox
 def test_improved_leaves_out_trees_without_a_split():
     data = blobs(5, 14, 2)
     dear = Miret(ensemble=FEW, alpha=3.0)
-    tight = dear.build(data, 2).solve(**PROVEN)
-    improved = replace(dear, variant="improved").build(data, 2).solve(**PROVEN)
+    tight = dear.build(data, 2).solve("highs", **PROVEN)
+    improved = replace(dear, variant="improved").build(data, 2).solve("highs", **PROVEN)
     assert tight.verified
     assert improved.verified
     assert tight.features_used == ()
@@ -159,7 +159,7 @@ def test_merging_never_changes_the_optimum(seed):
     merged = formulation.build(data, 1)
     single = replace(formulation, variant="paper").build(data, 1)
     assert merged.model["z"].shape[0] < single.model["z"].shape[0]
-    values = [problem.solve(**PROVEN) for problem in (merged, single)]
+    values = [problem.solve("highs", **PROVEN) for problem in (merged, single)]
     assert all(result.verified for result in values)
     assert values[0].objective == pytest.approx(values[1].objective, abs=1e-6)
 
@@ -183,7 +183,9 @@ def test_wholesale_reaches_the_papers_fidelity(papers_data):
     """Tables 6 and 7: 99.7% in training, 97.7% in the test; accuracy of the tree 92.6% and 90.9%."""
     whole = load(str(papers_data / "wholesale.csv"), target="target", task="classification")
     train, test = whole.split(0.2, 10)
-    result = Miret(alpha=0.2, gamma_percentile=25, proximity=1.0).build(train, 2).solve(time_limit=100)
+    result = (
+        Miret(alpha=0.2, gamma_percentile=25, proximity=1.0).build(train, 2).solve("highs", time_limit=100)
+    )
     found = result.to_dict(test)
     assert result.verified
     assert result.status == "optimal"
@@ -250,16 +252,16 @@ def test_constraints_of_users_void_the_symmetry_but_neither_tree_nor_bound():
         problem.model.add("left_is_richer", s[1].sum() >= s[2].sum())
         return problem
 
-    result = built("tight").solve(**PROVEN)
+    result = built("tight").solve("highs", **PROVEN)
     assert result.verified
     assert "x0" not in result.features_used
     assert result.status == "optimal"
     assert result.proven_for == "definition"
     assert (result.problem.instance.least_intercept == -1).all()
     improved = replace(formulation, variant="improved").build(data, 2)
-    assert improved.solve(time_limit=3).bound_for == "constants"
-    assert built("improved").solve(time_limit=3).bound == -np.inf
-    proven = built("paper").solve(**PROVEN)
+    assert improved.solve("highs", time_limit=3).bound_for == "constants"
+    assert built("improved").solve("highs", time_limit=3).bound == -np.inf
+    proven = built("paper").solve("highs", **PROVEN)
     assert proven.status == "optimal"
     assert proven.objective == pytest.approx(result.objective, abs=1e-6)
 

@@ -45,7 +45,7 @@ def test_paper_tight_and_enumeration_agree(seed):
     baseline = baseline_error(data)
     expected = best_tree_value(data.X, misclassified(data.y), depth, alpha * baseline, n_min) / baseline
     for variant in Oct.variants:
-        result = Oct(alpha=alpha, N_min=n_min, variant=variant).build(data, depth).solve(**PROVEN)
+        result = Oct(alpha=alpha, N_min=n_min, variant=variant).build(data, depth).solve("highs", **PROVEN)
         assert result.status == "optimal", variant
         assert result.verified, (variant, result.failed_checks)
         assert result.objective == pytest.approx(expected, abs=1e-6), variant
@@ -58,7 +58,7 @@ def test_depth_three_tight_equals_enumeration(seed):
     data, alpha, n_min = small_data(seed)
     baseline = baseline_error(data)
     expected = best_tree_value(data.X, misclassified(data.y), 3, alpha * baseline, n_min) / baseline
-    result = Oct(alpha=alpha, N_min=n_min).build(data, 3).solve(**PROVEN)
+    result = Oct(alpha=alpha, N_min=n_min).build(data, 3).solve("highs", **PROVEN)
     assert result.verified
     assert result.objective == pytest.approx(expected, abs=1e-6)
 
@@ -72,7 +72,7 @@ def test_without_the_added_rows_the_thesis_model_needs_no_split():
     assert matrix.objective == pytest.approx(0.0)
     assert matrix.values["d"].sum() == 0
     # Its tree has another value by the definition, which counts, and is not called optimal.
-    result = problem.solve(start=None, **PROVEN)
+    result = problem.solve("highs", start=None, **PROVEN)
     assert result.objective == pytest.approx(1.0)
     assert result.solution.bound == pytest.approx(0.0)
     assert result.status != "optimal"
@@ -127,7 +127,7 @@ def test_alpha_has_the_meaning_of_cost_complexity_pruning():
     errors = (stump.predict(data.X) != data.y).sum()
     worth = (baseline - errors) / baseline
     for alpha, splits in ((worth - 1e-3, 1), (worth + 1e-3, 0)):
-        result = Oct(alpha=alpha).build(data, 1).solve(**PROVEN)
+        result = Oct(alpha=alpha).build(data, 1).solve("highs", **PROVEN)
         assert result.tree.n_splits == splits
         assert result.objective == pytest.approx(min(errors / baseline + alpha, 1.0))
 
@@ -173,7 +173,7 @@ def test_pruned_cart_starts_follow_the_cost_complexity_path(name):
 
 
 def test_iris_depth_two_is_certified():
-    result = Oct().build(load("iris"), 2).solve(**PROVEN)
+    result = Oct().build(load("iris"), 2).solve("highs", **PROVEN)
     assert result.verified
     assert result.status == "optimal"
     assert result.objective * 100 == pytest.approx(6)
@@ -189,7 +189,7 @@ def test_iris_depth_two_is_certified():
 )
 def test_optima_of_real_data(papers_data, name, errors):
     data = load(str(papers_data / f"{name}.csv"), task="classification")
-    result = Oct().build(data, 2).solve(time_limit=120)
+    result = Oct().build(data, 2).solve("highs", time_limit=120)
     assert result.verified
     assert result.objective * baseline_error(data) == pytest.approx(errors)
     assert result.bound * baseline_error(data) == pytest.approx(errors, rel=1e-3)
@@ -224,7 +224,7 @@ def test_refuses_what_it_does_not_take():
 def test_all_rows_equal_gives_the_tree_without_a_split():
     data = Dataset.from_arrays(np.ones((4, 2)), [0, 1, 1, 1])
     for variant in Oct.variants:
-        result = Oct(variant=variant).build(data, 2).solve(**PROVEN)
+        result = Oct(variant=variant).build(data, 2).solve("highs", **PROVEN)
         assert result.verified
         assert result.tree.n_splits == 0
         assert result.objective == pytest.approx(1.0)
@@ -246,5 +246,5 @@ def test_thresholds_are_found_once_however_often_a_problem_is_solved(variant, mo
     data, _, _ = small_data(1)
     problem = Oct(variant=variant).build(data, 2)
     for start in ("depth-two", "cart"):
-        assert problem.solve(start=start, time_limit=20).verified
+        assert problem.solve("highs", start=start, time_limit=20).verified
     assert found == [data]

@@ -37,7 +37,7 @@ def separable_data(seed, n=40, p=3):
 )  # more data
 def test_one_hyperplane_separates_without_an_error(seed):
     data = separable_data(seed)
-    result = OctH().build(data, 1).solve(**PROVEN)
+    result = OctH().build(data, 1).solve("highs", **PROVEN)
     assert result.verified
     assert result.objective == pytest.approx(0)
     assert (result.tree.predict(data.X_raw) == data.y).all()
@@ -51,16 +51,16 @@ def test_equals_scip_and_never_loses_to_univariate_splits(seed):
     alpha = (0.0, 0.05)[seed % 2]
     formulation = OctH(alpha=alpha)
     problem = formulation.build(data, 1)
-    result = problem.solve(**PROVEN)
+    result = problem.solve("highs", **PROVEN)
     assert result.verified
     assert result.objective == pytest.approx(scip_optimum(problem.model.matrix()), abs=1e-6)
-    assert result.objective <= Oct(alpha=alpha).build(data, 1).solve(**PROVEN).objective + 1e-6
+    assert result.objective <= Oct(alpha=alpha).build(data, 1).solve("highs", **PROVEN).objective + 1e-6
 
 
 def test_depth_two_solves_the_exclusive_or_with_a_cost_per_feature():
     X = np.array([[a, b] for a in (0.0, 0.1, 0.9, 1.0) for b in (0.0, 0.1, 0.9, 1.0)])
     data = Dataset.from_arrays(X, ((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5)).astype(int))
-    result = OctH(alpha=0.01).build(data, 2).solve(**PROVEN)
+    result = OctH(alpha=0.01).build(data, 2).solve("highs", **PROVEN)
     assert result.verified
     # No error; no fewer than three features can do it with axis-parallel splits, nor with oblique ones.
     assert result.objective == pytest.approx(0.03)

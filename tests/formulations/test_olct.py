@@ -47,7 +47,7 @@ def test_both_variants_equal_enumeration(seed, n, C, tangents, lines):
     data = random_data(seed, n=n, p=2)
     expected = enumerated_tree(data.X, data.sign, C, 1e-5, lines)
     for variant in Olct.variants:
-        result = Olct(C=C, tangents=tangents, variant=variant).build(data, 2).solve(**PROVEN)
+        result = Olct(C=C, tangents=tangents, variant=variant).build(data, 2).solve("highs", **PROVEN)
         assert result.verified
         assert result.status == "optimal"
         assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6)
@@ -56,7 +56,7 @@ def test_both_variants_equal_enumeration(seed, n, C, tangents, lines):
 @pytest.mark.parametrize("C", [pytest.param(0.5, marks=pytest.mark.slow), 5.0])
 def test_equals_enumeration_of_thresholds_on_thirty_samples(C):
     data = random_data(7, n=30, p=1)
-    result = Olct(C=C).build(data, 2).solve(**PROVEN)
+    result = Olct(C=C).build(data, 2).solve("highs", **PROVEN)
     expected = enumerated_tree(data.X, data.sign, (C, C), 1e-5, V0, sides_of=thresholds)
     assert result.verified
     assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6)
@@ -67,7 +67,9 @@ def test_the_thesis_constant_cuts_off_the_optimum_where_weights_are_large():
     # M = 100 still bind.
     X = np.array([[0.0], [0.498], [0.502], [1.0]])
     data = Dataset.from_arrays(X, np.array([0, 0, 1, 0]))
-    proven, limited = (Olct(C=1e4, variant=v).build(data, 2).solve(**PROVEN) for v in ("valid", "paper"))
+    proven, limited = (
+        Olct(C=1e4, variant=v).build(data, 2).solve("highs", **PROVEN) for v in ("valid", "paper")
+    )
     assert proven.verified
     assert proven.objective == pytest.approx(
         enumerated_tree(data.X, data.sign, (1e4, 1e4), 1e-5, V0), rel=1e-6
@@ -77,7 +79,7 @@ def test_the_thesis_constant_cuts_off_the_optimum_where_weights_are_large():
 
 def test_univariate_equals_enumeration():
     data = random_data(3, n=5, p=2)
-    result = UnivariateOlct(C=2.0).build(data, 2).solve(**PROVEN)
+    result = UnivariateOlct(C=2.0).build(data, 2).solve("highs", **PROVEN)
     one_each = [np.array([j]) for j in range(2)]
     expected = enumerated_tree(data.X, data.sign, (2.0, 2.0), 1e-5, V0, features=one_each)
     assert result.verified
@@ -87,9 +89,9 @@ def test_univariate_equals_enumeration():
 
 def test_a_budget_of_all_features_is_olct():
     data = random_data(2, n=7, p=2)
-    free = Olct(C=1.0).build(data, 2).solve(**PROVEN)
-    budgeted = BudgetedOlct(C=1.0, B=2).build(data, 2).solve(**PROVEN)
-    univariate = BudgetedOlct(C=1.0, B=1).build(data, 2).solve(**PROVEN)
+    free = Olct(C=1.0).build(data, 2).solve("highs", **PROVEN)
+    budgeted = BudgetedOlct(C=1.0, B=2).build(data, 2).solve("highs", **PROVEN)
+    univariate = BudgetedOlct(C=1.0, B=1).build(data, 2).solve("highs", **PROVEN)
     assert budgeted.objective == pytest.approx(free.objective, rel=1e-6)
     assert univariate.objective >= free.objective - 1e-6
 
@@ -100,7 +102,7 @@ def test_equals_scip_on_standardised_real_data(papers_data):
 
     data = load(str(papers_data / "haberman.csv"), target="target", task="classification")
     some = data.take(np.arange(0, data.n, 24)).with_scaling("standard")
-    result = Olct(C=0.5).build(some, 2).solve(**PROVEN)
+    result = Olct(C=0.5).build(some, 2).solve("highs", **PROVEN)
     expected = scip_optimum(Olct(C=0.5, variant="paper").build(some, 2).model.matrix())
     assert result.verified
     assert result.objective == pytest.approx(expected, rel=1e-5)
@@ -129,7 +131,7 @@ def test_exact_objective_and_errors(seed, depth, tangents):
 def test_v3_is_nowhere_farther_from_the_log_loss_than_v0():
     data = random_data(1, n=8, p=2)
     coarse, fine = Olct(C=2.0, tangents="V0"), Olct(C=2.0, tangents="V3")
-    solved = [formulation.build(data, 2).solve(**PROVEN) for formulation in (coarse, fine)]
+    solved = [formulation.build(data, 2).solve("highs", **PROVEN) for formulation in (coarse, fine)]
     for result in solved:
         tree, instance = result.solved_tree.unscaled(), result.problem.instance
         gaps = [f.exact_objective(tree, instance) - f.evaluate(tree, instance) for f in (coarse, fine)]
@@ -178,12 +180,12 @@ def test_refinement_never_raises_the_exact_objective(seed, depth, C, kind):
 
 @pytest.fixture(scope="module")
 def refined():
-    return Olct(C=3.0).build(random_data(2, n=16, p=2), 2).solve(time_limit=20)
+    return Olct(C=3.0).build(random_data(2, n=16, p=2), 2).solve("highs", time_limit=20)
 
 
 def test_refinement_can_be_switched_off(refined):
     data = random_data(2, n=16, p=2)
-    on, off = refined, Olct(C=3.0, refinement=False).build(data, 2).solve(time_limit=20)
+    on, off = refined, Olct(C=3.0, refinement=False).build(data, 2).solve("highs", time_limit=20)
     assert off.tree.w.tolist() == off.solved_tree.w.tolist()
     assert on.tree.w.tolist() != on.solved_tree.w.tolist()
     kept, better = off.to_dict(), on.to_dict()
@@ -197,12 +199,12 @@ def test_refinement_respects_the_constraints_of_users(refined):
     assert (free.tree.w[1:, 1] != 0).any()
     problem = Olct(C=3.0).build(data, 2)
     problem.model["w"][:, 1].fix(0)
-    kept = problem.solve(time_limit=20)
+    kept = problem.solve("highs", time_limit=20)
     assert kept.verified
     assert (kept.tree.w[:, 1] == 0).all()
     harmless = Olct(C=3.0).build(data, 2)
     harmless.model.add("harmless", harmless.model["w"].sum() <= 1e4)
-    assert harmless.solve(time_limit=20).tree.w.tolist() == free.tree.w.tolist()
+    assert harmless.solve("highs", time_limit=20).tree.w.tolist() == free.tree.w.tolist()
 
 
 def test_a_pure_node_gets_the_log_odds_of_succession():
@@ -250,7 +252,7 @@ def test_the_default_start_is_the_best(seed, depth, C):
 def test_real_data_give_a_verified_tree_long_before_the_gap_closes():
     data = load("breast_cancer", scaling="standard")
     some = data.take(np.arange(0, data.n, 14))
-    result = Olct(C=1.0, tangents="V1").build(some, 2).solve(time_limit=0.5)
+    result = Olct(C=1.0, tangents="V1").build(some, 2).solve("highs", time_limit=0.5)
     assert result.verified
     assert result.tree.logistic
     found = result.to_dict()

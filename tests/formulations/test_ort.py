@@ -60,7 +60,11 @@ def test_paper_tight_and_enumeration_agree(seed, loss):
     depth = 1 if seed % 5 == 4 else 2
     expected = enumerated(data, loss, depth, alpha, n_min)
     for variant in Ort.variants:
-        result = Ort(alpha=alpha, N_min=n_min, loss=loss, variant=variant).build(data, depth).solve(**PROVEN)
+        result = (
+            Ort(alpha=alpha, N_min=n_min, loss=loss, variant=variant)
+            .build(data, depth)
+            .solve("highs", **PROVEN)
+        )
         assert result.status == "optimal", variant
         assert result.verified, (variant, result.failed_checks)
         assert result.objective == pytest.approx(expected, abs=1e-6), variant
@@ -74,7 +78,7 @@ def test_tight_without_the_row_on_the_root_and_without_a_start_agrees(seed, loss
     data, alpha, n_min = small_data(seed)
     problem = Ort(alpha=alpha, N_min=n_min, loss=loss).build(data, 2)
     problem.model.remove("root_value")
-    result = problem.solve(start=None, **PROVEN)
+    result = problem.solve("highs", start=None, **PROVEN)
     assert result.verified, result.failed_checks
     assert result.objective == pytest.approx(enumerated(data, loss, 2, alpha, n_min), abs=1e-6)
 
@@ -83,7 +87,7 @@ def test_tight_without_the_row_on_the_root_and_without_a_start_agrees(seed, loss
 @pytest.mark.parametrize("seed", [3, pytest.param(8, marks=pytest.mark.slow)])  # with a constant feature too
 def test_depth_three_equals_enumeration(seed, loss):
     data, alpha, n_min = small_data(seed)
-    result = Ort(alpha=alpha, N_min=n_min, loss=loss).build(data, 3).solve(**PROVEN)
+    result = Ort(alpha=alpha, N_min=n_min, loss=loss).build(data, 3).solve("highs", **PROVEN)
     assert result.verified
     assert result.objective == pytest.approx(enumerated(data, loss, 3, alpha, n_min), abs=1e-6)
 
@@ -116,7 +120,7 @@ def test_a_users_constraint_is_solved_exactly_by_the_tight_variant(loss):
     u = problem.model["u"]
     first = [k for k, label in enumerate(u.labels[1]) if label.startswith("x0<")]
     problem.model.add("not_the_first", u[:, first] == 0)
-    result = problem.solve(**PROVEN)
+    result = problem.solve("highs", **PROVEN)
     rest = regression(data.X[:, 1:], data.y)
     assert result.verified
     assert result.objective == pytest.approx(enumerated(rest, loss, 2, alpha, n_min), abs=1e-6)
@@ -127,7 +131,7 @@ def test_a_constraint_on_leaf_values_takes_the_proof_from_the_tight_variant():
     for variant, proven in (("tight", False), ("paper", True)):
         problem = Ort(variant=variant).build(data, 1)
         problem.model.add("high", problem.model["beta0"] >= 0.5)
-        result = problem.solve(**PROVEN)
+        result = problem.solve("highs", **PROVEN)
         assert (result.status == "optimal") == proven
         if not proven:  # what holds of all trees remains
             assert result.bound == pytest.approx(problem.instance.least_objective)
@@ -152,7 +156,9 @@ def test_never_loses_to_cart(start, depth, loss):
         bound = of_cart if start != "previous-depth" else 1.0
         assert formulation.evaluate(tree, problem.instance) <= bound + 1e-12
     assert problem.model.violations(formulation.encode(tree, problem.instance)).max <= 1e-6
-    result = problem.solve(start=start, time_limit=0.2)  # what is compared holds of the start already
+    result = problem.solve(
+        "highs", start=start, time_limit=0.2
+    )  # what is compared holds of the start already
     assert result.verified
     if start != "previous-depth":
         assert result.objective <= of_cart + 1e-9
@@ -168,7 +174,7 @@ def test_never_loses_to_cart(start, depth, loss):
 )
 def test_real_data_are_certified_at_depth_two(papers_data, name, loss):
     data = load(str(papers_data / f"{name}.csv"), target="target", task="regression")
-    result = Ort(loss=loss).build(data, 2).solve(time_limit=60)
+    result = Ort(loss=loss).build(data, 2).solve("highs", time_limit=60)
     assert result.verified
     assert result.status == "optimal"
     grown = DecisionTreeRegressor(max_depth=2, random_state=0).fit(data.X, data.y)
@@ -240,10 +246,14 @@ def test_richer_trees_do_not_lose_to_plain_ones(model, loss):
     rng = np.random.default_rng(7)
     X = rng.integers(0, 6, (9, 2)) / 5
     data = regression(X, X @ [1, 2] + rng.integers(0, 3, 9))
-    plain = Ort(loss=loss).build(data, 1).solve(**PROVEN)
+    plain = Ort(loss=loss).build(data, 1).solve("highs", **PROVEN)
     for variant in model.variants:
         options = {} if model is OrtH else {"lam": 0.001}
-        result = model(loss=loss, variant=variant, **options).build(data, 1).solve(time_limit=20, gap=1e-6)
+        result = (
+            model(loss=loss, variant=variant, **options)
+            .build(data, 1)
+            .solve("highs", time_limit=20, gap=1e-6)
+        )
         assert result.verified, (variant, result.failed_checks)
         assert result.objective <= plain.objective + 1e-6
 
@@ -256,7 +266,7 @@ def test_hyperplane_models_equal_scip(model, seed):
     rng = np.random.default_rng(seed)
     data = regression(rng.integers(0, 4, (7, 2)), rng.integers(0, 9, 7))
     problem = model(loss="absolute", alpha=(0.0, 0.03)[seed % 2], N_min=1 + seed % 2).build(data, 1)
-    result = problem.solve(**PROVEN)
+    result = problem.solve("highs", **PROVEN)
     assert result.verified, result.failed_checks
     assert result.objective == pytest.approx(scip_optimum(problem.model.matrix()), abs=1e-6)
 
@@ -264,10 +274,10 @@ def test_hyperplane_models_equal_scip(model, seed):
 def test_a_hyperplane_beats_univariate_splits_on_an_oblique_step():
     X = [[a, b] for a in range(4) for b in range(4)]
     data = regression(X, [1.0 if a + b >= 3 else 0.0 for a, b in X])
-    oblique = OrtH(loss="absolute").build(data, 1).solve(**PROVEN)
+    oblique = OrtH(loss="absolute").build(data, 1).solve("highs", **PROVEN)
     assert oblique.verified
     assert oblique.objective == pytest.approx(0, abs=1e-6)
-    assert Ort(loss="absolute").build(data, 1).solve(**PROVEN).objective > 0.1
+    assert Ort(loss="absolute").build(data, 1).solve("highs", **PROVEN).objective > 0.1
     np.testing.assert_allclose(oblique.tree.predict(data.X_raw), data.y)
 
 
@@ -284,7 +294,7 @@ def test_objective_is_free_of_the_targets_units(model):
     found = []
     for unit, shift in ((1.0, 0.0), (1e6, -3e7)):
         data = regression(X, shift + unit * y)
-        result = model(alpha=0.02).build(data, 1).solve(time_limit=20, gap=1e-7)
+        result = model(alpha=0.02).build(data, 1).solve("highs", time_limit=20, gap=1e-7)
         assert result.verified, result.failed_checks
         found.append((result.objective, result.tree.predict(data.X_raw)))
     assert found[0][0] == pytest.approx(found[1][0], abs=1e-5)
@@ -295,7 +305,7 @@ def test_objective_is_free_of_the_targets_units(model):
 def test_all_rows_equal_gives_the_tree_without_a_split(model, variant):
     data = regression(np.ones((4, 2)), [0, 1, 1, 5])
     for loss, value in (("squared", 1.75), ("absolute", 1.0)):
-        result = model(loss=loss, variant=variant, alpha=0.01).build(data, 2).solve(**PROVEN)
+        result = model(loss=loss, variant=variant, alpha=0.01).build(data, 2).solve("highs", **PROVEN)
         assert result.verified, result.failed_checks
         assert result.tree.n_splits == 0
         assert result.objective == pytest.approx(1.0)

@@ -25,7 +25,9 @@ def test_recovers_a_piecewise_linear_truth(variant, loss):
     other = np.tile([0.0, 3.0, 1.0, 2.0], 3)
     y = np.where(x < 4.5, 3 + 2 * x, 30 - x - 2 * other)
     data = regression(np.column_stack([x, other]), y)
-    result = OrtL(lam=1e-4, loss=loss, variant=variant).build(data, 1).solve(time_limit=None, gap=1e-6)
+    result = (
+        OrtL(lam=1e-4, loss=loss, variant=variant).build(data, 1).solve("highs", time_limit=None, gap=1e-6)
+    )
     assert result.verified, result.failed_checks
     assert result.objective - result.bound <= 1e-6
     np.testing.assert_allclose(result.tree.predict(data.X_raw), y, atol=0.05)
@@ -64,7 +66,7 @@ def test_linear_leaves_agree_with_enumeration(seed, loss):
     data = regression(X, rng.integers(0, 9, 8))
     alpha, n_min, lam = (0.0, 0.05)[seed % 2], 1 + seed % 3, 0.03
     expected = best_tree_value(data.X, linear_leaf_cost(data, loss, lam), 1, alpha, n_min)
-    result = OrtL(alpha=alpha, N_min=n_min, lam=lam, loss=loss).build(data, 1).solve(**PROVEN)
+    result = OrtL(alpha=alpha, N_min=n_min, lam=lam, loss=loss).build(data, 1).solve("highs", **PROVEN)
     assert result.verified, result.failed_checks
     assert result.objective == pytest.approx(expected, abs=1e-6)
     assert result.bound == pytest.approx(expected, abs=1e-6)
@@ -88,8 +90,8 @@ def test_the_thesis_constant_cuts_off_the_optimum():
         values[variant] = formulation.evaluate(tree, problem.instance)
         violation = problem.model.violations(formulation.encode(tree, problem.instance)).max
         assert (violation > 0.5) == (variant == "paper")
-    result = OrtL(lam=0.001).build(data, 1).solve(**PROVEN)
-    literal = OrtL(lam=0.001, variant="paper").build(data, 1).solve(**PROVEN)
+    result = OrtL(lam=0.001).build(data, 1).solve("highs", **PROVEN)
+    literal = OrtL(lam=0.001, variant="paper").build(data, 1).solve("highs", **PROVEN)
     assert result.verified
     assert literal.verified
     assert result.objective == pytest.approx(values["tight"], abs=1e-6)
@@ -126,13 +128,13 @@ def test_l0_counts_the_features_of_the_leaves():
     y = y + 0.01 * np.sin(7 * np.arange(12))
     data = regression(X, y)
     formulation = OrtL(regulariser="l0", lam=0.02, loss="absolute")
-    result = formulation.build(data, 1).solve(time_limit=30, gap=1e-6)
+    result = formulation.build(data, 1).solve("highs", time_limit=30, gap=1e-6)
     assert result.verified, result.failed_checks
     used = np.count_nonzero(result.tree.leaf_w)
     assert used == np.count_nonzero(result.solution["r"] > 0.5) == 2
     errors = np.abs(result.tree.predict(data.X_raw) - y).sum() / np.abs(y - np.median(y)).sum()
     assert result.objective == pytest.approx(errors + 0.02 * used, abs=1e-6)
-    dear = OrtL(regulariser="l0", lam=2.0, loss="absolute").build(data, 1).solve(**PROVEN)
+    dear = OrtL(regulariser="l0", lam=2.0, loss="absolute").build(data, 1).solve("highs", **PROVEN)
     assert np.count_nonzero(dear.tree.leaf_w) == 0
 
 
@@ -144,7 +146,7 @@ def test_a_coefficient_beyond_its_limit_is_no_solution():
     assert np.isfinite(free.evaluate(tree, free.bind(data, Topology(1))))
     assert narrow.evaluate(tree, narrow.bind(data, Topology(1))) == np.inf
     assert np.isfinite(literal.evaluate(tree, literal.bind(data, Topology(1))))
-    limited = OrtL(lam=0, M_r=2.0).build(data, 1).solve(**PROVEN)
+    limited = OrtL(lam=0, M_r=2.0).build(data, 1).solve("highs", **PROVEN)
     assert limited.verified
     assert np.abs(limited.tree.leaf_w).max() <= 2.0 * np.ptp(data.y) + 1e-6
 

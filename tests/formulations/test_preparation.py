@@ -24,8 +24,8 @@ NUMBERS = Dataset.from_arrays(DATA.X_raw, DATA.X_raw @ [3.0, -1.0, 0.5], task="r
 def test_a_preparation_that_is_stopped_keeps_a_tree_and_an_honest_bound(formulation):
     budget = TimeBudget(1e9)
     budget.stop()
-    result = formulation.build(DATA, 2, budget=budget).solve()
-    optimum = Oct().build(DATA, 2).solve().objective if isinstance(formulation, Oct) else np.inf
+    result = formulation.build(DATA, 2, budget=budget).solve("highs")
+    optimum = Oct().build(DATA, 2).solve("highs").objective if isinstance(formulation, Oct) else np.inf
     assert result.verified
     # The exact search may have come to its end before it asked.
     assert result.status in (("interrupted", "optimal") if isinstance(formulation, Oct) else ("interrupted",))
@@ -37,9 +37,9 @@ def test_a_preparation_that_is_stopped_keeps_a_tree_and_an_honest_bound(formulat
 def test_a_large_model_whose_start_is_proven_needs_no_solver(formulation, monkeypatch):
     data = NUMBERS if formulation.task == "regression" else DATA
     problem = formulation.build(data, 2)
-    witnessed = problem.solve(gap=1e-6)
+    witnessed = problem.solve("highs", gap=1e-6)
     monkeypatch.setattr("mipforest.problem.built.MOST_WITNESSED", 0)
-    result = problem.solve(gap=1e-6)
+    result = problem.solve("highs", gap=1e-6)
     assert witnessed.solution.solver == "highs"
     assert result.solution.solver == "exact-search"
     assert "highs was not called" in result.solution.message
@@ -47,9 +47,9 @@ def test_a_large_model_whose_start_is_proven_needs_no_solver(formulation, monkey
     assert (result.status, result.proven_for, result.verified) == ("optimal", "definition", True)
     assert result.objective == pytest.approx(witnessed.objective, abs=1e-9)
     # Without the start, or with another objective, there is nothing that would be proven.
-    assert problem.solve(start="none", time_limit=0.0).solution.solver == "highs"
+    assert problem.solve("highs", start="none", time_limit=0.0).solution.solver == "highs"
     problem.model.minimize(-problem.model["d"].sum())
-    assert problem.solve(time_limit=0.0).solution.solver == "highs"
+    assert problem.solve("highs", time_limit=0.0).solution.solver == "highs"
 
 
 class Looks:
@@ -81,7 +81,7 @@ class Looks:
 def test_wherever_time_runs_out_there_is_a_verified_tree(formulation, start, looks):
     data = NUMBERS if formulation.task == "regression" else DATA
     budget = TimeBudget(0.2, clock=Looks(looks))
-    result = formulation.build(data, 2, budget=budget).solve(start=start)
+    result = formulation.build(data, 2, budget=budget).solve("highs", start=start)
     assert result.verified
     assert not result.solution.bound > result.objective
 

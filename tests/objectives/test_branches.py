@@ -54,7 +54,7 @@ def test_a_loss_of_another_package_is_found(tmp_path):
         f"import sys; sys.path.append({str(tmp_path)!r}); import mipforest\n"
         "data = mipforest.load('iris').binarise('virginica').take(range(90, 110))\n"
         "tree = mipforest.get_formulation('loss-optimal')(loss='two-slopes')\n"
-        "result = tree.build(data, depth=1).solve(time_limit=20)\n"
+        "result = tree.build(data, depth=1).solve('highs', time_limit=20)\n"
         "print(result.verified, tree.parameters()['loss'])\n"
     )
     done = subprocess.run([sys.executable, "-c", solve], capture_output=True, text=True, check=True)

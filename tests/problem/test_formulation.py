@@ -62,7 +62,7 @@ def test_a_small_formulation_is_built_solved_and_checked():
     assert problem.model.name == "cheapest-random-d1"
     assert problem.prepare_seconds >= 0
     assert problem.build_seconds > 0
-    result = problem.solve()
+    result = problem.solve("highs")
     assert result.verified
     assert result.status == "optimal"
     assert result.solution.bridges == ()
@@ -72,7 +72,7 @@ def test_a_small_formulation_is_built_solved_and_checked():
 def test_custom_constraints_of_a_model_that_leaves_nothing_out():
     problem = Cheapest().build(DATA, 1)
     problem.model.add("two", problem.model["x"].sum() >= 2)
-    result = problem.solve()
+    result = problem.solve("highs")
     assert (result.status, result.objective, result.bound) == ("optimal", 4.0, pytest.approx(4.0))
     # The tree's value by the definition is 0: the solver's point is no encoding of it.
     assert not result.verified
@@ -120,7 +120,7 @@ class Slow(Cheapest):
 def test_the_seconds_of_all_phases_add_up_to_the_total():
     slow = Slow()
     problem = slow.build(DATA, 1, budget=TimeBudget(900.0, clock=slow.clock))
-    result = problem.solve()
+    result = problem.solve("highs")
     seconds = result.phase_seconds
     assert list(seconds) == ["prepare", "build", "load", "start", "solve", "check"]
     assert (seconds["prepare"], seconds["build"], seconds["start"]) == (1.0, 2.0, 4.0)
@@ -132,8 +132,8 @@ def test_without_time_for_the_solver_the_start_is_the_outcome():
     budget = TimeBudget(1e9)
     problem = Cheapest().build(DATA, 1, budget=budget)
     budget.stop()
-    result = problem.solve()
+    result = problem.solve("highs")
     assert result.verified
     assert (result.status, result.objective, result.bound) == ("interrupted", 0.0, -np.inf)
     assert "highs was not called" in result.solution.warnings[0]
-    assert problem.solve().status == "optimal"  # a further solve has its own time
+    assert problem.solve("highs").status == "optimal"  # a further solve has its own time

@@ -14,12 +14,12 @@ pytestmark = pytest.mark.usefixtures("few_penalties")
 @pytest.mark.parametrize("formulation", [Oct(alpha=0.01), OctH(alpha=0.01)], ids=str)
 def test_a_solution_starts_the_next_depth(formulation):
     data = load("iris").take(np.arange(0, 150, 10))
-    shallow = formulation.build(data, 1).solve(time_limit=20)
+    shallow = formulation.build(data, 1).solve("highs", time_limit=20)
     problem = formulation.build(data, 2)
     start = formulation.start("previous-depth", problem.instance)
     assert formulation.evaluate(start, problem.instance) <= shallow.objective + 1e-9
     assert problem.model.violations(formulation.encode(start, problem.instance)).max <= 1e-6
-    result = problem.solve(start="previous-depth", time_limit=0.3)
+    result = problem.solve("highs", start="previous-depth", time_limit=0.3)
     assert result.objective <= shallow.objective + 1e-9
     assert result.verified
 

@@ -32,7 +32,7 @@ def test_no_start():
     problem = built()
     assert problem.start_tree(None) is None
     assert problem.start_tree("none") is None
-    result = problem.solve(start="none", time_limit=0.0)
+    result = problem.solve("highs", start="none", time_limit=0.0)
     assert np.isnan(result.solution.start_objective)
     assert result.tree is None
 
@@ -40,7 +40,7 @@ def test_no_start():
 @pytest.mark.parametrize("start", ["default", "local-svm", "cart"])
 def test_named_starts_are_taken(start):
     problem = built()
-    result = problem.solve(start=start, time_limit=0.0)
+    result = problem.solve("highs", start=start, time_limit=0.0)
     expected = problem.formulation.evaluate(problem.start_tree(start), problem.instance)
     assert result.solution.start_objective == pytest.approx(expected)
     assert result.objective <= expected + 1e-9
@@ -55,16 +55,16 @@ def test_the_default_is_the_tree_known_from_building():
 
 def test_an_unknown_start_is_refused():
     with pytest.raises(ParameterError, match="no start 'svm-pth'"):
-        built().solve(start="svm-pth")
+        built().solve("highs", start="svm-pth")
 
 
 def test_a_tree_of_another_depth_or_data_is_refused():
     rng = np.random.default_rng(0)
     deep = random_tree(rng, DATA, 3, epsilon=1e-3)
     with pytest.raises(StartError, match=r"depth 3 and 2 features; the problem has depth 2 and 2"):
-        built().solve(start=deep)
+        built().solve("highs", start=deep)
     with pytest.raises(StartError, match="5 features"):
-        built().solve(start=random_tree(rng, random_data(0, 9, 5), 2, epsilon=1e-3))
+        built().solve("highs", start=random_tree(rng, random_data(0, 9, 5), 2, epsilon=1e-3))
 
 
 @pytest.mark.parametrize("scaling", ["minmax", "standard", "none"])
@@ -97,7 +97,7 @@ def test_a_start_against_an_added_constraint_on_assignments_is_replaced_with_a_w
     problem = built(C=10.0, data=random_data(6, n=6, p=2))
     known = problem.formulation.encode(problem.start_tree(), problem.instance)["z"]
     problem.model.add("moved", problem.model["z"][0, int(known[0].argmax())] == 0)
-    result = problem.solve(**PROVEN)
+    result = problem.solve("highs", **PROVEN)
     assert any("violates the model: row moved by" in text for text in result.solution.warnings)
     assert any("replaced by the best feasible one" in text for text in result.solution.warnings)
     assert result.solution.start_objective >= result.objective - 1e-6
@@ -106,7 +106,7 @@ def test_a_start_against_an_added_constraint_on_assignments_is_replaced_with_a_w
 def test_a_start_against_an_added_constraint_keeps_its_routing_where_it_can():
     problem = built(C=10.0)
     problem.model.add("steep", problem.model["w"][0, 0] >= 1)
-    result = problem.solve(**PROVEN)
+    result = problem.solve("highs", **PROVEN)
     assert any("violates the model: row steep by" in text for text in result.solution.warnings)
     assert any("integer values were kept" in text for text in result.solution.warnings)
     assert result.solution.start_objective >= result.objective - 1e-6
@@ -118,10 +118,10 @@ def test_a_start_against_an_added_constraint_keeps_its_routing_where_it_can():
 def test_a_forbidden_feature_is_as_if_it_were_not_there():
     problem = built(C=10.0)
     problem.model.add("no_first", problem.model["w"][:, 0] == 0)
-    result = problem.solve(**PROVEN)
+    result = problem.solve("highs", **PROVEN)
     assert result.verified
     only_second = type(DATA).from_arrays(DATA.X[:, 1:], DATA.y)
-    expected = built(C=10.0, data=only_second).solve(**PROVEN).objective
+    expected = built(C=10.0, data=only_second).solve("highs", **PROVEN).objective
     assert result.objective == pytest.approx(expected, rel=1e-5)
 
 
@@ -129,10 +129,10 @@ def test_variables_of_the_user_are_completed():
     problem = built()
     v = problem.model.continuous("v", lower=0.0, upper=100.0)
     problem.model.add("largest", v >= problem.model["b"][0])
-    result = problem.solve(**PROVEN)
+    result = problem.solve("highs", **PROVEN)
     assert result.verified
     assert np.isfinite(result.solution.start_objective)
-    assert result.objective == pytest.approx(built().solve(**PROVEN).objective, rel=1e-5)
+    assert result.objective == pytest.approx(built().solve("highs", **PROVEN).objective, rel=1e-5)
 
 
 # ------------------------------------------------------------------ customised models
@@ -169,7 +169,7 @@ def test_the_bound_of_a_changed_model_is_true(change):
     literal, strong = built(), built("valid")
     change(literal.model)
     change(strong.model)
-    truth, result = literal.solve(**PROVEN), strong.solve(**PROVEN)
+    truth, result = literal.solve("highs", **PROVEN), strong.solve("highs", **PROVEN)
     assert truth.status == "optimal"
     assert result.bound <= truth.objective * (1 + 1e-6)
     assert result.bound <= max(strong.instance.limits.upper_bound, -np.inf) or result.status == "optimal"
@@ -187,7 +187,7 @@ def test_progress_shows_no_bound_that_is_withdrawn_later():
     problem = built("valid", C=10.0)
     problem.model.add("low", problem.model["b"] >= -100)  # no limits hold where biases are read from one side
     seen = []
-    result = problem.solve(**PROVEN, start=None, on_progress=seen.append)
+    result = problem.solve("highs", **PROVEN, start=None, on_progress=seen.append)
     assert result.bound == 0
     assert seen
     assert all(event.bound == 0 for event in (*seen, *result.solution.events))
@@ -198,7 +198,7 @@ def test_solutions_outside_the_built_limits_are_found_and_proven():
     far = 2 * float(problem.instance.limits.weight.max())
     for changed in (problem, paper):
         changed.model.add("far", changed.model["w"][0, 0] >= far)
-    result, truth = problem.solve(**PROVEN), paper.solve(**PROVEN)
+    result, truth = problem.solve("highs", **PROVEN), paper.solve("highs", **PROVEN)
     assert truth.status == result.status == "optimal"
     assert result.verified
     assert result.objective == pytest.approx(truth.objective, rel=1e-5)
@@ -208,14 +208,14 @@ def test_solutions_outside_the_built_limits_are_found_and_proven():
 def test_a_changed_model_without_solution_is_not_called_infeasible():
     problem = built("valid")
     problem.model.add("far", problem.model["w"][0, 0] >= 1e6 * problem.instance.limits.weight.max())
-    result = problem.solve(**PROVEN)
+    result = problem.solve("highs", **PROVEN)
     assert result.status == "limit"
     assert result.tree is None
     assert result.bound <= problem.instance.limits.upper_bound * 1e3
     paper = built()
     paper.model.add("far", paper.model["w"][0, 0] >= 1)
     paper.model.add("and_not", paper.model["w"][0, 0] <= 0)
-    assert paper.solve(**PROVEN).status == "infeasible"
+    assert paper.solve("highs", **PROVEN).status == "infeasible"
 
 
 @pytest.mark.parametrize("how", ["remove", "relax", "replace"])
@@ -229,12 +229,12 @@ def test_removed_and_relaxed_rows_count_as_changes(how):
         if how == "replace":
             problem.model.add("margin", problem.model["b"] >= -1e3)
     assert {"b", "w", "xi", "z"} >= problem.as_built.touched_blocks() >= {"b"}
-    result = problem.solve(time_limit=5)
+    result = problem.solve("highs", time_limit=5)
     assert result.bound == -np.inf
 
 
 def test_an_unchanged_model_has_its_own_bound():
-    result = built("valid").solve(**PROVEN)
+    result = built("valid").solve("highs", **PROVEN)
     assert result.status == "optimal"
     assert result.gap <= 1e-6
 
@@ -247,7 +247,7 @@ def test_a_replaced_objective_is_never_verified(maximize):
         m.maximize(-1.0 * m["xi"].sum())
     else:
         m.minimize(m["xi"].sum())
-    result = problem.solve(**PROVEN)
+    result = problem.solve("highs", **PROVEN)
     assert not result.verified
     assert "objective was replaced" in result.failed_checks[0]
     assert result.bound == (np.inf if maximize else -np.inf)
@@ -258,14 +258,14 @@ def test_a_continuous_quadratic_model_goes_to_clarabel():
     problem = built()
     problem.model["z"].fix(np.eye(2)[np.arange(DATA.n) % 2])
     problem.model["z"].relax()
-    result = problem.solve(start=None)
+    result = problem.solve("highs", start=None)
     assert result.solution.solver == "clarabel"
     assert result.solution.bridges == ()
 
 
 def test_a_tree_that_is_not_the_models_is_not_verified():
     problem = built()
-    result = problem.solve(time_limit=0.0)
+    result = problem.solve("highs", time_limit=0.0)
     wrong = replace(result.solution, objective=result.objective + 1.0)
     checked = problem._checked(wrong)
     assert not checked.verified
@@ -277,7 +277,7 @@ def test_a_tree_that_is_not_the_models_is_not_verified():
 
 def test_a_point_that_lives_on_tolerances_gives_way_to_its_tree():
     problem = built(C=300.0)
-    solution = problem.solve(time_limit=0.0).solution
+    solution = problem.solve("highs", time_limit=0.0).solution
     values = {**solution.values, "xi": solution.values["xi"] - 5e-7}
     x = problem.model.matrix().to_point(values)
     objective = problem.model.objective(values)

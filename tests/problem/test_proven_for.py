@@ -28,7 +28,7 @@ RISE = Dataset.from_arrays(
 
 
 def margot(variant, C):
-    return Margot(C=C, variant=variant).build(POINTS, 2).solve(**PROVEN)
+    return Margot(C=C, variant=variant).build(POINTS, 2).solve("highs", **PROVEN)
 
 
 def test_an_optimum_for_constants_that_cut_off_a_better_tree_is_not_called_one_of_the_definition():
@@ -48,11 +48,11 @@ def test_constants_that_suffice_prove_the_definition():
     result = margot("paper", 1.0)
     assert result.objective == pytest.approx(margot("valid", 1.0).objective, rel=1e-5)
     assert result.proven_for == "definition"
-    assert Olct(C=1e4, variant="paper").build(POINTS, 1).solve(**PROVEN).proven_for == "definition"
+    assert Olct(C=1e4, variant="paper").build(POINTS, 1).solve("highs", **PROVEN).proven_for == "definition"
 
 
 def test_nothing_is_proven_before_the_end():
-    result = Margot(variant="paper").build(POINTS, 2).solve(time_limit=0)
+    result = Margot(variant="paper").build(POINTS, 2).solve("highs", time_limit=0)
     assert result.proven_for is None
 
 
@@ -60,7 +60,7 @@ def test_without_a_tree_the_constants_of_the_paper_prove_nothing():
     problem = Margot(variant="paper").build(POINTS, 2)
     problem.model["w"].set_bounds(lower=1e4)
     problem.model.add("flat", problem.model["w"].sum() <= 1)
-    result = problem.solve(**PROVEN)
+    result = problem.solve("highs", **PROVEN)
     assert result.status == "infeasible"
     assert status_in_words(result.to_dict()).startswith("infeasible for the paper's constants")
 
@@ -70,7 +70,7 @@ def test_rising_leaves_are_proven_with_constants_that_extrapolation_cannot_break
     for variant in OrtL.variants:
         problem = OrtL(variant=variant).build(RISE, 1)
         problem.model.add("rising", problem.model["beta"] >= 0)
-        found[variant] = problem.solve(time_limit=60)
+        found[variant] = problem.solve("highs", time_limit=60)
         assert found[variant].verified
     assert found["tight"].proven_for == "definition"
     assert found["tight"].objective < found["paper"].objective - 0.1
@@ -81,10 +81,10 @@ def test_rising_leaves_are_proven_with_constants_that_extrapolation_cannot_break
 def test_no_bound_of_a_sum_of_losses_is_below_zero():
     """A solver that stops early says -inf or -0.3, of the start alone nothing is known: 0 is true of every tree."""
     problem = Margot().build(POINTS, 1)
-    for alone in (problem.solve(time_limit=0), problem.solve(time_limit=0, start="none")):
+    for alone in (problem.solve("highs", time_limit=0), problem.solve("highs", time_limit=0, start="none")):
         assert alone.bound == 0
         assert alone.to_dict()["bound_by"] == ["definition"]
-    solved = problem.solve(time_limit=0)
+    solved = problem.solve("highs", time_limit=0)
     low = replace(solved.solution, bound=-0.3, events=(Event(0.1, 5.0, -1.0),))
     raised = problem.with_least_objective(low, 1e-4)
     assert (raised.bound, raised.events[0].bound) == (0, 0)
@@ -94,7 +94,7 @@ def test_no_bound_of_a_sum_of_losses_is_below_zero():
 
 def test_an_objective_of_zero_is_proven_by_the_definition_whatever_the_constants():
     data = Dataset.from_arrays(np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1]))
-    result = Oct(alpha=0.0, N_min=1, variant="paper").build(data, 1).solve(time_limit=0)
+    result = Oct(alpha=0.0, N_min=1, variant="paper").build(data, 1).solve("highs", time_limit=0)
     assert (result.status, result.objective, result.gap) == ("optimal", 0, 0)
     assert (result.proven_for, result.bound_for) == ("definition", "definition")
     noise = replace(result.solution, objective=4e-9, bound=-2e-9, status=Status.OPTIMAL)
@@ -105,9 +105,9 @@ def test_an_objective_of_zero_is_proven_by_the_definition_whatever_the_constants
 
 def test_the_bound_names_who_vouches_for_it():
     data = Dataset.from_arrays(np.arange(6.0)[:, None], np.array([0, 1, 0, 1, 1, 0]))
-    searched = Oct(alpha=0.1, N_min=1).build(data, 1).solve().to_dict()
+    searched = Oct(alpha=0.1, N_min=1).build(data, 1).solve("highs").to_dict()
     assert searched["bound_by"] == ["solver", "exact-search"]
-    alone = Oct(alpha=0.1, N_min=1, variant="paper").build(data, 1).solve().to_dict()
+    alone = Oct(alpha=0.1, N_min=1, variant="paper").build(data, 1).solve("highs").to_dict()
     assert who_vouches(alone) == "the bound rests on highs"
     both = {"solver": "highs", "bound_by": ["solver", "exact-search"]}
     assert who_vouches(both) == "the bound rests on highs and the exact search before the solve, which agree"

@@ -29,7 +29,7 @@ ADDED = {
 def test_a_start_is_there_whatever_the_constraint(formulation, name):
     problem = formulation.build(DATA.with_scaling(formulation.scaling), 2)
     ADDED[name](problem)
-    result = problem.solve(time_limit=0.0)
+    result = problem.solve("highs", time_limit=0.0)
     assert np.isfinite(result.solution.start_objective), result.solution.warnings
     assert result.verified, result.failed_checks
 
@@ -38,7 +38,7 @@ def test_a_start_is_there_whatever_the_constraint(formulation, name):
 def test_leaves_that_no_data_can_fill_are_infeasible_at_once(formulation):
     problem = formulation.build(DATA.with_scaling(formulation.scaling), 2)
     constraints.min_samples_leaf(problem, 1000)
-    result = problem.solve(time_limit=20)
+    result = problem.solve("highs", time_limit=20)
     assert result.status == "infeasible"
     assert result.proven_for == "definition"
     assert any("no tree satisfies the constraints" in text for text in result.solution.warnings)

@@ -31,11 +31,11 @@ def test_an_optimum_under_a_constraint_is_proven(formulation, name):
     data = DATA.with_scaling(formulation.scaling)
     problem = formulation.build(data, 1)
     ADDED[name](problem)
-    result = problem.solve(**PROVEN)
+    result = problem.solve("highs", **PROVEN)
     assert result.verified, result.failed_checks
     assert result.status == "optimal"
     assert result.proven_for == "definition"
-    free = formulation.build(data, 1).solve(**PROVEN)
+    free = formulation.build(data, 1).solve("highs", **PROVEN)
     assert result.objective >= free.objective * (1 - 1e-6)
 
 
@@ -46,7 +46,7 @@ def test_a_fixed_root_above_other_splits_is_proven():
     paper = Margot(C=10, variant="paper").build(data, 2)
     for each in (problem, paper):
         constraints.fix_split(each, "x0", float(np.median(data.X_raw[:, 0])) + 1e-3)
-    result, truth = problem.solve(**PROVEN), paper.solve(**PROVEN)
+    result, truth = problem.solve("highs", **PROVEN), paper.solve("highs", **PROVEN)
     assert result.status == "optimal"
     assert result.verified
     assert result.objective == pytest.approx(truth.objective, rel=1e-4)

@@ -30,7 +30,7 @@ DATA = random_data(4, n=12, p=2)
 
 @pytest.fixture(scope="module")
 def result():
-    return SfsMargot(C=(1.0, 2.0), B=np.int64(1)).build(DATA, 2).solve(time_limit=None)
+    return SfsMargot(C=(1.0, 2.0), B=np.int64(1)).build(DATA, 2).solve("highs", time_limit=None)
 
 
 def test_everything_is_json(result):
@@ -57,7 +57,9 @@ def test_everything_is_json(result):
 
 
 def test_without_a_tree_the_same_keys_hold_nothing():
-    found = Margot(variant="paper").build(DATA, 2).solve(start=None, time_limit=0.0).to_dict(test=DATA)
+    found = (
+        Margot(variant="paper").build(DATA, 2).solve("highs", start=None, time_limit=0.0).to_dict(test=DATA)
+    )
     assert found.keys() >= KEYS
     json.dumps(found, allow_nan=False)
     for key in ("objective", "gap", "train_accuracy", "test_balanced_accuracy", "evaluated_objective"):
@@ -119,7 +121,7 @@ class Logistic(Margot):
 
 @pytest.fixture(scope="module")
 def logistic():
-    return Logistic().build(DATA, 2).solve(time_limit=0.0)
+    return Logistic().build(DATA, 2).solve("highs", time_limit=0.0)
 
 
 def test_probabilities_of_a_logistic_tree_are_measured(logistic):
@@ -160,7 +162,7 @@ def test_a_logistic_tree_starts_a_model_that_labels_leaves_itself(logistic):
     problem = OctH().build(DATA, 2)
     start = problem.start_tree(logistic.tree)
     assert not start.logistic
-    found = problem.solve(start=logistic.tree, time_limit=0.0)
+    found = problem.solve("highs", start=logistic.tree, time_limit=0.0)
     assert found.verified
     assert not found.tree.logistic
 
@@ -180,7 +182,7 @@ def regression():
     rng = np.random.default_rng(0)
     X = 100 * rng.normal(size=(30, 2))
     y = 1e4 + 50 * X[:, 0] + 1e3 * rng.normal(size=30)
-    return LinearLeaves().build(Dataset.from_arrays(X, y), 1).solve(time_limit=None)
+    return LinearLeaves().build(Dataset.from_arrays(X, y), 1).solve("highs", time_limit=None)
 
 
 def test_a_regression_is_measured_in_original_units(regression):

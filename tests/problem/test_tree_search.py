@@ -32,10 +32,20 @@ def test_auto_takes_the_exact_search_where_nothing_was_added():
 @pytest.mark.parametrize(
     ("problem", "settings", "reason"),
     [
-        (changed, SolveSettings(), "routing does not take this problem: the model was changed"),
-        (lambda: HfsMargot(B=1).build(random_data(0, n=8, p=2), 2), SolveSettings(), "no feature selection"),
+        (changed, SolveSettings(), "the model was changed"),
+        (
+            lambda: HfsMargot(B=1).build(random_data(0, n=8, p=2), 2),
+            SolveSettings(),
+            "no exact tree search takes this problem",
+        ),
         (margot, SolveSettings(solver_options={"mip_lp_solver": "ipm"}), "solver options and bridges"),
         (margot, SolveSettings(bridges=("quadratic",)), "solver options and bridges"),
+        (
+            lambda: Margot(variant="paper").build(random_data(0, n=8, p=2), 2),
+            SolveSettings(),
+            "routing does not",
+        ),
+        (margot, SolveSettings(time_limit=0), "without time there is nothing to search"),
     ],
 )
 def test_auto_falls_back_on_a_matrix_solver_and_says_why(problem, settings, reason):

@@ -17,8 +17,10 @@ def chain(name, parameter, values, depth, fold):
     for value in values:
         problem = get_formulation(name)(**{parameter: value}).build(fold.train, depth)
         start = better_start(problem, neighbour, seed=0)
-        alone = problem.solve(start="default", time_limit=0)
-        solved = problem.solve(start=start.tree, time_limit=1, threads=1, solver_options={"mip_max_nodes": 1})
+        alone = problem.solve("highs", start="default", time_limit=0)
+        solved = problem.solve(
+            "highs", start=start.tree, time_limit=1, threads=1, solver_options={"mip_max_nodes": 1}
+        )
         yield start, alone, solved
         neighbour = solved.solved_tree
 
@@ -43,7 +45,9 @@ def test_a_better_neighbour_is_taken(fold):
     """At depth 1, OCT-H's own start for this fold has no split; the solver finds one at another alpha."""
     oct_h = get_formulation("oct-h")
     before = oct_h(alpha=0.05).build(fold.train, 1)
-    neighbour = before.solve(time_limit=30, threads=1, solver_options={"mip_max_nodes": 50}).solved_tree
+    neighbour = before.solve(
+        "highs", time_limit=30, threads=1, solver_options={"mip_max_nodes": 50}
+    ).solved_tree
     problem = oct_h(alpha=0.01).build(fold.train, 1)
     start = better_start(problem, neighbour, seed=0)
     assert start.name == "neighbour"
@@ -55,7 +59,7 @@ def test_a_better_neighbour_is_taken(fold):
 
 def test_a_neighbour_beyond_the_budget_is_not_taken(fold):
     hfs = get_formulation("hfs-margot")
-    greedy = hfs(C=100.0, B=4).build(fold.train, 1).solve(time_limit=10).solved_tree
+    greedy = hfs(C=100.0, B=4).build(fold.train, 1).solve("highs", time_limit=10).solved_tree
     assert len(greedy.features_used().overall) > 1
     problem = hfs(C=100.0, B=1).build(fold.train, 1)
     start = better_start(problem, greedy, seed=0)

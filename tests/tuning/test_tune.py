@@ -67,7 +67,7 @@ def test_the_chosen_setting_is_fitted_on_all_samples(versicolor, tuned):
     assert tuned.table.iloc[tuned.chosen]["C"] == tuned.parameters["C"]
     assert tuned.result.verified
     assert tuned.result.problem.data is versicolor
-    alone = get_formulation("margot")(C=tuned.parameters["C"]).build(versicolor, 1).solve()
+    alone = get_formulation("margot")(C=tuned.parameters["C"]).build(versicolor, 1).solve("highs")
     assert tuned.result.objective == pytest.approx(alone.objective, rel=1e-6)
 
 

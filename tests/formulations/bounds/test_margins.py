@@ -100,7 +100,7 @@ def test_bounds_stay_honest_when_users_add_constraints():
     for variant in LossOptimal.variants:
         problem = replace(formulation, variant=variant).build(data, 2)
         problem.model.add("apart", problem.model["w"][0].sum() >= 30)
-        expected[variant] = problem.solve(**PROVEN)
+        expected[variant] = problem.solve("highs", **PROVEN)
     free, limited = expected["paper"], expected["valid"]
     assert free.verified
     assert limited.bound <= free.objective + 1e-6
@@ -108,4 +108,4 @@ def test_bounds_stay_honest_when_users_add_constraints():
     assert limited.proven_for == "definition"
     problem = formulation.build(data, 2)
     problem.model.add("shifted", problem.model["b"][0] >= 3)
-    assert problem.solve(time_limit=1).bound == 0  # what holds of every sum of losses
+    assert problem.solve("highs", time_limit=1).bound == 0  # what holds of every sum of losses

@@ -61,7 +61,7 @@ def test_building_proves_the_optimum_and_finds_its_tree(formulation, data_of, de
 @pytest.mark.parametrize(("formulation", "data_of"), CASES)
 def test_a_result_without_time_for_the_solver_has_the_bound_of_building(formulation, data_of):
     data = data_of(3)
-    result = formulation.build(data, 3).solve(time_limit=0)
+    result = formulation.build(data, 3).solve("highs", time_limit=0)
     assert result.verified
     assert result.status == "optimal"
     assert result.bound == pytest.approx(optimum(formulation, data, 3), abs=1e-8)
@@ -92,7 +92,7 @@ def _drawn(formulation, problem, rng):
 
 
 def solved(problem) -> Result:
-    return problem.solve(time_limit=10, gap=1e-6)
+    return problem.solve("highs", time_limit=10, gap=1e-6)
 
 
 def test_added_constraints_keep_the_bound_true():

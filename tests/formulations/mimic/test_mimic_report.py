@@ -12,7 +12,7 @@ FEW = "random-forest:trees=5"
 
 def test_opposite_predictions_forced_together_are_told_and_cost():
     data = blobs(6, 18, 2)
-    result = Miret(ensemble=FEW, alpha=0.1, proximity=0.4).build(data, 2).solve(time_limit=20)
+    result = Miret(ensemble=FEW, alpha=0.1, proximity=0.4).build(data, 2).solve("highs", time_limit=20)
     report = result.to_dict()
     target = result.problem.instance.target
     shared = proximity(target.ensemble, data.X_raw) >= 0.4
@@ -34,7 +34,7 @@ def test_opposite_predictions_forced_together_are_told_and_cost():
 def test_report_and_measures_say_what_the_tree_does(share):
     data = blobs(8, 60, 3)
     train, test = data.split(0.3, seed=1)
-    result = Miret(ensemble=FEW, alpha=0.05, proximity=share).build(train, 2).solve(time_limit=5)
+    result = Miret(ensemble=FEW, alpha=0.05, proximity=share).build(train, 2).solve("highs", time_limit=5)
     found, target = result.to_dict(test), result.problem.instance.target
     assert found["unfaithfulness"] + found["feature_cost"] == pytest.approx(found["objective"], abs=1e-6)
     for part, samples in (("train", train), ("test", test)):
@@ -68,7 +68,7 @@ def test_measures_of_too_many_samples_leave_out_pairs(monkeypatch):
 
 def test_no_close_pair_is_no_share():
     data = blobs(9, 25, 2)
-    result = Miret(ensemble=FEW, proximity=2.0).build(data, 1).solve(time_limit=5)
+    result = Miret(ensemble=FEW, proximity=2.0).build(data, 1).solve("highs", time_limit=5)
     measured = result.problem.formulation.measures(result.tree, data, result.problem.instance)
     assert measured["close_pairs"] == 0
     assert measured["close_pairs_together"] is None

@@ -88,7 +88,7 @@ def test_a_level_at_which_the_ensemble_never_splits_has_no_split(variant):
 def test_boosted_trees_are_targets_too():
     data = blobs(10, 60, 3)
     boosted = GradientBoostingClassifier(n_estimators=10, max_depth=2, random_state=0).fit(data.X_raw, data.y)
-    result = Miret(ensemble=boosted, alpha=0.02, proximity=0.9).build(data, 2).solve(time_limit=10)
+    result = Miret(ensemble=boosted, alpha=0.02, proximity=0.9).build(data, 2).solve("highs", time_limit=10)
     assert result.verified
     target = result.problem.instance.target
     assert ((target.weight > 0.49) & (target.weight <= 1)).all()
