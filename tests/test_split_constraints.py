@@ -165,3 +165,20 @@ def test_without_bounds_the_message_says_what_to_do(tumours):
     result = problem.solve("highs", time_limit=20)
     assert result.verified
     assert not ((result.tree.predict(tumours.X_raw) == 0) & (tumours.y == 1)).any()
+
+
+@pytest.mark.parametrize("formulation", [Margot(C=C), HfsMargot(C=C, B=1), Olct()])
+def test_a_fixed_root_has_a_start(small, formulation):
+    """No default start has the split; the best tree for its sides is one."""
+    problem = formulation.build(small.with_scaling(formulation.scaling), 2)
+    x1 = np.sort(small.X_raw[:, 1])
+    threshold = float((x1[3] + x1[4]) / 2)
+    constraints.fix_split(problem, small.features.labels[1], threshold, node=0)
+    values, warnings = problem.start_values(problem.start_tree())
+    assert values is not None
+    assert warnings[-1] == "the fixed splits were put in, and the other nodes solved anew"
+    started = problem.formulation.decode(values, problem.instance).with_scaling(
+        problem.data.encoding.offset, problem.data.encoding.scale
+    )
+    right = started.apply(small.X_raw) >= started.topology.leaves[2]
+    assert right.tolist() == (small.X_raw[:, 1] >= threshold).tolist()

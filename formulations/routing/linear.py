@@ -265,6 +265,18 @@ class LinearTree(Formulation):
         goes_right = dict(enumerate((tree.scores(instance.data.X) >= 0).T))
         return self._top_down(allowed, goes_right, instance)
 
+    def with_splits(
+        self, tree: Tree, splits: Mapping[int, tuple[int, float]], instance: LinearInstance
+    ) -> Tree:
+        """Solve the nodes anew from the root down: for these sides with one feature, for the tree's sides elsewhere."""
+        X = instance.data.X
+        goes_right = dict(enumerate((tree.scores(X) >= 0).T))
+        allowed = np.ones(tree.w.shape, dtype=bool)
+        for t, (j, threshold) in splits.items():
+            goes_right[t] = X[:, j] >= threshold
+            allowed[t] = np.arange(X.shape[1]) == j
+        return self._top_down(allowed, goes_right, instance)
+
     def candidates(self, instance: LinearInstance) -> Iterator[Tree]:
         """Draw univariate splits, the best for their sides, under linear classifiers at the last level."""
         data, topology = instance.data, instance.topology

@@ -124,6 +124,15 @@ class SplitExpressions(TreeExpressions):
         self.m.add(f"{name}_weight", w[t, j] >= least)
         self.m.add(f"{name}_at", self.m["b"][t] + threshold * w[t, j] == 0)
 
+    def fixed_splits(self) -> dict[int, tuple[int, float]]:
+        found, rows = {}, self.m.constraints
+        for t in self.topology.branches:
+            if (name := f"split_n{t}_at") in rows:
+                weights, alone = self.m["w"].columns[t], rows[f"split_n{t}_alone"].A.indices
+                (j,) = np.flatnonzero(~np.isin(weights, alone))
+                found[t] = (int(j), float(rows[name].A.toarray()[0, weights[j]]))
+        return found
+
     def encode(self, tree: Tree) -> dict[str, FloatArray]:
         last = np.asarray(self.topology.last_branches)
         here = passed(tree, self.data)[:, last]

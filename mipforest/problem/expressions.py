@@ -85,6 +85,14 @@ class TreeExpressions:
         """Add rows: branch node t sends samples whose (scaled) feature j is below the threshold left, others right."""
         raise self._missing("how to fix a split")
 
+    def fixed_splits(self) -> dict[int, tuple[int, float]]:
+        """Return, by branch node, feature and (scaled) threshold of the splits that :meth:`fix_split` has fixed.
+
+        Of formulations that make a tree for them, see
+        :meth:`~mipforest.problem.operations.StartOperations.with_splits`.
+        """
+        return {}
+
     def encode(self, fitted: Tree) -> dict[str, FloatArray]:  # noqa: ARG002
         """Values of the blocks that these methods have added to the model, for a tree for scaled features."""
         return {}

@@ -223,6 +223,25 @@ class StartOperations(ABC):
         """
         return None
 
+    def with_splits(
+        self,
+        tree: Tree,  # noqa: ARG002
+        splits: Mapping[int, tuple[int, float]],  # noqa: ARG002
+        instance: Any,  # noqa: ARG002
+    ) -> Tree | None:
+        """Return a tree like another some of whose nodes part samples by one feature, ``None`` where none is made.
+
+        Parameters
+        ----------
+        tree
+            For scaled features.
+        splits
+            By branch node, the feature and the (scaled) threshold from which on samples go right.
+        instance
+            What :meth:`ModelOperations.bind` returned.
+        """
+        return None
+
     def candidates(self, instance: Any) -> Iterator[Tree]:  # noqa: ARG002
         """Draw trees of all kinds, seeded: one may satisfy a constraint that a start breaks."""
         return iter(())

@@ -128,9 +128,10 @@ def feasible_start(problem: BuiltProblem, tree: Tree) -> tuple[Values | None, li
     """Encode a start tree as values of the model, repaired where it breaks a row.
 
     The repairs, in turn: the nodes solved anew for the tree's routing; the tree known from building the model;
-    features dropped, those that constraints forbid first, and the nodes solved anew with the others;
-    the integer variables kept and the rest solved anew; the best of many other trees that is feasible. Feasible is
-    a tree that satisfies the rows with limits that hold for its value (:mod:`mipforest.problem.repair`).
+    splits that constraints fix put in, and the other nodes solved anew; features dropped, those that constraints forbid
+    first, and the nodes solved anew with the others; the integer variables kept and the rest solved anew; the best of
+    many other trees that is feasible. Feasible is a tree that satisfies the rows with limits that hold for its value
+    (:mod:`mipforest.problem.repair`).
     None is tried where the added constraints contradict each other.
 
     Parameters
@@ -174,6 +175,13 @@ def _repairs(problem: BuiltProblem, tree: Tree) -> Iterator[tuple[str, Callable[
         yield (
             "it is replaced by the tree known from building the model",
             lambda: feasible_values(problem, known),
+        )
+    splits = problem.formulation.expressions(problem.model, problem.instance).fixed_splits()
+    fixed = problem.formulation.with_splits(tree, splits, problem.instance) if splits else None
+    if fixed is not None:
+        yield (
+            "the fixed splits were put in, and the other nodes solved anew",
+            lambda: _completed(problem, problem.encoded(fixed)),
         )
     yield "features were dropped from it", lambda: _with_fewer_features(problem, tree)
     yield (
