@@ -5,19 +5,16 @@ python tests/fuzz/fuzz_data_files.py --files 10000 --seed 0
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
-import resource
 import shutil
-import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from fuzz_readers import Figures, damage_and_use, tell
+from fuzz_readers import Figures, damage_and_use, run_program
 from typer.testing import CliRunner
 
 from mipforest.campaigns import Campaign, read_suite, run
@@ -147,23 +144,7 @@ def quietly(use: Use) -> Use:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--files", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        # A first run loads everything that is loaded lazily; more memory than that plus a bound is an error.
-        first, second = Path(folder) / "first", Path(folder) / "second"
-        first.mkdir()
-        second.mkdir()
-        fuzz(16, arguments.seed + 1, first)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        figures = fuzz(arguments.files, arguments.seed, second)
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
-    assert grown < MEMORY, f"memory grew by {grown / 1e6:.0f} MB"
-    tell(figures, arguments.files, grown)
+    run_program(__doc__, fuzz, 16, MEMORY, limited=False)
 
 
 if __name__ == "__main__":
