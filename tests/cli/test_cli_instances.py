@@ -14,6 +14,8 @@ from mipforest.files import read_mps
 from mipforest.files.solutions.points import point_of, read_point
 from mipforest.testing import assert_same_form
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 EXPORT = (
     "export",
     "--model",

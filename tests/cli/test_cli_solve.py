@@ -12,6 +12,8 @@ from mipforest.problem.problem import Problem
 from mipforest.runs.folder import RunFolder
 from mipforest.trees import load as load_tree
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 #: What result.json holds at least.
 KEYS = {
     "model",
