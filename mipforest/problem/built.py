@@ -193,8 +193,8 @@ class BuiltProblem:
         Parameters
         ----------
         start
-            ``"default"``, the name of one of the formulation's starts, a tree (its own scaling, if it has
-            one, is taken into account), or ``None`` / ``"none"``.
+            ``"default"``, the name of one of the formulation's starts or of a tree search, a tree (its own scaling,
+            if it has one, is taken into account), or ``None`` / ``"none"``.
         seed
             Seed of starts that draw.
 
