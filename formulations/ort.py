@@ -287,7 +287,8 @@ class Ort(ConstantLeafTree):
             routing=ThresholdRouting(data, topology, self.N_min, thresholds),
             leaves=leaves,
         )
-        known, roots = self._searched(instance)
+        with instance.budget.phase("prepare", "searching for the best tree, and for bounds by its root"):
+            known, roots = self._searched(instance)
         proven = topology.depth <= 2 or roots.least > 0
         return replace(instance, known=known, roots=roots if proven else None, least_objective=roots.least)
 
