@@ -28,6 +28,7 @@ from formulations.routing.univariate import check_leaf_size
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart_with_margin
+from mipforest.heuristics.thresholds import HyperplaneProblem
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import START_SHARE, Formulation
@@ -94,6 +95,10 @@ class OctH(Formulation):
             routing=routing,
             baseline=baseline_error(data),
         )
+
+    def hyperplane_problem(self, instance: ClassTreeInstance) -> HyperplaneProblem:
+        unit = instance.baseline
+        return HyperplaneProblem(instance.data.y, "classes", self.alpha * unit, self.mu, self.N_min, unit)
 
     # ------------------------------------------------------------------ trees
 

@@ -82,7 +82,7 @@ from formulations.routing.univariate import (
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
-from mipforest.heuristics.thresholds import UnivariateProblem, find_thresholds
+from mipforest.heuristics.thresholds import HyperplaneProblem, UnivariateProblem, find_thresholds
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.expressions import TreeExpressions
@@ -362,3 +362,8 @@ class OrtH(HyperplaneSplits, ConstantLeafTree):
     name = "ort-h"
     summary = "optimal regression tree with hyperplane splits and constant leaves"
     source = "Dunn 2018, chapter 4"
+
+    def hyperplane_problem(self, instance: OrtInstance) -> HyperplaneProblem:
+        leaves = instance.leaves
+        unit = leaves.baseline
+        return HyperplaneProblem(leaves.y, self.loss, self.alpha * unit, self.mu, self.N_min, unit)
