@@ -59,6 +59,7 @@ class OctH(Formulation):
     source = "Dunn 2018, chapter 3"
     starts = ("cart", "greedy", "previous-depth")
     least_objective = 0.0
+    gap_parameter = "mu"
 
     alpha: float = parameter(0.0, "cost of a feature in a split", at_least=0)
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)

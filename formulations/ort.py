@@ -346,6 +346,7 @@ class HyperplaneSplits(RegressionTree):
         Margin that stands for the strict inequality to the left.
     """
 
+    gap_parameter = "mu"
     mu: float = parameter(0.005, "margin that stands for a strict inequality", above=0, below=1)
 
     def _routing(self, data: Dataset, topology: Topology) -> Routing:

@@ -49,6 +49,8 @@ class ModelOperations(ABC):
     scaling: ClassVar[Scaling] = "minmax"
     #: Options that help a solver with this model, by solver; a user's own come first.
     solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    #: Hyperparameter that stands for a strict inequality in the rows called ``left``, where there is one.
+    gap_parameter: ClassVar[str] = ""
     #: What the objective of every tree is at least: 0 where it is a sum of losses and costs.
     least_objective: ClassVar[float] = float("-inf")
 
