@@ -6,6 +6,7 @@ programming on continuous features.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
@@ -129,6 +130,13 @@ TIME_LIMIT = 60.0
 def contree(
     data: Dataset, topology: Topology, *, split_cost: float = 0.0, time_limit: float = TIME_LIMIT
 ) -> Tree:
+    """Find the tree with the fewest errors; see :func:`contree_within`, whose tree this is."""
+    return contree_within(data, topology, split_cost=split_cost, time_limit=time_limit)[0]
+
+
+def contree_within(
+    data: Dataset, topology: Topology, *, split_cost: float = 0.0, time_limit: float = TIME_LIMIT
+) -> tuple[Tree, bool]:
     """Find the tree with the fewest errors (Brita, van der Linden and Demirovic 2025).
 
     Parameters
@@ -144,8 +152,10 @@ def contree(
 
     Returns
     -------
-    Tree
+    tree
         For scaled features; nodes without a split send every sample to the right.
+    ended
+        Whether the search ended within the time: the tree is optimal then.
 
     Raises
     ------
@@ -159,7 +169,9 @@ def contree(
     from pycontree import ConTree
 
     learner = ConTree(max_depth=topology.depth, complexity_cost=split_cost, time_limit=time_limit)
-    source = learner.fit(data.X, data.y).get_tree()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Fitting exceeds time limit")
+        source = learner.fit(data.X, data.y).get_tree()
     w = np.zeros((topology.n_branches, data.p))
     b = np.zeros(topology.n_branches)
     leaf_value = np.zeros(topology.n_leaves)
@@ -179,4 +191,5 @@ def contree(
             copy(node.get_right(), topology.right(t), members[~goes_left])
 
     copy(source, 0, np.arange(data.n))
-    return Tree(topology.depth, w, b, leaf_value, tuple(data.classes), tuple(data.features.labels))
+    tree = Tree(topology.depth, w, b, leaf_value, tuple(data.classes), tuple(data.features.labels))
+    return tree, bool(learner._config.is_within_time_limit())

@@ -3,8 +3,9 @@ import pytest
 from enumerate_trees import best_tree_value, misclassified
 
 import mipforest.heuristics.cart as contree_module
+from formulations.oct import Oct
 from mipforest.data import Dataset, load
-from mipforest.errors import SolverUnavailable
+from mipforest.errors import SolverUnavailable, Unsupported
 from mipforest.heuristics.cart import contree
 from mipforest.trees import Topology
 
@@ -34,3 +35,29 @@ def test_says_what_to_install(monkeypatch):
     monkeypatch.setattr(contree_module, "find_spec", lambda name: None)
     with pytest.raises(SolverUnavailable, match=r"pip install 'mipforest\[dp\]'"):
         contree(load("iris"), Topology(2))
+
+
+@pytest.mark.parametrize(("alpha", "depth"), [(0.0, 2), (0.07, 2), (0.02, 1)])
+def test_as_a_search_it_proves_the_optimum_of_the_exact_search(alpha, depth):
+    pytest.importorskip("pycontree")
+    problem = Oct(alpha=alpha).build(load("wine"), depth)
+    found, expected = problem.solve("contree"), problem.solve("exact-search", gap=0.0)
+    assert found.status == "optimal"
+    assert found.verified
+    assert found.objective == pytest.approx(expected.objective, abs=1e-9)
+    assert found.bound <= found.objective <= found.bound + 1e-8
+
+
+def test_without_time_to_end_it_claims_nothing():
+    pytest.importorskip("pycontree")
+    rng = np.random.default_rng(0)
+    data = Dataset.from_arrays(rng.random((200, 5)), rng.integers(0, 2, 200))
+    found = Oct(variant="paper").build(data, 5).solve("contree", start="cart", time_limit=0.1)
+    assert (found.status, found.bound) == ("time_limit", 0.0)
+    assert found.verified
+
+
+def test_it_refuses_what_it_does_not_count():
+    pytest.importorskip("pycontree")
+    with pytest.raises(Unsupported, match="N_min is 3"):
+        Oct(N_min=3).build(load("wine"), 1).solve("contree")

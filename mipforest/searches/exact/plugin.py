@@ -1,12 +1,14 @@
-"""The tree search ``exact-search``: from a built problem to thresholds, and back to a tree."""
+"""The tree searches ``exact-search`` and ``contree``: from a built problem to thresholds, and back to a tree."""
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import ClassVar
 
 import numpy as np
 
 from mipforest.arrays import IntArray
+from mipforest.heuristics.cart import contree_within
 from mipforest.heuristics.thresholds import UnivariateProblem
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.tree_search import Found, TreeSearch
@@ -15,6 +17,12 @@ from mipforest.searches.exact.search import compile_kernels, exact_search
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
 from mipforest.trees import Tree
+
+#: Seconds for ConTree where there is no limit: it takes a number.
+NO_LIMIT = 1e9
+
+#: What ConTree's bound is lowered by where splits cost something, in units of the objective.
+COST_ROUNDING = 1e-9
 
 
 class ExactSearch(TreeSearch):
@@ -67,6 +75,54 @@ class ExactSearch(TreeSearch):
         status = Status.OPTIMAL if outcome.ended else stopped
         told = events.end(value, bound, outcome.nodes)
         return Found(best, bound, status, outcome.nodes, told, told_of_compilation(compiled_in))
+
+
+class ConTreeSearch(TreeSearch):
+    """ConTree's dynamic programming (Brita, van der Linden and Demirovic 2025), beside whose trees ours can be put.
+
+    It runs in one step that hears nothing: Ctrl-C waits for its end or its time limit.
+    """
+
+    name: ClassVar[str] = "contree"
+    summary: ClassVar[str] = "ConTree's dynamic programming; Ctrl-C waits for its end"
+    models: ClassVar[str] = "oct with N_min=1"
+    package: ClassVar[str] = "pycontree"
+    install: ClassVar[str] = "mipforest[dp]"
+
+    def version(self) -> str:
+        """Return the version of pycontree."""
+        return version(self.package)
+
+    def refusal(self, problem: BuiltProblem) -> str:
+        """Say why the search does not take a problem; empty where it does."""
+        charged = problem.formulation.univariate_problem(problem.instance)
+        if charged is None or charged.loss != "classes" or charged.costs is not None:
+            return f"{problem.formulation.name} does not count errors of univariate trees"
+        return "" if charged.N_min == 1 else f"it has no least leaf size, and N_min is {charged.N_min}"
+
+    def search(
+        self,
+        problem: BuiltProblem,
+        settings: SolveSettings,
+        *,
+        start: Tree | None,
+        on_progress: Progress | None,
+    ) -> Found:
+        """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        events = SearchEvents(on_progress)
+        formulation, instance, data = problem.formulation, problem.instance, problem.data
+        charged = formulation.univariate_problem(instance)
+        assert charged is not None  # ``refusal`` has seen to it
+        limit = NO_LIMIT if settings.time_limit is None else settings.time_limit
+        share = min(1.0, charged.split_cost / data.n)
+        tree, ended = contree_within(data, problem.topology, split_cost=share, time_limit=limit)
+        found = [formulation.polish(tree, instance), *(known for known in (start, instance.known) if known)]
+        best = min(found, key=lambda tree: formulation.evaluate(tree, instance))
+        value = formulation.evaluate(best, instance)
+        # Errors are counted exactly; sums with costs of splits are rounded.
+        bound = max(0.0, value - (COST_ROUNDING if share else 0.0)) if ended else 0.0
+        told = events.end(value, bound, 0)
+        return Found(best, bound, Status.OPTIMAL if ended else Status.TIME_LIMIT, 0, told)
 
 
 def _tree(problem: BuiltProblem, charged: UnivariateProblem, chosen: IntArray) -> Tree:
