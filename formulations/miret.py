@@ -148,7 +148,6 @@ class Miret(Formulation):
     variants = ("tight", "improved", "paper")
     starts = ("node-by-node", "constant")
     least_objective = 0.0
-    gap_parameter = "epsilon"
 
     alpha: float = parameter(0.2, "cost of a feature, over its frequency at the level", at_least=0)
     gamma: PerNode = parameter(0.0, "least frequency of a feature, per level", at_least=0)

@@ -220,8 +220,7 @@ class Oct(Formulation):
             routing=ThresholdRouting(data, topology, self.N_min, thresholds),
             counts=_class_counts(thresholds.group, data),
         )
-        with instance.budget.phase("prepare", "searching for the best tree, and for bounds by its root"):
-            known, roots = self._searched(instance)
+        known, roots = self._searched(instance)
         proven = topology.depth <= 2 or roots.least > 0
         return replace(
             instance, known=known, roots=roots if proven else None, least_objective=roots.least / baseline

@@ -28,7 +28,6 @@ from formulations.routing.univariate import check_leaf_size
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart_with_margin
-from mipforest.heuristics.thresholds import HyperplaneProblem
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import START_SHARE, Formulation
@@ -59,7 +58,6 @@ class OctH(Formulation):
     source = "Dunn 2018, chapter 3"
     starts = ("cart", "greedy", "previous-depth")
     least_objective = 0.0
-    gap_parameter = "mu"
 
     alpha: float = parameter(0.0, "cost of a feature in a split", at_least=0)
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)
@@ -96,10 +94,6 @@ class OctH(Formulation):
             routing=routing,
             baseline=baseline_error(data),
         )
-
-    def hyperplane_problem(self, instance: ClassTreeInstance) -> HyperplaneProblem:
-        unit = instance.baseline
-        return HyperplaneProblem(instance.data.y, "classes", self.alpha * unit, self.mu, self.N_min, unit)
 
     # ------------------------------------------------------------------ trees
 

@@ -82,7 +82,7 @@ from formulations.routing.univariate import (
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
-from mipforest.heuristics.thresholds import HyperplaneProblem, UnivariateProblem, find_thresholds
+from mipforest.heuristics.thresholds import UnivariateProblem, find_thresholds
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.expressions import TreeExpressions
@@ -287,8 +287,7 @@ class Ort(ConstantLeafTree):
             routing=ThresholdRouting(data, topology, self.N_min, thresholds),
             leaves=leaves,
         )
-        with instance.budget.phase("prepare", "searching for the best tree, and for bounds by its root"):
-            known, roots = self._searched(instance)
+        known, roots = self._searched(instance)
         proven = topology.depth <= 2 or roots.least > 0
         return replace(instance, known=known, roots=roots if proven else None, least_objective=roots.least)
 
@@ -346,7 +345,6 @@ class HyperplaneSplits(RegressionTree):
         Margin that stands for the strict inequality to the left.
     """
 
-    gap_parameter = "mu"
     mu: float = parameter(0.005, "margin that stands for a strict inequality", above=0, below=1)
 
     def _routing(self, data: Dataset, topology: Topology) -> Routing:
@@ -363,8 +361,3 @@ class OrtH(HyperplaneSplits, ConstantLeafTree):
     name = "ort-h"
     summary = "optimal regression tree with hyperplane splits and constant leaves"
     source = "Dunn 2018, chapter 4"
-
-    def hyperplane_problem(self, instance: OrtInstance) -> HyperplaneProblem:
-        leaves = instance.leaves
-        unit = leaves.baseline
-        return HyperplaneProblem(leaves.y, self.loss, self.alpha * unit, self.mu, self.N_min, unit)

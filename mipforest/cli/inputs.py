@@ -86,6 +86,8 @@ def source_of(
     test_size: float | None = None,
     test: str | None = None,
     weight: str | None = None,
+    drop: Sequence[str] | None = None,
+    keep: Sequence[str] | None = None,
 ) -> DataSource:
     """Return what to load, and how to treat it."""
     from mipforest.runs import DataSource
@@ -105,6 +107,8 @@ def source_of(
         test_size=test_size,
         test=test,
         weight=weight,
+        drop=tuple(drop or ()),
+        keep=tuple(keep or ()),
     )
 
 
@@ -119,11 +123,10 @@ def start_of(start: str, formulation: Formulation) -> str | Tree | None:
         If the file cannot be read.
     """
     from mipforest.errors import did_you_mean
-    from mipforest.problem.tree_search import search_names
     from mipforest.trees import load
 
     known = ("default", "none", *formulation.starts)
-    if start in known or start in search_names():
+    if start in known:
         return start
     path = Path(start)
     path = path / "tree.json" if path.is_dir() else path

@@ -25,6 +25,13 @@ class Missing(StrEnum):
     drop = "drop"
 
 
+class Unseen(StrEnum):
+    """What happens to a level that the training data do not have."""
+
+    error = "error"
+    none = "none"
+
+
 class Task(StrEnum):
     """What is to be predicted."""
 
@@ -146,6 +153,24 @@ ScalingOption = Annotated[
         rich_help_panel=_DATA,
     ),
 ]
+Drop = Annotated[
+    list[str] | None,
+    Option(
+        "--drop",
+        metavar="COLUMN",
+        help="Leave this column out, such as an identifier. Repeatable.",
+        rich_help_panel=_DATA,
+    ),
+]
+Keep = Annotated[
+    list[str] | None,
+    Option(
+        "--keep",
+        metavar="COLUMN",
+        help="Take this column of text although it has hundreds of levels. Repeatable.",
+        rich_help_panel=_DATA,
+    ),
+]
 MissingOption = Annotated[
     Missing, Option("--missing", help="Rows that lack a value: an error, or dropped.", rich_help_panel=_DATA)
 ]
@@ -171,7 +196,7 @@ Start = Annotated[
     str,
     Option(
         metavar="START",
-        help="Tree to start from: default, none, a start of the model ('mipforest models'), a tree search, or a run.",
+        help="Tree to start from: default, none, a start of the model ('mipforest models'), or a run.",
         rich_help_panel=_SOLVE,
     ),
 ]

@@ -51,6 +51,10 @@ def predict(
             "classes among the training samples in the leaf.",
         ),
     ] = False,
+    unseen: Annotated[
+        o.Unseen,
+        Option(help="A level of text that the training data do not have: an error, or none of theirs."),
+    ] = o.Unseen.error,
     as_json: o.Json = False,
 ) -> None:
     """Predict with the tree of a run.
@@ -69,9 +73,9 @@ def predict(
         raise CommandError(f"{output} does not end in .csv; predictions are written as .csv")
     frame = read_file(table)
     _refuse_gaps(frame, saved, table)
-    predicted = _labels(saved, frame)
-    probabilities = _probabilities(saved, frame) if proba or saved.tree.logistic else {}
-    quality = _quality(saved, frame)
+    predicted = _labels(saved, frame, unseen)
+    probabilities = _probabilities(saved, frame, unseen) if proba or saved.tree.logistic else {}
+    quality = _quality(saved, frame, unseen)
     added = [] if output is None else _write(frame, predicted, probabilities, output)
     if as_json:
         told: dict[str, Any] = {"n": len(predicted), "predictions": predicted}
@@ -102,21 +106,21 @@ def _refuse_gaps(frame: Any, saved: SavedTree, table: Path) -> None:
             )
 
 
-def _labels(saved: SavedTree, frame: Any) -> list[str] | list[float]:
+def _labels(saved: SavedTree, frame: Any, unseen: o.Unseen) -> list[str] | list[float]:
     """Return class names, or values."""
-    predicted = saved.predict(frame).tolist()
+    predicted = saved.predict(frame, unseen=unseen.value).tolist()
     return [saved.tree.classes[k] for k in predicted] if saved.tree.is_classifier else predicted
 
 
-def _probabilities(saved: SavedTree, frame: Any) -> dict[str, list[float]]:
+def _probabilities(saved: SavedTree, frame: Any, unseen: o.Unseen) -> dict[str, list[float]]:
     """Return the probabilities by class."""
     if not saved.tree.is_classifier:
         raise CommandError("--proba: a regression tree predicts values, no classes; leave it out")
-    by_class = saved.predict_proba(frame).T.tolist()
+    by_class = saved.predict_proba(frame, unseen=unseen.value).T.tolist()
     return dict(zip(saved.tree.classes, by_class, strict=True))
 
 
-def _quality(saved: SavedTree, frame: Any) -> dict[str, float]:
+def _quality(saved: SavedTree, frame: Any, unseen: o.Unseen) -> dict[str, float]:
     """Compare with the target column, if it is there."""
     if saved.target not in frame.columns or frame[saved.target].isna().any():
         return {}
@@ -124,12 +128,12 @@ def _quality(saved: SavedTree, frame: Any) -> dict[str, float]:
 
     from mipforest.trees import calibration_measures, class_measures, regression_measures
 
-    predicted, stated = saved.predict(frame), saved.targets(frame[saved.target])
+    predicted, stated = saved.predict(frame, unseen=unseen.value), saved.targets(frame[saved.target])
     if not saved.tree.is_classifier:
         return regression_measures(np.asarray(stated), np.asarray(predicted))._asdict()
     found = class_measures(np.asarray(stated, np.int64), np.asarray(predicted, np.int64))._asdict()
     if saved.tree.logistic:
-        calibration = calibration_measures(stated, saved.predict_proba(frame))
+        calibration = calibration_measures(stated, saved.predict_proba(frame, unseen=unseen.value))
         found |= {"brier_score": calibration.brier_score, "log_loss": calibration.log_loss}
     return found
 

@@ -44,6 +44,8 @@ def vite(
     target: o.Target = None,
     positive: o.Positive = None,
     task: o.TaskOption = None,
+    drop: o.Drop = None,
+    keep: o.Keep = None,
     missing: o.MissingOption = o.Missing.error,
     test_size: o.TestSize = None,
     seed: Annotated[
@@ -102,6 +104,8 @@ def vite(
         task=task,
         scaling="none",
         missing=missing,
+        drop=drop,
+        keep=keep,
         seed=seed,
         test_size=test_size,
     )

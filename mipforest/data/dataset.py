@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
@@ -153,11 +153,13 @@ class Dataset:
         missing: Missing = "error",
         weight: str | None = None,
         notes: Sequence[str] = (),
+        drop: Collection[str] = (),
+        keep: Collection[str] = (),
     ) -> Dataset:
         """Make a data set of a table.
 
-        Columns of numbers are features; every other column is one-hot encoded (all levels, sorted; see
-        :class:`~mipforest.data.encoding.Column`). What was done is said in ``notes``.
+        Columns of numbers are features; every other column is one-hot encoded (all levels, sorted, of two levels the
+        second; see :class:`~mipforest.data.encoding.Column`). What was done is said in ``notes``.
 
         Parameters
         ----------
@@ -171,13 +173,15 @@ class Dataset:
             Name of the column of weights, which is no feature; rows of weight 0 are left out.
         name, task, scaling, notes
             As for :meth:`from_arrays`.
+        drop, keep
+            As for :func:`~mipforest.data.table.read_table`.
 
         Raises
         ------
         DataError
             If the table or the target cannot be used; see :func:`mipforest.data.table.read_table`.
         """
-        table = tables.read_table(frame, target, missing, weight)
+        table = tables.read_table(frame, target, missing, weight, drop=drop, keep=keep)
         encoding = Encoding.fit(table.features)
         X_raw = encoding.encode(table.features)
         encoding = encoding.fit_scaling(scaling, X_raw, table.weights)
@@ -211,16 +215,13 @@ class Dataset:
         frame = tables.with_text_names(frame)
         weight = train.weight if train.weight in frame.columns else None
         known = {*(column.name for column in train.encoding.columns), train.target, weight}
-        columns = [column for column in frame if column in known]
-        table = tables.read_table(frame[columns], train.target, missing, weight)
+        frame = frame[[column for column in frame if column in known]]
+        table = tables.read_table(frame, train.target, missing, weight, keep=None)
         told = () if weight == train.weight else (f"no column {train.weight!r}: every sample counts once",)
         X_raw = train.encoding.encode(table.features)
-        if train.task == "regression":
-            read = Target(train.task, numbers(table.target))
-        else:
-            read = Target(
-                train.task, targets.match_classes(table.target, train.class_values), train.class_values
-            )
+        labels = train.class_values  # none of a regression
+        y = targets.match_classes(table.target, labels) if labels else numbers(table.target)
+        read = Target(train.task, y, labels)
         named = {
             "weights": table.weights,
             "name": name or train.name,

@@ -17,6 +17,10 @@ from mipforest.errors import DataError, did_you_mean, some_of
 Scaling = Literal["minmax", "standard", "none"]
 
 
+#: What happens to a level that the training data do not have; see :meth:`Encoding.encode`.
+Unseen = Literal["error", "none"]
+
+
 @dataclass(frozen=True)
 class Column:
     """One input column.
@@ -29,6 +33,8 @@ class Column:
         ``None`` for a column of numbers, which becomes one feature of the same name. For texts,
         categories and true/false, all values as text, sorted (numerically if all are numbers):
         level ``red`` of ``colour`` becomes the 0/1 feature ``colour=red``.
+    single
+        Whether a column of two levels becomes one feature, that of the second level: the first is its 0.
     base
         What is subtracted from whole numbers that float64 would round (see
         :func:`~mipforest.data.columns.exact_base`): ``time`` becomes the feature ``time-1700000000000000000``.
@@ -38,12 +44,18 @@ class Column:
     name: str
     levels: tuple[str, ...] | None = None
     base: int = 0
+    single: bool = False
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Levels that have a feature, in order; empty for a column of numbers."""
+        return () if self.levels is None else self.levels[1:] if self.single else self.levels
 
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the features it becomes."""
         if self.levels is not None:
-            return tuple(f"{self.name}={level}" for level in self.levels)
+            return tuple(f"{self.name}={level}" for level in self.told)
         return (f"{self.name}{-self.base:+d}" if self.base else self.name,)
 
 
@@ -92,12 +104,13 @@ class Encoding:
             whole numbers range over more than float64 tells apart.
         """
         refuse_missing(frame)
-        columns = [
-            Column(name, base=exact_base(column))
-            if is_numeric(column)
-            else Column(name, sort_texts(set(texts(column))))
-            for name, column in frame.items()
-        ]
+        columns = []
+        for name, column in frame.items():
+            if is_numeric(column):
+                columns.append(Column(name, base=exact_base(column)))
+            else:
+                levels = sort_texts(set(texts(column)))
+                columns.append(Column(name, levels, single=len(levels) == 2))
         encoding = cls.unscaled(columns)
         Axis(encoding.features, "feature")
         return encoding
@@ -107,7 +120,20 @@ class Encoding:
         """Names of the p features."""
         return tuple(feature for column in self.columns for feature in column.features)
 
-    def encode(self, frame: Any) -> FloatArray:
+    @property
+    def levels(self) -> tuple[tuple[str, str] | None, ...]:
+        """Of each feature the column and value that it tells, ``None`` for numbers; ``()`` where all are numbers."""
+        if all(column.levels is None for column in self.columns):
+            return ()
+        return tuple(
+            level
+            for column in self.columns
+            for level in (
+                [(column.name, value) for value in column.told] if column.levels is not None else [None]
+            )
+        )
+
+    def encode(self, frame: Any, *, unseen: Unseen = "error") -> FloatArray:
         """Turn a table with the columns of this encoding into features in original units.
 
         Levels are compared as text, so a column read as numbers in one file and as text in another still
@@ -117,6 +143,9 @@ class Encoding:
         ----------
         frame
             pandas DataFrame of n rows.
+        unseen
+            A level that the training data do not have: ``"error"`` refuses it, ``"none"`` takes it for none of theirs,
+            so that all features of its column are 0 (the single one of a column of two levels too).
 
         Returns
         -------
@@ -136,7 +165,7 @@ class Encoding:
             raise DataError(f"the table lacks {len(absent)} feature column(s): {some_of(absent)}{hint}")
         frame = frame[[column.name for column in self.columns]]
         refuse_missing(frame)
-        parts = [_encode_column(column, frame[column.name]) for column in self.columns]
+        parts = [_encode_column(column, frame[column.name], unseen) for column in self.columns]
         return np.hstack(parts) if parts else np.zeros((len(frame), 0))
 
     @property
@@ -201,6 +230,7 @@ class Encoding:
             "columns": [
                 {"name": column.name, "levels": None if column.levels is None else list(column.levels)}
                 | ({"base": column.base} if column.base else {})
+                | ({"single": True} if column.single else {})
                 for column in self.columns
             ],
             "scaling": self.scaling,
@@ -254,21 +284,24 @@ def _saved_column(entry: Any) -> Column:
         isinstance(levels, list) and all(isinstance(text, str) for text in levels)
     ):
         raise DataError(f"not a saved encoding: the levels of column {name!r:.40} are no list of texts")
-    return Column(name, None if levels is None else tuple(levels), base)
+    single = entry.get("single", False) is True and levels is not None and len(levels) == 2
+    return Column(name, None if levels is None else tuple(levels), base, single)
 
 
-def _encode_column(column: Column, values: Any) -> FloatArray:
+def _encode_column(column: Column, values: Any, unseen: Unseen) -> FloatArray:
     """Return the (n, k) features of one column."""
     if column.levels is None:
         return numbers(values, column.base)[:, None]
     position = {level: k for k, level in enumerate(column.levels)}
     labels = texts(values)
     found = np.array([position.get(label, -1) for label in labels], dtype=np.int64)
-    if (found < 0).any():
+    if (found < 0).any() and unseen == "error":
         row = int((found < 0).argmax())
         raise DataError(
             f"column {column.name!r} has the level {labels[row]!r} in row {values.index[row]}, which the "
-            f"training data do not have (they have {some_of(column.levels)}); correct it or leave out the row"
+            f"training data do not have (they have {some_of(column.levels)})",
+            hint="correct it, leave out the row, or take it for none of these with unseen='none'",
+            option="correct it, leave out the row, or take it for none of these with --unseen none",
         )
     one_hot: FloatArray = (found[:, None] == np.arange(len(column.levels))).astype(np.float64)
-    return one_hot
+    return one_hot[:, 1:] if column.single else one_hot

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from mipforest.data.files import SUFFIXES, read_file
 from mipforest.data.synthetic import load_synthetic
 from mipforest.data.table import Missing
 from mipforest.data.target import Task
-from mipforest.errors import DataError, did_you_mean
+from mipforest.errors import DataError, did_you_mean, some_of
 
 #: The target column of a file if none is named.
 DEFAULT_TARGET = "target"
@@ -94,6 +95,8 @@ def load(
     task: Task | None = None,
     missing: Missing = "error",
     weight: str | None = None,
+    drop: Collection[str] = (),
+    keep: Collection[str] = (),
 ) -> Dataset:
     """Load a data set by name.
 
@@ -116,6 +119,9 @@ def load(
         Rows that lack a value: ``"error"`` refuses them, ``"drop"`` drops them.
     weight
         Column of weights, for a file or an OpenML data set; rows of weight 0 are left out.
+    drop, keep
+        Of a file or an OpenML data set, columns to leave out, and columns of text that are features however many levels
+        they have.
 
     Raises
     ------
@@ -127,9 +133,23 @@ def load(
     if colon and kind == "openml":
         from mipforest.data.load import load_openml  # scikit-learn takes seconds to import
 
-        return load_openml(rest, target=target, task=task, scaling=scaling, missing=missing, weight=weight)
+        return load_openml(
+            rest,
+            target=target,
+            task=task,
+            scaling=scaling,
+            missing=missing,
+            weight=weight,
+            drop=drop,
+            keep=keep,
+        )
     if name not in BUNDLED and not (colon and kind == "synthetic"):
-        return _load_file(name, target or DEFAULT_TARGET, scaling, task, missing, weight)
+        treatment = {"task": task, "scaling": scaling, "missing": missing, "weight": weight}
+        return _load_file(name, target or DEFAULT_TARGET, **treatment, drop=drop, keep=keep)
+    if drop or keep:
+        raise DataError(
+            f"{name} has fixed columns of numbers: none is dropped or kept; leave out {some_of([*drop, *keep])}"
+        )
     if weight is not None:
         raise DataError(
             f"{name} has no column of weights, it cannot be {weight!r}",
@@ -148,9 +168,7 @@ def load(
     return data
 
 
-def _load_file(
-    name: str, target: str, scaling: Scaling, task: Task | None, missing: Missing, weight: str | None
-) -> Dataset:
+def _load_file(name: str, target: str, **treatment: Any) -> Dataset:
     path = Path(name).expanduser()
     if not path.exists() and path.name == name and not name.endswith(SUFFIXES):
         known = [entry.name for entry in catalogue()]
@@ -161,9 +179,7 @@ def _load_file(
     frame = read_file(path)
     stem = path.name.removesuffix(".gz").rpartition(".")[0]
     try:
-        return Dataset.from_frame(
-            frame, target, name=stem, task=task, scaling=scaling, missing=missing, weight=weight
-        )
+        return Dataset.from_frame(frame, target, name=stem, **treatment)
     except DataError as error:
         raise error.located(str(path)) from error
 
@@ -205,6 +221,8 @@ def load_openml(
     scaling: Scaling = "minmax",
     missing: Missing = "error",
     weight: str | None = None,
+    drop: Collection[str] = (),
+    keep: Collection[str] = (),
 ) -> Dataset:
     """Load a data set from OpenML.
 
@@ -217,7 +235,7 @@ def load_openml(
         ``NAME`` (oldest active version), ``NAME@VERSION`` or the data set's number ``ID``.
     target
         Column to predict; OpenML's default target if not given.
-    task, scaling, missing, weight
+    task, scaling, missing, weight, drop, keep
         As for :meth:`Dataset.from_frame`.
 
     Raises
@@ -262,6 +280,8 @@ def load_openml(
         missing=missing,
         weight=weight,
         notes=notes,
+        drop=drop,
+        keep=keep,
     )
 
 

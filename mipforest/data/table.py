@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -17,6 +18,9 @@ from mipforest.errors import DataError, did_you_mean, some_of
 
 #: What to do with rows that lack a value: refuse the table, or drop them and say so.
 Missing = Literal["error", "drop"]
+
+#: Most levels of a column of text that becomes features, unless the user says otherwise.
+MOST_LEVELS = 100
 
 #: From this number of rows on, a column that counts them is worth a remark.
 _ROWS_WORTH_COUNTING = 10
@@ -47,7 +51,15 @@ class Table:
     notes: tuple[str, ...]
 
 
-def read_table(frame: Any, target: str, missing: Missing = "error", weight: str | None = None) -> Table:
+def read_table(
+    frame: Any,
+    target: str,
+    missing: Missing = "error",
+    weight: str | None = None,
+    *,
+    drop: Collection[str] = (),
+    keep: Collection[str] | None = (),
+) -> Table:
     """Check a table and separate its target column.
 
     Parameters
@@ -60,22 +72,31 @@ def read_table(frame: Any, target: str, missing: Missing = "error", weight: str 
         ``"error"`` or ``"drop"``.
     weight
         Name of the column of weights, which is no feature; rows of weight 0 are left out.
+    drop
+        Names of columns to leave out.
+    keep
+        Names of columns of text that are features however many levels they have; ``None`` keeps all.
 
     Raises
     ------
     DataError
         If columns share a name, the target, the weights or all features are absent, no row is there (or left),
-        values are missing, a weight is negative, or ``missing`` is unknown.
+        values are missing, a weight is negative, ``missing`` is unknown, or a column of text has more than
+        :data:`MOST_LEVELS` levels.
     """
     if missing not in get_args(Missing):
         raise DataError(f"unknown treatment missing={missing!r}; it is 'error' or 'drop'")
     frame = with_text_names(frame)
-    for name in (target,) if weight is None else (target, weight):
-        if name not in frame.columns:
-            hint = did_you_mean(name, frame.columns)
-            raise DataError(
-                f"no column is called {name!r}{hint}; the columns are {some_of(list(frame.columns), 30)}"
-            )
+    named = {
+        "target": [target],
+        "weight": [] if weight is None else [weight],
+        "drop": drop,
+        "keep": keep or (),
+    }
+    for role, names in named.items():
+        for name in names:
+            _require_column(frame, name, role)
+    frame = frame.drop(columns=[name for name in drop if name not in (target, weight)])
     if weight == target:
         raise DataError(f"{target!r} is both the target and the column of weights; name two columns")
     if frame.shape[1] == 1:
@@ -95,8 +116,51 @@ def read_table(frame: Any, target: str, missing: Missing = "error", weight: str 
     chosen, weights, told = positive_weights(column, len(frame), f"column {weight!r}", frame.index)
     frame = frame[chosen].drop(columns=[] if weight is None else weight)
     features = frame.drop(columns=target)
+    if keep is not None:
+        refuse_many_levels(features, keep)
     ids = tuple(id for id, kept in zip(samples, chosen, strict=True) if kept)
     return Table(features, frame[target], ids, weights, (*notes, *told, *_remarks(features)))
+
+
+def _require_column(frame: Any, name: str, role: str) -> None:
+    if name not in frame.columns:
+        hint = did_you_mean(name, frame.columns)
+        raise DataError(
+            f"no column is called {name!r}{hint}; the columns are {some_of(list(frame.columns), 30)}",
+            hint=f"name one of them as {role}=",
+            option=f"name one of them with --{role} COLUMN",
+        )
+
+
+def refuse_many_levels(features: Any, keep: Collection[str] = ()) -> None:
+    """Refuse columns of text with so many levels that they are dates, names or identifiers.
+
+    Parameters
+    ----------
+    features
+        DataFrame of the feature columns.
+    keep
+        Names of columns that are features all the same.
+
+    Raises
+    ------
+    DataError
+        Naming the columns and how many levels each has.
+    """
+    counts = {
+        name: column.nunique()
+        for name, column in features.items()
+        if name not in keep and not is_numeric(column)
+    }
+    many = [name for name, count in counts.items() if count > MOST_LEVELS]
+    if many:
+        told = some_of([f"{name!r} ({counts[name]} levels)" for name in many])
+        raise DataError(
+            f"{told}: a feature for every level of a date, a name or an identifier tells nothing of new samples, and "
+            f"at most {MOST_LEVELS} levels are taken",
+            hint=f"leave it out with drop=[{many[0]!r}], or take it all the same with keep=[{many[0]!r}]",
+            option=f"leave it out with --drop {shlex.quote(many[0])}, or take it all the same with --keep",
+        )
 
 
 def positive_weights(
@@ -177,7 +241,12 @@ def _remarks(features: Any) -> list[str]:
     remarks = []
     for name, column in features.items():
         if not is_numeric(column):
-            remarks.append(f"column {name!r} one-hot encoded: {column.nunique()} levels")
+            levels = column.nunique()
+            remarks.append(
+                f"column {name!r} one-hot encoded: {levels} levels"
+                if levels != 2
+                else f"column {name!r} has 2 levels and becomes one feature"
+            )
         elif _counts_rows(column):
             remarks.append(
                 f"column {name!r} counts the rows and is used as a feature; remove it if it is a row number"

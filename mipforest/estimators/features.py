@@ -11,7 +11,7 @@ from sklearn.utils import validation
 from mipforest.arrays import FloatArray
 from mipforest.data.columns import refuse_rounding
 from mipforest.data.encoding import Column, Encoding
-from mipforest.data.table import with_text_names
+from mipforest.data.table import refuse_many_levels, with_text_names
 
 #: With one sample there is nothing to tell apart.
 LEAST_SAMPLES = 2
@@ -50,6 +50,7 @@ def learn_features(estimator: Any, X: Any) -> tuple[Encoding, FloatArray]:
                 f"{LEAST_SAMPLES} samples (rows)"
             )
         frame = with_text_names(X)
+        refuse_many_levels(frame)
         encoding = Encoding.fit(frame)
         return encoding, encoding.encode(frame)
     matrix = validate(estimator, X, reset=True, dtype=np.float64, ensure_min_samples=LEAST_SAMPLES)

@@ -15,15 +15,7 @@ from mipforest.model import Values
 from mipforest.problem.built import BuiltProblem, at_least
 from mipforest.problem.repair import GROWTH, contradictory, feasible_start, feasible_values, relimited
 from mipforest.problem.result import Result
-from mipforest.problem.tree_search import (
-    AUTO,
-    Auto,
-    Found,
-    TreeSearch,
-    check_settings,
-    solver_or_search,
-    start_search,
-)
+from mipforest.problem.tree_search import AUTO, Auto, Found, TreeSearch, check_settings, solver_or_search
 from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Solver
 from mipforest.solvers.claims import beside, no_bound, settled
@@ -244,13 +236,6 @@ class Problem(BuiltProblem):
         )
         return self._checked(solution)
 
-    def start_tree(self, start: str | Tree | None = "default", *, seed: int = 0) -> Tree | None:
-        """Return the tree to start from; of a tree search's name, its best tree after a share of the time."""
-        search = start_search(start, self) if isinstance(start, str) else None
-        if search is None:
-            return super().start_tree(start, seed=seed)
-        return search.start_for(self, super().start_tree(seed=seed), seed=seed)
-
     def start_values(self, tree: Tree) -> tuple[Values | None, list[str]]:
         """Encode a start tree as feasible values; see :func:`~mipforest.problem.repair.feasible_start`."""
         return feasible_start(self, tree)
@@ -282,8 +267,11 @@ class Problem(BuiltProblem):
         if own is None:
             return solution
         status, bound, doubts = settled(self.model.matrix(), own.status, own.objective, own.bound, gap=gap)
-        loosened = self.changes().loosened
-        cause = "in the model without the rows that were removed" if loosened else "by its tolerances"
+        cause = (
+            "in the model without the rows that were removed"
+            if self.changes().loosened
+            else "by its tolerances"
+        )
         told = (
             f"the solver's point has the value {solution.objective:.9g} {cause}, and its tree {own.objective:.9g}: "
             "this counts"
@@ -355,13 +343,13 @@ class Problem(BuiltProblem):
             failed_checks.append(f"the model's objective was replaced: {different}")
         elif not _equal(evaluated, solution.objective):
             failed_checks.append(different)
-        offset, scale = self.data.encoding.offset, self.data.encoding.scale
+        offset, scale, levels = self.data.encoding.offset, self.data.encoding.scale, self.data.encoding.levels
         refined, warnings = self._refined(tree)
         return Result(
             problem=self,
             solution=replace(solution, warnings=(*solution.warnings, *warnings)),
-            tree=refined.with_scaling(offset, scale),
-            solved_tree=tree.with_scaling(offset, scale),
+            tree=replace(refined.with_scaling(offset, scale), levels=levels),
+            solved_tree=replace(tree.with_scaling(offset, scale), levels=levels),
             evaluated_objective=evaluated,
             max_violation=violation,
             failed_checks=tuple(failed_checks),

@@ -69,6 +69,7 @@ def content_of(run: Run) -> Content:
         run.saved.tree,
         features=_names(run.saved.tree.features),
         classes=_names(run.saved.tree.classes),
+        levels=tuple(level and (short(level[0]), short(level[1])) for level in run.saved.tree.levels),
     )
     fitted = FittedTree(tree, statistics, reachable_tree(tree))
     samples, reason = samples_of(run)

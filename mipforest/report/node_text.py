@@ -171,5 +171,5 @@ class NodeTexts:
 
 def _condition(split: SplitText) -> str:
     hidden = [f"+ {split.n_hidden} more"] if split.n_hidden else []
-    relation = {">=": "≥", "<=": "≤"}[split.relation]
+    relation = {">=": "≥", "<=": "≤"}.get(split.relation, split.relation)
     return " ".join([*split.terms, *hidden, relation, split.threshold])

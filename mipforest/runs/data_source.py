@@ -42,7 +42,7 @@ class DataSource:
 
     Attributes
     ----------
-    data, target, task, missing, scaling, weight
+    data, target, task, missing, scaling, weight, drop, keep
         As for :func:`mipforest.data.load`.
     seed
         Seed of generated data, and of the split.
@@ -64,6 +64,8 @@ class DataSource:
     test_size: float | None = None
     test: str | None = None
     weight: str | None = None
+    drop: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
 
     def load(self) -> LoadedData:
         """Load the data, merge classes, and put test samples apart.
@@ -81,6 +83,8 @@ class DataSource:
             task=self.task,
             missing=self.missing,
             weight=self.weight,
+            drop=self.drop,
+            keep=self.keep,
         )
         merged = self._merged(whole)
         labels = _labels(whole, merged)
@@ -109,8 +113,9 @@ class DataSource:
             "positive": list(self.positive),
             "test": self.test and _absolute(self.test),
         }
-        if self.weight is None:
-            del entries["weight"]  # files of data without weights are what older versions write and read
+        for name in ("weight", "drop", "keep"):
+            if not entries[name]:
+                del entries[name]  # files of data without them are what older versions write and read
         return entries
 
     @classmethod
@@ -120,14 +125,14 @@ class DataSource:
             raise TypeError(f"a data source is an object, not {type(entries).__name__}")
         known = {field.name for field in fields(cls)}
         given = {name: value for name, value in entries.items() if name in known}
-        source = cls(**given | {"positive": tuple(given.get("positive", ()))})
+        source = cls(**given | {name: tuple(given.get(name, ())) for name in ("positive", "drop", "keep")})
         source._check_types()
         return source
 
     def _check_types(self) -> None:
         """Refuse what a file may hold by mistake or malice."""
         optional = (self.target, self.task, self.test, self.weight)
-        texts = (self.data, *(text or "" for text in optional), *self.positive)
+        texts = (self.data, *(text or "" for text in optional), *self.positive, *self.drop, *self.keep)
         if not all(isinstance(text, str) for text in (*texts, self.missing, self.scaling)):
             raise TypeError("one of its texts is none")
         if any("\0" in text for text in texts):

@@ -14,6 +14,7 @@ import pandas as pd
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import DataError, Encoding
 from mipforest.data.columns import numbers, text
+from mipforest.data.encoding import Unseen
 from mipforest.runs.data_source import LoadedData
 from mipforest.runs.text_files import read_json_object
 from mipforest.trees import (
@@ -61,17 +62,24 @@ class SavedTree:
         statistics = node_statistics(tree, train.X_raw, train.y)
         return cls(tree, train.encoding, train.target, data.labels, statistics)
 
-    def predict(self, frame: Any) -> IntArray | FloatArray:
+    def predict(self, frame: Any, *, unseen: Unseen = "error") -> IntArray | FloatArray:
         """Predict (n,) class numbers or values for the rows of a table.
+
+        Parameters
+        ----------
+        frame
+            pandas DataFrame of n rows.
+        unseen
+            As for :meth:`Encoding.encode <mipforest.data.encoding.Encoding.encode>`.
 
         Raises
         ------
         DataError
             If a column is absent, or a value is missing or unknown.
         """
-        return self.tree.predict(self.encoding.encode(frame))
+        return self.tree.predict(self.encoding.encode(frame, unseen=unseen))
 
-    def predict_proba(self, frame: Any) -> FloatArray:
+    def predict_proba(self, frame: Any, *, unseen: Unseen = "error") -> FloatArray:
         """Predict (n, K) probabilities of the classes for the rows of a table.
 
         Those of a logistic tree's model; of any other classifier the shares of the classes among the training samples
@@ -84,7 +92,7 @@ class SavedTree:
         ValueError
             If the tree is a regression tree, or tells no classes of its training samples.
         """
-        X = self.encoding.encode(frame)
+        X = self.encoding.encode(frame, unseen=unseen)
         if self.tree.logistic:
             return self.tree.predict_proba(X)
         shares: FloatArray = leaf_shares(self.tree, self.statistics)

@@ -32,7 +32,7 @@ def to_dict(tree: Tree) -> dict[str, Any]:
     Keys: ``format``, ``version``, ``depth``, ``features``, ``classes``, ``offset`` and ``scale`` (lists of p
     numbers, or null), ``w`` (one list of p weights per branch node), ``b``, ``leaf_value`` (class numbers, or
     real values where ``classes`` is empty), ``leaf_w`` (one list of p coefficients per linear leaf, or null),
-    ``logistic`` (true or false).
+    ``logistic`` (true or false), and ``levels`` where there are any (per feature null, or a column's name and a value).
     """
     return {
         "format": FORMAT,
@@ -47,7 +47,7 @@ def to_dict(tree: Tree) -> dict[str, Any]:
         "leaf_value": tree.leaf_value.tolist(),
         "leaf_w": None if tree.leaf_w is None else tree.leaf_w.tolist(),
         "logistic": tree.logistic,
-    }
+    } | ({"levels": [level and list(level) for level in tree.levels]} if tree.levels else {})
 
 
 def from_dict(content: Mapping[str, Any]) -> Tree:
@@ -85,11 +85,23 @@ def from_dict(content: Mapping[str, Any]) -> Tree:
             scale=_optional_numbers(content, "scale", 1),
             leaf_w=_optional_numbers(content, "leaf_w", 2),
             logistic=logistic,
+            levels=_levels(content.get("levels") or []),
         )
     except TreeFileError:
         raise
     except ValueError as error:
         raise TreeFileError(f"the parts of the tree do not fit together: {error}") from error
+
+
+def _levels(given: Any) -> tuple[tuple[str, str] | None, ...]:
+    if not isinstance(given, list):
+        raise TreeFileError(f"'levels' must be a list, got {type(given).__name__}")
+    for pair in given:
+        if pair is not None and not (
+            isinstance(pair, list) and len(pair) == 2 and all(isinstance(name, str) for name in pair)
+        ):
+            raise TreeFileError(f"'levels' must hold null or two texts per feature, got {pair!r:.60}")
+    return tuple(None if pair is None else (pair[0], pair[1]) for pair in given)
 
 
 def save(tree: Tree, path: str | PathLike[str]) -> None:

@@ -130,6 +130,8 @@ def _split_lines(tree: Tree, t: int, max_terms: int) -> Sequence[Line]:
     """Return a univariate split on one line, an oblique one with one term per line."""
     n_terms = np.count_nonzero(tree.w[t])
     split = describe_split(tree, t, digits=4 if n_terms == 1 else 3, max_terms=max_terms)
+    if split.relation.startswith("is"):
+        return [Line(shorten(str(split), 40))]
     relation = {">=": "≥", "<=": "≤"}[split.relation]
     threshold = split.threshold.replace("-", "−")
     if n_terms == 1:

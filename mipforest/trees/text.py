@@ -108,9 +108,9 @@ class SplitText:
     n_hidden
         Number of further terms that are left out.
     relation
-        ``">="`` or ``"<="``.
+        ``">="`` or ``"<="``; ``"is"`` or ``"is not"`` of a feature that tells one value of a column.
     threshold
-        Right-hand side.
+        Right-hand side: a number, or that value.
     """
 
     terms: tuple[str, ...]
@@ -126,8 +126,9 @@ class SplitText:
 def describe_split(tree: Tree, t: int, *, digits: int = 4, max_terms: int = 6) -> SplitText:
     """Describe the split of branch node t in original units.
 
-    A univariate split is divided by its weight (``age >= 52.5``, or ``<=`` where the weight is negative). An
-    oblique one keeps its scale: left minus right side is the score. Its terms are ordered by the size of
+    A univariate split is divided by its weight (``age >= 52.5``, or ``<=`` where the weight is negative). A
+    univariate split of a feature that tells one value of a column asks for it (``city is Roma``). An oblique one keeps
+    its scale: left minus right side is the score. Its terms are ordered by the size of
     their weight over scaled features, so the feature that moves the score most over its range comes first.
 
     Parameters
@@ -147,8 +148,11 @@ def describe_split(tree: Tree, t: int, *, digits: int = 4, max_terms: int = 6) -
     names = tree.feature_names
     if len(order) == 1:
         j = int(order[0])
-        relation = ">=" if tree.w[t, j] > 0 else "<="
-        return SplitText((names[j],), 0, relation, format_number(-intercepts[t] / weights[t, j], digits))
+        upwards, threshold = bool(tree.w[t, j] > 0), float(-intercepts[t] / weights[t, j])
+        level = tree.levels[j] if tree.levels else None
+        if level is not None and (0 < threshold <= 1 if upwards else 0 <= threshold < 1):
+            return SplitText(level[:1], 0, "is" if upwards else "is not", level[1])
+        return SplitText((names[j],), 0, ">=" if upwards else "<=", format_number(threshold, digits))
     shown = order[:max_terms]
     terms = tuple(
         signed_term(weights[t, j], names[j], digits, first=position == 0) for position, j in enumerate(shown)

@@ -62,6 +62,9 @@ class Tree:
         Names of the p features, or ``()``.
     offset, scale
         (p,) scaling of the features, ``scale > 0``, or both ``None`` for none.
+    levels
+        Of each of the p features that is 1 for one value of a column, else 0, the names of both; ``None`` for others.
+        Texts say ``city is Roma``. ``()`` where there are no such features.
     leaf_w
         (|L|, p) coefficients of linear leaves over scaled features, regression only; ``None`` for constant
         leaves.
@@ -87,6 +90,7 @@ class Tree:
     scale: FloatArray | None = None
     leaf_w: FloatArray | None = None
     logistic: bool = False
+    levels: tuple[tuple[str, str] | None, ...] = ()
 
     def __post_init__(self) -> None:
         topology = Topology(self.depth)
@@ -101,7 +105,7 @@ class Tree:
         object.__setattr__(self, "depth", topology.depth)
         object.__setattr__(self, "classes", tuple(map(str, self.classes)))
         object.__setattr__(self, "features", tuple(map(str, self.features)))
-        check_names(self.features, self.classes, self.w)
+        check_names(self.features, self.classes, self.levels, self.w)
         self._check_scaling()
         if self.leaf_w is not None:
             self._store("leaf_w", self.leaf_w, (topology.n_leaves, self.n_features))

@@ -153,8 +153,15 @@ def check_logistic(classes: tuple[str, ...], leaf_value: IntArray | FloatArray) 
         )
 
 
-def check_names(features: tuple[str, ...], classes: tuple[str, ...], w: FloatArray) -> None:
-    """Refuse names that repeat, or are not one for each column of the weights (ValueError)."""
+def check_names(
+    features: tuple[str, ...],
+    classes: tuple[str, ...],
+    levels: tuple[tuple[str, str] | None, ...],
+    w: FloatArray,
+) -> None:
+    """Refuse names that repeat, and names or levels that are not one for each column of the weights (ValueError)."""
+    if levels and len(levels) != w.shape[1]:
+        raise ValueError(f"{len(levels)} levels for w of shape {w.shape}; give {w.shape[1]} or none")
     if features and len(features) != w.shape[1]:
         raise ValueError(
             f"{len(features)} feature names for w of shape {w.shape}; give {w.shape[1]} names or none"

@@ -194,3 +194,25 @@ def test_a_tree_is_written_for_graphviz_and_as_code(mipforest, finished_run, peo
     predicted = [found["predict"](dict(zip(frame.features, x, strict=True))) for x in X.tolist()]
     assert predicted == mipforest("predict", finished_run, people_csv).out.splitlines()
     assert mipforest("plot", finished_run, "-o", tmp_path / "tree.py", "--partition").code == 2
+
+
+def test_an_unseen_level_may_be_none_of_those_known(mipforest, finished_run, people, tmp_path):
+    people.assign(colour="violet").to_csv(tmp_path / "new.csv", index=False)
+    refused = mipforest("predict", finished_run, tmp_path / "new.csv")
+    assert refused.code == 2
+    assert "--unseen none" in refused.err
+    done = mipforest("predict", finished_run, tmp_path / "new.csv", "--unseen", "none")
+    assert len(done.out.splitlines()) == len(people)
+
+
+def test_a_column_that_is_an_identifier_is_dropped(mipforest, people, tmp_path):
+    many = pd.concat([people] * 6, ignore_index=True)
+    many.assign(name=[f"person {k}" for k in range(len(many))]).to_csv(tmp_path / "named.csv", index=False)
+    asked = ("solve", "--model", "oct", "--depth", "1", "--data", tmp_path / "named.csv")
+    told = mipforest(*asked)
+    assert "--target" in told.err
+    asked = (*asked, "--target", "answer", "--time-limit", "0")
+    assert "--drop name" in mipforest(*asked).err
+    done = mipforest(*asked, "--drop", "name", "--json").json
+    assert done["options"]
+    assert done["data_source"]["drop"] == ["name"]

@@ -25,7 +25,7 @@ def write(tmp_path):
 def test_csv(write):
     data = load(write(ROWS))
     assert (data.name, data.target) == ("toy", "target")
-    assert data.features.labels == ("size", "colour=green", "colour=red")
+    assert data.features.labels == ("size", "colour=red")
     np.testing.assert_array_equal(data.X_raw[:, 0], [1.5, 2, 0.1])
     np.testing.assert_array_equal(data.y, [0, 1, 1])
 

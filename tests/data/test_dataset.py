@@ -1,4 +1,5 @@
 import hashlib
+import json
 
 import numpy as np
 import pandas as pd
@@ -7,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from mipforest.data import DataError, Dataset, load
+from mipforest.data import DataError, Dataset, Encoding, load
+from mipforest.estimators import ORTRegressor
 
 often = settings(deadline=None, max_examples=20)
 
@@ -351,3 +353,41 @@ def test_classes_that_cannot_be_changed(data):
         data.binarise([])
     with pytest.raises(DataError, match=r"all classes would become '1'"):
         data.relabel({"yes": 1, "no": 1, "maybe": 1})
+
+
+def test_a_column_of_two_levels_is_one_feature():
+    frame = pd.DataFrame({"sex": ["male", "female", "male"], "ill": [True, False, False], "y": [0, 1, 1]})
+    data = Dataset.from_frame(frame, "y")
+    assert data.features.labels == ("sex=male", "ill=True")
+    np.testing.assert_array_equal(data.X_raw, [[1, 1], [0, 0], [1, 0]])
+    assert data.encoding.levels == (("sex", "male"), ("ill", "True"))
+    again = Encoding.from_dict(json.loads(json.dumps(data.encoding.to_dict())))
+    np.testing.assert_array_equal(again.encode(frame), data.X_raw)
+    # Encodings of older versions have a feature for each level.
+    old = data.encoding.to_dict()
+    old["columns"] = [{name: entry[name] for name in ("name", "levels")} for entry in old["columns"]]
+    old |= {"offset": [0.0] * 4, "scale": [1.0] * 4}
+    np.testing.assert_array_equal(Encoding.from_dict(old).encode(frame)[:, :2], [[0, 1], [1, 0], [0, 1]])
+
+
+def test_dates_and_identifiers_are_refused_dropped_or_kept():
+    frame = pd.DataFrame({"day": [f"2020-01-{k}" for k in range(150)], "size": range(150), "y": [0, 1] * 75})
+    with pytest.raises(DataError, match=r"'day' \(150 levels\).*drop=\['day'\].*keep=\['day'\]") as refused:
+        Dataset.from_frame(frame, "y")
+    assert "--drop day" in refused.value.option
+    assert Dataset.from_frame(frame, "y", drop=["day"]).features.labels == ("size",)
+    assert Dataset.from_frame(frame, "y", keep=["day"]).p == 151
+    with pytest.raises(DataError, match="did you mean 'day'") as unknown:
+        Dataset.from_frame(frame, "y", drop=["dya"])
+    assert "--drop COLUMN" in unknown.value.option
+    with pytest.raises(ValueError, match="150 levels"):
+        ORTRegressor(time_limit=0).fit(frame[["day", "size"]], frame["y"])
+
+
+def test_an_unseen_level_is_refused_or_none_of_those_known():
+    frame = pd.DataFrame({"city": ["Roma", "Bari", "Pisa"], "sex": ["m", "f", "m"], "y": [0, 1, 1]})
+    encoding = Dataset.from_frame(frame, "y").encoding
+    new = pd.DataFrame({"city": ["Lucca", "Roma"], "sex": ["x", "m"]})
+    with pytest.raises(DataError, match=r"'Lucca' in row 0.*unseen='none'"):
+        encoding.encode(new)
+    np.testing.assert_array_equal(encoding.encode(new, unseen="none"), [[0, 0, 0, 0], [0, 0, 1, 1]])

@@ -35,23 +35,17 @@ def fruit():
 
 def test_features_are_named_after_column_and_sorted_level(fruit):
     encoding = Encoding.fit(fruit)
-    assert encoding.features == (
-        "size",
-        "colour=green",
-        "colour=red",
-        "ripe=False",
-        "ripe=True",
-        "grade=9",
-        "grade=10",
-    )
-    np.testing.assert_array_equal(encoding.encode(fruit)[0], [1.5, 0, 1, 0, 1, 0, 1])
+    assert encoding.features == ("size", "colour=red", "ripe=True", "grade=10")
+    np.testing.assert_array_equal(encoding.encode(fruit), [[1.5, 1, 1, 1], [2, 0, 0, 0], [3, 1, 1, 1]])
+    three = Encoding.fit(pd.DataFrame({"grade": [10, 9, 100]}).astype(str))
+    assert three.features == ("grade=9", "grade=10", "grade=100")
 
 
 @often
 @given(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=12))
 def test_one_hot_agrees_with_scikit_learn(values):
     frame = pd.DataFrame({"c": values})
-    expected = OneHotEncoder(sparse_output=False).fit_transform(frame)
+    expected = OneHotEncoder(sparse_output=False, drop="if_binary").fit_transform(frame)
     np.testing.assert_array_equal(Encoding.fit(frame).encode(frame), expected)
 
 
@@ -125,7 +119,7 @@ def test_json_round_trip_with_levels(fruit):
 
 @pytest.mark.parametrize("damage", [{"offset": [0.0]}, {"scale": []}])
 def test_damaged_json_is_refused(fruit, damage):
-    with pytest.raises(DataError, match=r"7 features"):
+    with pytest.raises(DataError, match=r"4 features"):
         Encoding.from_dict({**Encoding.fit(fruit).to_dict(), **damage})
 
 
@@ -208,8 +202,8 @@ def test_columns_of_other_kinds_are_refused(values):
 
 
 def test_one_hot_name_that_is_a_column_already():
-    with pytest.raises(DataError, match=r"'c=a'"):
-        Encoding.fit(pd.DataFrame({"c": ["a", "b"], "c=a": [0, 1]}))
+    with pytest.raises(DataError, match=r"'c=b'"):
+        Encoding.fit(pd.DataFrame({"c": ["a", "b"], "c=b": [0, 1]}))
 
 
 def test_numbers_in_object_columns_stay_numbers():

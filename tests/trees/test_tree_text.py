@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -183,3 +184,15 @@ def test_counts_of_numbered_classes_are_told_from_their_names():
     tree = Tree(1, [[1.0]], [-0.5], [0, 1], classes=("1", "2"))
     counts = node_statistics(tree, [[0.0], [1.0], [1.0]], [0, 1, 1])
     assert to_text(tree, counts).splitlines()[0] == "n0: x0 >= 0.5  [1: 1, 2: 2]"
+
+
+def test_a_split_on_a_level_asks_for_it():
+    levels = (("city", "Roma"), None)
+    shape = {"features": ("city=Roma", "a=b"), "levels": levels, "classes": YES_NO}
+    tree = Tree(2, [[1, 0], [-2, 0], [0, 1]], [-0.5, 1, -0.5], [0, 1, 0, 1], **shape)
+    assert to_text(tree).splitlines()[::3] == ["n0: city is Roma", "    yes: n4: yes", "    yes: n6: yes"]
+    assert "n1: city is not Roma" in to_text(tree)
+    assert "n2: a=b >= 0.5" in to_text(tree)
+    assert str(describe_split(replace(tree, b=[-1.5, 0, 0]), 0)) == "city=Roma >= 1.5"
+    with pytest.raises(ValueError, match="1 levels for w"):
+        replace(tree, levels=levels[:1])

@@ -65,10 +65,11 @@ def same(first, second):
     def bits(x):
         return None if x is None else (x.dtype, x.shape, x.tobytes())
 
-    return (first.depth, first.classes, first.features, first.logistic) == (
+    return (first.depth, first.classes, first.features, first.levels, first.logistic) == (
         second.depth,
         second.classes,
         second.features,
+        second.levels,
         second.logistic,
     ) and all(
         bits(getattr(first, name)) == bits(getattr(second, name))
