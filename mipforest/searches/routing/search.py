@@ -24,6 +24,10 @@ STEPS = 400
 #: Bytes of warm starts that open nodes may keep; beyond them, new ones start from nothing.
 WARM_START_BYTES = 2_000_000_000
 
+#: Bytes that open nodes may take, with their warm starts; beyond them, the search takes the newest of those with high
+#: bounds instead of the one with the least: they close soon, and few new ones stay open.
+OPEN_BYTES = 3_000_000_000
+
 #: A best tree of more than this multiple of the bound cuts off little: at first the search looks for trees of less than
 #: the multiple only, and begins again with twice as much where there are none.
 ASPIRATION = 2.0
@@ -74,8 +78,9 @@ class _Open:
 
     @property
     def bytes(self) -> int:
-        """Memory of the warm start."""
-        return 0 if self.duals is None else self.duals[0].nbytes + self.duals[1].nbytes
+        """Memory of its routing and its warm start."""
+        warm = 0 if self.duals is None else self.duals[0].nbytes + self.duals[1].nbytes
+        return self.reached.nbytes + warm
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,10 +225,11 @@ class RoutingSearch:
                         and monotonic() < deadline
                         and not interrupted
                     ):
-                        node = self._to_close.pop() if self._to_close else heapq.heappop(self._heap)
+                        node = self._to_close.pop() if self._to_close else self._next()
                         if node.bound >= self.target:
                             self._cut_bound = min(self._cut_bound, node.bound)
                             if self._recorder is None:
+                                self._kept_bytes -= node.bytes
                                 continue
                         dives += 1
                         target = self.target if dives % ALL_TREES else self._within_gap()
@@ -268,6 +274,10 @@ class RoutingSearch:
             self._to_close.append(node)
         else:
             heapq.heappush(self._heap, node)
+
+    def _next(self) -> _Open:
+        """Take the open node with the least bound; past the budget of memory, the last one, a leaf of the heap."""
+        return self._heap.pop() if self._kept_bytes > OPEN_BYTES else heapq.heappop(self._heap)
 
     def _close_open(self, recorder: Recorder) -> float:
         """Write the open nodes as leaves, each with a dual point for the bound; return what all leaves prove."""

@@ -11,6 +11,7 @@ from formulations.olct import Olct
 from mipforest.certificates import certify
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
+from mipforest.searches.routing import search as search_module
 from mipforest.searches.routing.plugin import _Trees
 from mipforest.searches.routing.search import RoutingSearch
 from mipforest.testing.formulation_trial import repeated
@@ -124,6 +125,55 @@ def test_a_stopped_search_keeps_its_tree_and_a_true_bound():
     assert result.verified
     longer = problem.solve("routing", time_limit=0.5)
     assert result.bound <= longer.objective * (1 + 1e-9)
+
+
+def overlapping():
+    return Margot(C=10.0).build(random_data(5, n=80, p=3), 2)
+
+
+@pytest.fixture(scope="module")
+def proven():
+    """The optimum of overlapping classes, on one thread."""
+    result = overlapping().solve("routing", threads=1, time_limit=None)
+    assert result.status == "optimal"
+    return result
+
+
+def test_a_tenth_of_a_second_leaves_a_tree_and_a_true_bound(proven):
+    result = overlapping().solve("routing", threads=1, time_limit=0.1)
+    assert result.status in ("time_limit", "optimal")
+    assert result.verified
+    assert result.bound <= proven.objective <= result.objective * (1 + 1e-4)
+
+
+def test_two_threads_find_the_same_optimum(proven):
+    result = overlapping().solve("routing", threads=2, time_limit=None)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(proven.objective, rel=2e-4)
+
+
+def test_past_the_budget_of_memory_it_dives_and_stays_exact(proven, monkeypatch):
+    taken, most = [], []
+    following = RoutingSearch._next
+
+    def counted(search):
+        most.append(len(search._heap))
+        node = following(search)
+        taken.append(bool(search._heap) and node.bound > search._heap[0].bound)
+        return node
+
+    monkeypatch.setattr(RoutingSearch, "_next", counted)
+    overlapping().solve("routing", threads=1, time_limit=None)
+    free, best_first = max(most), not any(taken)
+    most.clear()
+    monkeypatch.setattr(search_module, "OPEN_BYTES", 1000)
+    result = overlapping().solve("routing", threads=1, time_limit=None)
+    assert best_first
+    assert any(taken)
+    assert max(most) < free
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(proven.objective, rel=2e-4)
+    assert all(event.bound <= proven.objective * (1 + 1e-4) for event in result.solution.events)
 
 
 def test_one_thread_is_reproducible():
