@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from mipforest.arrays import FloatArray
-from mipforest.formatting import number, percent
+from mipforest.formatting import duration, number, percent
 from mipforest.report.markup import Part, details, element, plain, section, table
 from mipforest.solvers.solution import relative_gap
 from mipforest.trees.text import format_number
@@ -160,6 +160,9 @@ MOST_ROWS = 100
 #: at the edge: the first bounds of a solver may be without meaning, and would flatten all that follows.
 FARTHEST = 4.0
 
+#: Percent of a gap that no chart shows.
+CLOSED = 0.01
+
 #: Most percent on the axis of the gap.
 FULL = 100.0
 
@@ -235,6 +238,13 @@ def _gap(moments: Sequence[Moment], end: float) -> list[Element]:
     points = [(m.seconds, min(100 * m.gap, FULL)) for m in moments if m.gap is not None]
     if not points:
         return []
+    if max(gap for _, gap in points) <= CLOSED:
+        at = duration(points[0][0])
+        return [
+            element(
+                "p", f"The gap was closed at once, {at} after the start: there is no curve of it to draw."
+            )
+        ]
     chart = Chart(
         (0.0, end), (0.0, max(1.05 * max(gap for _, gap in points), 1.0)), "seconds", "gap in percent"
     )

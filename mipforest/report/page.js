@@ -7,7 +7,7 @@
   document.documentElement.classList.add("scripted");
   const picture = frame.querySelector("svg");
   const panel = document.getElementById("panel");
-  const nodes = [...frame.querySelectorAll(".node")];
+  const nodes = [...frame.querySelectorAll(".node")], edges = [...frame.querySelectorAll(".edges path")];
   const full = picture.getAttribute("viewBox");
   const [, , width, height] = full.split(" ").map(Number);
   const LARGEST = 6, READABLE = 0.6, STEP = 1.25, MOVE = 60, LOWEST = 260;
@@ -65,6 +65,9 @@
 
   function show(node) {
     if (node.classList.contains("shown")) return;
+    const passed = new Set(); // the way from the root: node t hangs from node (t - 1) / 2
+    for (let t = Number(node.dataset.node); t >= 0; t = Math.ceil(t / 2) - 1) passed.add(String(t));
+    for (const part of [...nodes, ...edges]) part.classList.toggle("passed", passed.has(part.dataset.node));
     for (const other of nodes) other.classList.toggle("shown", other === node);
     const copy = document.getElementById(`all-${node.dataset.node}`).cloneNode(true);
     copy.removeAttribute("id");

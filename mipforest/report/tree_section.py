@@ -14,7 +14,7 @@ from mipforest.report.markup import Part, details, element, section, short, tabl
 from mipforest.report.node_text import NodeTexts
 from mipforest.trees import Tree
 from mipforest.trees.figure import FAINT, Sizes, class_colours, place, text_size
-from mipforest.trees.node_box import BAR_GAP, BAR_HEIGHT, PADDING, Line, NodeBox, node_box
+from mipforest.trees.node_box import BAR_GAP, BAR_HEIGHT, PADDING, PALE, Line, NodeBox, node_box
 from mipforest.trees.reachable import ReachableNode
 
 _HELP = (
@@ -276,7 +276,7 @@ class _Picture:
         share = 1 - 20 / (to_y - y)
         at_x, at_y = x + share * (to_x - x), to_y - 20
         return [
-            element("path", d=f"M{x:.1f} {y:.1f}L{to_x:.1f} {to_y:.1f}"),
+            element("path", d=f"M{x:.1f} {y:.1f}L{to_x:.1f} {to_y:.1f}", data_node=str(child.number)),
             element("rect", x=f"{at_x - 14:.1f}", y=f"{at_y - 8:.1f}", width="28", height="16", class_="gap"),
             element("text", answer, x=f"{at_x:.1f}", y=f"{at_y:.1f}"),
         ]
@@ -319,7 +319,7 @@ class _Picture:
                     y=f"{y + height / 2:.1f}",
                     font_size=f"{line.points * POINT:.2f}",
                     font_weight=None if line.weight == "normal" else line.weight,
-                    class_="faint" if line.colour == FAINT else None,
+                    class_="faint" if line.colour in (FAINT, PALE) else None,
                 )
             )
             y += height

@@ -216,6 +216,9 @@ class NodeStatistics:
         (n_nodes,) measures of the tree's predictions for the samples that pass the node, so those of all
         samples at the root (see :func:`~mipforest.trees.measures.regression_measures`); NaN and ``None`` as
         for ``mean``.
+    probability
+        (|L|,) mean probability that a logistic tree gives the class of each leaf, over the samples in it, NaN where
+        there are none; ``None`` for other trees.
     influence
         (|B|, p) influence of each feature at each branch node (see
         :func:`~mipforest.trees.measures.feature_influence`); ``None`` for a tree that is not logistic and
@@ -229,6 +232,7 @@ class NodeStatistics:
     mse: FloatArray | None = None
     mae: FloatArray | None = None
     influence: FloatArray | None = None
+    probability: FloatArray | None = None
 
 
 def node_statistics(tree: Tree, X: Any, y: npt.ArrayLike | None = None) -> NodeStatistics:
@@ -252,12 +256,13 @@ def node_statistics(tree: Tree, X: Any, y: npt.ArrayLike | None = None) -> NodeS
     passed = tree.decision_path(X)
     samples = passed.sum(axis=0, dtype=np.int64)
     influence = feature_influence(tree, X) if tree.logistic or tree.is_oblique else None
+    probability = _leaf_probabilities(tree, X) if tree.logistic else None
     if y is None:
-        return NodeStatistics(samples, influence=influence)
+        return NodeStatistics(samples, influence=influence, probability=probability)
     if tree.is_classifier:
         members = np.eye(len(tree.classes), dtype=np.int64)[class_numbers(tree.classes, y, len(passed))]
         counts = passed.T.astype(np.int64) @ members
-        return NodeStatistics(samples, class_counts=counts, influence=influence)
+        return NodeStatistics(samples, class_counts=counts, influence=influence, probability=probability)
     targets, predicted = target_values(y, len(passed)), np.asarray(tree.predict(X), dtype=np.float64)
     measures = np.full((len(samples), 4), np.nan)
     for t in np.flatnonzero(samples):
@@ -265,6 +270,15 @@ def node_statistics(tree: Tree, X: Any, y: npt.ArrayLike | None = None) -> NodeS
         measures[t] = targets[here].mean(), *regression_measures(targets[here], predicted[here])
     mean, r2, mse, mae = measures.T
     return NodeStatistics(samples, mean=mean, r2=r2, mse=mse, mae=mae, influence=influence)
+
+
+def _leaf_probabilities(tree: Tree, X: Any) -> FloatArray:
+    leaf = tree.apply(X) - tree.topology.n_branches
+    largest = tree.predict_proba(X).max(axis=1)
+    n_leaves = tree.topology.n_leaves
+    with np.errstate(invalid="ignore"):
+        means: FloatArray = np.bincount(leaf, largest, n_leaves) / np.bincount(leaf, minlength=n_leaves)
+    return means
 
 
 def leaf_shares(tree: Tree, statistics: NodeStatistics) -> FloatArray:

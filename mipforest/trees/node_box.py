@@ -12,7 +12,7 @@ from mipforest.arrays import FloatArray
 from mipforest.trees.figure import FAINT, INK, class_colours, shorten, text_size, tint, value_colours
 from mipforest.trees.measures import NodeStatistics
 from mipforest.trees.reachable import ReachableNode
-from mipforest.trees.text import describe_linear_leaf, describe_split, format_number, leaf_text, strongest
+from mipforest.trees.text import describe_linear_leaf, describe_split, format_number, leaf_text
 from mipforest.trees.tree import Tree
 
 PADDING = 0.08
@@ -22,6 +22,9 @@ MIN_WIDTH = 0.95
 
 #: Colour of a linear leaf of which no target is known.
 UNKNOWN = "#a8a8a8"
+
+#: Colour of the text of a leaf without samples: as pale as can be read on white.
+PALE = "#767676"
 
 #: Up to this many classes, their counts are written out below the bar.
 MOST_COUNTS = 4
@@ -78,12 +81,19 @@ def node_box(tree: Tree, node: ReachableNode, statistics: NodeStatistics | None,
     mean = _mean(statistics, node.number)
     if node.children:
         footer = (*counts, *([Line(mean, 8.0, colour=FAINT)] if mean else []))
-        influence = _influence_lines(tree, node.number, statistics, max_terms)
-        lines = (header, *_split_lines(tree, node.number, max_terms), *influence)
+        lines = (header, *_split_lines(tree, node.number, max_terms, statistics))
         return NodeBox(lines, bar, footer, "white", "#888888")
     colour = leaf_colours(tree, statistics)[node.number - tree.topology.n_branches]
     prediction = _prediction_lines(tree, node.number, mean, max_terms)
-    footer = (*counts, *_error_lines(tree, node.number, statistics))
+    if statistics is not None and statistics.samples[node.number] == 0:
+        # Nobody comes here: what it predicts rests on no sample.
+        pale = [line._replace(colour=PALE, weight="normal") for line in (header, *prediction)]
+        return NodeBox(tuple(pale), (), (), "white", tint(colour, 0.35))
+    footer = (
+        *counts,
+        *_probability_lines(tree, node.number, statistics),
+        *_error_lines(tree, node.number, statistics),
+    )
     face = tint(colour, 0.25 if tree.is_classifier else 0.35)
     return NodeBox((header, *prediction), bar, footer, face, colour)
 
@@ -126,10 +136,12 @@ def _prediction_lines(tree: Tree, leaf: int, mean: str, max_terms: int) -> Seque
     ]
 
 
-def _split_lines(tree: Tree, t: int, max_terms: int) -> Sequence[Line]:
-    """Return a univariate split on one line, an oblique one with one term per line."""
+def _split_lines(tree: Tree, t: int, max_terms: int, statistics: NodeStatistics | None) -> Sequence[Line]:
+    """Return a univariate split on one line, an oblique one with one term per line, those that matter most first."""
     n_terms = np.count_nonzero(tree.w[t])
-    split = describe_split(tree, t, digits=4 if n_terms == 1 else 3, max_terms=max_terms)
+    known = statistics is not None and statistics.influence is not None and statistics.influence[t].any()
+    influence = statistics.influence[t] if known and statistics and statistics.influence is not None else None
+    split = describe_split(tree, t, digits=4 if n_terms == 1 else 3, max_terms=max_terms, influence=influence)
     if split.relation.startswith("is"):
         return [Line(shorten(str(split), 40))]
     relation = {">=": "≥", "<=": "≤"}[split.relation]
@@ -137,15 +149,6 @@ def _split_lines(tree: Tree, t: int, max_terms: int) -> Sequence[Line]:
     if n_terms == 1:
         return [Line(f"{shorten(split.terms[0])} {relation} {threshold}")]
     return [*_terms(split.terms, split.n_hidden), Line(f"{relation} {threshold}")]
-
-
-def _influence_lines(tree: Tree, t: int, statistics: NodeStatistics | None, max_terms: int) -> Sequence[Line]:
-    """Return the strongest influences of a split of several features, one per line."""
-    if statistics is None or statistics.influence is None or np.count_nonzero(tree.w[t]) < 2:
-        return ()
-    terms, _ = strongest(tree, statistics.influence[t], max_terms)
-    texts = [f"{shorten(name)} {value.replace('-', '−')}" for name, value in terms]
-    return [Line(text, 7.5, colour=FAINT) for text in ("influence", *texts)] if texts else ()
 
 
 def _terms(terms: Sequence[str], n_hidden: int) -> Sequence[Line]:
@@ -181,6 +184,14 @@ def _class_counts(statistics: NodeStatistics | None, node: int) -> tuple[tuple[f
     if len(counts) > MOST_COUNTS:
         return bar, ()
     return bar, (Line("  |  ".join(map(str, counts)), 8.0),)
+
+
+def _probability_lines(tree: Tree, leaf: int, statistics: NodeStatistics | None) -> tuple[Line, ...]:
+    """Return the mean probability that a logistic tree gives the class of a leaf."""
+    if statistics is None or statistics.probability is None:
+        return ()
+    mean = statistics.probability[leaf - tree.topology.n_branches]
+    return (Line(f"probability {mean:.0%} on average", 8.0, colour=FAINT),)
 
 
 def _error_lines(tree: Tree, leaf: int, statistics: NodeStatistics | None) -> tuple[Line, ...]:

@@ -38,13 +38,14 @@ def plot_tree(
     """Draw a tree.
 
     A split shows the condition for going right ("yes") in original units: a univariate one with four
-    significant digits, an oblique one with three and its terms of largest weight only, one per line. A leaf
+    significant digits, an oblique one with three and some of its terms only, one per line: those of largest weight, or,
+    with samples, those that move the score most (see :func:`~mipforest.trees.measures.feature_influence`). A leaf
     shows its prediction in the colour of its class or value; a linear leaf its function in original units,
     the most influential terms only, in the colour of its mean target (grey where none is known). With
-    samples, boxes show their number, and oblique splits the features that move their score most (see
-    :func:`~mipforest.trees.measures.feature_influence`); with targets too, the class counts, in the order
-    of the legend, or the mean, and at the leaves of a regression tree the errors: MSE, MAE, and R2 of linear
-    leaves. Trivial nodes (no weight) and what lies dead below them are left out.
+    samples, boxes show their number, leaves without any are pale, and those of a logistic tree show the mean
+    probability of their class; with targets too, the class counts, in the order of the legend, or the mean, and at the
+    leaves of a regression tree the errors: MSE, MAE, and R2 of linear leaves. Trivial nodes (no weight) and what lies
+    dead below them are left out.
 
     Parameters
     ----------
@@ -57,8 +58,7 @@ def plot_tree(
     ax
         Axes to draw into, shrunk to fit them; ``None`` makes a figure large enough to read.
     max_terms
-        Most terms of an oblique split or a linear leaf, and most influences, to show; the rest of the terms
-        is counted.
+        Most terms of an oblique split or a linear leaf to show; the rest is counted.
 
     Returns
     -------

@@ -123,7 +123,9 @@ class SplitText:
         return " ".join([*self.terms, *more, self.relation, self.threshold])
 
 
-def describe_split(tree: Tree, t: int, *, digits: int = 4, max_terms: int = 6) -> SplitText:
+def describe_split(
+    tree: Tree, t: int, *, digits: int = 4, max_terms: int = 6, influence: FloatArray | None = None
+) -> SplitText:
     """Describe the split of branch node t in original units.
 
     A univariate split is divided by its weight (``age >= 52.5``, or ``<=`` where the weight is negative). A
@@ -141,9 +143,11 @@ def describe_split(tree: Tree, t: int, *, digits: int = 4, max_terms: int = 6) -
         Significant digits; integer parts are written out in full.
     max_terms
         Most terms to show; at least 1.
+    influence
+        (p,) influence of the features at the node, to order the terms by instead.
     """
     weights, intercepts = tree.original_units()
-    order = np.argsort(-np.abs(tree.w[t]), kind="stable")
+    order = np.argsort(-np.abs(tree.w[t] if influence is None else influence), kind="stable")
     order = order[tree.w[t][order] != 0]
     names = tree.feature_names
     if len(order) == 1:

@@ -188,3 +188,14 @@ def test_the_page_can_be_printed(opened, classes_run):
     assert browser.evaluate("getComputedStyle(document.querySelector('.toolbar')).display") == "none"
     assert browser.evaluate("document.querySelector('#all-0').getClientRects().length") > 0
     browser.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_the_way_to_a_node_stands_out(opened, classes_run):
+    browser = opened(classes_run)
+    browser.evaluate("document.querySelector(\".node[data-node='5'], .node[data-node='2']\").focus()")
+    wait_for(browser, f"{SHOWN} !== '0'")
+    shown = browser.evaluate(SHOWN)
+    way = {"5": ["0", "2", "5"], "2": ["0", "2"]}[shown]
+    passed = "[...document.querySelectorAll('{}.passed')].map((part) => part.dataset.node).sort()"
+    assert browser.evaluate(passed.format(".node")) == way
+    assert browser.evaluate(passed.format(".edges path")) == way[1:]

@@ -2,11 +2,13 @@
 
 import json
 import shutil
+from xml.etree import ElementTree
 
 import pytest
 from parsed_page import ParsedPage
 
 from mipforest.report import content_of, report_page
+from mipforest.report.chart import progress_section
 from mipforest.runs import read_run
 
 TAGS = """
@@ -151,3 +153,16 @@ def test_whatever_a_formulation_reports_is_shown(page_of, classes_run, tmp_path,
     result |= {"reported": ["found"], "found": value}
     (run / "result.json").write_text(json.dumps(result))
     assert words in parsed(page_of(run)).text
+
+
+def test_a_gap_that_was_closed_at_once_is_told_instead_of_an_empty_chart():
+    def drawn(*bounds):
+        events = [
+            {"seconds": k, "objective": 2.0, "bound": bound, "nodes": 0} for k, bound in enumerate(bounds)
+        ]
+        return ElementTree.tostring(progress_section({"events": events, "seconds": 3.0}), encoding="unicode")
+
+    assert "closed at once, 0.0 s after the start" in drawn(2.0, 2.0)
+    assert "gap in percent" not in drawn(2.0)
+    assert "gap in percent" in drawn(1.0, 2.0)
+    assert "gap in percent" in drawn(1.0, 1.0)

@@ -10,7 +10,7 @@ from tree_strategies import random_tree, trees
 
 from mipforest.trees import Tree, node_statistics, plot_tree, save_plot
 from mipforest.trees.figure import place, shorten, value_colours
-from mipforest.trees.node_box import UNKNOWN, leaf_colours, node_box
+from mipforest.trees.node_box import PALE, UNKNOWN, leaf_colours, node_box
 from mipforest.trees.reachable import reachable_tree
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -234,3 +234,32 @@ def test_long_names_lose_their_middle():
     assert shorten("short") == "short"
     assert shorten("a\nname") == "a name"
     assert shorten("0123456789" * 4, 10) == "012345…789"
+
+
+def test_a_split_names_features_once_by_influence():
+    """Age has the largest weight and hardly varies: with samples it comes last."""
+    names = {"classes": ("no", "yes"), "features": ("age", "weight", "height")}
+    tree = Tree(1, [[9.0, -2.0, 1.0]], [0.0], [0, 1], **names)
+    X = np.array([[0.0, -1.0, 0.0], [0.01, 1.0, 0.5]])
+    shown = [text for text in texts(plot_tree(tree, X)) if any(name in text for name in names["features"])]
+    assert shown == ["−2 weight", "+ height", "+ 9 age"]
+    assert "influence" not in texts(plot_tree(tree, X))
+
+
+def test_a_leaf_without_samples_is_pale():
+    tree = Tree(1, [[1.0]], [0.0], [0, 1], classes=("no", "yes"))
+    statistics = node_statistics(tree, [[1.0]], [1])
+    left, right = (node_box(tree, node, statistics, 3) for node in reachable_tree(tree).children)
+    assert left.face == "white"
+    assert {line.colour for line in left.lines} == {PALE}
+    assert (left.bar, left.footer) == ((), ())
+    assert right.bar == (0.0, 1.0)
+    assert node_box(tree, reachable_tree(tree).children[0], None, 3).face != "white"
+
+
+def test_leaves_of_a_logistic_tree_show_their_probability():
+    tree = Tree(1, [[1.0]], [0.0], [0, 1], classes=("no", "yes"), logistic=True)
+    X = np.array([[-2.0], [1.0], [3.0]])
+    shown = [text for text in texts(plot_tree(tree, X)) if "probability" in text]
+    means = [tree.predict_proba(X[:1])[:, 0].mean(), tree.predict_proba(X[1:])[:, 1].mean()]
+    assert shown == [f"probability {mean:.0%} on average" for mean in means]

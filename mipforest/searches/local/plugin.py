@@ -30,7 +30,6 @@ class LocalSearch(TreeSearch):
     summary: ClassVar[str] = "local search from many starts, for trees of any depth"
     models: ClassVar[str] = "oct, ort"
     proves: ClassVar[bool] = False
-    takes_weights: ClassVar[bool] = True
     options: ClassVar[Mapping[str, str]] = {
         "starts": f"how many trees to start from ({STARTS})",
         "kicks": f"how often to change each of them at random and to improve it again ({KICKS})",
