@@ -21,6 +21,9 @@ frequency :math:`f_{dj}` at level d, and :math:`J_d = \{j : f_{dj} > 0,\, f_{dj}
 with :math:`m_{ik}` the proximity of two samples, :math:`S_R(t), S_L(t)` the leaves below t's children, and
 :math:`M_R = p + 1`, :math:`M_L = p + 1 + \varepsilon`.
 
+**Weights of samples** multiply :math:`p_i`, and an ensemble that is fitted here is fitted with them (on top of balanced
+classes). Whole weights are repeated samples for a given ensemble: one that is fitted to repeated samples draws others.
+
 **Variants.** ``paper`` is this model. ``improved`` is that of the paper's section 7, with :math:`|J_d|` for p in the
 big-Ms, one variable per group of samples that (12) ties together, and
 
@@ -145,9 +148,11 @@ class Miret(Formulation):
     summary = "one multivariate tree that mimics a tree ensemble (two classes)"
     source = "Di Teodoro, Monaci, Palagi 2024, sections 6 and 7"
     two_classes = True
+    takes_weights = True
     variants = ("tight", "improved", "paper")
     starts = ("node-by-node", "constant")
     least_objective = 0.0
+    gap_parameter = "epsilon"
 
     alpha: float = parameter(0.2, "cost of a feature, over its frequency at the level", at_least=0)
     gamma: PerNode = parameter(0.0, "least frequency of a feature, per level", at_least=0)

@@ -14,6 +14,13 @@ the assignment z of samples to leaves, rows (2.2) to (2.14), are those of :mod:`
 with :math:`\hat L` the number of samples outside the largest class: the error of the best constant prediction (not the
 size of that class).
 
+**Weights and costs.** With sample weights :math:`w_i` and costs :math:`\kappa` of predicting a class (column) for
+another (row), the charges :math:`w_i \kappa_{y_i k}` take the place of errors: :math:`N_t - N_{kt}` is
+:math:`\sum_i w_i \kappa_{y_i k} z_{it}`, n its upper bound in (2.20), (2.21), and :math:`\hat L` the charges of the
+best constant prediction. :math:`N_{min}` still counts samples. In (e) to (h), :math:`q_{gkt}` is the share of group g
+that reaches leaf t where class k is predicted, and :math:`n_{gk}` what this saves against the group's dearest
+prediction.
+
 **Variants.** ``paper``: the above. ``tight`` (the default) has the same optimal value:
 
 - Routing by thresholds, linear and without a big-M or an epsilon: rows (a), (b) of
@@ -50,10 +57,12 @@ from formulations.leaves.classes import (
     ClassTreeInstance,
     baseline_error,
     check_class_data,
+    class_charges,
     class_loss,
+    declare_class_leaves,
     encode_class_leaves,
+    with_cheapest_labels,
     with_labels,
-    with_majority_labels,
 )
 from formulations.routing.univariate import (
     ThresholdRouting,
@@ -72,7 +81,7 @@ from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.operations import random_trees
-from mipforest.problem.parameters import parameter
+from mipforest.problem.parameters import CostMatrix, ParameterError, parameter
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
@@ -85,15 +94,21 @@ class OctInstance(ClassTreeInstance):
     ----------
     routing
         By the thesis' rows, or by thresholds: as the variant says.
-    counts
-        (g, K) samples of each class in each row of the routing.
+    gains
+        (g, K) what predicting each class saves in each row of the routing, against the dearest prediction: for samples
+        of weight 1 without a cost matrix, the number of samples of the class.
     roots
         Bounds on the errors by the root's threshold, in variant ``tight``; ``None`` where nothing is proven.
     """
 
     routing: UnivariateRouting | ThresholdRouting
-    counts: FloatArray
+    gains: FloatArray
     roots: RootValues | None = None
+
+    @property
+    def dearest(self) -> float:
+        """Charges of all samples at the prediction against which :attr:`gains` are counted."""
+        return float((self.gains.sum(axis=0) + self.charges.sum(axis=0))[0])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +120,9 @@ class Oct(Formulation):
     alpha
         Cost of a split, relative to the error of the best constant prediction.
     N_min
-        Least number of samples in a leaf that holds any.
+        Least number of samples in a leaf that holds any, whatever they weigh.
+    costs
+        Cost of predicting the class of a column for a sample of the class of a row: K rows, or a .csv file of them.
     """
 
     name = "oct"
@@ -114,12 +131,14 @@ class Oct(Formulation):
     variants = ("tight", "paper")
     starts = ("depth-two", "cart", "previous-depth", "dp")
     least_objective = 0.0
+    takes_weights = True
     # Thresholds make the linear relaxation highly degenerate: the simplex method needs minutes for what an interior
     # point takes seconds for (banknote, depth 2: over 100 s against 10 s).
     solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {"highs": {"mip_lp_solver": "ipm"}}
 
     alpha: float = parameter(0.0, "cost of a split", at_least=0)
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)
+    costs: CostMatrix = parameter(None, "cost of predicting (column) for a class (row)")
 
     # ------------------------------------------------------------------ the model
 
@@ -130,29 +149,20 @@ class Oct(Formulation):
             self._declare_tight(m, instance, instance.routing)
 
     def _declare_paper(self, m: Model, instance: OctInstance, routing: UnivariateRouting) -> None:
-        data, topology, n = instance.data, instance.topology, instance.data.n
-        classes = list(data.classes)
-
         splits = routing.declare(m)  # (2.2) - (2.14)
-        z, used = m["z"], m["l"]
-        c = m.binary("c", (classes, topology.leaves))
-        L = m.nonnegative("L", topology.leaves)  # (2.22)
-        N_k, N = instance.counts.T @ z, z.sum(axis=0)  # (2.15), (2.16)
-        m.add("one_class", c.sum(axis=0) == used, over=topology.leaves)  # (2.18)
-        m.add("loss", L >= N - N_k - n * (1 - c), over=(classes, topology.leaves))  # (2.20)
-        m.add("loss_above", L <= N - N_k + n * c, over=(classes, topology.leaves))  # (2.21)
+        L = declare_class_leaves(m, instance)  # (2.15) - (2.22)
         m.minimize(L.sum() / instance.baseline + self.alpha * splits)  # (2.23)
 
     def _declare_tight(self, m: Model, instance: OctInstance, routing: ThresholdRouting) -> None:
         data, topology = instance.data, instance.topology
-        counts, baseline = instance.counts, instance.baseline
-        group, label = np.nonzero(counts)
+        gains, baseline = instance.gains, instance.baseline
+        group, label = np.nonzero(gains)
 
         c = m.binary("c", (list(data.classes), topology.leaves))
         d = m.binary("d", topology.branches)
         left = routing.declare_splits(m, d)  # (a), (b)
         q = m.nonnegative("q", (len(group), topology.leaves), upper=1)
-        errors = data.n - counts[group, label] @ q.sum(axis=1)
+        errors = instance.dearest - gains[group, label] @ q.sum(axis=1)
         m.minimize(errors / baseline + self.alpha * d.sum())  # (2.23)
         m.add("one_class", c.sum(axis=0) == 1, over=topology.leaves)  # (2.18)
         m.add("errors", errors >= 0)  # (h)
@@ -173,22 +183,22 @@ class Oct(Formulation):
     def encode(self, tree: Tree, instance: OctInstance) -> dict[str, FloatArray]:
         data, splits = instance.data, instance.routing.encode(tree)
         if isinstance(instance.routing, UnivariateRouting):
-            return splits | encode_class_leaves(tree, data, splits["z"])
+            return splits | encode_class_leaves(tree, instance, splits["z"])
         predicts = np.eye(len(data.classes))[tree.leaf_value].T
-        group, label = np.nonzero(instance.counts)
+        group, label = np.nonzero(instance.gains)
         q = splits["z"][group] * predicts[label]
         if self.N_min == 1:
             del splits["z"]
         return {"c": predicts, "q": q, **splits}
 
     def decode(self, values: Values, instance: OctInstance) -> Tree:
-        return with_labels(instance.routing.decode(values), instance.data, values["c"])
+        return with_labels(instance.routing.decode(values), instance, values["c"])
 
     def evaluate(self, tree: Tree, instance: OctInstance) -> float:
         return class_loss(tree, instance) + self.alpha * tree.n_splits
 
     def relabel(self, tree: Tree, instance: OctInstance) -> Tree:
-        return with_majority_labels(tree, instance.data)
+        return with_cheapest_labels(tree, instance)
 
     def expressions(self, m: Model, instance: OctInstance) -> TreeExpressions:
         return ClassTreeExpressions(self.name, m, instance.data, instance.topology, instance.routing)
@@ -196,35 +206,46 @@ class Oct(Formulation):
     # ------------------------------------------------------------------ what is known of the data
 
     def check_data(self, data: Dataset, topology: Topology) -> None:
-        check_class_data(self.name, data)
+        check_class_data(self.name, data, self.costs)
         self.require_unit_box(data)
         check_leaf_size(data, self.N_min)
 
     def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> OctInstance:
-        baseline = baseline_error(data)
+        charges = class_charges(data, self.costs)
+        baseline = baseline_error(data, self.costs)
         if self.variant == "paper":
             return OctInstance(
                 data=data,
                 topology=topology,
                 budget=budget or TimeBudget(),
+                charges=charges,
                 baseline=baseline,
                 routing=UnivariateRouting(data, topology, self.N_min),
-                counts=_class_counts(np.arange(data.n), data),
+                gains=self._gains(np.arange(data.n), charges, data),
             )
         thresholds = find_thresholds(data)
         instance = OctInstance(
             data=data,
             topology=topology,
             budget=budget or TimeBudget(),
+            charges=charges,
             baseline=baseline,
             routing=ThresholdRouting(data, topology, self.N_min, thresholds),
-            counts=_class_counts(thresholds.group, data),
+            gains=self._gains(thresholds.group, charges, data),
         )
-        known, roots = self._searched(instance)
+        with instance.budget.phase("prepare", "searching for the best tree, and for bounds by its root"):
+            known, roots = self._searched(instance)
         proven = topology.depth <= 2 or roots.least > 0
         return replace(
             instance, known=known, roots=roots if proven else None, least_objective=roots.least / baseline
         )
+
+    def _gains(self, group: IntArray, charges: FloatArray, data: Dataset) -> FloatArray:
+        """Return (g, K) what predicting each class saves in each group (n,), against the dearest prediction."""
+        dearest = data.weights if self.costs is None else charges.max(axis=1)
+        gains = np.zeros((int(group.max()) + 1, charges.shape[1]))
+        np.add.at(gains, group, dearest[:, None] - charges)
+        return gains
 
     def _searched(self, instance: OctInstance) -> tuple[Tree, RootValues]:
         """Search for the best tree within a limit; return the best one found, and what is proven, in errors."""
@@ -238,7 +259,7 @@ class Oct(Formulation):
             return given, roots
         chosen = np.full(topology.n_branches, -1) if roots.chosen is None else roots.chosen
         splits = tree_of_thresholds(data, topology, problem.thresholds, chosen)
-        return with_majority_labels(splits, data), roots
+        return with_cheapest_labels(splits, instance), roots
 
     def univariate_problem(self, instance: OctInstance) -> UnivariateProblem:
         routing, data = instance.routing, instance.data
@@ -249,6 +270,8 @@ class Oct(Formulation):
             split_cost=self.alpha * instance.baseline,
             N_min=self.N_min,
             unit=instance.baseline,
+            weight=data.weights if data.weighted else None,
+            costs=None if self.costs is None else np.array(self.costs),
         )
 
     # ------------------------------------------------------------------ starts
@@ -262,9 +285,17 @@ class Oct(Formulation):
         if name == "previous-depth":
             return self.polish(self.previous_depth(instance), instance)
         if name == "dp":
+            self._refuse_for_dp(data)
             share = min(1.0, self.alpha * instance.baseline / data.n)
             return self.polish(contree(data, topology, split_cost=share), instance)
         return super().start(name, instance, seed=seed)
+
+    def _refuse_for_dp(self, data: Dataset) -> None:
+        if data.weighted or self.costs is not None:
+            raise ParameterError(
+                "start 'dp' (pycontree) counts every error once, and takes neither sample weights nor costs; choose "
+                f"another of {', '.join(self.starts[:-1])}"
+            )
 
     def candidates(self, instance: OctInstance) -> Iterator[Tree]:
         return random_trees(instance.data, instance.topology, self.N_min)
@@ -284,17 +315,10 @@ class Oct(Formulation):
         return best
 
 
-def _class_counts(group: IntArray, data: Dataset) -> FloatArray:
-    """(g, K) number of samples of each class in each group (n,)."""
-    counts = np.zeros((int(group.max()) + 1, len(data.classes)))
-    np.add.at(counts, (group, data.y.astype(np.int64)), 1.0)
-    return counts
-
-
 def _labelled(feature: IntArray, threshold: FloatArray, instance: OctInstance) -> Tree:
     """Return the tree of some splits (|B|,) with its majority labels."""
     splits = univariate_tree(instance.data, instance.topology, feature, threshold)
-    return with_majority_labels(splits, instance.data)
+    return with_cheapest_labels(splits, instance)
 
 
 def _subtree(t: int, topology: Topology) -> BoolArray:

@@ -18,20 +18,23 @@ from formulations.leaves.classes import (
     ClassTreeInstance,
     baseline_error,
     check_class_data,
+    class_charges,
     class_loss,
+    declare_class_leaves,
     encode_class_leaves,
+    with_cheapest_labels,
     with_labels,
-    with_majority_labels,
 )
 from formulations.routing.hyperplane import HyperplaneRouting
 from formulations.routing.univariate import check_leaf_size
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart_with_margin
+from mipforest.heuristics.thresholds import HyperplaneProblem
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import START_SHARE, Formulation
-from mipforest.problem.parameters import parameter
+from mipforest.problem.parameters import CostMatrix, parameter
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
@@ -51,6 +54,8 @@ class OctH(Formulation):
         Least number of samples in a leaf that holds any.
     mu
         Margin that stands for the strict inequality to the left.
+    costs
+        Cost of predicting the class of a column for a sample of the class of a row: K rows, or a .csv file of them.
     """
 
     name = "oct-h"
@@ -58,30 +63,23 @@ class OctH(Formulation):
     source = "Dunn 2018, chapter 3"
     starts = ("cart", "greedy", "previous-depth")
     least_objective = 0.0
+    takes_weights = True
+    gap_parameter = "mu"
 
     alpha: float = parameter(0.0, "cost of a feature in a split", at_least=0)
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)
     mu: float = parameter(0.005, "margin that stands for a strict inequality", above=0, below=1)
+    costs: CostMatrix = parameter(None, "cost of predicting (column) for a class (row)")
 
     # ------------------------------------------------------------------ the model
 
     def declare(self, m: Model, instance: ClassTreeInstance) -> None:
-        data, topology, n = instance.data, instance.topology, instance.data.n
-        classes = list(data.classes)
-        is_class = (data.y == np.arange(len(classes))[:, None]).astype(float)
-
         features = instance.routing.declare(m)  # (2.5) - (2.8), (3.1), (3.2)
-        z, used = m["z"], m["l"]
-        c = m.binary("c", (classes, topology.leaves))
-        L = m.nonnegative("L", topology.leaves)  # (2.22)
-        N_k, N = is_class @ z, z.sum(axis=0)  # (2.15), (2.16)
-        m.add("one_class", c.sum(axis=0) == used, over=topology.leaves)  # (2.18)
-        m.add("loss", L >= N - N_k - n * (1 - c), over=(classes, topology.leaves))  # (2.20)
-        m.add("loss_above", L <= N - N_k + n * c, over=(classes, topology.leaves))  # (2.21)
+        L = declare_class_leaves(m, instance)  # (2.15) - (2.22)
         m.minimize(L.sum() / instance.baseline + self.alpha * features)  # (3.3)
 
     def check_data(self, data: Dataset, topology: Topology) -> None:
-        check_class_data(self.name, data)
+        check_class_data(self.name, data, self.costs)
         self.require_unit_box(data)
         check_leaf_size(data, self.N_min)
 
@@ -92,23 +90,28 @@ class OctH(Formulation):
             topology=topology,
             budget=budget or TimeBudget(),
             routing=routing,
-            baseline=baseline_error(data),
+            charges=class_charges(data, self.costs),
+            baseline=baseline_error(data, self.costs),
         )
+
+    def hyperplane_problem(self, instance: ClassTreeInstance) -> HyperplaneProblem:
+        unit = instance.baseline
+        return HyperplaneProblem(instance.data.y, "classes", self.alpha * unit, self.mu, self.N_min, unit)
 
     # ------------------------------------------------------------------ trees
 
     def encode(self, tree: Tree, instance: ClassTreeInstance) -> dict[str, FloatArray]:
         splits = instance.routing.encode(tree)
-        return splits | encode_class_leaves(tree, instance.data, splits["z"])
+        return splits | encode_class_leaves(tree, instance, splits["z"])
 
     def decode(self, values: Values, instance: ClassTreeInstance) -> Tree:
-        return with_labels(instance.routing.decode(values), instance.data, values["c"])
+        return with_labels(instance.routing.decode(values), instance, values["c"])
 
     def evaluate(self, tree: Tree, instance: ClassTreeInstance) -> float:
         return class_loss(tree, instance) + self.alpha * int((tree.w != 0).sum())
 
     def relabel(self, tree: Tree, instance: ClassTreeInstance) -> Tree:
-        return with_majority_labels(tree, instance.data)
+        return with_cheapest_labels(tree, instance)
 
     def expressions(self, m: Model, instance: ClassTreeInstance) -> TreeExpressions:
         return OctHExpressions(self.name, m, instance.data, instance.topology, instance.routing)
@@ -127,7 +130,7 @@ class OctH(Formulation):
         return super().start(name, instance, seed=seed)
 
     def polish(self, tree: Tree, instance: ClassTreeInstance) -> Tree:
-        return with_majority_labels(tree, instance.data)
+        return with_cheapest_labels(tree, instance)
 
     def _greedy(self, instance: ClassTreeInstance) -> Tree:
         """Solve the model of depth one at every node, from the root down, on the samples that reach it."""
@@ -153,8 +156,8 @@ class OctH(Formulation):
 
     def _best_split(self, here: Dataset, whole: ClassTreeInstance, time: TimeBudget) -> Tree | None:
         """Tree of depth one for the samples of a node; ``None`` where one class is left, or too few samples."""
-        errors = baseline_error(here)
-        if errors == 0 or here.n < 2 * self.N_min:
+        errors = baseline_error(here, self.costs)
+        if errors == 0 or (here.y == here.y[0]).all() or here.n < 2 * self.N_min:
             return None
         # alpha is relative to the error of the whole data; the node's model measures in its own.
         node = replace(self, alpha=self.alpha * whole.baseline / errors)

@@ -12,6 +12,8 @@ the assignment z of samples to leaves are those of :mod:`formulations.routing.un
 
 with :math:`\hat L` the loss of the best constant (mean or median), and C the number of splits, or of features in
 hyperplane splits. Squared losses stand in the objective instead of a quadratic row (4.6); the optimum is the same.
+Weights of samples multiply their :math:`L_i` everywhere; :math:`n_g, \bar y_g, c, W` below are then sums and means with
+weights, and :math:`N_{min}` still counts samples.
 Features and target are scaled to [0, 1] (:mod:`formulations.leaves.values`): leaf values within the target's range lose
 nothing, so :math:`M_f = 1`, and the objective is free of units.
 
@@ -22,7 +24,8 @@ need no split. ``tight`` (``ort``): routing by thresholds of groups g of samples
 
 *Leaf values are bounded.* A best value of a leaf is the mean of its samples (squared loss), or their median, midway
 between both middle ones (absolute loss). A leaf holds at least :math:`N_{min}` samples, so this is
-at least the mean or median of the :math:`N_{min}` least targets, and at most that of the greatest ones. For means, as
+at least the mean or median of the :math:`N_{min}` least targets, and at most that of the greatest ones (with unequal
+weights: the least and the greatest target). For means, as
 leaves hold whole groups, every sample's target may first be replaced by the mean of its group.
 
 *Squared loss is linear.* Let :math:`f_{gt} = v_t z_{gt}`: linear rows say so exactly for binary z,
@@ -82,7 +85,7 @@ from formulations.routing.univariate import (
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
-from mipforest.heuristics.thresholds import UnivariateProblem, find_thresholds
+from mipforest.heuristics.thresholds import HyperplaneProblem, UnivariateProblem, find_thresholds
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.expressions import TreeExpressions
@@ -103,12 +106,13 @@ class RegressionTree(Formulation):
     alpha
         Cost of a split (of a feature in a hyperplane split), relative to the loss of the best constant.
     N_min
-        Least number of samples in a leaf that holds any.
+        Least number of samples in a leaf that holds any, whatever they weigh.
     loss
         ``"squared"`` or ``"absolute"``.
     """
 
     task = "regression"
+    takes_weights = True
     starts: ClassVar[tuple[str, ...]] = ("cart", "previous-depth")
     least_objective = 0.0
 
@@ -179,7 +183,7 @@ class ConstantLeafTree(RegressionTree):
         f = m.continuous("f", data.n)
         m.add("fitted_above", f[:, None] - beta0 <= 1 - z)  # (4.2)
         m.add("fitted_below", f[:, None] - beta0 >= -(1 - z))  # (4.2)
-        losses = leaves.loss.declare(m, f - leaves.y)  # (4.4) - (4.6)
+        losses = leaves.loss.declare(m, f - leaves.y, data.weights)  # (4.4) - (4.6)
         m.minimize((1 / leaves.baseline) * losses + self.alpha * complexity)  # (4.7)
 
     def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> OrtInstance:
@@ -237,8 +241,9 @@ class Ort(ConstantLeafTree):
     def _declare_means(self, m: Model, instance: OrtInstance) -> LinearExpr:
         """Write rows (e) to (g); return the squared loss of the tree, (h)."""
         routing, z, y, leaves = instance.routing, m["z"], instance.leaves.y, instance.topology.leaves
-        weight, mean, within = grouped(y, routing.group)
-        low, high = range_of_means(mean[routing.group], self.N_min)
+        each = instance.data.weights
+        weight, mean, within = grouped(y, each, routing.group)
+        low, high = range_of_means(mean[routing.group], each, self.N_min)
         v = m.continuous("beta0", leaves, lower=low, upper=high)
         f = m.nonnegative("f", (len(weight), leaves), upper=high)
         m.add("fitted_on_below", f >= low * z)  # (e)
@@ -250,16 +255,18 @@ class Ort(ConstantLeafTree):
 
     def _leaf_losses(self, m: Model, instance: OrtInstance) -> LinearExpr:
         """(|L|,) squared loss of each leaf beyond that within groups: the terms of (h)."""
-        y = instance.leaves.y
-        weight, mean, _ = grouped(y, instance.routing.group)
-        losses: LinearExpr = (weight * (mean - y.mean())) @ (mean[:, None] * m["z"] - m["f"])
+        y, each = instance.leaves.y, instance.data.weights
+        weight, mean, _ = grouped(y, each, instance.routing.group)
+        losses: LinearExpr = (weight * (mean - np.average(y, weights=each))) @ (
+            mean[:, None] * m["z"] - m["f"]
+        )
         return losses
 
     def _declare_medians(self, m: Model, instance: OrtInstance) -> LinearExpr:
         """Write rows (j) to (l); return the absolute loss of the tree."""
-        y = instance.leaves.y
-        low, high = range_of_medians(y, self.N_min)
-        group, target, count = distinct_targets(y, instance.routing.group)
+        y, each = instance.leaves.y, instance.data.weights
+        low, high = range_of_medians(y, each, self.N_min)
+        group, target, count = distinct_targets(y, each, instance.routing.group)
         v = m.continuous("beta0", instance.topology.leaves, lower=low, upper=high)
         L = m.continuous(
             "L", len(target), lower=np.maximum(0, np.maximum(low - target, target - high))
@@ -287,7 +294,8 @@ class Ort(ConstantLeafTree):
             routing=ThresholdRouting(data, topology, self.N_min, thresholds),
             leaves=leaves,
         )
-        known, roots = self._searched(instance)
+        with instance.budget.phase("prepare", "searching for the best tree, and for bounds by its root"):
+            known, roots = self._searched(instance)
         proven = topology.depth <= 2 or roots.least > 0
         return replace(instance, known=known, roots=roots if proven else None, least_objective=roots.least)
 
@@ -316,6 +324,7 @@ class Ort(ConstantLeafTree):
             split_cost=self.alpha * leaves.baseline,
             N_min=self.N_min,
             unit=leaves.baseline,
+            weight=instance.data.weights if instance.data.weighted else None,
         )
 
     def encode(self, tree: Tree, instance: OrtInstance) -> dict[str, FloatArray]:
@@ -326,7 +335,7 @@ class Ort(ConstantLeafTree):
         f = leaves_of(tree, routing.rows) * v
         if self.loss == "squared":
             return {**routing.encode(tree), "beta0": v, "f": f}
-        group, target, _ = distinct_targets(leaves.y, routing.group)
+        group, target, _ = distinct_targets(leaves.y, instance.data.weights, routing.group)
         return {**routing.encode(tree), "beta0": v, "L": np.abs(f.sum(axis=1)[group] - target)}
 
     def start(self, name: str, instance: OrtInstance, *, seed: int = 0) -> Tree:
@@ -345,6 +354,7 @@ class HyperplaneSplits(RegressionTree):
         Margin that stands for the strict inequality to the left.
     """
 
+    gap_parameter = "mu"
     mu: float = parameter(0.005, "margin that stands for a strict inequality", above=0, below=1)
 
     def _routing(self, data: Dataset, topology: Topology) -> Routing:
@@ -361,3 +371,8 @@ class OrtH(HyperplaneSplits, ConstantLeafTree):
     name = "ort-h"
     summary = "optimal regression tree with hyperplane splits and constant leaves"
     source = "Dunn 2018, chapter 4"
+
+    def hyperplane_problem(self, instance: OrtInstance) -> HyperplaneProblem:
+        leaves = instance.leaves
+        unit = leaves.baseline
+        return HyperplaneProblem(leaves.y, self.loss, self.alpha * unit, self.mu, self.N_min, unit)

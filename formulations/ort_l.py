@@ -17,7 +17,8 @@ range of the feature. :math:`\lambda` is the price of such a coefficient (l1), o
 losses of the best constant.
 
 **The constant M_f** of the thesis is :math:`2 (r + \max |y|)`, with r the greatest error of one sample in a solution
-as good as the best one known (:math:`\sqrt{z_F}` for squared loss, :math:`z_F` for absolute). That is no valid bound:
+as good as the best one known (:math:`\sqrt{z_F}` for squared loss, :math:`z_F` for absolute; with weights of samples,
+:math:`z_F` over the least weight). That is no valid bound:
 it holds where a leaf's function is evaluated at samples of the leaf, and says nothing of its value at other samples,
 where it extrapolates: variant ``paper`` can cut off the optimum. Valid is, for every sample,
 
@@ -118,7 +119,7 @@ class LinearLeaves(ConstantLeaves):
 
     def big_m(self, X: FloatArray, upper_bound: float) -> FloatArray:
         """(g,) M_f of each row of X (g, p), for solutions with an objective of at most ``upper_bound``."""
-        error = self.loss.greatest_error(upper_bound * self.baseline)
+        error = self.loss.greatest_error(upper_bound * self.baseline, self.data.weights)
         if self.literal:
             return np.full(len(X), 2 * (error + float(np.abs(self.y).max())))
         per_unit = np.inf if self.lam == 0 else upper_bound / self.lam
@@ -132,22 +133,22 @@ class LinearLeaves(ConstantLeaves):
         room: FloatArray = 1 + 2 * error + np.minimum(single * far.sum(axis=1), together * far.max(axis=1))
         return room
 
-    def fit(self, X: FloatArray, y: FloatArray) -> LeafFit:
+    def fit(self, X: FloatArray, y: FloatArray, weight: FloatArray) -> LeafFit:
         # A feature that is constant in the leaf is no better than the constant term.
         varies = np.ptp(X, axis=0) > 0
         beta = np.zeros(X.shape[1])
         if varies.any() and not self.time.expired:
-            beta[varies] = self._solve_fit(X[:, varies], y)
-        beta0 = self.loss.best_constant(y - X @ beta)
-        cost = self.loss.total(X @ beta + beta0 - y) / self.baseline + self.penalty(beta[None])
-        constant = self.fit_constant(X, y)
+            beta[varies] = self._solve_fit(X[:, varies], y, weight)
+        beta0 = self.loss.best_constant(y - X @ beta, weight)
+        cost = self.loss.total(X @ beta + beta0 - y, weight) / self.baseline + self.penalty(beta[None])
+        constant = self.fit_constant(X, y, weight)
         return LeafFit(beta, beta0, cost) if cost < constant.cost else constant
 
-    def _solve_fit(self, X: FloatArray, y: FloatArray) -> FloatArray:
+    def _solve_fit(self, X: FloatArray, y: FloatArray, weight: FloatArray) -> FloatArray:
         """Solve the leaf's linear, quadratic or mixed-integer programme."""
         m = Model("leaf")
         beta = m.continuous("beta", X.shape[1], lower=-self.limit, upper=self.limit)
-        losses = self.loss.declare(m, X @ beta + m.continuous("beta0") - y)
+        losses = self.loss.declare(m, X @ beta + m.continuous("beta0") - y, weight)
         m.minimize((1 / self.baseline) * losses + self.lam * self.declare_size(m, beta))
         solution = solve(m, gap=FIT_GAP, time_limit=self.time.at_most(FIT_TIME_LIMIT))
         if solution.stopped:
@@ -218,7 +219,7 @@ class OrtL(RegressionTree):
         apart = f[:, None] - (routing.rows @ beta.T + beta0)
         m.add("fitted_above", apart <= M_f * (1 - z))  # (5.2)
         m.add("fitted_below", apart >= -(M_f * (1 - z)))  # (5.2)
-        losses = leaves.loss.declare(m, f[routing.group] - leaves.y)  # (4.4) - (4.6)
+        losses = leaves.loss.declare(m, f[routing.group] - leaves.y, instance.data.weights)  # (4.4) - (4.6)
         size = leaves.declare_size(m, beta)  # (5.4)
         m.minimize((1 / leaves.baseline) * losses + self.alpha * complexity + self.lam * size)  # (5.3), (5.5)
 

@@ -9,9 +9,11 @@ import numpy as np
 from formulations.routing.univariate import Routing, RoutingExpressions, leaves_of
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
-from mipforest.model import LinearExpr
+from mipforest.errors import some_of
+from mipforest.model import LinearExpr, Model, VarArray
 from mipforest.problem.expressions import Expression, NotExpressed
 from mipforest.problem.instance import Instance
+from mipforest.problem.parameters import CostMatrix, ParameterError
 from mipforest.trees import Tree
 
 
@@ -23,85 +25,135 @@ class ClassTreeInstance(Instance):
     ----------
     routing
         How samples get to leaves.
+    charges
+        (n, K) what a prediction of each class costs for each sample: its weight, or that times an entry of the cost
+        matrix.
     baseline
-        Number of samples outside the largest class, Dunn's Lhat: the errors of the best constant prediction (not the
-        size of that class).
+        Charges of the best constant prediction, Dunn's Lhat; in the thesis the number of samples outside the largest
+        class (not the size of that class).
     """
 
     routing: Routing
-    baseline: int
+    charges: FloatArray
+    baseline: float
+
+    @property
+    def most(self) -> float:
+        """What no leaf is charged more than, the big-M of (2.20) and (2.21): n for samples of weight 1."""
+        return float(self.data.weights.sum()) * max(1.0, float((self.charges.T / self.data.weights).max()))
 
 
-def baseline_error(data: Dataset) -> int:
-    """Count the samples outside the largest class (Dunn's Lhat)."""
-    return data.n - int(np.bincount(data.y).max())
+def class_charges(data: Dataset, costs: CostMatrix = None) -> FloatArray:
+    """Return what a prediction of each class (column) costs for each sample (row): (n, K).
+
+    Parameters
+    ----------
+    data
+        Classes, and weights of samples.
+    costs
+        K rows of K costs of predicting the class of the column for a sample of the class of the row; ``None`` for 1
+        where they differ.
+    """
+    K = len(data.classes)
+    matrix = 1.0 - np.eye(K) if costs is None else np.array(costs)
+    charges: FloatArray = data.weights[:, None] * matrix[data.y.astype(np.int64)]
+    return charges
 
 
-def check_class_data(name: str, data: Dataset) -> None:
-    """Refuse data without two classes to tell apart.
+def baseline_error(data: Dataset, costs: CostMatrix = None) -> float:
+    """Return the charges of the best constant prediction (Dunn's Lhat); parameters as for :func:`class_charges`."""
+    return float(class_charges(data, costs).sum(axis=0).min())
+
+
+def check_class_data(name: str, data: Dataset, costs: CostMatrix = None) -> None:
+    """Refuse data without two classes to tell apart, and costs of another number of classes.
 
     Raises
     ------
     DataError
-        For a real target, or a single class.
+        For a real target, a single class, or a class that costs nothing to predict throughout.
+    ParameterError
+        For costs of another number of classes.
     """
     if data.task != "classification":
         raise DataError(
             f"{name} predicts classes, but the target of {data.name} is a number ({data.target}); "
             "use a regression model (ort), or give a class column with --target"
         )
-    if baseline_error(data) == 0:
+    if costs is not None and len(costs) != len(data.classes):
+        raise ParameterError(
+            f"parameter costs has {len(costs)} rows, and {data.name} has {len(data.classes)} classes "
+            f"({some_of(data.classes)}); give one row and one column for each, in this order"
+        )
+    if (data.y == data.y[0]).all():
         raise DataError(
             f"all {data.n} samples of {data.name} are of class {data.classes[int(data.y[0])]}: nothing to predict"
         )
+    if baseline_error(data, costs) == 0:
+        raise DataError(
+            f"parameter costs charges nothing where {name} predicts one class for all samples of {data.name}: nothing "
+            "to optimise; give a positive cost of each wrong prediction"
+        )
+
+
+# ---------------------------------------------------------------------- rows
+
+
+def declare_class_leaves(m: Model, instance: ClassTreeInstance) -> VarArray:
+    """Write the classes of leaves and their charges by the thesis' rows; return the charges L (|L|,)."""
+    leaves, classes, most = instance.topology.leaves, list(instance.data.classes), instance.most
+    z, used = m["z"], m["l"]
+    c = m.binary("c", (classes, leaves))
+    L = m.nonnegative("L", leaves)  # (2.22)
+    charged = instance.charges.T @ z  # N_t - N_kt of (2.15), (2.16)
+    m.add("one_class", c.sum(axis=0) == used, over=leaves)  # (2.18)
+    m.add("loss", L >= charged - most * (1 - c), over=(classes, leaves))  # (2.20)
+    m.add("loss_above", L <= charged + most * c, over=(classes, leaves))  # (2.21)
+    return L
 
 
 # ---------------------------------------------------------------------- trees
 
 
-def encode_class_leaves(tree: Tree, data: Dataset, z: FloatArray) -> dict[str, FloatArray]:
+def encode_class_leaves(tree: Tree, instance: ClassTreeInstance, z: FloatArray) -> dict[str, FloatArray]:
     """Return the values of ``c`` and ``L`` for a tree, given its assignment of samples to leaves (n, |L|)."""
-    counts = _leaf_counts(z, data)
-    size = counts.sum(axis=1)
-    c = np.eye(len(data.classes))[tree.leaf_value].T * (size > 0)
-    return {"c": c, "L": size - counts[np.arange(len(size)), tree.leaf_value]}
+    charged = z.T @ instance.charges
+    c = np.eye(charged.shape[1])[tree.leaf_value].T * z.any(axis=0)
+    return {"c": c, "L": charged[np.arange(len(charged)), tree.leaf_value]}
 
 
-def with_labels(tree: Tree, data: Dataset, c: FloatArray) -> Tree:
-    """Return a tree with the labels of a solution's ``c`` (K, |L|), and majority labels where it has none."""
-    majority = with_majority_labels(tree, data)
+def with_labels(tree: Tree, instance: ClassTreeInstance, c: FloatArray) -> Tree:
+    """Return a tree with the labels of a solution's ``c`` (K, |L|), and the cheapest ones where it has none."""
+    cheapest = with_cheapest_labels(tree, instance)
     labelled = c.max(axis=0) > 0.5
-    return replace(majority, leaf_value=np.where(labelled, c.argmax(axis=0), majority.leaf_value))
+    return replace(cheapest, leaf_value=np.where(labelled, c.argmax(axis=0), cheapest.leaf_value))
 
 
-def with_majority_labels(tree: Tree, data: Dataset) -> Tree:
-    """Return a tree whose leaves predict their most common class, empty ones that of the closest ancestor in use."""
-    counts = _leaf_counts(leaves_of(tree, data.X), data)
-    labels = np.empty(len(counts), dtype=np.int64)
-    for leaf in range(len(counts)):
-        width = 1
-        below = counts[leaf]
-        while not below.any():
+def with_cheapest_labels(tree: Tree, instance: ClassTreeInstance) -> Tree:
+    """Return a tree whose leaves predict what costs least there, empty ones what does at the closest ancestor in use.
+
+    That is the most common class, by weight, unless there is a cost matrix.
+    """
+    z = leaves_of(tree, instance.data.X)
+    size, charged = z.sum(axis=0), z.T @ instance.charges
+    labels = np.empty(len(size), dtype=np.int64)
+    for leaf in range(len(size)):
+        first, width = leaf, 1
+        while not size[first : first + width].any():
             width *= 2
             first = leaf // width * width
-            below = counts[first : first + width].sum(axis=0)
-        labels[leaf] = below.argmax()
+        labels[leaf] = charged[first : first + width].sum(axis=0).argmin()
     return replace(tree, leaf_value=labels)
 
 
 def class_loss(tree: Tree, instance: ClassTreeInstance) -> float:
-    """Return the errors of a tree over Lhat, by the definition; inf where a leaf in use holds too few samples."""
+    """Return the charges of a tree over Lhat, by the definition; inf where a leaf in use holds too few samples."""
     data, routing = instance.data, instance.routing
     size = leaves_of(tree, data.X).sum(axis=0)
     if ((size > 0) & (size < routing.N_min)).any():
         return float("inf")
-    return float((tree.predict(data.X) != data.y).sum()) / instance.baseline
-
-
-def _leaf_counts(z: FloatArray, data: Dataset) -> FloatArray:
-    """(|L|, K) number of samples of each class in each leaf of an assignment (n, |L|)."""
-    counts: FloatArray = z.T @ np.eye(len(data.classes))[data.y]
-    return counts
+    predicted = tree.predict(data.X).astype(np.int64)
+    return float(instance.charges[np.arange(data.n), predicted].sum()) / instance.baseline
 
 
 # ---------------------------------------------------------------------- what constraints of users read

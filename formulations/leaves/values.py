@@ -63,7 +63,7 @@ class ConstantLeaves:
     @cached_property
     def baseline(self) -> float:
         """Loss of the best single constant, for the scaled target (Dunn's Lhat)."""
-        return self.loss.baseline(self.y)
+        return self.loss.baseline(self.y, self.data.weights)
 
     @property
     def limit(self) -> float:
@@ -74,14 +74,14 @@ class ConstantLeaves:
         """Return the regulariser's term of the objective for coefficients (|L|, p)."""
         return 0.0
 
-    def fit(self, X: FloatArray, y: FloatArray) -> LeafFit:
-        """Return the best prediction for the samples of a leaf, n >= 1, with a scaled target."""
-        return self.fit_constant(X, y)
+    def fit(self, X: FloatArray, y: FloatArray, weight: FloatArray) -> LeafFit:
+        """Return the best prediction for the samples of a leaf, n >= 1, with a scaled target and weights."""
+        return self.fit_constant(X, y, weight)
 
-    def fit_constant(self, X: FloatArray, y: FloatArray) -> LeafFit:
+    def fit_constant(self, X: FloatArray, y: FloatArray, weight: FloatArray) -> LeafFit:
         """Return the best constant for the samples of a leaf."""
-        beta0 = self.loss.best_constant(y)
-        return LeafFit(np.zeros(X.shape[1]), beta0, self.loss.total(beta0 - y) / self.baseline)
+        beta0 = self.loss.best_constant(y, weight)
+        return LeafFit(np.zeros(X.shape[1]), beta0, self.loss.total(beta0 - y, weight) / self.baseline)
 
     def scaled(self, values: FloatArray | IntArray) -> FloatArray:
         """Scale target values."""
@@ -93,7 +93,8 @@ class ConstantLeaves:
 
     def relative_loss(self, tree: Tree) -> float:
         """Return the loss of a tree on the training samples over :attr:`baseline`, by the definition."""
-        return self.loss.total((tree.predict(self.data.X) - self.data.y) / self.spread) / self.baseline
+        errors = (tree.predict(self.data.X) - self.data.y) / self.spread
+        return self.loss.total(errors, self.data.weights) / self.baseline
 
     def with_values(self, tree: Tree, beta: FloatArray, beta0: FloatArray) -> Tree:
         """Return a tree with leaves given in scaled units; constants need no ``beta`` (|L|, p)."""
@@ -109,7 +110,7 @@ class ConstantLeaves:
                 node = topology.parent(node)
             here = passed[:, node]
             fit = self.fit if node == leaf else self.fit_constant
-            fits.append(fit(self.data.X[here], self.y[here]))
+            fits.append(fit(self.data.X[here], self.y[here], self.data.weights[here]))
         return self.with_values(
             tree, np.array([fit.beta for fit in fits]), np.array([fit.beta0 for fit in fits])
         )
@@ -135,7 +136,8 @@ class ConstantLeaves:
         for t in reversed(range(topology.n_nodes)):
             here = passed[:, t]
             if here.any():
-                alone = self.fit(self.data.X[here], self.y[here]).cost if here.sum() >= N_min else np.inf
+                leaf = self.data.X[here], self.y[here], self.data.weights[here]
+                alone = self.fit(*leaf).cost if here.sum() >= N_min else np.inf
             else:
                 alone = 0.0
             value[t] = alone
@@ -176,27 +178,36 @@ def coefficients(tree: Tree) -> FloatArray:
 # ---------------------------------------------------------------------- groups of equal samples, ranges of leaf values
 
 
-def grouped(y: FloatArray, group: IntArray) -> tuple[FloatArray, FloatArray, float]:
-    """Return sizes (g,) and mean targets (g,) of the groups, and the squared loss within all of them."""
-    weight = np.bincount(group).astype(float)
-    mean = np.bincount(group, weights=y) / weight
-    return weight, mean, float(((y - mean[group]) ** 2).sum())
+def grouped(y: FloatArray, weight: FloatArray, group: IntArray) -> tuple[FloatArray, FloatArray, float]:
+    """Return weights (g,) and mean targets (g,) of the groups, and the squared loss within all of them."""
+    total: FloatArray = np.bincount(group, weights=weight).astype(np.float64)
+    mean = np.bincount(group, weights=weight * y) / total
+    return total, mean, float((weight * (y - mean[group]) ** 2).sum())
 
 
-def distinct_targets(y: FloatArray, group: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """List groups, targets and multiplicities of the distinct pairs (group, target)."""
-    pairs, count = np.unique(np.column_stack([group, y]), axis=0, return_counts=True)
-    return pairs[:, 0].astype(np.int64), pairs[:, 1], count.astype(float)
+def distinct_targets(
+    y: FloatArray, weight: FloatArray, group: IntArray
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """List groups, targets and total weights of the distinct pairs (group, target)."""
+    pairs, of = np.unique(np.column_stack([group, y]), axis=0, return_inverse=True)
+    return pairs[:, 0].astype(np.int64), pairs[:, 1], np.bincount(of.ravel(), weights=weight).astype(float)
 
 
-def range_of_means(y: FloatArray, N_min: int) -> tuple[float, float]:
-    """Return bounds on the mean of at least ``N_min`` of the targets (n,)."""
+def range_of_means(y: FloatArray, weight: FloatArray, N_min: int) -> tuple[float, float]:
+    """Return bounds on the weighted mean of at least ``N_min`` of the targets (n,).
+
+    With unequal weights a mean may come as close to the least target as one heavy sample draws it: their range.
+    """
     ordered = np.sort(y)
+    if (weight != weight[0]).any():
+        return float(ordered[0]), float(ordered[-1])
     low, high = float(ordered[:N_min].mean()), float(ordered[-N_min:].mean())
     return min(low, high), max(low, high)  # equal means may cross by rounding
 
 
-def range_of_medians(y: FloatArray, N_min: int) -> tuple[float, float]:
-    """Return bounds on the median (midway between both middle ones) of at least ``N_min`` of the targets (n,)."""
+def range_of_medians(y: FloatArray, weight: FloatArray, N_min: int) -> tuple[float, float]:
+    """Return bounds on the weighted median of at least ``N_min`` of the targets (n,), as :func:`range_of_means`."""
     ordered = np.sort(y)
+    if (weight != weight[0]).any():
+        return float(ordered[0]), float(ordered[-1])
     return float(np.median(ordered[:N_min])), float(np.median(ordered[-N_min:]))

@@ -28,6 +28,7 @@ def fidelity_measures(tree: Tree, data: Dataset, target: EnsembleTarget) -> dict
     Returns
     -------
     dict
+        Shares of samples are shares of their weight.
         ``fidelity``: share of samples for which tree and ensemble predict the same class.
         ``ensemble_accuracy``: share that the ensemble predicts right. ``close_pairs``: number of pairs of samples
         whose proximity reaches the threshold. ``close_pairs_together``: share of these that share a leaf of the
@@ -36,8 +37,8 @@ def fidelity_measures(tree: Tree, data: Dataset, target: EnsembleTarget) -> dict
     predicted = target.ensemble.predict(data.X_raw)
     pairs, together = _close_pairs(tree, data, target)
     return {
-        "fidelity": float((tree.predict(data.X_raw) == predicted).mean()),
-        "ensemble_accuracy": float((predicted == data.y).mean()),
+        "fidelity": float(np.average(tree.predict(data.X_raw) == predicted, weights=data.weights)),
+        "ensemble_accuracy": float(np.average(predicted == data.y, weights=data.weights)),
         "close_pairs": pairs,
         "close_pairs_together": together / pairs if pairs else None,
     }

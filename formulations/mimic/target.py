@@ -35,7 +35,7 @@ class EnsembleTarget:
     sign
         (n,) class that it predicts, -1.0 or +1.0.
     weight
-        (n,) its probability of that class, 0 to 1.
+        (n,) its probability of that class, 0 to 1, times the sample's weight.
     frequency
         (depth, p) frequency of each feature at each level.
     thresholds
@@ -114,7 +114,7 @@ def ensemble_target(
     return EnsembleTarget(
         ensemble=fitted,
         sign=np.where(fitted.predict(data.X_raw) == 1, 1.0, -1.0),
-        weight=fitted.probability(data.X_raw),
+        weight=fitted.probability(data.X_raw) * data.weights,
         frequency=frequency,
         thresholds=thresholds,
         allowed=frequent_features(frequency, thresholds, data.features.labels),

@@ -88,6 +88,7 @@ class LinearTree(Formulation):
     takes_weights = True
     variants = ("valid", "paper")
     least_objective = 0.0
+    gap_parameter = "epsilon"
     #: The start that a tree search improves on soon, found in a fraction of a second without feature budgets.
     quick_start: ClassVar[str | None] = None
 

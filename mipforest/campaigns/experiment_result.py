@@ -6,7 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +21,7 @@ from mipforest.data import Dataset, load
 from mipforest.data.files import SUFFIXES
 from mipforest.errors import CampaignError
 from mipforest.problem.result import Result
-from mipforest.problem.tree_search import searching
+from mipforest.problem.tree_search import AUTO, searching
 from mipforest.runs.instance import sha256_of_model
 from mipforest.solvers.solution import Event, Status
 from mipforest.trees import to_dict
@@ -296,6 +296,9 @@ def solve_experiment(
     )
     if result.solution.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
+    if experiment.solver == AUTO:  # the results do not say otherwise who has solved it
+        by = f"{result.solution.solver} {result.solution.solver_version}"
+        result = replace(result, solution=replace(result.solution, solver_version=by))
     return ExperimentResult.of(
         result,
         data.sha256,

@@ -78,7 +78,7 @@ def check(
     exactly = _entries(form) <= EXACT_ENTRIES if exact is None else exact
     found = violations(form, point.x, exact=exactly)
     feasible = found.max <= tolerance
-    objective = exact_objective(form, point.x) if exact else form.objective(point.x)
+    objective = exact_objective(form, point.x) if exactly else form.objective(point.x)
     definition, not_compared = _by_definition(instance, solution) if tree and feasible else (None, "")
     agrees = definition is None or not _worse(form, definition, objective)
     exit_code = SUCCESS if feasible and agrees else NO_ANSWER

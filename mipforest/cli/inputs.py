@@ -123,10 +123,11 @@ def start_of(start: str, formulation: Formulation) -> str | Tree | None:
         If the file cannot be read.
     """
     from mipforest.errors import did_you_mean
+    from mipforest.problem.tree_search import search_names
     from mipforest.trees import load
 
     known = ("default", "none", *formulation.starts)
-    if start in known:
+    if start in known or start in search_names():
         return start
     path = Path(start)
     path = path / "tree.json" if path.is_dir() else path

@@ -84,6 +84,8 @@ def _describe(model: dict[str, Any]) -> None:
 
 
 def _written(default: Any) -> str:
+    if default is None:
+        return "-"
     values = default if isinstance(default, tuple) else (default,)
     return ",".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
 

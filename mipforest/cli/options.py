@@ -196,7 +196,7 @@ Start = Annotated[
     str,
     Option(
         metavar="START",
-        help="Tree to start from: default, none, a start of the model ('mipforest models'), or a run.",
+        help="Tree to start from: default, none, a start of the model ('mipforest models'), a tree search, or a run.",
         rich_help_panel=_SOLVE,
     ),
 ]

@@ -94,7 +94,8 @@ def _wrapped(text: str, indent: int, width: int | None) -> str:
 
 def _headline(result: Mapping[str, Any]) -> str:
     data = result["data"]
-    given = ", ".join(f"{name}={_plain(value)}" for name, value in result["parameters"].items())
+    values = {name: value for name, value in result["parameters"].items() if value is not None}
+    given = ", ".join(f"{name}={_plain(value)}" for name, value in values.items())
     # Runs of older versions do not tell their scaling here.
     scaling = f", scaling {data['scaling']}" if "scaling" in data else ""
     return (
@@ -105,6 +106,8 @@ def _headline(result: Mapping[str, Any]) -> str:
 
 def _plain(value: Any) -> str:
     values = value if isinstance(value, list | tuple) else [value]
+    if any(isinstance(part, list | tuple) for part in values):
+        return ";".join(map(_plain, values))
     return ",".join(f"{part:g}" if isinstance(part, float) else str(part) for part in values)
 
 

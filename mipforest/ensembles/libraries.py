@@ -46,7 +46,15 @@ class ExtraTrees(RandomForest):
 
 
 def fit_forest(
-    learner: Any, X: FloatArray, y: IntArray, *, trees: int, depth: int, seed: int, budget: TimeBudget
+    learner: Any,
+    X: FloatArray,
+    y: IntArray,
+    *,
+    trees: int,
+    depth: int,
+    seed: int,
+    budget: TimeBudget,
+    weight: FloatArray | None = None,
 ) -> Any:
     """Fit a forest with the settings of the MIRET paper (section 8): balanced classes, all features tried.
 
@@ -63,6 +71,8 @@ def fit_forest(
         Number of trees, their greatest depth, and the seed of their randomness.
     budget
         Asked between some trees and the next ones.
+    weight
+        (n,) weights of the samples; 1 unless given.
 
     Raises
     ------
@@ -77,7 +87,7 @@ def fit_forest(
         warnings.filterwarnings("ignore", "class_weight presets", UserWarning)
         for grown in range(0, trees, step):
             require_time(budget, grown, trees)
-            forest.set_params(n_estimators=min(grown + step, trees)).fit(X, y)
+            forest.set_params(n_estimators=min(grown + step, trees)).fit(X, y, sample_weight=weight)
     return forest.set_params(warm_start=False)
 
 
@@ -98,6 +108,12 @@ def require_time(budget: TimeBudget, grown: int, trees: int) -> None:
             f"the time limit came when {grown} of the {trees} trees of the ensemble were fitted, before the search for "
             "a tree that mimics them: give more time, an ensemble of fewer trees, or one that is fitted already"
         )
+
+
+def _balanced(y: IntArray, weight: FloatArray | None) -> FloatArray:
+    """Return the weights that balance the classes, times those of the samples."""
+    balance: FloatArray = compute_sample_weight("balanced", y)
+    return balance if weight is None else balance * weight
 
 
 def member_of(tree: Any, weight: float = 1.0) -> MemberTree:
@@ -141,7 +157,14 @@ class GradientBoosting(Adapter):
 
 
 def fit_gradient_boosting(
-    X: FloatArray, y: IntArray, *, trees: int, depth: int, seed: int, budget: TimeBudget
+    X: FloatArray,
+    y: IntArray,
+    *,
+    trees: int,
+    depth: int,
+    seed: int,
+    budget: TimeBudget,
+    weight: FloatArray | None = None,
 ) -> Any:
     """Fit with scikit-learn's learning rate of 0.1; samples are weighted so that classes are balanced.
 
@@ -153,6 +176,8 @@ def fit_gradient_boosting(
         Number of stages, greatest depth of a tree, and the seed of ties between splits.
     budget
         Asked after each stage.
+    weight
+        (n,) weights of the samples; 1 unless given.
 
     Raises
     ------
@@ -165,7 +190,7 @@ def fit_gradient_boosting(
         return False
 
     learner = GradientBoostingClassifier(n_estimators=trees, max_depth=depth, random_state=seed)
-    return learner.fit(X, y, sample_weight=compute_sample_weight("balanced", y), monitor=ask)
+    return learner.fit(X, y, sample_weight=_balanced(y, weight), monitor=ask)
 
 
 class XGBoost(Adapter):
@@ -235,7 +260,16 @@ def require_xgboost() -> None:
         )
 
 
-def fit_xgboost(X: FloatArray, y: IntArray, *, trees: int, depth: int, seed: int, budget: TimeBudget) -> Any:
+def fit_xgboost(
+    X: FloatArray,
+    y: IntArray,
+    *,
+    trees: int,
+    depth: int,
+    seed: int,
+    budget: TimeBudget,
+    weight: FloatArray | None = None,
+) -> Any:
     """Fit with XGBoost's own settings; samples are weighted so that classes are balanced.
 
     One thread: the outcome then does not depend on the machine.
@@ -248,6 +282,8 @@ def fit_xgboost(X: FloatArray, y: IntArray, *, trees: int, depth: int, seed: int
         Number of rounds, greatest depth of a tree, and the seed.
     budget
         Asked before; a hundred thousand samples take seconds.
+    weight
+        (n,) weights of the samples; 1 unless given.
 
     Raises
     ------
@@ -261,4 +297,4 @@ def fit_xgboost(X: FloatArray, y: IntArray, *, trees: int, depth: int, seed: int
     from xgboost import XGBClassifier
 
     learner = XGBClassifier(n_estimators=trees, max_depth=depth, random_state=seed, n_jobs=1)
-    return learner.fit(X, y, sample_weight=compute_sample_weight("balanced", y))
+    return learner.fit(X, y, sample_weight=_balanced(y, weight))

@@ -55,8 +55,8 @@ def ensemble_for(
 
         - ``"random-forest"``, ``"extra-trees"``, ``"gradient-boosting"`` or ``"xgboost"``, with options behind
           a colon as in ``"random-forest:trees=100,seed=1"``: fitted here on the features of ``data`` in
-          original units, with balanced classes; 100 trees if no number is given. Forests try all features at
-          every split, as in the MIRET paper (section 8);
+          original units, with balanced classes and the samples' weights; 100 trees if no number is given.
+          Forests try all features at every split, as in the MIRET paper (section 8);
         - the path of a ``.joblib`` file with a fitted classifier. **Loading it runs code that it contains**;
         - a fitted ``RandomForestClassifier``, ``ExtraTreesClassifier``, ``GradientBoostingClassifier`` or
           ``XGBClassifier``;
@@ -191,7 +191,9 @@ class Specification:
         family, fit = FITTED[self.kind]
         seed = seed if self.seed is None else self.seed
         with budget.phase("prepare", f"fitting the {self.kind}"):
-            estimator = fit(data.X_raw, data.y, trees=self.trees, depth=depth, seed=seed, budget=budget)
+            shape = {"trees": self.trees, "depth": depth, "seed": seed, "budget": budget}
+            weight = data.weights if data.weighted else None
+            estimator = fit(data.X_raw, data.y, **shape, weight=weight)
         return family(estimator, np.array([0, 1]))
 
 
@@ -221,7 +223,8 @@ def fitted_target(target: Any, data: Dataset) -> Any:
     try:
         check_is_fitted(target)
     except NotFittedError:
-        return clone(target).fit(data.X_raw, data.y)
+        weight = {"sample_weight": data.weights} if data.weighted else {}
+        return clone(target).fit(data.X_raw, data.y, **weight)
     return target
 
 

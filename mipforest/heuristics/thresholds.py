@@ -1,4 +1,4 @@
-"""The thresholds of a data set: all ways to split its samples on one feature.
+"""The thresholds of a data set, all ways to split its samples on one feature; and what searches for trees are told.
 
 Thresholds between the same two neighbouring values of a feature route all samples alike, so one per gap is enough.
 Samples with equal features go to the same leaf, and are merged into groups first.
@@ -115,6 +115,29 @@ class UnivariateProblem:
     unit: float = 1.0
     weight: FloatArray | None = None
     costs: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class HyperplaneProblem:
+    """What a tree of hyperplane splits with constant leaves is charged; features are in [0, 1].
+
+    Attributes
+    ----------
+    y, loss, N_min, unit, weight
+        As in :class:`UnivariateProblem`.
+    split_cost
+        Cost of a feature in a split, in units of the loss.
+    margin
+        Least distance between the scores of both sides of a split, for weights of sum 1.
+    """
+
+    y: FloatArray | IntArray
+    loss: str
+    split_cost: float
+    margin: float
+    N_min: int = 1
+    unit: float = 1.0
+    weight: FloatArray | None = None
 
 
 def find_thresholds(data: Dataset) -> Thresholds:

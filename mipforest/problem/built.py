@@ -155,6 +155,20 @@ class BuiltProblem:
             stopped=self.budget.stopped,
         )
 
+    def needed_tolerance(self) -> float | None:
+        """Return the tolerance of a solver, on rows and integers, up to which no point takes a sample's other side.
+
+        A row that keeps a gap on a side slips by the tolerance, and by it times the row's entries at integers, the
+        big-Ms: beyond this tolerance that may be the whole gap, and a solver's optimum may be that of no tree. ``None``
+        where no row has a gap.
+        """
+        rows = self.model.constraints.get("left")
+        if rows is None or not self.formulation.gap_parameter:
+            return None
+        gap = float(self.formulation.parameters()[self.formulation.gap_parameter])
+        at_integers = abs(rows.A) @ self.model.matrix().integer[: rows.A.shape[1]].astype(float)
+        return gap / (1.0 + float(at_integers.max(initial=0.0)))
+
     def known_value(self) -> float:
         """Return the objective of the tree known from building the model; infinite without one."""
         known = self.instance.known
@@ -193,8 +207,8 @@ class BuiltProblem:
         Parameters
         ----------
         start
-            ``"default"``, the name of one of the formulation's starts, a tree (its own scaling, if it has
-            one, is taken into account), or ``None`` / ``"none"``.
+            ``"default"``, the name of one of the formulation's starts or of a tree search, a tree (its own scaling,
+            if it has one, is taken into account), or ``None`` / ``"none"``.
         seed
             Seed of starts that draw.
 

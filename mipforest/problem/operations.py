@@ -15,7 +15,7 @@ from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.cart import cart
 from mipforest.heuristics.node_problems import NodeProblems
-from mipforest.heuristics.thresholds import UnivariateProblem
+from mipforest.heuristics.thresholds import HyperplaneProblem, UnivariateProblem
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.instance import Instance
@@ -49,6 +49,8 @@ class ModelOperations(ABC):
     scaling: ClassVar[Scaling] = "minmax"
     #: Options that help a solver with this model, by solver; a user's own come first.
     solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    #: Hyperparameter that stands for a strict inequality in the rows called ``left``, where there is one.
+    gap_parameter: ClassVar[str] = ""
     #: What the objective of every tree is at least: 0 where it is a sum of losses and costs.
     least_objective: ClassVar[float] = float("-inf")
 
@@ -94,6 +96,10 @@ class ModelOperations(ABC):
 
     def univariate_problem(self, instance: Any) -> UnivariateProblem | None:  # noqa: ARG002
         """Return what the objective charges, where trees have univariate splits and constant leaves; for searches."""
+        return None
+
+    def hyperplane_problem(self, instance: Any) -> HyperplaneProblem | None:  # noqa: ARG002
+        """Return what the objective charges, where trees have hyperplanes and constant leaves; for searches."""
         return None
 
     @abstractmethod

@@ -16,6 +16,9 @@ from mipforest.errors import ParameterError, suggestion
 #: A value per branch node: one for all, one per level (root first), or one per node in heap order.
 PerNode = float | tuple[float, ...]
 
+#: K rows of K costs: of predicting the class of a column for a sample of the class of a row; ``None`` for 1 per error.
+CostMatrix = tuple[tuple[float, ...], ...] | None
+
 #: Integers beyond it are no numbers for numpy, and for no solver.
 _LARGEST_INTEGER = 2**63 - 1
 
@@ -222,6 +225,60 @@ class Text(ParameterKind):
     def may_name_file(self, value: Any) -> bool:  # noqa: ARG002
         """Say that a free text may."""
         return not self.choices
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs(ParameterKind):
+    """A matrix of misclassification costs, rows in lists or in a ``.csv`` file; the classes are in the data's order."""
+
+    name = "cost matrix"
+
+    @property
+    def range(self) -> str:
+        """The shape."""
+        return "K x K, >= 0"
+
+    def parse(self, parameter: str, text: str) -> Any:
+        """Read ``0,1;5,0``, or the name of a ``.csv`` file without column names."""
+        if text.endswith(".csv"):
+            return self.check(parameter, text)
+        try:
+            rows = [[float(entry) for entry in row.split(",")] for row in text.split(";")]
+        except ValueError:
+            error = _no_value(parameter, text, self.name)
+            raise ParameterError(f"{error} such as '0,1;5,0', or a .csv file of numbers") from None
+        return self.check(parameter, rows)
+
+    def check(self, parameter: str, value: Any) -> Any:
+        """Return a tuple of rows; ``None`` stays."""
+        if value is None:
+            return None
+        if isinstance(value, str):
+            try:
+                value = np.loadtxt(value, delimiter=",", ndmin=2)
+            except (OSError, ValueError) as error:
+                raise ParameterError(
+                    f"parameter {parameter}: no costs can be read from {value!r} ({error}); give a .csv file with K "
+                    "lines of K numbers and no names"
+                ) from None
+        try:
+            costs = np.array(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            costs = np.zeros(0)
+        if costs.ndim != 2 or len(costs) < 2 or costs.shape[0] != costs.shape[1]:
+            raise ParameterError(
+                f"parameter {parameter} has the shape {np.shape(costs)}; give K rows of K costs, one row for each "
+                "class of a sample, one column for each class that is predicted"
+            )
+        if not (np.isfinite(costs) & (costs >= 0)).all():
+            raise ParameterError(
+                f"parameter {parameter} has the entry {costs.min():g}; costs are finite and at least 0"
+            )
+        return tuple(map(tuple, costs.tolist()))
+
+    def may_name_file(self, value: Any) -> bool:
+        """Say that a text does; files record the numbers that were read from it."""
+        return isinstance(value, str)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,8 @@ import numpy as np
 from mipforest.arrays import FloatArray
 from mipforest.errors import ParameterError, did_you_mean, suggestion
 from mipforest.problem.parameter_kinds import (
+    CostMatrix,
+    Costs,
     Number,
     NumberPerNode,
     ParameterKind,
@@ -29,6 +31,7 @@ _KINDS: dict[Any, type[ParameterKind]] = {
     str: Text,
     bool: YesOrNo,
     PerNode: NumberPerNode,
+    CostMatrix: Costs,
 }
 
 
@@ -221,6 +224,8 @@ def per_node(name: str, value: PerNode, depth: int) -> FloatArray:
 
 
 __all__ = [
+    "CostMatrix",
+    "Costs",
     "Number",
     "NumberPerNode",
     "Parameter",

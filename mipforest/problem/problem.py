@@ -15,7 +15,15 @@ from mipforest.model import Values
 from mipforest.problem.built import BuiltProblem, at_least
 from mipforest.problem.repair import GROWTH, contradictory, feasible_start, feasible_values, relimited
 from mipforest.problem.result import Result
-from mipforest.problem.tree_search import AUTO, Auto, Found, TreeSearch, check_settings, solver_or_search
+from mipforest.problem.tree_search import (
+    AUTO,
+    Auto,
+    Found,
+    TreeSearch,
+    check_settings,
+    solver_or_search,
+    start_search,
+)
 from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Solver
 from mipforest.solvers.claims import beside, no_bound, settled
@@ -236,6 +244,13 @@ class Problem(BuiltProblem):
         )
         return self._checked(solution)
 
+    def start_tree(self, start: str | Tree | None = "default", *, seed: int = 0) -> Tree | None:
+        """Return the tree to start from; of a tree search's name, its best tree after a share of the time."""
+        search = start_search(start, self) if isinstance(start, str) else None
+        if search is None:
+            return super().start_tree(start, seed=seed)
+        return search.start_for(self, super().start_tree(seed=seed), seed=seed)
+
     def start_values(self, tree: Tree) -> tuple[Values | None, list[str]]:
         """Encode a start tree as feasible values; see :func:`~mipforest.problem.repair.feasible_start`."""
         return feasible_start(self, tree)
@@ -267,11 +282,8 @@ class Problem(BuiltProblem):
         if own is None:
             return solution
         status, bound, doubts = settled(self.model.matrix(), own.status, own.objective, own.bound, gap=gap)
-        cause = (
-            "in the model without the rows that were removed"
-            if self.changes().loosened
-            else "by its tolerances"
-        )
+        loosened = self.changes().loosened
+        cause = "in the model without the rows that were removed" if loosened else "by its tolerances"
         told = (
             f"the solver's point has the value {solution.objective:.9g} {cause}, and its tree {own.objective:.9g}: "
             "this counts"

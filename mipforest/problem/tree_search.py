@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import entry_points, version
 from importlib.util import find_spec
@@ -13,7 +13,8 @@ from numbers import Integral
 from typing import ClassVar
 
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported
-from mipforest.problem.built import BuiltProblem
+from mipforest.model import Model
+from mipforest.problem.built import BuiltProblem, StartError
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.registry import get_solver
@@ -24,6 +25,9 @@ GROUP = "mipforest.searches"
 
 #: Name that leaves the choice to the toolkit, and the matrix solver that it falls back on.
 AUTO, MATRIX_SOLVER = "auto", "highs"
+
+#: Share of the time left, and most seconds, for a tree search whose tree is the start of a matrix solver.
+START_SHARE, START_SECONDS = 0.1, 10.0
 
 #: Why no tree search takes a problem to whose model something was added.
 CHANGED = "the model was changed after it was built, and a tree search sees no rows"
@@ -156,6 +160,38 @@ class TreeSearch(ABC):
         """Return whether the search takes a problem as it is now."""
         return not self.objection(problem)
 
+    def start_for(self, problem: BuiltProblem, known: Tree | None, *, seed: int) -> Tree | None:
+        """Search for a share of the time for a tree that a matrix solver can start from.
+
+        The problem is searched as it was built: a tree that breaks what was added since is repaired as any other start.
+
+        Parameters
+        ----------
+        problem
+            The problem as it is now.
+        known
+            A tree to begin with.
+        seed
+            Seed of the search.
+
+        Raises
+        ------
+        StartError
+            If the search does not take the problem as it was built.
+        """
+        as_built, budget = problem, problem.budget
+        if problem.changed():
+            model = Model(problem.model.name)
+            problem.formulation.declare(model, problem.instance)
+            as_built = replace(problem, model=model)
+        reason = self.objection(as_built)
+        if reason:
+            raise StartError(f"start {self.name!r}: {reason}; take another start")
+        limit = budget.at_most(START_SECONDS, share=START_SHARE)
+        settings = SolveSettings(time_limit=limit, threads=1, seed=seed)
+        found = self.search(as_built, settings, start=known, on_progress=lambda _: budget.stopped)
+        return found.tree or known
+
     def check(self, problem: BuiltProblem) -> None:
         """Refuse a problem that the search does not take.
 
@@ -219,6 +255,24 @@ def search_classes() -> dict[str, type[TreeSearch]]:
     return {
         entry.name: entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
     }
+
+
+def search_names() -> list[str]:
+    """Return the names of all registered tree searches, without loading them."""
+    return sorted(entry_points(group=GROUP).names)
+
+
+def start_search(name: str, problem: BuiltProblem) -> TreeSearch | None:
+    """Return the tree search that a start names; ``None`` where it is the formulation's own, or nothing of that name.
+
+    Raises
+    ------
+    SolverUnavailable
+        If what the search needs is not installed.
+    """
+    own = name in ("default", "none", *problem.formulation.starts)
+    found = None if own or name not in search_names() else solver_or_search(name)
+    return found if isinstance(found, TreeSearch) else None
 
 
 class Auto:
@@ -285,7 +339,7 @@ def solver_or_search(name: str) -> Solver | TreeSearch | Auto:
     if name == AUTO:
         return Auto()
     # Searches are not loaded for the sake of a matrix solver: their compiler alone takes a second.
-    searches = sorted(entry_points(group=GROUP).names)
+    searches = search_names()
     if name not in searches:
         return get_solver(name, others=searches)
     plugin = search_classes()[name]

@@ -99,7 +99,7 @@ def solve_section(result: Mapping[str, Any]) -> Element:
             "Model",
             f"{plain(result['model'])}, variant {plain(result['variant'])}, depth {plain(result['depth'])}",
         ),
-        *((short(name), shown(value)) for name, value in result["parameters"].items()),
+        *((short(name), shown(value)) for name, value in result["parameters"].items() if value is not None),
         ("Solver", f"{plain(result['solver'])} {plain(result['solver_version'])}"),
         ("Rewritten for the solver by", ", ".join(bridges) or "nothing, it takes the model as it is"),
         ("Time", _times(result)),
@@ -217,6 +217,7 @@ def _solve(result: Mapping[str, Any]) -> Iterator[str]:
             yield from _option("param", f"{name}={_word(value)}")
     for name in ("data", "target", "positive", "task", "missing", "scaling", "test_size", "test"):
         yield from _option(name, source[name])
+    yield from _option("weight", source.get("weight"))
     yield from _option("solver", result["solver"])
     for name in ("start", "time_limit", "gap", "threads", "seed"):
         value = "inf" if name == "time_limit" and options[name] is None else options[name]
@@ -244,9 +245,9 @@ def _option(name: str, value: Any) -> Iterator[str]:
 
 
 def _word(value: Any) -> str:
-    """Write a value as the command line takes it: several numbers with commas between them."""
+    """Write a value as the command line takes it: several numbers with commas between them, rows with semicolons."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
-        return ",".join(map(_word, value))
+        return (";" if any(isinstance(part, list) for part in value) else ",").join(map(_word, value))
     return str(value)

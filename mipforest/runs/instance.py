@@ -22,6 +22,7 @@ from mipforest.problem.registry import get_formulation, make_formulation
 from mipforest.runs.data_source import DataSource
 from mipforest.runs.folder import RunError
 from mipforest.runs.text_files import JsonFileError, json_text, read_json_object
+from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.convexity import QUADRATIC_SOLVER
 from mipforest.solvers.registry import get_solver
 from mipforest.trees import Topology, Tree
@@ -127,7 +128,9 @@ def write_instance(
     if x is not None:
         comments = (f"start of {form.name}", f"objective value = {objective!r}")
         write_point(written, x, start_path, comments=comments, model=path)
-    formulation, data = problem.formulation, problem.data
+    formulation, data, tolerance = problem.formulation, problem.data, problem.needed_tolerance()
+    if tolerance is not None and tolerance < FEASIBILITY_TOLERANCE:
+        warnings = [*warnings, _fine(tolerance, formulation.gap_parameter)]
     metadata = {
         "format": FORMAT,
         "version": VERSION,
@@ -144,6 +147,7 @@ def write_instance(
         "data_source": source.to_dict(),
         "sense": "maximize" if form.maximize else "minimize",
         "statistics": asdict(statistics(written)),
+        "tolerance": tolerance,
         "start": None if objective is None else start_path.name,
         "start_objective": objective,
         "warnings": [*problem.instance.notes, *warnings],
@@ -151,6 +155,14 @@ def write_instance(
     with atomic_write(description, "w") as file:
         file.write(json_text(metadata))
     return metadata
+
+
+def _fine(tolerance: float, parameter: str) -> str:
+    return (
+        f"by big-Ms, tolerances above {tolerance:.1g} can be worth the whole gap {parameter} on a side, and an optimum "
+        f"at the solvers' default of {FEASIBILITY_TOLERANCE:g} may be that of no tree: solve with finer ones, or take "
+        f"a larger {parameter}"
+    )
 
 
 def _ensemble_text(formulation: object) -> str | None:

@@ -91,6 +91,10 @@ def vite(target: Any, data: Dataset, depth: int, *, seed: int = DEFAULT_SEED) ->
         If the depth is out of range.
     """
     depth = Topology(depth).depth
+    if data.weighted:
+        raise EnsembleError(
+            f"{data.name} has sample weights, and what is shown of an ensemble counts samples; leave the weights out"
+        )
     return Vite(ensemble_for(target, data, depth, seed=seed, deeper=True), data, depth)
 
 

@@ -34,6 +34,7 @@ def test_a_result_is_what_a_solve_by_hand_gives(tmp_path):
             .solve("highs", time_limit=60, threads=1, seed=experiment.settings.seed)
         )
         assert (row["state"], row["status"], row["verified"]) == ("done", "optimal", 1)
+        assert (row["solver"], row["solver_version"].split()[0]) == ("auto", "exact-search")
         assert row["objective"] == pytest.approx(result.objective, abs=1e-9)
         assert row["data_sha256"] == data.sha256
         assert row["train_sha256"] == train.sha256

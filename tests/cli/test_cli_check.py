@@ -22,7 +22,7 @@ def cancelling(tmp_path):
     m = Model("cancelling")
     a, b, c = (m.continuous(name) for name in "abc")
     m.add("row", 1e16 * a + b - 1e16 * c <= 0)
-    m.minimize(a)
+    m.minimize(1e16 * a + b - 1e16 * c)
     instance, point = tmp_path / "cancelling.mps", tmp_path / "ones.sol"
     write_mps(m.matrix(), instance)
     write_point(m.matrix(), np.ones(3), point, comments=(), model=instance)
@@ -33,6 +33,7 @@ def test_rows_are_evaluated_exactly(mipforest, cancelling):
     found = mipforest("check", *cancelling)
     assert found.code == 3
     assert "max violation  1 " in found.out
+    assert "objective      1\n" in found.out
 
 
 def test_exactness_can_be_switched_off(mipforest, cancelling):

@@ -1,7 +1,13 @@
 """Bad input: exit code, one clear message, no traceback, and with ``--json`` one object."""
 
+import os
+import threading
+
 import pytest
 from small_run import SMALL
+
+from mipforest.cli.errors import _leave
+from mipforest.solvers import worker
 
 NO_MODEL = ("solve", "--depth", "1", "--data", "iris")
 NO_DATA = ("solve", "--model", "margot", "--depth", "1")
@@ -177,3 +183,26 @@ def test_infeasible_is_exit_code_3(mipforest, monkeypatch):
     assert (
         "infeasible" in mipforest(*SMALL, "--variant", "paper", "--time-limit", "10", "--start", "none").out
     )
+
+
+def test_a_process_does_not_wait_for_a_solver_that_was_left_behind(monkeypatch, capfd):
+    """Its thread may take minutes, and an interpreter that ended with it would end by a signal."""
+    release = threading.Event()
+    thread = threading.Thread(target=release.wait, args=(20,), name=worker._NAME, daemon=True)
+    thread.start()
+    ends = []
+
+    def end(code):
+        ends.append(code)
+        raise SystemExit(code)
+
+    monkeypatch.setattr(os, "_exit", end)
+    print("the result")
+    with pytest.raises(SystemExit):
+        _leave(3)
+    release.set()
+    thread.join()
+    with pytest.raises(SystemExit):
+        _leave(2)
+    assert ends == [3]
+    assert capfd.readouterr().out == "the result\n"

@@ -103,6 +103,10 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "opt_out": {
             f"{test} [improved{MIRET_LABEL}]": "it leaves out trees without a split"
             for test in ("encode is feasible", "starts are feasible")
+        }
+        | {
+            f"weights repeat samples [{variant}{MIRET_LABEL}]": "the forest fitted to repeated samples draws others"
+            for variant in ("tight", "improved", "paper")
         },
     },
 }

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from independent_routes import scip_optimum
 
-from formulations.leaves.classes import baseline_error, with_majority_labels
+from formulations.leaves.classes import baseline_error, with_cheapest_labels
 from formulations.oct import Oct
 from formulations.oct_h import OctH
 from mipforest.data import Dataset
@@ -98,7 +98,7 @@ def random_oblique_tree(rng, data, depth, mu):
         goes_right = data.X[rows] @ w[t] + b[t] >= 0
         here[topology.left(t)], here[topology.right(t)] = rows[~goes_right], rows[goes_right]
     tree = Tree(depth, w, b, np.zeros(topology.n_leaves), tuple(data.classes), tuple(data.features.labels))
-    return with_majority_labels(tree, data)
+    return with_cheapest_labels(tree, OctH().bind(data, topology))
 
 
 def test_greedy_is_no_worse_than_its_first_split():

@@ -99,10 +99,21 @@ def test_best_leaf_values_lie_in_their_range(seed, n):
     y = rng.integers(0, 5, n) / 4
     n_min = int(rng.integers(1, n + 1))
     rows = rng.permutation(n)[: rng.integers(n_min, n + 1)]
-    low, high = range_of_means(y, n_min)
-    assert low - 1e-12 <= y[rows].mean() <= high + 1e-12
-    low, high = range_of_medians(y, n_min)
-    assert low <= np.median(y[rows]) <= high
+    for weight in (np.ones(n), rng.choice([0.5, 1.0, 3.0], n)):
+        low, high = range_of_means(y, weight, n_min)
+        assert low - 1e-12 <= np.average(y[rows], weights=weight[rows]) <= high + 1e-12
+        low, high = range_of_medians(y, weight, n_min)
+        assert low <= LOSSES["absolute"].best_constant(y[rows], weight[rows]) <= high
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 12))
+@settings(max_examples=30, deadline=None)
+def test_best_constants_with_whole_weights_are_those_of_repeated_targets(seed, n):
+    rng = np.random.default_rng(seed)
+    y, counts = rng.integers(0, 5, n) / 4, rng.integers(1, 4, n)
+    again = np.repeat(y, counts)
+    assert LOSSES["absolute"].best_constant(y, counts) == np.median(again)
+    assert LOSSES["squared"].best_constant(y, counts) == pytest.approx(again.mean())
 
 
 def test_a_leaf_of_the_two_greatest_targets_is_a_start():
@@ -179,7 +190,11 @@ def test_real_data_are_certified_at_depth_two(papers_data, name, loss):
     assert result.status == "optimal"
     grown = DecisionTreeRegressor(max_depth=2, random_state=0).fit(data.X, data.y)
     error = LOSSES[loss]
-    assert result.objective <= error.total(grown.predict(data.X) - data.y) / error.baseline(data.y) + 1e-9
+    assert (
+        result.objective
+        <= error.total(grown.predict(data.X) - data.y, data.weights) / error.baseline(data.y, data.weights)
+        + 1e-9
+    )
 
 
 # ---------------------------------------------------------------------- trees to models and back

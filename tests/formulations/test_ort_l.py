@@ -39,7 +39,7 @@ def test_recovers_a_piecewise_linear_truth(variant, loss):
 def linear_leaf_cost(data, loss, lam):
     """Relative loss and l1 penalty of a best linear leaf, by scipy's linear programme or scikit-learn's lasso."""
     y = (data.y - data.y.min()) / np.ptp(data.y)
-    X, baseline = data.X, LOSSES[loss].baseline(y)
+    X, baseline = data.X, LOSSES[loss].baseline(y, data.weights)
 
     def least_absolute(rows):
         n, p = len(rows), X.shape[1]
@@ -106,12 +106,12 @@ def test_a_linear_leaf_is_the_best_of_its_kind(regulariser, loss):
     data = regression(rng.integers(0, 5, (12, 2)) / 4, rng.random(12))
     leaves = LinearLeaves(data, error, lam=lam, regulariser=regulariser, M_r=10.0)
     X, y = data.X, leaves.y
-    fit = leaves.fit(X, y)
+    fit = leaves.fit(X, y, data.weights)
 
     def cost(beta):
-        residual = y - X @ beta
+        residual, n = y - X @ beta, data.weights
         size = np.abs(beta).sum() if regulariser == "l1" else np.count_nonzero(np.abs(beta) > 1e-12)
-        return error.total(residual - error.best_constant(residual)) / error.baseline(y) + lam * size
+        return error.total(residual - error.best_constant(residual, n), n) / error.baseline(y, n) + lam * size
 
     assert fit.cost == pytest.approx(cost(fit.beta))
     grid = np.linspace(-1, 1, 41)

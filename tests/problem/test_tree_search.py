@@ -8,6 +8,7 @@ from formulations.margot import HfsMargot, Margot
 from formulations.oct import Oct
 from mipforest.data import load
 from mipforest.errors import NotAllowed
+from mipforest.problem.built import StartError
 from mipforest.problem.tree_search import Auto, solver_or_search
 from mipforest.settings import SolveSettings
 from mipforest.time_budget import TimeBudget
@@ -76,3 +77,25 @@ def test_an_option_that_no_search_would_use_is_refused(asked):
     problem = Oct().build(load("iris"), 1)
     with pytest.raises(NotAllowed, match="would not use"):
         problem.solve("exact-search", **asked)
+
+
+def test_a_search_gives_the_start_of_a_matrix_solver():
+    problem = margot()
+    best = problem.solve("routing", threads=1).objective
+    found = problem.solve("highs", start="routing", time_limit=0)
+    assert found.solution.solver == "highs"
+    assert found.solution.start_objective == pytest.approx(best, rel=1e-4)
+    assert found.verified
+
+
+def test_a_start_that_breaks_what_was_added_is_repaired():
+    problem = changed()
+    found = problem.solve("highs", start="routing", time_limit=0)
+    assert found.verified
+    assert not found.solved_tree.unscaled().w[:, 0].any()
+    assert any("no_first" in warning for warning in found.solution.warnings)
+
+
+def test_a_search_that_does_not_take_the_model_is_no_start():
+    with pytest.raises(StartError, match="start 'exact-search': margot has other trees"):
+        margot().solve("highs", start="exact-search")

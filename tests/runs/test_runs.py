@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from formulations.olct import UnivariateOlct
 from mipforest.data import DataError, Encoding, load
 from mipforest.data.encoding import Column
 from mipforest.runs import (
@@ -20,6 +21,7 @@ from mipforest.runs import (
     instance_files,
     load_saved_tree,
     read_run,
+    write_instance,
 )
 from mipforest.trees import Tree, TreeFileError, to_dict, to_text
 
@@ -297,6 +299,22 @@ def test_what_is_no_run_is_refused(tmp_path):
 @pytest.mark.parametrize("name", ["a.b.mps", "a.b.mps.gz", "a.b.MPS.GZ"])
 def test_instance_files_stand_next_to_the_instance(name):
     assert instance_files(Path("x") / name) == (Path("x/a.b.mst"), Path("x/a.b.json"))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "tolerance"),
+    [
+        (1e-5, 1e-5 / 101),
+        (1e-3, 1e-3 / 101),
+    ],  # M of the thesis is 100, and a left child has one last node below it
+)
+def test_an_instance_says_what_tolerance_it_needs(tmp_path, epsilon, tolerance):
+    source = DataSource(data="iris", positive=("virginica",), scaling="standard")
+    problem = UnivariateOlct(variant="paper", epsilon=epsilon).build(source.load().train, 2)
+    found = write_instance(problem, tmp_path / "x.mps", source, start=None, seed=0, version="test")
+    assert found["tolerance"] == pytest.approx(tolerance)
+    told = [text for text in found["warnings"] if "may be that of no tree" in text]
+    assert bool(told) is (tolerance < 1e-6)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ class ExactSearch(TreeSearch):
     summary: ClassVar[str] = "exact branch and bound over intervals of thresholds"
     models: ClassVar[str] = "oct, ort"
     preferred: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
 
     def refusal(self, problem: BuiltProblem) -> str:
         """Say why the search does not take a problem; empty where it does."""

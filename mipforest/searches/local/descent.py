@@ -21,11 +21,13 @@ from mipforest.arrays import IntArray
 from mipforest.searches import entry, glue, kernel
 from mipforest.searches.exact.losses import ABSOLUTE, Int32Array
 from mipforest.searches.local.growth import best_cut, bring_back, grow, random_branch, split
+from mipforest.searches.local.hyperplanes import improved_by_hyperplane
 from mipforest.searches.local.state import (
     CHAIN,
     LEAF,
     LEVEL,
     NONE,
+    OBLIQUE,
     OWN,
     QUEUE,
     SAVED,
@@ -45,15 +47,28 @@ from mipforest.searches.local.state import (
     raise_subtree,
     value_below,
 )
-from mipforest.searches.local.sweeps import add_medians, fit_leaves, keep_base, leaf_cost, sweep
+from mipforest.searches.local.sweeps import (
+    add_medians,
+    fit_leaves,
+    keep_base,
+    leaf_cost,
+    sweep,
+    value_of_leaves,
+)
 
 #: What a visit may do with a node.
-NOTHING, LEFT, RIGHT, PRUNE, CUT = range(5)
+NOTHING, LEFT, RIGHT, PRUNE, CUT, HYPERPLANE = range(6)
 
 
 @entry
 def search_from(
-    samples: Samples, work: Work, drawn: int, kicks: int, seed: int, stop: IntArray, report: IntArray
+    samples: Samples,
+    work: Work,
+    drawn: int,
+    kicks: int,
+    seed: int,
+    stop: IntArray,
+    report: IntArray,
 ) -> float:
     """Descend from one start and kick; return the objective of ``work.trees[OWN]``, by losses and impurity.
 
@@ -157,24 +172,27 @@ def visit(samples: Samples, work: Work, t: int) -> bool:
     if value <= tolerance:
         return False
     order = order_at(samples, work, level)
-    charges, leaves = _enter(samples, work, t, order)
+    charges, charges_right, on_left, leaves = _enter(samples, work, t, order)
     move, best, feature, cut = NOTHING, value - tolerance, -1, 0
     if not is_leaf:
+        # All leaves of the other subtree are empty then; the splits there are not charged anyway.
         fit_leaves(samples, work, order, begin, m, 0, leaves)
-        only = _value_of_one(samples, work, charges, leaves)
+        only = value_of_leaves(samples, work, leaves) + charges + samples.split_cost * (leaves - on_left)
         if only < best:
             move, best = LEFT, only
     fit_leaves(samples, work, order, begin, m, 1, leaves)
     keep_base(work, leaves)
     if not is_leaf:
-        only = _value_of_one(samples, work, charges, leaves)
+        only = value_of_leaves(samples, work, leaves) + charges_right + samples.split_cost * on_left
         if only < best:
             move, best = RIGHT, only
         if samples.split_cost > 0.0:
             alone = _loss_as_leaf(samples, work, order, begin, m, leaves)
             if alone < best:
                 move, best = PRUNE, alone
+    charges += charges_right
     constant = charges + samples.split_cost
+    parallel = best if samples.hyperplanes < 0 else np.inf
     for f in range(len(samples.rank)):
         ids = order[f, begin : begin + m]
         if samples.rank[f, ids[0]] == samples.rank[f, ids[m - 1]]:
@@ -182,10 +200,16 @@ def visit(samples: Samples, work: Work, t: int) -> bool:
         sweep(samples, work, ids, 1, leaves, samples.kind, 1.0, samples.tie)
         if samples.kind == ABSOLUTE:
             add_medians(samples, work, order, begin, m, ids, 1, leaves)
-        at = best_cut(samples, work, f, ids, best - constant)
+        at = best_cut(samples, work, f, ids, parallel - constant)
         if at >= 0:
-            move, best = CUT, work.curve[at] + constant - tolerance
+            parallel = work.curve[at] + constant - tolerance
             feature, cut = f, samples.rank[f, ids[at + 1]]
+    if parallel < best:
+        move, best = CUT, parallel
+    if samples.hyperplanes >= 0 and improved_by_hyperplane(
+        samples, work, order, begin, m, leaves, charges, feature, cut, parallel, best
+    ):
+        move = HYPERPLANE
     if move == NOTHING:
         return False
     copy_subtree(work, OWN, t, SAVED, t)
@@ -196,7 +220,7 @@ def visit(samples: Samples, work: Work, t: int) -> bool:
     elif move == PRUNE:
         make_leaf(work, t)
     else:
-        split(work, t, feature, cut)
+        split(work, t, feature if move == CUT else OBLIQUE, cut)
     return keep_if_better(samples, work, t, value)
 
 
@@ -211,39 +235,33 @@ def keep_if_better(samples: Samples, work: Work, t: int, value: float) -> bool:
 
 
 @glue
-def _enter(samples: Samples, work: Work, t: int, order: Int32Array) -> tuple[float, int]:
-    """Find the leaves of a node's samples in both of its subtrees; return costs of the splits there, and the leaves."""
-    nodes, charges, leaves = work.trees[OWN], 0.0, 0
-    if nodes[t].feature == LEAF:
-        for q in range(nodes[t].begin, nodes[t].begin + nodes[t].count):
-            i = order[0, q]
-            work.leaf[i, 0], work.leaf[i, 1], work.leaf[i, SIDE] = 0, 1, 2
-        return 0.0, 2
-    for child in range(2 * t + 1, 2 * t + 3):
+def _enter(samples: Samples, work: Work, t: int, order: Int32Array) -> tuple[float, float, int, int]:
+    """Find the leaves of a node's samples in both of its subtrees.
+
+    Return the costs of the splits in the left and in the right one, and the leaves in the left one and in both.
+    """
+    nodes, leaves, on_left = work.trees[OWN], 0, 1
+    charges = charges_right = 0.0
+    begin, end, is_leaf = nodes[t].begin, nodes[t].begin + nodes[t].count, nodes[t].feature == LEAF
+    for child in range(2 * t + 1, 2 * t + (1 if is_leaf else 3)):
+        costs, on_left = 0.0, leaves
         for k in range(list_below(work, child, QUEUE)):
             u = work.places[QUEUE, k]
-            charges += charge(samples, work, u)
             if nodes[u].feature == LEAF:
                 work.places[SLOT, u] = leaves
                 leaves += 1
-    for q in range(nodes[t].begin, nodes[t].begin + nodes[t].count):
+            else:
+                costs += charge(samples, work, u)
+        charges, charges_right = charges_right, costs
+    for q in range(begin, end):
         i = order[0, q]
         for column in range(2):
-            work.leaf[i, column] = work.places[SLOT, leaf_below(samples, work, 2 * t + 1 + column, i)]
+            child = 2 * t + 1 + column
+            work.leaf[i, column] = (
+                column if is_leaf else work.places[SLOT, leaf_below(samples, work, child, i)]
+            )
         work.leaf[i, SIDE] = 2
-    return charges, leaves
-
-
-@glue
-def _value_of_one(samples: Samples, work: Work, charges: float, leaves: int) -> float:
-    """Return loss and costs with one of the two subtrees of a node in its place, by the leaves in ``work``."""
-    total, empty = charges + samples.split_cost, 0
-    for leaf in range(leaves):
-        if 0 < work.leaves[leaf].size < samples.N_min:
-            return np.inf
-        total += work.leaves[leaf].cost
-        empty += work.leaves[leaf].size == 0
-    return total - samples.split_cost * empty
+    return charges, charges_right, on_left, 2 if is_leaf else leaves
 
 
 @glue
@@ -286,6 +304,7 @@ def refit(samples: Samples, work: Work, t: int) -> float:
     order = order_at(samples, work, work.places[LEVEL, t])
     for q in range(begin, begin + m):
         work.leaf[order[0, q], 0] = work.places[SLOT, leaf_below(samples, work, t, order[0, q])]
+        work.leaf[order[0, q], SIDE] = 2
     fit_leaves(samples, work, order, begin, m, 0, leaves)
     bad = False
     for k in range(end - 1, -1, -1):

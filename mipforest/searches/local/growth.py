@@ -45,12 +45,16 @@ def best_cut(samples: Samples, work: Work, f: int, ids: Int32Array, bar: float) 
 
 @glue
 def split(work: Work, t: int, feature: int, cut: int) -> None:
-    """Give a node another univariate split; a leaf gets two."""
-    nodes = work.trees[OWN]
+    """Give a node another split: univariate, or the best hyperplane of its visit; a leaf gets two."""
+    nodes, p = work.trees[OWN], len(work.features)
     if nodes[t].feature == LEAF:
         nodes[2 * t + 1].feature = LEAF
         nodes[2 * t + 2].feature = LEAF
     nodes[t].feature, nodes[t].cut = feature, cut
+    if feature == OBLIQUE:
+        nodes[t].threshold = work.weights[1, p]
+        for j in range(p):
+            work.w[OWN, t, j] = work.weights[1, j]
 
 
 @glue

@@ -11,13 +11,14 @@ from mipforest.problem.built import BuiltProblem
 from mipforest.problem.tree_search import Found, TreeSearch
 from mipforest.searches import SearchEvents, told_of_compilation
 from mipforest.searches.local.search import (
+    HYPERPLANES,
     KICKS,
     STARTS,
     LocalProblem,
     LocalTree,
     compile_kernels,
     local_search,
-)
+)  # fmt: skip
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
 from mipforest.trees import Tree
@@ -28,17 +29,19 @@ class LocalSearch(TreeSearch):
 
     name: ClassVar[str] = "local-search"
     summary: ClassVar[str] = "local search from many starts, for trees of any depth"
-    models: ClassVar[str] = "oct, ort"
+    models: ClassVar[str] = "oct, oct-h, ort, ort-h"
     proves: ClassVar[bool] = False
+    takes_weights: ClassVar[bool] = True
     options: ClassVar[Mapping[str, str]] = {
         "starts": f"how many trees to start from ({STARTS})",
         "kicks": f"how often to change each of them at random and to improve it again ({KICKS})",
+        "hyperplanes": f"how many random hyperplanes each visit of a node tries, in oct-h and ort-h ({HYPERPLANES})",
     }
 
     def refusal(self, problem: BuiltProblem) -> str:
         """Say why the search does not take a problem; empty where it does."""
-        if problem.formulation.univariate_problem(problem.instance) is None:
-            return f"{problem.formulation.name} has other trees than those of univariate splits and constant leaves"
+        if charged_by(problem) is None:
+            return f"{problem.formulation.name} has other trees than those of the thesis with constant leaves"
         return ""
 
     def search(
@@ -50,6 +53,8 @@ class LocalSearch(TreeSearch):
         on_progress: Progress | None,
     ) -> Found:
         """Search for a good tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        charged = charged_by(problem)
+        assert charged is not None  # ``refusal`` has seen to it
         compiled_in = compile_kernels(problem.budget)
         events = SearchEvents(on_progress)
         formulation, instance = problem.formulation, problem.instance
@@ -57,15 +62,14 @@ class LocalSearch(TreeSearch):
             tree for tree in (start, instance.known, formulation.start("cart", instance)) if tree is not None
         ]
         known = [formulation.polish(tree, instance) for tree in known]
-        starts, kicks = (
-            settings.solver_options.get("starts", STARTS),
-            settings.solver_options.get("kicks", KICKS),
-        )
+        options = settings.solver_options
+        starts, kicks = options.get("starts", STARTS), options.get("kicks", KICKS)
         outcome = local_search(
-            charged_by(problem),
+            charged,
             problem.topology.depth,
             starts=starts,
             kicks=kicks,
+            hyperplanes=options.get("hyperplanes", HYPERPLANES),
             trees=[LocalTree(tree.w, tree.b) for tree in known],
             seed=settings.seed,
             threads=settings.threads,
@@ -98,11 +102,16 @@ class LocalSearch(TreeSearch):
         )
 
 
-def charged_by(problem: BuiltProblem) -> LocalProblem:
-    """Return what the trees of a problem are charged."""
-    charged = problem.formulation.univariate_problem(problem.instance)
-    assert charged is not None  # ``refusal`` has seen to it
+def charged_by(problem: BuiltProblem) -> LocalProblem | None:
+    """Return what the trees of a problem are charged; ``None`` where the search does not know such trees."""
+    X, formulation = problem.data.X, problem.formulation
+    own = formulation.univariate_problem(problem.instance)
+    if own is not None:
+        return LocalProblem(X, own.y, own.loss, own.split_cost, own.N_min, own.unit, own.weight, own.costs)
+    planes = formulation.hyperplane_problem(problem.instance)
+    if planes is None:
+        return None
     return LocalProblem(
-        problem.data.X, charged.y, charged.loss, charged.split_cost, charged.N_min, charged.unit, charged.weight,
-        charged.costs,
+        X, planes.y, planes.loss, planes.split_cost, planes.N_min, planes.unit, planes.weight,
+        oblique=True, margin=planes.margin,
     )  # fmt: skip

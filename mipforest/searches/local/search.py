@@ -23,6 +23,9 @@ from mipforest.trees.sides import midpoint
 #: kicks on every set of ``docs/benchmarks/local_search.md``.
 STARTS, KICKS = 10, 100
 
+#: Random hyperplanes of each visit: few, as every kick visits nodes again.
+HYPERPLANES = 1
+
 #: Least improvement that counts, as a share of the loss of one leaf: far above what rounding makes of sums.
 TOLERANCE = 1e-9
 
@@ -56,6 +59,10 @@ class LocalProblem:
         What all this is divided by in the objective.
     weight, costs
         As in :class:`~mipforest.heuristics.thresholds.UnivariateProblem`.
+    oblique
+        Whether splits are hyperplanes; features are in [0, 1] then.
+    margin
+        Least distance between both sides of a split, for weights of sum 1.
     """
 
     X: FloatArray
@@ -66,6 +73,8 @@ class LocalProblem:
     unit: float = 1.0
     weight: FloatArray | None = None
     costs: FloatArray | None = None
+    oblique: bool = False
+    margin: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +132,7 @@ def local_search(
     *,
     starts: int = STARTS,
     kicks: int = KICKS,
+    hyperplanes: int = HYPERPLANES,
     trees: Sequence[LocalTree] = (),
     seed: int = 0,
     threads: int | None = 1,
@@ -142,6 +152,8 @@ def local_search(
         Trees grown at random; the first one is grown from all features, as CART does.
     kicks
         Kicks of each start.
+    hyperplanes
+        Random hyperplanes that each visit of a node tries beside the best univariate split, where splits may be.
     trees
         Starts that come before the random ones.
     seed
@@ -155,7 +167,7 @@ def local_search(
     on_progress
         Called now and then with objective, bound (none) and visits; returning ``True`` stops the search.
     """
-    samples, features = samples_of(problem, tie_break=tie_break)
+    samples, features = samples_of(problem, tie_break=tie_break, hyperplanes=hyperplanes)
     n_starts = len(trees) + starts
     seeds = np.random.SeedSequence(seed).generate_state(n_starts, np.uint64) >> np.uint64(1)
     values = np.full(n_starts, np.inf)
@@ -206,7 +218,9 @@ def local_search(
     return Outcome(best[0], best[2], values, visits, moves, bool(ended), interrupted)
 
 
-def samples_of(problem: LocalProblem, *, tie_break: bool = True) -> tuple[Samples, IntArray]:
+def samples_of(
+    problem: LocalProblem, *, tie_break: bool = True, hyperplanes: int = HYPERPLANES
+) -> tuple[Samples, IntArray]:
     """Return the samples of a search, and the numbers of the features that vary.
 
     They take 8 bytes per sample and feature: ranks and orders.
@@ -252,15 +266,15 @@ def samples_of(problem: LocalProblem, *, tie_break: bool = True) -> tuple[Sample
         order=order,
         first=np.cumsum([0, *map(len, distinct)]),
         distinct=np.concatenate([np.zeros(0), *distinct]),
-        X=np.zeros((0, len(features))),
+        X=np.ascontiguousarray(problem.X[:, features]) if problem.oblique else np.zeros((0, len(features))),
         value=np.ascontiguousarray(values),
         target=centred,
         place=place,
         split_cost=float(problem.split_cost),
-        margin=0.0,
+        margin=problem.margin,
         tie=tie,
         tolerance=TIE_TOLERANCE * tie if tie > 0 else TOLERANCE * max(float(unit), 1e-300),
-        hyperplanes=-1,
+        hyperplanes=hyperplanes if problem.oblique else -1,
     )
     return samples, features
 
@@ -271,7 +285,7 @@ def _objective(found: float, problem: LocalProblem, samples: Samples) -> float:
 
 
 def _read(tree: LocalTree, samples: Samples, features: IntArray, work: Work) -> None:
-    """Write a tree of univariate splits, with weights above 0, into the memory of a thread."""
+    """Write a tree, whose univariate splits have weights above 0, into the memory of a thread."""
     nodes, m = work.trees[OWN], len(tree.b)
     nodes["feature"] = NONE
     nodes["feature"][0] = LEAF
@@ -279,6 +293,11 @@ def _read(tree: LocalTree, samples: Samples, features: IntArray, work: Work) -> 
         if nodes["feature"][t] == NONE:
             continue
         used = np.flatnonzero(tree.w[t][features])
+        if len(used) > 1 or (samples.hyperplanes >= 0 and tree.w[t, features[used]].sum() < 0):
+            nodes["feature"][t], nodes["threshold"][t] = OBLIQUE, -tree.b[t]
+            work.w[OWN, t] = tree.w[t][features]
+            nodes["feature"][[2 * t + 1, 2 * t + 2]] = LEAF
+            continue
         # Where a node does not split, all samples go to one side, and the other one is dropped.
         f = used[0] if len(used) else 0
         distinct = samples.distinct[samples.first[f] : samples.first[f + 1]]

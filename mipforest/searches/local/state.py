@@ -141,8 +141,10 @@ class Work(NamedTuple):
         (n,) what is charged after each step of a sweep.
     ids, key
         (n,) samples of a sweep over a coefficient, and (n,) where it changes their sides.
+    scores
+        (n,) scores of samples at a hyperplane.
     weights
-        (3, p) weights of a hyperplane: at work, best, of a trial.
+        (2, p + 1) weights and threshold of a hyperplane at work, and of the best one of a visit.
     features
         (p,) features in the order in which they are drawn.
     random
@@ -160,6 +162,7 @@ class Work(NamedTuple):
     curve: FloatArray
     ids: Int32Array
     key: FloatArray
+    scores: FloatArray
     weights: FloatArray
     features: IntArray
     random: NDArray[np.uint64]
@@ -185,7 +188,8 @@ def work_for(samples: Samples, depth: int) -> Work:
         curve=np.zeros(n),
         ids=np.zeros(n if oblique else 0, np.int32),
         key=np.zeros(n if oblique else 0),
-        weights=np.zeros((3, p)),
+        scores=np.zeros(n if oblique else 0),
+        weights=np.zeros((2, p + 1)),
         features=np.zeros(p, np.int64),
         random=np.zeros(1, np.uint64),
     )

@@ -74,7 +74,7 @@ def leaf_cost(kind: int, loss: float, impurity: float, total: FloatArray) -> flo
 def fit_leaves(
     samples: Samples, work: Work, order: Int32Array, begin: int, m: int, column: int, leaves: int
 ) -> None:
-    """Sum up samples, losses and statistics of leaves, where every sample is in that of a column of ``work.leaf``."""
+    """Sum up leaves: samples are in that of a column of ``work.leaf``, or of their side if they stay there."""
     V = samples.value.shape[1]
     for leaf in range(leaves):
         work.leaves[leaf].size = 0
@@ -82,7 +82,7 @@ def fit_leaves(
             work.sums[0, leaf, v] = 0.0
     for q in range(begin, begin + m):
         i = order[0, q]
-        leaf = work.leaf[i, column]
+        leaf = work.leaf[i, column if work.leaf[i, SIDE] == 2 else work.leaf[i, SIDE]]
         work.leaves[leaf].size += 1
         for v in range(V):
             work.sums[0, leaf, v] += samples.value[i, v]
@@ -96,7 +96,7 @@ def fit_leaves(
         below[leaf] = below_y[leaf] = 0.0
     for q in range(begin, begin + m):
         i = order[-1, q]
-        leaf = work.leaf[i, column]
+        leaf = work.leaf[i, column if work.leaf[i, SIDE] == 2 else work.leaf[i, SIDE]]
         if work.leaves[leaf].cost >= 0.0:
             continue
         y, w, total, total_y = (
@@ -109,6 +109,18 @@ def fit_leaves(
         below_y[leaf] += w * y
         if 2.0 * below[leaf] >= total * (1.0 - 1e-15):
             work.leaves[leaf].cost = max(0.0, y * (2.0 * below[leaf] - total) + total_y - 2.0 * below_y[leaf])
+
+
+@kernel
+def value_of_leaves(samples: Samples, work: Work, leaves: int) -> float:
+    """Return the loss of leaves less the splits that empty ones save; infinite where one is too small."""
+    total, empty = 0.0, 0
+    for k in range(leaves):
+        if 0 < work.leaves[k].size < samples.N_min:
+            return np.inf
+        total += work.leaves[k].cost
+        empty += work.leaves[k].size == 0
+    return float(total - samples.split_cost * empty)
 
 
 @glue

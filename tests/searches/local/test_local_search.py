@@ -7,9 +7,10 @@ import pytest
 from univariate_cases import LOSSES, Case
 
 import mipforest
+from formulations.margot import Margot
 from formulations.oct import Oct
 from formulations.oct_h import OctH
-from formulations.ort import Ort
+from formulations.ort import Ort, OrtH
 from mipforest.data import Dataset, load
 from mipforest.errors import NotAllowed, Unsupported
 from mipforest.problem.formulation import deepened
@@ -17,6 +18,7 @@ from mipforest.searches import entry
 from mipforest.searches.exact.losses import ABSOLUTE
 from mipforest.searches.exact.search import exact_search
 from mipforest.searches.local.descent import _enter, search_from
+from mipforest.searches.local.plugin import charged_by
 from mipforest.searches.local.search import LocalProblem, LocalTree, _read, local_search, samples_of
 from mipforest.searches.local.state import OWN, order_at, work_for
 from mipforest.searches.local.sweeps import add_medians, fit_leaves, keep_base, sweep
@@ -86,7 +88,7 @@ def improvements(node, X, rows, cost, split_cost, n_min, levels):
 def swept(samples, work, feature):
     """Sweep the root's samples in the order of a feature."""
     order, n = order_at(samples, work, 0), samples.rank.shape[1]
-    _, leaves = _enter(samples, work, 0, order)
+    leaves = _enter(samples, work, 0, order)[3]
     fit_leaves(samples, work, order, 0, n, 1, leaves)
     keep_base(work, leaves)
     sweep(samples, work, order[feature, :n], 1, leaves, samples.kind, 1.0, samples.tie)
@@ -235,6 +237,48 @@ def test_features_without_a_threshold_leave_one_leaf():
     assert not found.tree.w.any()
 
 
+# ---------------------------------------------------------------------- hyperplanes
+
+
+def diagonal(n=120):
+    """Two classes on both sides of an oblique line, apart from it."""
+    rng = np.random.default_rng(0)
+    X = rng.random((2 * n, 3))
+    score = X[:, 0] - 0.7 * X[:, 1] + 0.3 * X[:, 2] - 0.25
+    X = X[np.abs(score) > 0.03][:n]
+    return Dataset.from_arrays(X, (X[:, 0] - 0.7 * X[:, 1] + 0.3 * X[:, 2] > 0.25).astype(int))
+
+
+def test_one_hyperplane_is_found_where_univariate_splits_need_many():
+    data = diagonal()
+    for formulation, depth in ((OctH(), 1), (OctH(alpha=0.01, N_min=4), 2)):
+        problem = formulation.build(data, depth)
+        result = problem.solve("local-search", solver_options={"starts": 4, "kicks": 10})
+        assert result.verified, result.failed_checks
+        assert result.objective <= 0.1
+        assert result.objective < formulation.evaluate(
+            formulation.start("cart", problem.instance), problem.instance
+        )
+
+
+@pytest.mark.parametrize("loss", LOSSES[1:])
+def test_hyperplanes_of_regression_trees_are_verified_and_no_worse_than_univariate_splits(loss):
+    data = load("diabetes").take(np.arange(0, 442, 6))
+    charges = {"loss": loss, "alpha": 0.01, "N_min": 3}
+    own, plain = (f.build(data, 2) for f in (OrtH(**charges), Ort(**charges, variant="paper")))
+    options = {"starts": 3, "kicks": 5}
+    result = own.solve("local-search", solver_options=options)
+    assert result.verified, result.failed_checks
+    assert result.objective <= own.formulation.evaluate(own.start_tree("cart"), own.instance)
+    # Without the margin, every univariate tree is one of hyperplanes.
+    free = replace(charged_by(own), margin=0.0)
+    start = plain.solve("local-search", solver_options=options)
+    found = local_search(
+        free, 2, starts=0, kicks=0, trees=[LocalTree(start.tree.unscaled().w, start.tree.unscaled().b)]
+    )
+    assert found.value <= start.objective + 1e-9
+
+
 # ---------------------------------------------------------------------- as a tree search
 
 
@@ -294,8 +338,8 @@ def test_a_search_that_is_stopped_keeps_its_tree():
 
 
 def test_other_models_and_options_are_refused():
-    problem = OctH().build(medium(1, n=20), 1)
-    with pytest.raises(Unsupported, match=r"univariate splits and constant leaves.*--solver highs"):
+    problem = Margot().build(medium(1, n=20, classes=2), 1)
+    with pytest.raises(Unsupported, match=r"margot has other trees than those of the thesis.*--solver highs"):
         problem.solve("local-search")
     problem = Oct().build(medium(1, n=20), 1)
     with pytest.raises(NotAllowed, match=r"would not use restarts: its options are starts, how many"):
