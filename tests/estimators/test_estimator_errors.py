@@ -181,7 +181,7 @@ def bias_above(problem):
 
 
 def test_warnings_of_the_solve_are_passed_on():
-    with pytest.warns(FitWarning, match="no better bound than -inf is proven"):
+    with pytest.warns(FitWarning, match="no better bound than 0 is proven"):
         MargotClassifier(depth=1, constraints=bias_above).fit(X, Y)
 
 

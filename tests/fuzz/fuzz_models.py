@@ -23,12 +23,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
 import numpy as np
 
-import formulations  # noqa: F401 - before the path below, which has a folder of this name
+from formulations.routing.linear import LinearTree  # before the path below, which has a folder of this name
 
 sys.path.append(str(Path(__file__).parents[1]))  # the independent routes, when run as a command
 
@@ -39,6 +40,7 @@ from literal_trees import literal_optimum
 from random_problems import PARAMETERS, Constraint, one_of, random_constraint, random_data
 
 from mipforest.data import DataError, Dataset
+from mipforest.data.columns import Axis
 from mipforest.errors import EnsembleError, LicenseLimit
 from mipforest.problem.expressions import NotExpressed
 from mipforest.problem.formulation import Formulation
@@ -73,8 +75,13 @@ FEWER_TREES_IN = {
 }
 
 
-def check(rng: np.random.Generator, solvers: tuple[str, ...], case: Case) -> Iterator[str]:
-    """Draw a problem and check it in all variants; yield what is wrong, and note in the case what was solved."""
+def check(
+    rng: np.random.Generator, solvers: tuple[str, ...], case: Case, *, weights: float = 0.0
+) -> Iterator[str]:
+    """Draw a problem and check it in all variants; yield what is wrong, and note in the case what was solved.
+
+    With a chance of ``weights`` samples have weights, drawn apart, so that without them a case stays what it was.
+    """
     models = formulation_classes()
     name = one_of(*PARAMETERS)(rng)
     model = models[name]
@@ -83,12 +90,16 @@ def check(rng: np.random.Generator, solvers: tuple[str, ...], case: Case) -> Ite
     depth = int(rng.choice([1, 2, 3], p=[0.4, 0.45, 0.15]))
     if depth == 3:
         data = data.take(np.arange(min(data.n, 6)))
+    (apart,) = rng.spawn(1)
+    case.weights = bool(apart.random() < weights)
+    if case.weights:
+        data = data.with_weights(apart.integers(1, 4, data.n).astype(float))
     taken = (solvers[0], one_of(*solvers[1:])(rng)) if len(solvers) > 1 else solvers
     constraint = random_constraint(rng, data, depth) if rng.random() < 0.5 else None
     what = f"{name} depth {depth} n {data.n} p {data.p} {values} {constraint or ''}"
     case.model, case.depth = name, depth
     case.constraint = None if constraint is None else constraint.name
-    optimum = None if constraint is not None else _enumerated(model(**values), data, depth)
+    optimum = None if constraint is not None or case.weights else _enumerated(model(**values), data, depth)
     results: dict[tuple[str, str], Result] = {}
     trees: list[Tree] = []
     for variant in model.variants:
@@ -192,6 +203,10 @@ def _claims(
 def _literal(problem: Problem, constraint: Constraint | None) -> float | None:
     """Return the optimum of the literal model, ``None`` where Gurobi does not finish."""
     formulation, instance, data = problem.formulation, problem.instance, problem.data
+    if data.weighted:
+        if constraint is not None or not isinstance(formulation, LinearTree):
+            return None  # leaf sizes, constraints and targets count samples, not weights
+        data = repeated(data)
     target = None
     if formulation.name == "miret":
         known = instance.target
@@ -208,6 +223,14 @@ def _literal(problem: Problem, constraint: Constraint | None) -> float | None:
         parting=formulation.variant == "tight",
         seconds=TIME_LIMIT,
     )
+
+
+def repeated(data: Dataset) -> Dataset:
+    """Return the samples as often as their weights say, with the same scaling, and without weights."""
+    rows = np.repeat(np.arange(data.n), data.weights.astype(int))
+    names = Axis(tuple(map(str, range(len(rows)))), "sample")
+    arrays = {name: getattr(data, name)[rows] for name in ("X", "X_raw", "y")}
+    return replace(data, **arrays, samples=names, weights=np.ones(len(rows)))
 
 
 def _enumerated(formulation: Formulation, data: Dataset, depth: int) -> float | None:
@@ -266,6 +289,7 @@ def fuzz(
     solves: float = np.inf,
     cases: float = np.inf,
     log: Log | None = None,
+    weights: float = 0.0,
 ) -> Figures:
     """Check problems until the time or their number is over; an exception fails like a wrong answer.
 
@@ -277,6 +301,8 @@ def fuzz(
         When to end; solves and cases that are in the log already count.
     log
         Where cases are kept; those that it has are not done again.
+    weights
+        Share of the problems whose samples have weights.
     """
     classes = solver_classes()
     solvers = tuple(name for name in SOLVERS if classes[name].available())
@@ -286,7 +312,7 @@ def fuzz(
         if case is None:
             case = Case(seed, number)
             try:
-                case.failures += check(np.random.default_rng((seed, number)), solvers, case)
+                case.failures += check(np.random.default_rng((seed, number)), solvers, case, weights=weights)
             except Exception as error:
                 case.failures.append(f"{type(error).__name__}: {error}")
             for text in case.failures:
@@ -309,6 +335,9 @@ def main() -> None:
         "--from", type=int, default=0, dest="first", metavar="CASE", help="number of the first case"
     )
     parser.add_argument("--case", type=int, default=None, help="this case alone")
+    parser.add_argument(
+        "--weights", type=float, default=0.0, metavar="SHARE", help="of problems with weights"
+    )
     parser.add_argument("--log", type=Path, default=None, help="file of cases that grows (.jsonl)")
     parser.add_argument("--table", type=Path, nargs="+", default=(), help="sum up such files, solve nothing")
     given = parser.parse_args()
@@ -324,6 +353,7 @@ def main() -> None:
             solves=given.solves,
             cases=np.inf if given.case is None else 1,
             log=None if given.log is None else Log(given.log),
+            weights=given.weights,
         )
     print(figures.table())
     print("\n".join(("", *figures.failures)))

@@ -26,8 +26,8 @@ def test_a_run_goes_on_where_it_was_killed_and_parts_add_up(
 ) -> None:
     drawn = []
 
-    def check(rng, solvers, case):
-        del rng, solvers
+    def check(rng, solvers, case, *, weights):
+        del rng, solvers, weights
         drawn.append(case.number)
         case.model, case.depth, case.constraint = "oct", 2, "monotone"
         case.add("tight", "highs", proven=case.number % 2 == 0).witnesses.append("literal")
