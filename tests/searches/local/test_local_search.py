@@ -96,7 +96,8 @@ def swept(samples, work, feature):
         add_medians(samples, work, order, 0, n, order[feature, :n], 1, leaves)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.slow  # its kernel takes seconds to compile
+@pytest.mark.parametrize("seed", range(60))
 def test_every_value_of_a_sweep_is_that_of_its_tree(seed):
     case = Case(seed)
     samples, features = samples_of(local(case.problem), tie_break=False)
