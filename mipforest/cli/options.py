@@ -23,6 +23,7 @@ class Missing(StrEnum):
 
     error = "error"
     drop = "drop"
+    impute = "impute"
 
 
 class Unseen(StrEnum):
@@ -172,7 +173,13 @@ Keep = Annotated[
     ),
 ]
 MissingOption = Annotated[
-    Missing, Option("--missing", help="Rows that lack a value: an error, or dropped.", rich_help_panel=_DATA)
+    Missing,
+    Option(
+        "--missing",
+        help="Rows that lack a value: an error, dropped, or filled in, with the median or most frequent level of the "
+        "training samples.",
+        rich_help_panel=_DATA,
+    ),
 ]
 TestSize = Annotated[
     float | None,

@@ -99,7 +99,7 @@ def predict(
 def _refuse_gaps(frame: Any, saved: SavedTree, table: Path) -> None:
     """Name the first sample that lacks a value: unlike in training, no sample can be left out."""
     for column in saved.encoding.columns:
-        if column.name in frame.columns and frame[column.name].isna().any():
+        if column.fill is None and column.name in frame.columns and frame[column.name].isna().any():
             row = int(frame[column.name].isna().to_numpy().argmax())
             raise CommandError(
                 f"{table}: row {frame.index[row]} has no value in column {column.name!r}; fill it in, or remove the row"

@@ -78,11 +78,11 @@ def refuse_missing(frame: Any) -> None:
     counts = frame.isna().sum()
     lacking = [f"{name!r} ({count})" for name, count in counts.items() if count]
     if lacking:
-        ways = "fill them in (impute), remove the columns, or drop rows that lack a value with"
+        ways = "remove the columns, fill the values in (impute), or drop the rows, with"
         raise DataError(
             f"missing values in {len(lacking)} column(s) of {len(frame)} rows: {some_of(lacking)}",
-            hint=f"{ways} missing='drop'",
-            option=f"{ways} --missing drop",
+            hint=f"{ways} drop=, missing='impute' or missing='drop'",
+            option=f"{ways} --drop COLUMN, --missing impute or --missing drop",
         )
 
 

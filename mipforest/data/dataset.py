@@ -155,6 +155,7 @@ class Dataset:
         notes: Sequence[str] = (),
         drop: Collection[str] = (),
         keep: Collection[str] = (),
+        fill_from: Collection[str] | None = None,
     ) -> Dataset:
         """Make a data set of a table.
 
@@ -168,12 +169,11 @@ class Dataset:
         target
             Name of the column to predict.
         missing
-            ``"error"`` refuses missing values, ``"drop"`` drops the rows that have some.
-        weight
-            Name of the column of weights, which is no feature; rows of weight 0 are left out.
+            ``"error"`` refuses missing values, ``"drop"`` drops the rows that have some, ``"impute"`` fills them in, as
+            learned from the samples ``fill_from`` (their ids; all if ``None``).
         name, task, scaling, notes
             As for :meth:`from_arrays`.
-        drop, keep
+        weight, drop, keep
             As for :func:`~mipforest.data.table.read_table`.
 
         Raises
@@ -182,7 +182,8 @@ class Dataset:
             If the table or the target cannot be used; see :func:`mipforest.data.table.read_table`.
         """
         table = tables.read_table(frame, target, missing, weight, drop=drop, keep=keep)
-        encoding = Encoding.fit(table.features)
+        known = np.array([fill_from is None or id in fill_from for id in table.samples])
+        encoding = Encoding.fit(table.features, fill_from=known if missing == "impute" else None)
         X_raw = encoding.encode(table.features)
         encoding = encoding.fit_scaling(scaling, X_raw, table.weights)
         read = targets.read_target(table.target, task)

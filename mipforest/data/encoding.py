@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from mipforest.arrays import FloatArray
+from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data.columns import Axis, exact_base, is_numeric, numbers, refuse_missing, sort_texts, texts
 from mipforest.data.table import with_text_names
 from mipforest.errors import DataError, did_you_mean, some_of
@@ -35,6 +37,8 @@ class Column:
         level ``red`` of ``colour`` becomes the 0/1 feature ``colour=red``.
     single
         Whether a column of two levels becomes one feature, that of the second level: the first is its 0.
+    fill
+        What a missing value counts as, a number or a level; ``None`` refuses missing values.
     base
         What is subtracted from whole numbers that float64 would round (see
         :func:`~mipforest.data.columns.exact_base`): ``time`` becomes the feature ``time-1700000000000000000``.
@@ -45,6 +49,7 @@ class Column:
     levels: tuple[str, ...] | None = None
     base: int = 0
     single: bool = False
+    fill: float | str | None = None
 
     @property
     def told(self) -> tuple[str, ...]:
@@ -89,13 +94,16 @@ class Encoding:
         return cls(tuple(columns), np.zeros(p), np.ones(p))
 
     @classmethod
-    def fit(cls, frame: Any) -> Encoding:
+    def fit(cls, frame: Any, *, fill_from: BoolArray | None = None) -> Encoding:
         """Learn the columns of a table; the features keep their units.
 
         Parameters
         ----------
         frame
-            pandas DataFrame of the feature columns.
+            pandas DataFrame of n rows, of the feature columns.
+        fill_from
+            (n,) rows whose values tell what missing ones count as: the lower median of numbers, the most frequent
+            level, of several the first. ``None`` refuses missing values.
 
         Raises
         ------
@@ -103,14 +111,19 @@ class Encoding:
             If values are missing, a column holds neither numbers nor texts, names of features coincide, or
             whole numbers range over more than float64 tells apart.
         """
-        refuse_missing(frame)
+        if fill_from is None:
+            refuse_missing(frame)
         columns = []
         for name, column in frame.items():
+            present = column.dropna()
             if is_numeric(column):
-                columns.append(Column(name, base=exact_base(column)))
+                learned = Column(name, base=exact_base(present))
             else:
-                levels = sort_texts(set(texts(column)))
-                columns.append(Column(name, levels, single=len(levels) == 2))
+                levels = sort_texts(set(texts(present)))
+                learned = Column(name, levels, single=len(levels) == 2)
+            if fill_from is not None:
+                learned = replace(learned, fill=_fill(learned, column[fill_from].dropna()))
+            columns.append(learned)
         encoding = cls.unscaled(columns)
         Axis(encoding.features, "feature")
         return encoding
@@ -164,7 +177,7 @@ class Encoding:
             hint = did_you_mean(absent[0], frame.columns)
             raise DataError(f"the table lacks {len(absent)} feature column(s): {some_of(absent)}{hint}")
         frame = frame[[column.name for column in self.columns]]
-        refuse_missing(frame)
+        refuse_missing(frame[[column.name for column in self.columns if column.fill is None]])
         parts = [_encode_column(column, frame[column.name], unseen) for column in self.columns]
         return np.hstack(parts) if parts else np.zeros((len(frame), 0))
 
@@ -231,6 +244,7 @@ class Encoding:
                 {"name": column.name, "levels": None if column.levels is None else list(column.levels)}
                 | ({"base": column.base} if column.base else {})
                 | ({"single": True} if column.single else {})
+                | ({} if column.fill is None else {"fill": column.fill})
                 for column in self.columns
             ],
             "scaling": self.scaling,
@@ -285,11 +299,33 @@ def _saved_column(entry: Any) -> Column:
     ):
         raise DataError(f"not a saved encoding: the levels of column {name!r:.40} are no list of texts")
     single = entry.get("single", False) is True and levels is not None and len(levels) == 2
-    return Column(name, None if levels is None else tuple(levels), base, single)
+    fill = entry.get("fill")
+    known = (
+        fill in levels if levels is not None else isinstance(fill, int | float) and not isinstance(fill, bool)
+    )
+    if fill is not None and not known:
+        raise DataError(f"not a saved encoding: column {name!r:.40} cannot be filled with {fill!r:.40}")
+    return Column(name, None if levels is None else tuple(levels), base, single, fill)
+
+
+def _fill(column: Column, present: Any) -> float | str:
+    """Return what a missing value of a column counts as, from the values that are there."""
+    if not len(present):
+        raise DataError(
+            f"column {column.name!r} has no value in the training samples, nothing tells what to fill in: leave it out"
+        )
+    if column.levels is None:
+        ordered = sorted(present)
+        middle = ordered[(len(ordered) - 1) // 2]
+        return int(middle) if isinstance(middle, Integral) else float(middle)
+    counts = Counter(texts(present))
+    return max(column.levels, key=lambda level: counts[level])
 
 
 def _encode_column(column: Column, values: Any, unseen: Unseen) -> FloatArray:
     """Return the (n, k) features of one column."""
+    if column.fill is not None and values.isna().any():
+        values = values.astype(object).where(values.notna(), column.fill)
     if column.levels is None:
         return numbers(values, column.base)[:, None]
     position = {level: k for k, level in enumerate(column.levels)}

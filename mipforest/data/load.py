@@ -97,6 +97,7 @@ def load(
     weight: str | None = None,
     drop: Collection[str] = (),
     keep: Collection[str] = (),
+    fill_from: Collection[str] | None = None,
 ) -> Dataset:
     """Load a data set by name.
 
@@ -116,7 +117,8 @@ def load(
         ``"classification"``, ``"regression"``, or ``None`` to infer it
         (see :func:`mipforest.data.target.read_target`).
     missing
-        Rows that lack a value: ``"error"`` refuses them, ``"drop"`` drops them.
+        Rows that lack a value: ``"error"`` refuses them, ``"drop"`` drops them, ``"impute"`` fills them in, as learned
+        from the samples ``fill_from`` (their ids; all if ``None``).
     weight
         Column of weights, for a file or an OpenML data set; rows of weight 0 are left out.
     drop, keep
@@ -142,10 +144,13 @@ def load(
             weight=weight,
             drop=drop,
             keep=keep,
+            fill_from=fill_from,
         )
     if name not in BUNDLED and not (colon and kind == "synthetic"):
         treatment = {"task": task, "scaling": scaling, "missing": missing, "weight": weight}
-        return _load_file(name, target or DEFAULT_TARGET, **treatment, drop=drop, keep=keep)
+        return _load_file(
+            name, target or DEFAULT_TARGET, **treatment, drop=drop, keep=keep, fill_from=fill_from
+        )
     if drop or keep:
         raise DataError(
             f"{name} has fixed columns of numbers: none is dropped or kept; leave out {some_of([*drop, *keep])}"
@@ -223,6 +228,7 @@ def load_openml(
     weight: str | None = None,
     drop: Collection[str] = (),
     keep: Collection[str] = (),
+    fill_from: Collection[str] | None = None,
 ) -> Dataset:
     """Load a data set from OpenML.
 
@@ -235,7 +241,7 @@ def load_openml(
         ``NAME`` (oldest active version), ``NAME@VERSION`` or the data set's number ``ID``.
     target
         Column to predict; OpenML's default target if not given.
-    task, scaling, missing, weight, drop, keep
+    task, scaling, missing, weight, drop, keep, fill_from
         As for :meth:`Dataset.from_frame`.
 
     Raises
@@ -282,6 +288,7 @@ def load_openml(
         notes=notes,
         drop=drop,
         keep=keep,
+        fill_from=fill_from,
     )
 
 

@@ -16,8 +16,8 @@ from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data.columns import Axis, is_numeric, numbers, refuse_missing, refuse_rounding
 from mipforest.errors import DataError, did_you_mean, some_of
 
-#: What to do with rows that lack a value: refuse the table, or drop them and say so.
-Missing = Literal["error", "drop"]
+#: What to do with rows that lack a value: refuse the table, drop them, or fill them in; and say so.
+Missing = Literal["error", "drop", "impute"]
 
 #: Most levels of a column of text that becomes features, unless the user says otherwise.
 MOST_LEVELS = 100
@@ -69,7 +69,7 @@ def read_table(
     target
         Name of the target column.
     missing
-        ``"error"`` or ``"drop"``.
+        ``"error"``, ``"drop"``, or ``"impute"``, which leaves gaps of features to the encoding to be filled in.
     weight
         Name of the column of weights, which is no feature; rows of weight 0 are left out.
     drop
@@ -85,7 +85,7 @@ def read_table(
         :data:`MOST_LEVELS` levels.
     """
     if missing not in get_args(Missing):
-        raise DataError(f"unknown treatment missing={missing!r}; it is 'error' or 'drop'")
+        raise DataError(f"unknown treatment missing={missing!r}; it is 'error', 'drop' or 'impute'")
     frame = with_text_names(frame)
     named = {
         "target": [target],
@@ -110,7 +110,7 @@ def read_table(
         )
     if frame.empty:
         raise DataError("the table has no rows; add data below the column names")
-    frame, notes = _without_missing(frame, missing)
+    frame, notes = _without_missing(frame, missing, [target] if weight is None else [target, weight])
     samples = map(str, frame.index) if frame.index.is_unique else map(str, range(len(frame)))
     column = None if weight is None else numbers(frame[weight])
     chosen, weights, told = positive_weights(column, len(frame), f"column {weight!r}", frame.index)
@@ -221,11 +221,26 @@ def with_text_names(frame: Any) -> Any:
     return frame.set_axis(names, axis="columns")
 
 
-def _without_missing(frame: Any, missing: Missing) -> tuple[Any, tuple[str, ...]]:
-    """Refuse missing values, or drop the rows that have some, and return the table and what was done."""
-    lacking = frame.isna().any(axis="columns")
+def _without_missing(frame: Any, missing: Missing, required: list[str]) -> tuple[Any, tuple[str, ...]]:
+    """Refuse missing values, or drop the rows that have some, and return the table and what was done.
+
+    Where features are to be imputed, only rows without a ``required`` value are dropped.
+    """
+    gaps = frame.isna()
+    lacking = gaps.any(axis="columns")
     if not lacking.any():
         return frame, ()
+    if missing == "impute":
+        empty = [name for name in frame.columns if gaps[name].all()]
+        if empty:
+            raise DataError(
+                f"column {empty[0]!r} has no value in any row, nothing tells what to fill in: leave it out"
+            )
+        kept = ~gaps[required].any(axis="columns")
+        filled = gaps[kept].to_numpy().sum()
+        dropped = (f"{(~kept).sum()} of {len(frame)} rows dropped because they lack {' or '.join(required)}",)
+        told = f"{filled} missing values filled in: numbers by the median, text by the most frequent value"
+        return frame[kept], (*(dropped if not kept.all() else ()), *((told,) if filled else ()))
     if missing == "error":
         refuse_missing(frame)
     if lacking.all():

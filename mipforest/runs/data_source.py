@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -67,14 +67,23 @@ class DataSource:
     drop: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
 
-    def load(self) -> LoadedData:
+    def load(self, fill_from: Collection[str] | None = None) -> LoadedData:
         """Load the data, merge classes, and put test samples apart.
+
+        Parameters
+        ----------
+        fill_from
+            Ids of the samples that tell what missing values are filled with; the training samples unless given.
 
         Raises
         ------
         DataError
             If anything about the data is not as it must be.
         """
+        if self.missing == "impute" and self.test_size is not None and fill_from is None:
+            # What is filled in is learned from the training samples alone: they are known once the data are read.
+            train = replace(self, test_size=None).load().train.split(self.test_size, seed=self.seed)[0]
+            return self.load(train.samples.labels)
         whole = load(
             self.data,
             target=self.target,
@@ -85,6 +94,7 @@ class DataSource:
             weight=self.weight,
             drop=self.drop,
             keep=self.keep,
+            fill_from=fill_from,
         )
         merged = self._merged(whole)
         labels = _labels(whole, merged)

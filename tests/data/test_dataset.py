@@ -391,3 +391,31 @@ def test_an_unseen_level_is_refused_or_none_of_those_known():
     with pytest.raises(DataError, match=r"'Lucca' in row 0.*unseen='none'"):
         encoding.encode(new)
     np.testing.assert_array_equal(encoding.encode(new, unseen="none"), [[0, 0, 0, 0], [0, 0, 1, 1]])
+
+
+def test_missing_values_are_filled_in_as_training_samples_are():
+    nan = float("nan")
+    frame = pd.DataFrame(
+        {
+            "size": [1.0, nan, 3.0, 10.0],
+            "city": ["Roma", "Bari", None, "Roma"],
+            "ok": [True, None, False, False],
+            "y": [0, 1, 1, 0],
+        }
+    )
+    data = Dataset.from_frame(frame, "y", missing="impute")
+    assert data.features.labels == ("size", "city=Roma", "ok=True")
+    np.testing.assert_array_equal(data.X_raw, [[1, 1, 1], [3, 0, 0], [3, 1, 0], [10, 1, 0]])
+    assert "3 missing values filled in" in " ".join(data.notes)
+    # New samples are filled in with what the training samples gave, also after a detour through a file.
+    encoding = Encoding.from_dict(json.loads(json.dumps(data.encoding.to_dict())))
+    new = pd.DataFrame({"size": [nan], "city": [None], "ok": [None]})
+    np.testing.assert_array_equal(encoding.encode(new), [[3, 1, 0]])
+    other = Dataset.from_frame(frame, "y", missing="impute", fill_from=["0", "1"])
+    np.testing.assert_array_equal(other.X_raw[1:3], [[1, 0, 1], [3, 0, 0]])
+    with pytest.raises(DataError, match="'size' has no value in the training samples"):
+        Dataset.from_frame(frame, "y", missing="impute", fill_from=["1"])
+    with pytest.raises(DataError, match="'size' has no value in any row"):
+        Dataset.from_frame(frame.assign(size=nan), "y", missing="impute")
+    unlabelled = Dataset.from_frame(frame.assign(y=[0, 1, None, 0]), "y", missing="impute")
+    assert unlabelled.n == 3

@@ -328,3 +328,18 @@ def test_odd_labels_of_a_saved_tree_are_refused(tmp_path, labels):
     path.write_text(json.dumps(content | {"training_samples": {"samples": [2, 1, 1]}}))
     with pytest.raises(TreeFileError, match="'labels'"):
         load_saved_tree(path)
+
+
+def test_what_is_filled_in_is_learned_from_training_samples_alone(table):
+    frame = pd.read_csv(table)
+    frame.loc[::3, "x"] = np.nan
+    frame.to_csv(table, index=False)
+    source = DataSource(data=str(table), target="y", missing="impute", test_size=0.5, seed=1)
+    loaded = source.load()
+    train = frame.loc[[int(row) for row in loaded.train.samples], "x"].dropna()
+    assert loaded.train.encoding.columns[0].fill == sorted(train)[(len(train) - 1) // 2]
+    assert loaded.test.encoding.columns == loaded.train.encoding.columns
+    assert (
+        DataSource.from_dict(json.loads(json.dumps(source.to_dict()))).load().train.sha256
+        == loaded.train.sha256
+    )
