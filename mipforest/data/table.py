@@ -198,7 +198,9 @@ def positive_weights(
             "at least 0: correct it, or give 0 to leave the row out"
         )
     if not given.any():
-        raise DataError(f"{what}: all {n} weights are 0, which leaves no sample; give one that is positive")
+        raise DataError(
+            f"{what}: all {n} weights are zero, which leaves no sample; give one that is positive"
+        )
     kept = given > 0
     count = int((~kept).sum())
     return kept, given[kept], (f"{count} of {n} rows left out because their weight is 0",) if count else ()

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
+from mipforest.data.table import positive_weights
 from mipforest.errors import NotAllowed, NoTreeFound
 from mipforest.estimators.display import PrintedProgress, TreePictures
 from mipforest.estimators.features import learn_features, read_features
@@ -117,7 +118,8 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
 
     Notes
     -----
-    The formulations count every sample once: there are no sample weights and no class weights.
+    A weight multiplies the loss of its sample in the objective; whole weights are repeated rows. Weight 0 leaves a
+    sample out. ``N_min`` counts samples, whatever they weigh, as scikit-learn's ``min_samples_leaf`` does.
 
     A solve that ends at its time limit depends on the machine: two fits may give different trees. One that
     ends with a proven optimum, or with ``time_limit=0``, gives the same tree again; of the tree search ``routing``,
@@ -169,7 +171,9 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
                 )
 
     @abstractmethod
-    def _read(self, X_raw: FloatArray, y: Any, features: tuple[str, ...], scaling: Scaling) -> Dataset:
+    def _read(
+        self, X_raw: FloatArray, y: Any, weights: FloatArray, features: tuple[str, ...], scaling: Scaling
+    ) -> Dataset:
         """Check the targets and put them together with the features."""
 
     def _formulation(self, data: Dataset) -> Formulation:
@@ -183,7 +187,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
 
     # ------------------------------------------------------------------ fit
 
-    def fit(self, X: Any, y: Any) -> TreeEstimator:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeEstimator:
         """Find an optimal tree.
 
         Parameters
@@ -193,6 +197,8 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
             or true/false are one-hot encoded.
         y
             (n,) targets.
+        sample_weight
+            (n,) weights of the samples, at least 0; 1 unless given.
 
         Returns
         -------
@@ -226,7 +232,12 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         scaling = getattr(self, "scaling", None)
         if scaling is None:
             scaling = self._model().scaling
-        data = self._read(X_raw, y, self._encoding.features, scaling)
+        weights = np.ones(len(X_raw))
+        if sample_weight is not None:
+            kept, given, _ = positive_weights(sample_weight, len(X_raw), "sample_weight")
+            weights = np.zeros(len(X_raw))
+            weights[kept] = given
+        data = self._read(X_raw, y, weights, self._encoding.features, scaling)
         settings = SolveSettings(
             start=self.start,
             time_limit=self.time_limit,
@@ -278,7 +289,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         self.features_used_ = result.features_used
         self.n_features_used_ = len(result.features_used)
         data = result.problem.data
-        shares = feature_importances(self.tree_, data.X_raw, data.y)
+        shares = feature_importances(self.tree_, data.X_raw, data.y, data.weights)
         columns = [k for k, column in enumerate(self._encoding.columns) for _ in column.features]
         self.feature_importances_ = np.bincount(columns, shares, minlength=self.n_features_in_)
 

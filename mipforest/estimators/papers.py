@@ -55,6 +55,9 @@ class OCTClassifier(PaperEstimator, TreeClassifier):
         Cost of a split, relative to the error of the best constant prediction; at least 0.
     N_min
         Least number of samples in a leaf that holds any; at least 1.
+    costs
+        K rows of K costs of predicting the class of the column for a sample of the class of the row, classes sorted, or
+        a ``.csv`` file of them; ``None`` for 1 per error.
     depth, and all others
         As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
 
@@ -69,6 +72,7 @@ class OCTClassifier(PaperEstimator, TreeClassifier):
 
     alpha: float = 0.0
     N_min: int = 1
+    costs: Any = None
 
     def _formulation_name(self) -> str:
         return "oct"
@@ -86,6 +90,9 @@ class OCTHClassifier(PaperEstimator, TreeClassifier):
         Least number of samples in a leaf that holds any; at least 1.
     mu
         Margin that stands for the strict inequality to the left; above 0, below 1.
+    costs
+        K rows of K costs of predicting the class of the column for a sample of the class of the row, classes sorted, or
+        a ``.csv`` file of them; ``None`` for 1 per error.
     depth, and all others
         As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
     """
@@ -93,6 +100,7 @@ class OCTHClassifier(PaperEstimator, TreeClassifier):
     alpha: float = 0.0
     N_min: int = 1
     mu: float = 0.005
+    costs: Any = None
 
     def _formulation_name(self) -> str:
         return "oct-h"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from mipforest.arrays import FloatArray, IntArray
@@ -26,17 +27,33 @@ from mipforest.trees import leaf_shares, node_statistics
 class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # scikit-learn has no types
     """A classifier that is an optimal tree; see :class:`~mipforest.estimators.base.TreeEstimator`.
 
+    Parameters
+    ----------
+    class_weight
+        What the weights of a class's samples are multiplied with: a dictionary by label, ``"balanced"`` (n over K times
+        the number of samples of the class), or ``None``.
+
     Attributes
     ----------
     classes_
         (K,) labels, sorted.
     """
 
+    _: KW_ONLY
+    class_weight: Any = None
+
     # ------------------------------------------------------------------ fit
 
-    def _read(self, X_raw: FloatArray, y: Any, features: tuple[str, ...], scaling: Scaling) -> Dataset:
+    def _read(
+        self, X_raw: FloatArray, y: Any, weights: FloatArray, features: tuple[str, ...], scaling: Scaling
+    ) -> Dataset:
         labels = _labels(self, y)
         check_consistent_length(X_raw, labels)
+        if self.class_weight is not None:
+            weights = weights * compute_sample_weight(self.class_weight, labels)
+        # A class whose samples are all left out is no class of the model.
+        kept = weights > 0
+        X_raw, labels, weights = X_raw[kept], labels[kept], weights[kept]
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         self._check_classes(labels)
         return Dataset.from_arrays(
@@ -46,6 +63,7 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
             classes=[text(label) for label in self.classes_.tolist()],
             task="classification",
             scaling=scaling,
+            weights=weights,
         )
 
     def _check_classes(self, labels: npt.NDArray[Any]) -> None:
@@ -81,7 +99,9 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
     def _keep(self, result: Result) -> None:
         super()._keep(result)
         data = result.problem.data
-        self._leaf_frequencies = leaf_shares(self.tree_, node_statistics(self.tree_, data.X_raw, data.y))
+        self._leaf_frequencies = leaf_shares(
+            self.tree_, node_statistics(self.tree_, data.X_raw, data.y, data.weights)
+        )
 
     # ------------------------------------------------------------------ predict
 
@@ -140,10 +160,14 @@ def _labels(estimator: TreeClassifier, y: Any) -> npt.NDArray[Any]:
 class TreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc] # scikit-learn has no types
     """A regressor that is an optimal tree; see :class:`~mipforest.estimators.base.TreeEstimator`."""
 
-    def _read(self, X_raw: FloatArray, y: Any, features: tuple[str, ...], scaling: Scaling) -> Dataset:
+    def _read(
+        self, X_raw: FloatArray, y: Any, weights: FloatArray, features: tuple[str, ...], scaling: Scaling
+    ) -> Dataset:
         values = _values(self, y)
         check_consistent_length(X_raw, values)
-        return Dataset.from_arrays(X_raw, values, features=features, task="regression", scaling=scaling)
+        return Dataset.from_arrays(
+            X_raw, values, features=features, task="regression", scaling=scaling, weights=weights
+        )
 
     def predict(self, X: Any) -> FloatArray:
         """Return (n,) predicted values, in the target's units."""

@@ -200,6 +200,8 @@ class Result:
         Returns
         -------
         dict
+            All with the data's weights of samples, as scikit-learn's with ``sample_weight``.
+
             Of a classification, ``accuracy`` and ``balanced_accuracy``, shares between 0 and 1. The latter is
             the mean, over the classes that occur in the data, of the share of a class's samples that are
             predicted right. A logistic tree also has ``brier_score``, ``log_loss`` and ``reliability``, which
@@ -214,16 +216,17 @@ class Result:
             return self._regression_measures(data)
         if self.tree is None:
             return dict.fromkeys(ClassMeasures._fields, np.nan)
-        found = class_measures(data.y, self.tree.predict(data.X_raw))._asdict()
+        weights = data.weights if data.weighted else None
+        found = class_measures(data.y, self.tree.predict(data.X_raw), weights)._asdict()
         if self.tree.logistic:
-            found |= calibration_measures(data.y, self.tree.predict_proba(data.X_raw))._asdict()
+            found |= calibration_measures(data.y, self.tree.predict_proba(data.X_raw), weights)._asdict()
         return found
 
     def _regression_measures(self, data: Dataset) -> dict[str, float]:
         if self.tree is None:
             return dict.fromkeys(RegressionMeasures._fields, np.nan)
         predicted = np.asarray(self.tree.predict(data.X_raw), dtype=np.float64)
-        return regression_measures(np.asarray(data.y, dtype=np.float64), predicted)._asdict()
+        return regression_measures(np.asarray(data.y, dtype=np.float64), predicted, data.weights)._asdict()
 
     def to_dict(self, test: Dataset | None = None) -> dict[str, Any]:
         """Everything worth keeping, ready for JSON (NaN and infinities become ``None``).

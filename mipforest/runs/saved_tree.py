@@ -59,7 +59,7 @@ class SavedTree:
     def of(cls, tree: Tree, data: LoadedData) -> SavedTree:
         """Join a tree with the data that it was fitted on."""
         train = data.train
-        statistics = node_statistics(tree, train.X_raw, train.y)
+        statistics = node_statistics(tree, train.X_raw, train.y, train.weights)
         return cls(tree, train.encoding, train.target, data.labels, statistics)
 
     def predict(self, frame: Any, *, unseen: Unseen = "error") -> IntArray | FloatArray:
@@ -120,6 +120,9 @@ class SavedTree:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON takes it; :func:`mipforest.trees.from_dict` reads the tree alone."""
         counts, influence = self.statistics.class_counts, self.statistics.influence
+        weights = self.statistics.class_weights
+        # Trees of samples that count once are written as before there were weights.
+        by_weight = {} if weights is None else {"class_weights": weights.tolist()}
         return to_dict(self.tree) | {
             "target": self.target,
             "labels": dict(self.labels),
@@ -128,6 +131,7 @@ class SavedTree:
                 "samples": self.statistics.samples.tolist(),
                 "class_counts": None if counts is None else counts.tolist(),
                 "influence": None if influence is None else influence.tolist(),
+                **by_weight,
                 **{name: _with_gaps(getattr(self.statistics, name)) for name in _VALUES},
             },
         }
@@ -198,7 +202,10 @@ def _statistics(entries: Mapping[str, Any], tree: Tree) -> NodeStatistics:
     influence = _array(entries, "influence", tree.w.shape)
     if influence is not None and not np.isfinite(influence).all():
         raise TreeFileError("'influence' of 'training_samples' holds what is no finite number; solve again")
-    return NodeStatistics(samples, counts, **values, influence=influence)
+    weights = _array(entries, "class_weights", (nodes, classes))
+    if weights is not None and not (np.isfinite(weights) & (weights >= 0)).all():
+        raise TreeFileError("'class_weights' of 'training_samples' holds what is no weight; solve again")
+    return NodeStatistics(samples, counts, **values, influence=influence, class_weights=weights)
 
 
 def _array(

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mipforest.trees.export import TreeFileError, from_dict, load, save, to_dict, to_dot, to_python
+from mipforest.trees.influence import feature_importances, feature_influence
 from mipforest.trees.measures import (
     CalibrationMeasures,
     ClassMeasures,
@@ -16,8 +17,6 @@ from mipforest.trees.measures import (
     ReliabilityBin,
     calibration_measures,
     class_measures,
-    feature_importances,
-    feature_influence,
     leaf_shares,
     node_statistics,
     regression_measures,

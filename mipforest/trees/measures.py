@@ -13,8 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.trees.influence import feature_influence
 from mipforest.trees.tree import Tree
-from mipforest.trees.validation import as_samples, class_numbers, target_values
+from mipforest.trees.validation import class_numbers, target_values
+
+#: (n,) weights of samples; 1 for each unless given.
+Weights = FloatArray | None
 
 #: Bins of equal width that a reliability table divides [0, 1] into.
 N_BINS = 10
@@ -35,13 +39,15 @@ class ClassMeasures(NamedTuple):
     balanced_accuracy: float
 
 
-def class_measures(y: IntArray | FloatArray, predicted: IntArray | FloatArray) -> ClassMeasures:
-    """Compare predicted classes with true ones, (n,) each; both measures are NaN for n = 0."""
+def class_measures(
+    y: IntArray | FloatArray, predicted: IntArray | FloatArray, weights: Weights = None
+) -> ClassMeasures:
+    """Compare predicted classes with true ones, (n,) each, with weights (1 unless given); NaN for n = 0."""
     if len(y) == 0:
         return ClassMeasures(np.nan, np.nan)
-    right = np.asarray(predicted == y)
-    recalls = [float(right[y == k].mean()) for k in np.unique(y)]
-    return ClassMeasures(float(right.mean()), float(np.mean(recalls)))
+    right, n = np.asarray(predicted == y), np.ones(len(y)) if weights is None else weights
+    recalls = [np.average(right[y == k], weights=n[y == k]) for k in np.unique(y)]
+    return ClassMeasures(float(np.average(right, weights=n)), float(np.mean(recalls)))
 
 
 class RegressionMeasures(NamedTuple):
@@ -62,13 +68,13 @@ class RegressionMeasures(NamedTuple):
     mae: float
 
 
-def regression_measures(y: FloatArray, predicted: FloatArray) -> RegressionMeasures:
+def regression_measures(y: FloatArray, predicted: FloatArray, weights: Weights = None) -> RegressionMeasures:
     """Compare predictions with targets.
 
     Parameters
     ----------
-    y, predicted
-        (n,) targets and predictions, in the same units.
+    y, predicted, weights
+        (n,) targets and predictions, in the same units, and weights of the samples, 1 unless given.
 
     Returns
     -------
@@ -79,11 +85,13 @@ def regression_measures(y: FloatArray, predicted: FloatArray) -> RegressionMeasu
     if len(y) == 0:
         return RegressionMeasures(np.nan, np.nan, np.nan)
     error = y - predicted
-    mse = float(np.mean(error**2))
-    mae = float(np.mean(np.abs(error)))
+    n = np.ones(len(y)) if weights is None else weights
+    mse = float(np.average(error**2, weights=n))
+    mae = float(np.average(np.abs(error), weights=n))
     if y.min() == y.max():  # compared so, as the rounded mean of equal numbers may differ from them
         return RegressionMeasures(1.0 if mse == 0 else 0.0, mse, mae)
-    return RegressionMeasures(1 - mse / float(np.mean((y - y.mean()) ** 2)), mse, mae)
+    spread = float(np.average((y - np.average(y, weights=n)) ** 2, weights=n))
+    return RegressionMeasures(1 - mse / spread, mse, mae)
 
 
 @dataclass(frozen=True)
@@ -140,7 +148,9 @@ class CalibrationMeasures(NamedTuple):
     reliability: Reliability
 
 
-def calibration_measures(y: IntArray | FloatArray, probability: FloatArray) -> CalibrationMeasures:
+def calibration_measures(
+    y: IntArray | FloatArray, probability: FloatArray, weights: Weights = None
+) -> CalibrationMeasures:
     """Compare probabilities with classes.
 
     Parameters
@@ -163,13 +173,13 @@ def calibration_measures(y: IntArray | FloatArray, probability: FloatArray) -> C
 
     second = probability[:, 1]
     return CalibrationMeasures(
-        float(brier_score_loss(y, second, pos_label=1)),
-        float(log_loss(y, probability, labels=[0, 1])),
-        reliability(y, second),
+        float(brier_score_loss(y, second, pos_label=1, sample_weight=weights)),
+        float(log_loss(y, probability, labels=[0, 1], sample_weight=weights)),
+        reliability(y, second, weights),
     )
 
 
-def reliability(y: IntArray | FloatArray, probability: FloatArray) -> Reliability:
+def reliability(y: IntArray | FloatArray, probability: FloatArray, weights: Weights = None) -> Reliability:
     """Put samples into ten bins of equal width by their probability, and compare it with what happened.
 
     Up to rounding, the bins are those of scikit-learn's ``calibration_curve``, which gives no counts.
@@ -178,13 +188,14 @@ def reliability(y: IntArray | FloatArray, probability: FloatArray) -> Reliabilit
     ----------
     y
         (n,) class numbers, 0 and 1.
-    probability
-        (n,) probabilities of class 1.
+    probability, weights
+        (n,) probabilities of class 1, and weights of the samples in the means of a bin, 1 unless given.
     """
     edges = np.arange(N_BINS + 1) / N_BINS
     position = np.searchsorted(edges[1:-1], probability)
-    counts, predicted, observed = (
-        np.bincount(position, weights, minlength=N_BINS) for weights in (None, probability, y)
+    n = np.ones(len(y)) if weights is None else weights
+    counts, total, predicted, observed = (
+        np.bincount(position, of, minlength=N_BINS) for of in (None, n, n * probability, n * y)
     )
     return Reliability(
         tuple(
@@ -192,8 +203,8 @@ def reliability(y: IntArray | FloatArray, probability: FloatArray) -> Reliabilit
                 float(edges[k]),
                 float(edges[k + 1]),
                 int(counts[k]),
-                float(predicted[k] / counts[k]),
-                float(observed[k] / counts[k]),
+                float(predicted[k] / total[k]),
+                float(observed[k] / total[k]),
             )
             for k in np.flatnonzero(counts)
         )
@@ -221,8 +232,10 @@ class NodeStatistics:
         there are none; ``None`` for other trees.
     influence
         (|B|, p) influence of each feature at each branch node (see
-        :func:`~mipforest.trees.measures.feature_influence`); ``None`` for a tree that is not logistic and
+        :func:`~mipforest.trees.influence.feature_influence`); ``None`` for a tree that is not logistic and
         whose splits have one feature each: with nothing to compare, the split says it all.
+    class_weights
+        (n_nodes, K) weights of the samples by class; ``None`` where all are 1, or as for ``class_counts``.
     """
 
     samples: IntArray
@@ -233,9 +246,12 @@ class NodeStatistics:
     mae: FloatArray | None = None
     influence: FloatArray | None = None
     probability: FloatArray | None = None
+    class_weights: Weights = None
 
 
-def node_statistics(tree: Tree, X: Any, y: npt.ArrayLike | None = None) -> NodeStatistics:
+def node_statistics(
+    tree: Tree, X: Any, y: npt.ArrayLike | None = None, weights: Weights = None
+) -> NodeStatistics:
     """Route samples through a tree, count them at every node, and compare predictions with targets.
 
     Parameters
@@ -244,9 +260,9 @@ def node_statistics(tree: Tree, X: Any, y: npt.ArrayLike | None = None) -> NodeS
         The tree.
     X
         (n, p) samples in original units.
-    y
+    y, weights
         (n,) targets: class numbers or class names of a classifier (see :func:`class_numbers`), real values of
-        a regression tree, or ``None``.
+        a regression tree, or ``None``, and weights in means and measures (numbers of samples stay).
 
     Raises
     ------
@@ -256,33 +272,45 @@ def node_statistics(tree: Tree, X: Any, y: npt.ArrayLike | None = None) -> NodeS
     passed = tree.decision_path(X)
     samples = passed.sum(axis=0, dtype=np.int64)
     influence = feature_influence(tree, X) if tree.logistic or tree.is_oblique else None
-    probability = _leaf_probabilities(tree, X) if tree.logistic else None
+    probability = _leaf_probabilities(tree, X, weights) if tree.logistic else None
     if y is None:
         return NodeStatistics(samples, influence=influence, probability=probability)
     if tree.is_classifier:
         members = np.eye(len(tree.classes), dtype=np.int64)[class_numbers(tree.classes, y, len(passed))]
         counts = passed.T.astype(np.int64) @ members
-        return NodeStatistics(samples, class_counts=counts, influence=influence, probability=probability)
+        all_one = weights is None or (weights == 1).all()
+        by_weight = None if weights is None or all_one else passed.T @ (weights[:, None] * members)
+        return NodeStatistics(
+            samples,
+            class_counts=counts,
+            influence=influence,
+            probability=probability,
+            class_weights=by_weight,
+        )
     targets, predicted = target_values(y, len(passed)), np.asarray(tree.predict(X), dtype=np.float64)
-    measures = np.full((len(samples), 4), np.nan)
+    measures, n = np.full((len(samples), 4), np.nan), np.ones(len(passed)) if weights is None else weights
     for t in np.flatnonzero(samples):
         here = passed[:, t]
-        measures[t] = targets[here].mean(), *regression_measures(targets[here], predicted[here])
-    mean, r2, mse, mae = measures.T
-    return NodeStatistics(samples, mean=mean, r2=r2, mse=mse, mae=mae, influence=influence)
+        measures[t] = (
+            np.average(targets[here], weights=n[here]),
+            *regression_measures(targets[here], predicted[here], n[here]),
+        )
+    means, r2, mse, mae = measures.T
+    return NodeStatistics(samples, mean=means, r2=r2, mse=mse, mae=mae, influence=influence)
 
 
-def _leaf_probabilities(tree: Tree, X: Any) -> FloatArray:
+def _leaf_probabilities(tree: Tree, X: Any, weights: Weights) -> FloatArray:
     leaf = tree.apply(X) - tree.topology.n_branches
     largest = tree.predict_proba(X).max(axis=1)
     n_leaves = tree.topology.n_leaves
     with np.errstate(invalid="ignore"):
-        means: FloatArray = np.bincount(leaf, largest, n_leaves) / np.bincount(leaf, minlength=n_leaves)
+        n = np.ones(len(leaf)) if weights is None else weights
+        means: FloatArray = np.bincount(leaf, n * largest, n_leaves) / np.bincount(leaf, n, n_leaves)
     return means
 
 
 def leaf_shares(tree: Tree, statistics: NodeStatistics) -> FloatArray:
-    """Return the (|L|, K) shares of the classes among the training samples of every leaf of a classifier.
+    """Return the (|L|, K) shares of the classes among the training samples of every leaf of a classifier, by weight.
 
     Rows sum to 1. A leaf without training samples gives its label the share 1. Where the label shares the largest
     frequency with other classes, it is raised by one unit in the last place, so that it is the first to be found.
@@ -297,7 +325,8 @@ def leaf_shares(tree: Tree, statistics: NodeStatistics) -> FloatArray:
             "the samples at the leaves are not known by class; give the statistics of training samples"
         )
     label = tree.leaf_value.astype(np.int64)
-    counts = statistics.class_counts[tree.topology.n_branches :].astype(np.float64)
+    by_class = statistics.class_counts if statistics.class_weights is None else statistics.class_weights
+    counts = by_class[tree.topology.n_branches :].astype(np.float64)
     empty = ~counts.any(axis=1)
     counts[empty, label[empty]] = 1.0
     shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
@@ -306,83 +335,3 @@ def leaf_shares(tree: Tree, statistics: NodeStatistics) -> FloatArray:
     tied = largest & (shares.argmax(axis=1) != label)
     shares[rows[tied], label[tied]] = np.nextafter(shares[rows[tied], label[tied]], 1.0)
     return shares
-
-
-def feature_influence(tree: Tree, X: Any) -> FloatArray:
-    """Return the (|B|, p) influence of each feature on each split: weight times standard deviation.
-
-    Weights and standard deviations (of the population, over the samples that pass the node) are both of scaled
-    features; their product does not depend on the units or the scaling of a feature. A positive influence
-    pushes samples with large values to the right, a negative one to the left. In a logistic tree it is the
-    change of log-odds per standard deviation. It is 0 where no sample passes (Aldinucci, ch. 3, "Evaluation
-    of feature influence").
-
-    Parameters
-    ----------
-    tree
-        The tree.
-    X
-        (n, p) samples in original units, as a rule those it was trained on.
-
-    Raises
-    ------
-    ValueError
-        If X does not fit the tree.
-    """
-    passed = tree.decision_path(X)
-    samples = as_samples(X, tree.features, tree.n_features)
-    if tree.offset is not None and tree.scale is not None:
-        samples = (samples - tree.offset) / tree.scale
-    spread = np.zeros_like(tree.w)
-    for t in np.flatnonzero(passed[:, : len(spread)].any(axis=0)):
-        here = samples[passed[:, t]]
-        # The rounded mean of equal numbers may differ from them: their deviation is set to 0, not computed.
-        spread[t] = np.where(here.min(axis=0) == here.max(axis=0), 0.0, here.std(axis=0))
-    influence: FloatArray = tree.w * spread
-    return influence
-
-
-def feature_importances(tree: Tree, X: Any, y: npt.ArrayLike) -> FloatArray:
-    """Return the (p,) share of each feature in what the splits explain of the targets, summing to 1.
-
-    A split explains what it takes away of the impurity of the samples that pass it, Gini's of a classifier and the
-    variance of a regression tree, as in scikit-learn; the features of a split, and those of a linear leaf for what it
-    explains beyond its mean, share it by the size of their influence (see :func:`feature_influence`). A split chosen
-    for those below it may explain nothing by itself. All shares are 0 where nothing is explained.
-
-    Parameters
-    ----------
-    tree
-        The tree.
-    X
-        (n, p) samples in original units, as a rule those it was trained on.
-    y
-        (n,) targets, as for :func:`node_statistics`.
-    """
-    passed, topology = tree.decision_path(X), tree.topology
-    if tree.is_classifier:
-        targets = np.eye(len(tree.classes))[class_numbers(tree.classes, y, len(passed))]
-    else:
-        targets = target_values(y, len(passed))[:, None]
-    impurity = np.array(
-        [targets[here].var(axis=0).sum() * here.sum() if here.any() else 0.0 for here in passed.T]
-    )
-    explained = np.zeros(tree.n_features)
-    influence = np.abs(feature_influence(tree, X))
-    for t in topology.branches:
-        gain = impurity[t] - impurity[topology.left(t)] - impurity[topology.right(t)]
-        explained += max(gain, 0.0) * _shares(influence[t])
-    if tree.leaf_w is not None:
-        scaled = as_samples(X, tree.features, tree.n_features) / (1.0 if tree.scale is None else tree.scale)
-        errors = (targets[:, 0] - np.asarray(tree.predict(X))) ** 2
-        for leaf, slopes in zip(topology.leaves, tree.leaf_w, strict=True):
-            if (here := passed[:, leaf]).any():
-                gain = impurity[leaf] - errors[here].sum()
-                explained += max(gain, 0.0) * _shares(np.abs(slopes * scaled[here].std(axis=0)))
-    return _shares(explained)
-
-
-def _shares(sizes: FloatArray) -> FloatArray:
-    """Return sizes as shares of their sum; zeros stay."""
-    total = sizes.sum()
-    return sizes / total if total > 0 else sizes

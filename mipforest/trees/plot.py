@@ -39,7 +39,7 @@ def plot_tree(
 
     A split shows the condition for going right ("yes") in original units: a univariate one with four
     significant digits, an oblique one with three and some of its terms only, one per line: those of largest weight, or,
-    with samples, those that move the score most (see :func:`~mipforest.trees.measures.feature_influence`). A leaf
+    with samples, those that move the score most (see :func:`~mipforest.trees.influence.feature_influence`). A leaf
     shows its prediction in the colour of its class or value; a linear leaf its function in original units,
     the most influential terms only, in the colour of its mean target (grey where none is known). With
     samples, boxes show their number, leaves without any are pale, and those of a logistic tree show the mean

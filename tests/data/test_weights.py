@@ -64,7 +64,7 @@ def test_weights_stay_with_their_samples():
         ([1, 2], r"weights has shape \(2,\), it must be \(5,\)"),
         ([1, 1, -2, 1, 1], "row 2 has the weight -2; weights are numbers of at least 0"),
         ([1, np.nan, 1, 1, 1], "row 1 has the weight nan"),
-        ([0, 0, 0, 0, 0], "all 5 weights are 0"),
+        ([0, 0, 0, 0, 0], "all 5 weights are zero"),
         (["a"] * 5, "weights must be numbers"),
         ([1, 0, 1, 0, 0], "one class only"),
     ],

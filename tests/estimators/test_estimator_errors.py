@@ -124,10 +124,17 @@ def test_a_table_without_samples_or_columns_is_refused(shape):
         OCTClassifier().fit(pd.DataFrame(np.zeros(shape)), np.arange(shape[0]) % 2)
 
 
-def test_sample_weights_are_not_taken():
-    with pytest.raises(TypeError, match="sample_weight"):
-        OCTClassifier().fit(X, Y, sample_weight=np.ones(20))
-    assert "class_weight" not in OCTClassifier().get_params()
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0] * 19 + [-1.0], "sample_weight: row 19 has the weight -1"),
+        ([1.0] * 19, "sample_weight has shape"),
+        ([0.0] * 20, "all 20 weights are zero"),
+    ],
+)
+def test_sample_weights_that_are_none(weights, message):
+    with pytest.raises(ValueError, match=message):
+        OCTClassifier().fit(X, Y, sample_weight=weights)
 
 
 def test_an_unknown_label_is_named_in_pictures():

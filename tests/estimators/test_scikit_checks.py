@@ -2,8 +2,8 @@
 
 Some of them fit twice and compare, so fits must not depend on the clock. With ``time_limit=0`` they do not: the
 tree is that of the start, decoded and checked as any other. The start is a good tree, so that the checks of
-accuracy hold as well. No check is left out; scikit-learn itself skips its one on the array API where the
-environment variable SCIPY_ARRAY_API is not 1.
+accuracy hold as well. No check is left out, and :func:`expected_to_fail` names the one that optimal trees fail;
+scikit-learn itself skips its one on the array API where the environment variable SCIPY_ARRAY_API is not 1.
 """
 
 import pytest
@@ -16,6 +16,14 @@ DEPTH = {"oct": 2, "oct-h": 2, "ort": 2, "ort-h": 2, "any": 2, "any-regressor": 
 
 ALL = SHAPES | GENERIC
 
+
+def expected_to_fail(estimator):
+    """Checks that ask for worse trees than optimal ones."""
+    check = "check_class_weight_classifiers"
+    reason = "a class of weight 0.0001 keeps its pure leaves; scikit-learn's trees get min_weight_fraction_leaf there"
+    return {check: reason} if estimator._model().name in ("oct", "oct-h") else {}
+
+
 #: What the checks reach, in its quickest shapes: hyperplanes for two classes, the generic classes as OCT and ORT-L. The
 #: others share their code, are all fitted in ``test_estimator_fits``, and are checked with the slow ones.
 QUICK = ("margot", "any", "any-linear")
@@ -26,14 +34,16 @@ def quick(name):
 
 
 @pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
-@parametrize_with_checks([quick(name) for name in QUICK])
+@parametrize_with_checks([quick(name) for name in QUICK], expected_failed_checks=expected_to_fail)
 def test_passes_scikit_learns_check(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
-@parametrize_with_checks([quick(name) for name in ALL if name not in QUICK])
+@parametrize_with_checks(
+    [quick(name) for name in ALL if name not in QUICK], expected_failed_checks=expected_to_fail
+)
 def test_passes_scikit_learns_check_in_other_shapes(estimator, check):
     check(estimator)
 
@@ -44,6 +54,8 @@ PROVEN = ("oct", "ort", "margot", "olct", "miret")
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
-@parametrize_with_checks([quick(name).set_params(time_limit=None) for name in PROVEN])
+@parametrize_with_checks(
+    [quick(name).set_params(time_limit=None) for name in PROVEN], expected_failed_checks=expected_to_fail
+)
 def test_passes_scikit_learns_check_solved_to_optimality(estimator, check):
     check(estimator)
