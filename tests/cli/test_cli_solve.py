@@ -257,3 +257,20 @@ def test_a_full_disk_at_the_end_still_tells_the_outcome(mipforest, people_option
     assert told.json["verified"] is True
     assert told.json["out"] is None
     assert "No space left" in told.json["error"]
+
+
+def test_weights_come_from_a_column_and_return_with_the_tree(mipforest, people, tmp_path):
+    path, out = tmp_path / "weighted.csv", tmp_path / "run"
+    people.assign(times=np.arange(len(people)) % 3).to_csv(path, index=False)
+    common = ["--data", path, "--target", "answer", "--weight", "times", "--depth", "1"]
+    done = mipforest("solve", "--model", "oct", *common, "--out", out, "--json")
+    assert done.code == 0, done.err
+    result = json.loads(done.out)
+    assert result["verified"]
+    assert result["data"]["n"] == (np.arange(len(people)) % 3 > 0).sum()
+    assert result["data_source"]["weight"] == "times"
+    saved = json.loads((out / "tree.json").read_text())["training_samples"]
+    assert np.sum(saved["class_weights"][0]) == (np.arange(len(people)) % 3).sum()
+    refused = mipforest("solve", "--model", "oct", "--data", "iris", "--weight", "times", "--depth", "1")
+    assert refused.code == 2
+    assert "leave --weight out" in " ".join(refused.err.split())

@@ -199,3 +199,23 @@ def test_a_tree_of_another_estimator_is_a_start():
     known = quick("margot").fit(FEATURES, LABELS)
     again = quick("hfs-margot", B=4, start=known.tree_).fit(FEATURES, LABELS)
     assert again.objective_ == pytest.approx(known.objective_)
+
+
+def test_weights_and_class_weights_are_repeated_rows():
+    rng = np.random.default_rng(0)
+    X, y, counts = rng.integers(0, 5, (24, 2)), np.arange(24) % 3, rng.integers(0, 4, 24)
+    again = OCTClassifier(depth=1).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    by_class = np.array([1, 2, 3])
+    for fitted in (
+        OCTClassifier(depth=1).fit(X, y, sample_weight=counts),
+        OCTClassifier(depth=1, class_weight={k: 1 / by_class[k] for k in range(3)}).fit(
+            X, y, sample_weight=counts * by_class[y]
+        ),
+    ):
+        assert fitted.objective_ == pytest.approx(again.objective_)
+        np.testing.assert_allclose(fitted.predict_proba(X), again.predict_proba(X))
+        assert fitted.score(X, y, sample_weight=counts) == pytest.approx(
+            again.score(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+        )
+        measured = fitted.result_.to_dict()["train_accuracy"]
+        assert measured == pytest.approx(fitted.score(X, y, sample_weight=counts))

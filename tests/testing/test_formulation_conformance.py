@@ -47,6 +47,11 @@ class EvaluatesATermTooMuch(Sound):
         return super().evaluate(tree, instance) + 0.01 * tree.n_splits
 
 
+class ForgetsWeights(Sound):
+    def bind(self, data, topology, budget=None):
+        return super().bind(replace(data, weights=np.ones(data.n)), topology, budget)
+
+
 class FlipsASide(Sound):
     def decode(self, values, instance):
         tree = super().decode(values, instance)
@@ -145,6 +150,7 @@ BROKEN = [
     (InventsABlock, "encode is complete", "values of extra, which declare does not make"),
     (GivesAnotherShape, "encode is complete", r"gives z the shape \(2, 16\), not \(16, 2\)"),
     (EncodesOutside, "encode is feasible", "random tree 0: the values of encode violate the model: row"),
+    (ForgetsWeights, "weights repeat samples", "multiply the loss of each sample by data.weights"),
     (
         EvaluatesATermTooMuch,
         "objective is evaluate",
