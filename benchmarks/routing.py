@@ -16,7 +16,7 @@ from starts import MARGOT, paper_split
 
 from formulations.margot import Margot
 from mipforest.problem import Problem
-from mipforest.searches.routing.search import compile_kernels
+from mipforest.searches.routing.machine_dives import compile_kernels
 from mipforest.time_budget import TimeBudget
 
 #: Data set: the paper's penalties C by level, and seconds of its Gurobi 9.5.1 (600 s: the gap that was left).

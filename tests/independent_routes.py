@@ -1,10 +1,11 @@
 """Routes to an optimum that share no code with the package: enumeration over Gurobi's QPs, and SCIP's native MIQP."""
 
 from functools import cache
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 gurobipy = pytest.importorskip("gurobipy")
 
@@ -43,6 +44,11 @@ def margin_qp(X, sign, C, right=None, epsilon=0.0):
 
 def enumerated_margot(X, sign, C, depth, epsilon):
     """Optimal value of MARGOT by trying every routing of the samples; one penalty C per level."""
+    return enumerated_tree(X, sign, C, depth, lambda *node: margin_qp(*node, epsilon))
+
+
+def enumerated_tree(X, sign, C, depth, node_value):
+    """Optimal value of a tree by trying every routing; ``node_value`` takes X, sign, C, and sides or ``None``."""
     known = {}
 
     def subtree(members, level):
@@ -54,11 +60,11 @@ def enumerated_margot(X, sign, C, depth, epsilon):
     def best(members, level):
         rows = list(members)
         if level == depth - 1:
-            return margin_qp(X[rows], sign[rows], C[level])
+            return node_value(X[rows], sign[rows], C[level], None)
         values = []
         for sides in product((False, True), repeat=len(rows)):
             right = np.array(sides, dtype=bool)
-            own = margin_qp(X[rows], sign[rows], C[level], right, epsilon)
+            own = node_value(X[rows], sign[rows], C[level], right)
             if own < np.inf:
                 left_rows = tuple(np.array(rows, dtype=int)[~right])
                 right_rows = tuple(np.array(rows, dtype=int)[right])
@@ -66,6 +72,35 @@ def enumerated_margot(X, sign, C, depth, epsilon):
         return min(values)
 
     return subtree(tuple(range(len(X))), 0)
+
+
+def best_features(node_value, X, budget, alpha):
+    """Least value of a node over all choices of features; each beyond the budget costs alpha, infinite: none may be."""
+    p = X.shape[1]
+    return min(
+        node_value(X[:, used]) + (alpha * (k - budget) if k > budget else 0.0)
+        for k in range(1, p + 1)
+        if k <= budget or np.isfinite(alpha)
+        for used in map(list, combinations(range(p), k))
+    )
+
+
+def l1_lp(X, sign, C, lines, right=None, epsilon=0.0):
+    """Value of a node with the l1 norm and a loss of lines (intercept, slope), by scipy's linear solver; or inf."""
+    n, p = X.shape
+    if n == 0:
+        return 0.0
+    score, own = np.column_stack([X, -X, np.ones(n)]), np.eye(n)  # parts of w, b, xi
+    rows = [np.column_stack([slope * sign[:, None] * score, -own]) for _, slope in lines]
+    sides = [np.full(n, -intercept) for intercept, _ in lines]
+    if right is not None:
+        rows.append(np.column_stack([np.where(right, -1.0, 1.0)[:, None] * score, 0.0 * own]))
+        sides.append(np.where(right, 0.0, -epsilon))
+    bounds = [(0, None)] * (2 * p) + [(None, None)] + [(0, None)] * n
+    found = linprog(
+        np.r_[np.ones(2 * p), 0.0, np.full(n, C)], np.vstack(rows), np.concatenate(sides), bounds=bounds
+    )
+    return found.fun if found.status == 0 else np.inf
 
 
 def scip_optimum(form, time_limit=120.0):

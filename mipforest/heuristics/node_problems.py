@@ -75,6 +75,7 @@ class NodeProblems:
         right: BoolArray | None = None,
         C: float | None = None,
         quick: bool = False,
+        features: IntArray | None = None,
     ) -> Split | None:
         """Return the best split of node t for the samples that reach it (with a budget: the best found).
 
@@ -91,6 +92,8 @@ class NodeProblems:
             Another penalty than the node's own.
         quick
             With a budget: search a tenth of the time.
+        features
+            With these features, however many the budget allows; ``None``: search for them.
 
         Returns
         -------
@@ -104,8 +107,8 @@ class NodeProblems:
             return best_of(t, X, sign, weight, penalty, right, features)
 
         p = X.shape[1]
-        if self.budget is None or self.budget[t] >= p:
-            found = fit(np.arange(p))
+        if features is not None or self.budget is None or self.budget[t] >= p:
+            found = fit(np.arange(p) if features is None else features)
         else:
             found = search_features(
                 fit, p, int(self.budget[t]), self.alpha, quick=quick, hurry=lambda: self.time.expired

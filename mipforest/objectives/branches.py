@@ -147,6 +147,17 @@ class PiecewiseLinearLoss(BranchLoss):
             total = np.maximum(total, intercept + slope * v)
         return total
 
+    def kinks(self) -> FloatArray:
+        """Return (K, 2) kinks ``v_k`` and changes of slope ``c_k``; the loss is the sum of ``c_k max(0, v_k - v)``."""
+        intercepts, slopes, kinks = np.append(0.0, self.intercepts), np.append(0.0, self.slopes), []
+        line = 0
+        while (steeper := slopes < slopes[line]).any():
+            crossings = (intercepts - intercepts[line]) / np.where(steeper, slopes[line] - slopes, np.inf)
+            next_line = int(np.where(steeper, crossings, -np.inf).argmax())
+            kinks.append((crossings[next_line], slopes[line] - slopes[next_line]))
+            line = next_line
+        return np.array(kinks)
+
     def values(self, scores: FloatArray, sign: FloatArray) -> FloatArray:
         return self.of_margin(sign * scores)
 

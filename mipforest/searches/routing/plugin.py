@@ -11,14 +11,18 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.heuristics.node_split import Split
-from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE
+from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.tree_search import Found, TreeSearch
 from mipforest.searches import SearchEvents, told_of_compilation
-from mipforest.searches.routing.recording import recording
-from mipforest.searches.routing.search import RoutingProblem, RoutingSearch, compile_kernels
+from mipforest.searches.routing.cells import CellPosition, ConvexNodes
+from mipforest.searches.routing.convex_dives import ConvexDives, compile_convex
+from mipforest.searches.routing.machine_dives import MachineDives, WarmPosition, compile_kernels
+from mipforest.searches.routing.recording import Recorder, recording
+from mipforest.searches.routing.search import Dived, Dives, RoutingSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
 #: Most distinct samples: their inner products are held in memory (200 MB at this size).
@@ -43,16 +47,30 @@ class Routing(TreeSearch):
         nodes = problem.formulation.node_problems(problem.topology)
         if nodes is None:
             return f"the objective of {problem.formulation.name} is no sum of convex problems at the branch nodes"
-        if nodes.loss is not HINGE or nodes.norm is not HALF_SQUARED_L2 or nodes.uncharged:
-            return "it takes hinge loss and half the squared Euclidean norm, charged at every branch node"
-        if nodes.budget is not None:
-            return "it takes no feature selection"
+        reason = self._not_its_nodes(nodes)
+        if reason:
+            return reason
         if problem.formulation.variant == "paper":
             return "variant 'paper' has constants that may cut off the best tree, and the search knows no constants"
         groups = len(np.unique(problem.data.X, axis=0))
         if groups > MOST_GROUPS:
             return f"the data have {groups} different samples, and it takes {MOST_GROUPS}"
         return ""
+
+    @staticmethod
+    def _not_its_nodes(nodes: NodeProblems) -> str:
+        """Say why the search does not take the problems of branch nodes; empty where it does."""
+        if nodes.loss is not HINGE or nodes.norm is not HALF_SQUARED_L2 or nodes.uncharged:
+            return "it takes hinge loss and half the squared Euclidean norm, charged at every branch node"
+        return "" if nodes.budget is None else "it takes no feature selection"
+
+    @staticmethod
+    def _compile(budget: TimeBudget) -> float:
+        return compile_kernels(budget)
+
+    @staticmethod
+    def _dives(nodes: ConvexNodes, recorder: Recorder | None) -> Dives:
+        return MachineDives(nodes.machines(), recorder)
 
     def search(
         self,
@@ -63,11 +81,11 @@ class Routing(TreeSearch):
         on_progress: Progress | None,
     ) -> Found:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        compiled_in = compile_kernels(problem.budget)
+        compiled_in = self._compile(problem.budget)
         events = SearchEvents(on_progress)
         deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
         trees = _Trees(problem, start)
-        routing = trees.routing_problem()
+        routing = trees.convex_nodes()
 
         def told(objective: float, bound: float, nodes: int) -> bool:
             return events.tell(objective, _lowered(bound, objective), nodes)
@@ -82,8 +100,9 @@ class Routing(TreeSearch):
             data=problem.data.name,
             program=f"mipforest {self.version()}",
         ) as recorder:
+            dives = self._dives(routing, recorder)
             search = RoutingSearch(
-                routing,
+                dives,
                 gap=settings.gap,
                 complete=trees.realised,
                 propose=trees.proposed,
@@ -98,6 +117,33 @@ class Routing(TreeSearch):
         status = Status.OPTIMAL if outcome.proven else stopped
         ended = events.end(trees.value, bound, outcome.nodes)
         return Found(trees.best, bound, status, outcome.nodes, ended, told_of_compilation(compiled_in))
+
+
+class ConvexRouting(Routing):
+    """The same search for every convex loss of lines, the norms l1 and l2, and nodes that select features."""
+
+    name: ClassVar[str] = "convex-routing"
+    summary: ClassVar[str] = "routing for any convex node and for feature selection"
+    models: ClassVar[str] = (
+        "hfs-margot, sfs-margot; olct, budgeted-olct, univariate-olct; loss-optimal with a convex loss, l1 or l2, "
+        "all levels"
+    )
+    preferred: ClassVar[bool] = False
+    certifies: ClassVar[bool] = False
+
+    @staticmethod
+    def _not_its_nodes(nodes: NodeProblems) -> str:
+        if not nodes.exact or nodes.norm not in (HALF_SQUARED_L2, L1) or nodes.uncharged:
+            return "it takes a convex loss and the norm l1 or l2, charged at every branch node"
+        return ""
+
+    @staticmethod
+    def _compile(budget: TimeBudget) -> float:
+        return compile_convex(budget)
+
+    @staticmethod
+    def _dives(nodes: ConvexNodes, recorder: Recorder | None) -> Dives:  # noqa: ARG004
+        return ConvexDives(nodes)
 
 
 def _lowered(bound: float, objective: float) -> float:
@@ -121,63 +167,95 @@ class _Trees:
         self.value = np.inf
         for tree in (self.best, problem.instance.known, start):
             if tree is not None:
-                self._keep(problem.formulation.polish(tree, problem.instance))
                 self._keep(tree)
+                if nodes.budget is None:  # a search for features takes seconds, and has been
+                    self._keep(problem.formulation.polish(tree, problem.instance))
 
-    def routing_problem(self) -> RoutingProblem:
+    def convex_nodes(self) -> ConvexNodes:
         """Return what the search needs."""
         weight = np.zeros((len(self._X), 2))
         np.add.at(weight, (self._group, (self._data.sign > 0).astype(np.int64)), self._data.weights)
         topology, C = self._problem.topology, np.asarray(self._nodes.C, dtype=np.float64)
         # As in step 1 to 3 of formulations.bounds.margins: an optimal tree has ||w|| <= R and a score within v of 0 at
         # every node, so in centred coordinates |b| <= v + R * (largest distance + largest norm).
-        radius = np.sqrt(2.0 * self.value)
-        size = np.linalg.norm(self._X - self._X.mean(axis=0), axis=1).max(initial=0.0)
-        limit = np.full(topology.n_branches, 1.0 + 3.0 * radius * size)
-        return RoutingProblem(self._X, weight, C, limit, topology.depth, self._nodes.epsilon)
+        loss, norm = self._nodes.loss.convex, self._nodes.norm
+        radius = float(norm.radius(np.array(self.value)))
+        size = float(norm.dual(self._X - self._X.mean(axis=0)).max(initial=0.0))
+        limit = np.full(topology.n_branches, loss.flat_from + 3.0 * radius * size)
+        return ConvexNodes(
+            X=self._X,
+            weight=weight,
+            C=C,
+            bias_limit=limit,
+            depth=topology.depth,
+            epsilon=self._nodes.epsilon,
+            kinks=loss.kinks(),
+            l1=norm is L1,
+            budget=self._nodes.budget,
+            alpha=np.inf if self._nodes.alpha is None else self._nodes.alpha,
+        )
 
-    def realised(self, reached: IntArray) -> float:
-        """Return the value of the best tree with a complete routing (G,); inf where no hyperplanes realise it."""
+    def realised(self, position: WarmPosition | CellPosition) -> float:
+        """Return the value of the best tree with a complete routing; inf where no hyperplanes realise it."""
         data, topology = self._data, self._problem.topology
-        at = reached[self._group]
+        at = position.reached.astype(np.int64)[self._group]
         splits: dict[int, Split] = {}
         for t in reversed(topology.branches):
-            here = at == t
+            here, right = at == t, None
             if t in topology.upper_branches:
-                right = _below(at, topology.right(t), topology)
-                here = right | _below(at, topology.left(t), topology)
-                split = self._nodes.split(
-                    t, data.X[here], data.sign[here], data.weights[here], right=right[here]
-                )
-            else:
-                split = self._nodes.split(t, data.X[here], data.sign[here], data.weights[here])
+                goes_right = _below(at, topology.right(t), topology)
+                here = goes_right | _below(at, topology.left(t), topology)
+                right = goes_right[here]
+            features = _used(position.features[t]) if isinstance(position, CellPosition) else None
+            split = self._nodes.split(
+                t, data.X[here], data.sign[here], data.weights[here], right=right, features=features
+            )
             if split is None:
                 return float("inf")
             splits[t] = split
         return self._keep(self._tree(splits))
 
-    def proposed(self, w: FloatArray, b: FloatArray) -> float:
-        """Return the value of the tree that routes samples by hyperplanes (|B|, p), (|B|,), its nodes solved anew."""
+    def proposed(self, dived: Dived) -> float:
+        """Return the value of the tree that routes samples by the hyperplanes of a dive, its nodes solved anew."""
         splits: dict[int, Split] = {}
         here = {0: np.arange(self._data.n)}
-        topology = self._problem.topology
+        topology, X = self._problem.topology, self._data.X
+        sign, weights = self._data.sign, self._data.weights
+        chosen = dived.position.features if isinstance(dived.position, CellPosition) else None
         for t in topology.branches:
-            splits[t] = Split(w[t], float(b[t]), np.nan)
+            w, features = dived.weights[t], None
+            if chosen is not None:
+                w, features = np.where(chosen[t], w, 0.0), _used(chosen[t])
+            splits[t], right = Split(w, float(dived.bias[t]), np.nan), None
             if t in topology.upper_branches:
-                splits[t], right = self._nodes.route(splits[t], self._data.X[here[t]])
+                splits[t], right = self._nodes.route(splits[t], X[here[t]])
                 here[topology.left(t)], here[topology.right(t)] = here[t][~right], here[t][right]
-        return self._keep(self._problem.formulation.polish(self._tree(splits), self._problem.instance))
+            if self._nodes.budget is not None:
+                found = self._nodes.split(
+                    t, X[here[t]], sign[here[t]], weights[here[t]], right=right, features=features
+                )
+                splits[t] = splits[t] if found is None else found
+        tree = self._tree(splits)
+        if self._nodes.budget is None:
+            tree = self._problem.formulation.polish(tree, self._problem.instance)
+        return self._keep(tree)
 
     def _tree(self, splits: dict[int, Split]) -> Tree:
         return self._nodes.tree(splits, self._data, self._problem.topology)
 
     def _keep(self, tree: Tree) -> float:
         """Return the value of a tree, and remember it if it is the best one."""
-        tree = _near_samples(tree, self._data.X)
+        tree = _near_samples(tree, self._data.X, self._nodes.loss.flat_from)
         value = self._problem.formulation.evaluate(tree, self._problem.instance)
         if value < self.value and not self._problem.worst_violation(self._problem.encoded(tree)):
             self.best, self.value = tree, value
         return value
+
+
+def _used(chosen: BoolArray) -> IntArray:
+    """Return the features (p,) that were chosen; one is always free of cost."""
+    features: IntArray = np.flatnonzero(chosen)
+    return features if len(features) else np.zeros(1, np.int64)
 
 
 def _below(at: IntArray, node: int, topology: Topology) -> BoolArray:
@@ -189,8 +267,8 @@ def _below(at: IntArray, node: int, topology: Topology) -> BoolArray:
     return np.isin(at, list(inside))
 
 
-def _near_samples(tree: Tree, X: FloatArray) -> Tree:
-    """Move biases so that some score is at most 1 and some at least -1: no side changes, no loss grows."""
+def _near_samples(tree: Tree, X: FloatArray, flat_from: float) -> Tree:
+    """Move biases so that some score is within the last kink of 0 from either side: no side changes, no loss grows."""
     scores = tree.scores(X)
-    above, below = scores.min(axis=0) - 1.0, -1.0 - scores.max(axis=0)
+    above, below = scores.min(axis=0) - flat_from, -flat_from - scores.max(axis=0)
     return replace(tree, b=tree.b - np.maximum(above, 0.0) + np.maximum(below, 0.0))

@@ -171,7 +171,7 @@ class Recorder:
     file
         Where to write.
     X, weight, C, epsilon
-        As in :class:`~mipforest.searches.routing.search.RoutingProblem`.
+        As in :class:`~mipforest.searches.routing.machine_dives.RoutingProblem`.
     names
         What else the first line says: names of model and data, version.
 

@@ -1,22 +1,23 @@
-"""The routing search: best-first with dives over partial routings, on several threads, with true bounds at any time."""
+"""The routing search: best-first with dives over partial routings, on several threads, with true bounds at any time.
+
+Dives are made by :class:`~mipforest.searches.routing.machine_dives.MachineDives` for support vector machines, and by
+:class:`~mipforest.searches.routing.convex_dives.ConvexDives` for all other convex nodes.
+"""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches import compile_by
-from mipforest.searches.routing.dive import COMPLETE, STOPPED, Room, dive, room_for
-from mipforest.searches.routing.node_dual import BIAS, Groups
-from mipforest.searches.routing.recording import FIRST, NO_LOG, Recorder, WarmStart
-from mipforest.time_budget import TimeBudget
+from mipforest.searches.routing.dive import COMPLETE, STOPPED
+from mipforest.searches.routing.recording import NO_LOG, Recorder
 
 #: Steps of one dive: it then hands back what is open, so that limits and other threads get their turn.
 STEPS = 400
@@ -39,64 +40,81 @@ ALL_TREES = 4
 TREES = 50
 
 
-@dataclass(frozen=True, eq=False)
-class RoutingProblem:
-    """What the search needs of a tree of support vector machines.
+class Position(Protocol):
+    """A partial routing, with what helps to go on from it."""
 
-    Attributes
-    ----------
-    X
-        (G, p) distinct samples.
-    weight
-        (G, 2) total weight of the samples of class -1 and +1 in each group.
-    C
-        (|B|,) penalties.
-    bias_limit
-        (|B|,) bounds on the biases of some optimal tree, in the coordinates of ``X``.
-    depth
-        Levels of branch nodes.
-    epsilon
-        Gap that stands for a strict inequality.
-    """
+    @property
+    def bytes(self) -> int:
+        """Memory that it takes with what helps."""
 
-    X: FloatArray
-    weight: FloatArray
-    C: FloatArray
-    bias_limit: FloatArray
-    depth: int
-    epsilon: float
+    def lighter(self) -> Position:
+        """Return the same without what helps."""
 
 
 @dataclass(order=True)
 class _Open:
     bound: float
     number: int
-    reached: NDArray[np.int16] = field(compare=False)
-    duals: WarmStart | None = field(compare=False)
+    #: A :class:`Position` of the dives' own kind.
+    position: Any = field(compare=False)
     #: Its node in a certificate.
     name: int = field(default=0, compare=False)
 
-    @property
-    def bytes(self) -> int:
-        """Memory of its routing and its warm start."""
-        warm = 0 if self.duals is None else self.duals[0].nbytes + self.duals[1].nbytes
-        return self.reached.nbytes + warm
-
 
 @dataclass(frozen=True, eq=False)
-class _Dived:
-    """A dive from an open node: why it ended, what it left open, and where it stood at its end."""
+class Dived:
+    """What a dive has found.
 
-    start: _Open
+    Attributes
+    ----------
+    end
+        Why it ended: one of the constants of :mod:`mipforest.searches.routing.dive`.
+    position
+        Where it stood at its end: a complete routing has a value.
+    open
+        What it left open, each with a bound.
+    bound, cut_bound
+        Bound of the position, and the least one at which something was cut off on the way (``inf`` if nothing was).
+    weights, bias
+        (|B|, p) and (|B|,) hyperplanes of the position, in the coordinates of the problem.
+    steps
+        Number of steps.
+    counts
+        (4,) :attr:`~mipforest.searches.routing.dive.Room.counts`.
+    log
+        What it has logged for a certificate.
+    """
+
     end: int
-    open: list[tuple[float, NDArray[np.int16], WarmStart]]
+    position: Position
+    open: Sequence[tuple[float, Any]]
     bound: float
     cut_bound: float
-    reached: IntArray
     weights: FloatArray
     bias: FloatArray
-    counts: IntArray
-    log: FloatArray
+    steps: int
+    counts: IntArray = field(default_factory=lambda: np.zeros(4, np.int64))
+    log: FloatArray = field(default_factory=lambda: NO_LOG)
+
+
+class Dives(Protocol):
+    """What dives for a search, from several threads at once."""
+
+    def first(self) -> Position:
+        """Return the position from which all trees can be reached."""
+
+    def dive(self, start: Any, target: float, most: int, stop: IntArray) -> Dived:
+        """Dive from a position.
+
+        Parameters
+        ----------
+        start
+            A position that these dives made.
+        target
+            Value from which on a bound cuts off.
+        most, stop
+            Steps at most, and a flag that ends the dive when it is not 0.
+        """
 
 
 @dataclass(frozen=True)
@@ -121,28 +139,20 @@ class Outcome:
     interrupted: bool
 
 
-def compile_kernels(budget: TimeBudget) -> float:
-    """Load what a search runs, or compile it; see :func:`~mipforest.searches.compile_by`."""
-    X, weight = np.array([[0.0], [1.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
-    tiny = RoutingProblem(X, weight, np.ones(3), np.full(3, 10.0), 2, 1e-3)
-    search = RoutingSearch(tiny, gap=0.0, complete=lambda *_: np.inf, propose=lambda *_: np.inf)
-    return compile_by(lambda: search.run(1.0, deadline=np.inf), budget)
-
-
 class RoutingSearch:
     """A search over the routings of one problem.
 
     Parameters
     ----------
-    problem
-        The problem.
+    dives
+        What dives for it.
     gap
         Relative gap within which the best tree counts as optimal.
     complete
-        Called with the (G,) last branch nodes of a complete routing; returns its exact value, ``inf`` where no
-        hyperplanes realise it.
+        Called with the position of a complete routing; returns its exact value, ``inf`` where no hyperplanes realise
+        it.
     propose
-        Called with weights (|B|, p) and biases (|B|,) of a partial routing; returns the value of a tree made from them.
+        Called with a dive; returns the value of a tree made from the hyperplanes of its end.
     threads
         Number of threads.
     recorder
@@ -152,29 +162,20 @@ class RoutingSearch:
 
     def __init__(
         self,
-        problem: RoutingProblem,
+        dives: Dives,
         *,
         gap: float,
-        complete: Callable[[IntArray], float],
-        propose: Callable[[FloatArray, FloatArray], float],
+        complete: Callable[[Any], float],
+        propose: Callable[[Dived], float],
         threads: int = 1,
         recorder: Recorder | None = None,
     ) -> None:
-        self.problem, self.gap, self.threads, self._recorder = problem, gap, threads, recorder
+        self.gap, self.threads, self._dives, self._recorder = gap, threads, dives, recorder
         self._complete, self._propose = complete, propose
-        # The node's value does not change when all samples are moved; small numbers keep the sums exact.
-        self._centre = problem.X.mean(axis=0)
-        X = np.ascontiguousarray(problem.X - self._centre)
-        K = np.ascontiguousarray(X @ X.T)
-        self._groups = Groups(
-            X, K, np.diag(K).copy(), problem.weight, problem.C, problem.bias_limit, float(problem.epsilon)
-        )
-        self._n_nodes, self._n_upper = 2**problem.depth - 1, 2 ** (problem.depth - 1) - 1
-        self._rooms: list[Room] = []
         self._stop = np.zeros(1, np.int64)
         self._heap: list[_Open] = []
         self._to_close: list[_Open] = []
-        self._running: dict[Future[_Dived], _Open] = {}
+        self._running: dict[Future[Dived], _Open] = {}
         self._numbers = 0
         self._kept_bytes = 0
         self.best, self.nodes = np.inf, 0
@@ -229,11 +230,12 @@ class RoutingSearch:
                         if node.bound >= self.target:
                             self._cut_bound = min(self._cut_bound, node.bound)
                             if self._recorder is None:
-                                self._kept_bytes -= node.bytes
+                                self._kept_bytes -= node.position.bytes
                                 continue
                         dives += 1
                         target = self.target if dives % ALL_TREES else self._within_gap()
-                        self._running[pool.submit(self._dive, node, target)] = node
+                        future = pool.submit(self._dives.dive, node.position, target, STEPS, self._stop)
+                        self._running[future] = node
                     if not self._running:
                         if self._heap or self._to_close or self._aspired >= self._within_gap():
                             break  # the time is over, or nothing better than the best tree is left
@@ -241,13 +243,13 @@ class RoutingSearch:
                         continue
                     done, _ = wait(self._running, timeout=0.1, return_when=FIRST_COMPLETED)
                     for future in done:
-                        self._running.pop(future)
-                        weights, bias = self._take(future.result())
+                        dived = future.result()
+                        self._take(self._running.pop(future), dived)
                         low = self.best > ASPIRATION * self.bound > 0.0
                         if low and self._aspired == np.inf and self._recorder is None:
                             self._aspired = ASPIRATION * self.bound
                         if dives % TREES == 0 or dives & (dives - 1) == 0:
-                            self.best = min(self.best, self._propose(weights, bias))
+                            self.best = min(self.best, self._propose(dived))
                     if on_progress is not None and on_progress(self.best, self.bound, self.nodes):
                         interrupted = True
                     if monotonic() >= deadline or interrupted:
@@ -261,14 +263,14 @@ class RoutingSearch:
     def _begin_below(self, value: float, bound: float) -> None:
         """Begin at the root to look for trees of less than a value; none is below the bound."""
         self._aspired = value
-        self._push(bound, np.zeros(len(self._groups.X), np.int16), None)
+        self._push(bound, self._dives.first())
         self._cut_bound = np.inf
 
-    def _push(self, bound: float, reached: NDArray[np.int16], duals: WarmStart | None, name: int = 0) -> None:
+    def _push(self, bound: float, position: Position, name: int = 0) -> None:
         self._numbers += 1
-        kept = duals if self._kept_bytes < WARM_START_BYTES else None
-        node = _Open(bound, self._numbers, reached, kept, name)
-        self._kept_bytes += node.bytes
+        kept = position if self._kept_bytes < WARM_START_BYTES else position.lighter()
+        node = _Open(bound, self._numbers, kept, name)
+        self._kept_bytes += kept.bytes
         if self._recorder is not None and bound >= self.target:
             self._cut_bound = min(self._cut_bound, bound)
             self._to_close.append(node)
@@ -283,68 +285,28 @@ class RoutingSearch:
         """Write the open nodes as leaves, each with a dual point for the bound; return what all leaves prove."""
         bound = self.bound
         for node in (*self._to_close, *self._heap):
-            if not recorder.leaf(node.name, node.reached, node.duals, at_least=bound):
-                dived = self._dive(node, bound, most=1)
-                for name, (_, reached, duals) in zip(self._recorded(dived), dived.open, strict=True):
-                    recorder.leaf(name, reached, duals)
+            if not recorder.leaf(node.name, node.position.reached, node.position.duals, at_least=bound):
+                dived = self._dives.dive(node.position, bound, 1, self._stop)
+                for name, (_, position) in zip(self._recorded(node, dived), dived.open, strict=True):
+                    recorder.leaf(name, position.reached, position.duals)
         return min(bound, recorder.least)
 
-    def _recorded(self, dived: _Dived) -> list[int]:
+    def _recorded(self, start: _Open, dived: Dived) -> list[int]:
         """Write what a dive has done; return the names of the nodes that it left open."""
         if self._recorder is None:
             return [0] * len(dived.open)
-        start = dived.start
-        return self._recorder.dived(start.name, start.reached, dived.log, stopped=dived.end == STOPPED)
-
-    @staticmethod
-    def _stored(reached: IntArray, duals: FloatArray) -> tuple[NDArray[np.int16], WarmStart]:
-        flat = duals.ravel()
-        where = np.flatnonzero(flat)
-        return reached.astype(np.int16), (where.astype(np.int32), flat[where])
-
-    def _dive(self, node: _Open, target: float, most: int = STEPS) -> _Dived:
-        shape = self._groups.X.shape
-        if self._rooms:
-            room = self._rooms.pop()
-        else:
-            log = NO_LOG if self._recorder is None else self._recorder.empty_log()
-            room = room_for(self._n_nodes, shape[0], shape[1], STEPS, log)
-        room.start[:], room.counts[:], room.log[0] = 0.0, 0, FIRST
-        if node.duals is not None:
-            room.start.ravel()[node.duals[0]] = node.duals[1]
-        room.reached[:] = node.reached
-        end, n_open, bound, cut_bound = dive(self._groups, room, self._n_upper, target, most, self._stop)
-        found = [
-            (
-                max(float(room.open_bound[q]), node.bound),
-                *self._stored(room.open_reached[q], room.open_duals[q]),
-            )
-            for q in range(n_open)
-        ]
-        dived = _Dived(
-            start=node,
-            end=end,
-            open=found,
-            bound=max(bound, node.bound),
-            cut_bound=max(cut_bound, node.bound),
-            reached=room.reached.copy(),
-            weights=room.duals.w.copy(),
-            bias=room.duals.node[BIAS].copy(),
-            counts=room.counts.copy(),
-            log=room.log[: int(room.log[0])].copy(),
+        return self._recorder.dived(
+            start.name, start.position.reached, dived.log, stopped=dived.end == STOPPED
         )
-        self._rooms.append(room)
-        return dived
 
-    def _take(self, dived: _Dived) -> tuple[FloatArray, FloatArray]:
-        """Account for a dive; return the hyperplanes at its end, in the coordinates of the problem."""
-        self._kept_bytes -= dived.start.bytes
+    def _take(self, start: _Open, dived: Dived) -> None:
+        """Account for a dive."""
+        self._kept_bytes -= start.position.bytes
         self.counts += dived.counts
-        self.nodes += int(dived.counts[3])
-        self._cut_bound = min(self._cut_bound, dived.cut_bound)
+        self.nodes += dived.steps
+        self._cut_bound = min(self._cut_bound, max(dived.cut_bound, start.bound))
         if dived.end == COMPLETE:
-            self.best = min(self.best, self._complete(dived.reached))
-            self._cut_bound = min(self._cut_bound, dived.bound)
-        for (bound, reached, duals), name in zip(dived.open, self._recorded(dived), strict=True):
-            self._push(bound, reached, duals, name)
-        return dived.weights, dived.bias - dived.weights @ self._centre
+            self.best = min(self.best, self._complete(dived.position))
+            self._cut_bound = min(self._cut_bound, max(dived.bound, start.bound))
+        for (bound, position), name in zip(dived.open, self._recorded(start, dived), strict=True):
+            self._push(max(bound, start.bound), position, name)

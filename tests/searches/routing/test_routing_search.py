@@ -12,6 +12,7 @@ from mipforest.certificates import certify
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
 from mipforest.searches.routing import search as search_module
+from mipforest.searches.routing.machine_dives import MachineDives
 from mipforest.searches.routing.plugin import _Trees
 from mipforest.searches.routing.search import RoutingSearch
 from mipforest.testing.formulation_trial import repeated
@@ -74,9 +75,8 @@ def test_far_above_the_bound_it_looks_for_much_better_trees_first_and_stays_exac
     problem = Margot(C=(0.1, 10.0)).build(data, 2)
     optimum = problem.solve("routing", gap=GAP, time_limit=60, threads=1).objective
     trees = _Trees(problem, None)
-    search = RoutingSearch(
-        trees.routing_problem(), gap=GAP, complete=trees.realised, propose=lambda *_: np.inf
-    )
+    dives = MachineDives(trees.convex_nodes().machines())
+    search = RoutingSearch(dives, gap=GAP, complete=trees.realised, propose=lambda _: np.inf)
     told = []
     found = search.run(1e6, deadline=np.inf, on_progress=lambda *event: told.append(event))
     assert found.proven

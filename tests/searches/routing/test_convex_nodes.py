@@ -1,0 +1,218 @@
+"""The routing search for convex nodes other than support vector machines, and for nodes that select features."""
+
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+import pytest
+from independent_routes import best_features, enumerated_tree, l1_lp, margin_qp
+from margin_data import random_data
+
+from formulations.loss_optimal import LossOptimal
+from formulations.margot import HfsMargot, SfsMargot
+from formulations.olct import BudgetedOlct, Olct
+from mipforest.data import Dataset
+from mipforest.errors import Unsupported
+from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1
+from mipforest.objectives.log_loss import LogisticLoss, tangent_points
+from mipforest.searches.routing.convex_interior import solve_node
+from mipforest.searches.routing.convex_node import UNLIMITED, Charge, measure_rises, node_for
+from mipforest.testing.formulation_trial import repeated
+
+#: Nodes are solved to 1e-7, and values here are as small as 0.1: a smaller gap may stay open.
+GAP = 1e-5
+EPSILON = 1e-2
+
+#: V0 and the hinge as lines: intercepts and slopes.
+V0 = ((np.log(2), -0.5), (0.0, -1.0))
+LINE = ((1.0, -1.0),)
+
+
+def machine(X, sign, C, right, budget, alpha):
+    return best_features(lambda part: margin_qp(part, sign, C, right, EPSILON), X, budget, alpha)
+
+
+def sparse(X, sign, C, right, lines, budget=None, alpha=np.inf):
+    budget = X.shape[1] if budget is None else budget
+    return best_features(lambda part: l1_lp(part, sign, C, lines, right, EPSILON), X, budget, alpha)
+
+
+#: A formulation but for C, and the value of a node by other solvers.
+MODELS = {
+    "hard budget": (partial(HfsMargot, B=1), partial(machine, budget=1, alpha=np.inf)),
+    "soft budget": (partial(SfsMargot, B=1, alpha=0.7), partial(machine, budget=1, alpha=0.7)),
+    "hinge, l1": (partial(LossOptimal, loss="hinge"), partial(sparse, lines=LINE)),
+    "olct": (partial(Olct, refinement=False), partial(sparse, lines=V0)),
+    "budgeted olct": (partial(BudgetedOlct, B=1, refinement=False), partial(sparse, lines=V0, budget=1)),
+    "soft, l1": (
+        partial(LossOptimal, loss="hinge", selection="soft", B=1, alpha=0.7),
+        partial(sparse, lines=LINE, budget=1, alpha=0.7),
+    ),
+}
+
+
+def data_of(seed, n):
+    """Random samples, or few different ones, some of both classes and some equal in a feature."""
+    if seed % 2 == 0:
+        return random_data(seed, n=n, p=2)
+    rng = np.random.default_rng(seed)
+    X, y = rng.integers(0, 3, (n, 2)) / 2.0, (rng.random(n) < 0.5).astype(int)
+    y[:2] = [0, 1]
+    return Dataset.from_arrays(X, y, name=f"tied{seed}", scaling="none")
+
+
+#: Both kinds of data; then come repetitions, and three levels.
+CASES = [
+    pytest.param(model, seed, depth, marks=[pytest.mark.slow] if seed >= 1 or depth == 3 else [])
+    for model in MODELS
+    for seed, depth in ((0, 2), (1, 2), (2, 1), (3, 3), (4, 2), (5, 2), (6, 2), (7, 2))
+]
+
+
+@pytest.mark.parametrize(("model", "seed", "depth"), [*CASES, ("hard budget", 9, 2), ("olct", 9, 2)])
+def test_the_optimum_is_that_of_enumeration(model, seed, depth):
+    make, node_value = MODELS[model]
+    data = data_of(seed, n=4 if depth == 3 else 5)
+    C = tuple(float(10.0**k) for k in np.random.default_rng(50 + seed).uniform(-1, 3, depth))
+    result = (
+        make(C=C, epsilon=EPSILON)
+        .build(data, depth)
+        .solve("convex-routing", gap=GAP, time_limit=60, threads=1)
+    )
+    optimum = enumerated_tree(data.X, data.sign, C, depth, node_value)
+    assert result.status == "optimal"
+    assert result.verified, result.doubts
+    assert result.objective == pytest.approx(optimum, rel=GAP, abs=1e-6)
+    assert all(event.bound <= optimum * (1 + 1e-6) + 1e-6 for event in result.solution.events)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("model", MODELS)
+def test_the_search_agrees_with_a_matrix_solver(model, seed):
+    problem = MODELS[model][0](C=3.0, epsilon=EPSILON).build(random_data(seed, n=14, p=3), 2)
+    by_search = problem.solve("convex-routing", gap=GAP, time_limit=60)
+    by_matrix = problem.solve("gurobi", gap=GAP, time_limit=60)
+    assert by_search.status == by_matrix.status == "optimal"
+    assert by_search.objective == pytest.approx(by_matrix.objective, rel=2 * GAP)
+
+
+def node(X, sign, C, loss, right=None):
+    """A node's room, with margins for all samples and sides where they are given."""
+    kinks = loss.kinks()
+    Z, d = np.concatenate([X * sign[:, None]] * len(kinks)), np.tile(sign, len(kinks))
+    reward, capacity = np.repeat(kinks[:, 0], len(X)), np.repeat(C * kinks[:, 1], len(X))
+    if right is not None:
+        side = np.where(right, 1.0, -1.0)
+        Z, d = np.concatenate([Z, X * side[:, None]]), np.concatenate([d, side])
+        reward = np.concatenate([reward, np.where(right, 0.0, EPSILON)])
+        capacity = np.concatenate([capacity, np.full(len(X), UNLIMITED)])
+    return node_for(Z, d, reward, capacity)
+
+
+def value(room, charge):
+    solve_node(room, charge, 1e3, 1e-6, 60.0, 1e300)
+    return float(room.result[0])
+
+
+def every_feature(p, norm=HALF_SQUARED_L2):
+    return Charge(norm is L1, np.zeros(p), 0.0, np.inf)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("alpha", [np.inf, 0.3])
+def test_the_relaxation_is_below_every_choice_of_features(seed, alpha):
+    data = random_data(seed, n=30, p=4)
+    C, budget = float(10.0 ** (seed - 1)), 1 + seed % 2
+    room = node(data.X, data.sign, C, HINGE)
+    relaxed = value(room, Charge(False, np.ones(4), float(budget), 1e300 if alpha == np.inf else alpha))
+    least = min(
+        value(node(np.ascontiguousarray(data.X[:, used]), data.sign, C, HINGE), every_feature(k))
+        + (alpha * (k - budget) if k > budget else 0.0)
+        for k in (range(1, 5) if alpha < np.inf else [budget])
+        for used in map(list, combinations(range(4), k))
+    )
+    assert value(node(data.X, data.sign, C, HINGE), every_feature(4)) * (1 - 1e-4) <= relaxed
+    assert relaxed <= least * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("norm", [HALF_SQUARED_L2, L1])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_rise_is_at_most_what_the_variable_is_worth(norm, seed):
+    data, loss = random_data(seed, n=24, p=3), LogisticLoss(tangent_points("V0"))
+    X, charge = data.X - data.X.mean(axis=0), every_feature(3, norm)
+    right = X @ np.array([1.0, -0.5, 0.2]) >= 0
+    room = node(X[:20], data.sign[:20], 2.0, loss, right[:20])
+    before = value(room, charge)
+    tried = np.arange(20, 24)
+    d, reward = np.tile([-1.0, 1.0], 4), np.tile([EPSILON, 0.0], 4)
+    rises, m = np.zeros(8), len(room.d)
+    measure_rises(
+        room, charge, X, np.repeat(tried, 2), d, reward, np.full(8, UNLIMITED), 1e3, np.zeros((m, 3)),
+        np.zeros((3, m)), rises,
+    )  # fmt: skip
+    assert rises.max() > 0
+    compared = 0
+    for k, rise in enumerate(rises):
+        x = X[tried[k // 2]]
+        more = node_for(
+            np.vstack([room.Z, d[k] * x]),
+            np.append(room.d, d[k]),
+            np.append(room.reward, reward[k]),
+            np.append(room.capacity, UNLIMITED),
+        )
+        kept = np.append(right[:20], d[k] > 0)
+        if np.isinf(l1_lp(np.vstack([X[:20], x]), np.ones(21), 1.0, LINE, kept, EPSILON)):
+            continue  # no hyperplane keeps the side: the node is worth infinitely much
+        compared += 1
+        assert before + rise <= value(more, charge) * (1 + 1e-5)
+    assert compared >= 4
+
+
+def test_kinks_add_up_to_the_loss():
+    v = np.linspace(-9, 9, 73)
+    for loss in (HINGE, LogisticLoss(tangent_points("V0")), LogisticLoss(tangent_points("V3"))):
+        hinges = sum(change * np.maximum(0.0, kink - v) for kink, change in loss.kinks())
+        np.testing.assert_allclose(hinges, loss.of_margin(v), atol=1e-12)
+
+
+def test_no_certificate_is_written_for_them(tmp_path):
+    problem = HfsMargot(B=1).build(random_data(0, n=8, p=2), 2)
+    with pytest.raises(Unsupported, match="convex-routing writes no certificate"):
+        problem.solve("convex-routing", certificate=tmp_path / "proof.gz")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("formulation", "reason"),
+    [
+        (LossOptimal(loss="misclassification"), "a convex loss"),
+        (LossOptimal(levels="last", variant="paper"), "charged at every branch node"),
+        (LossOptimal(regulariser="none", variant="paper"), "the norm l1 or l2"),
+        (HfsMargot(variant="paper"), "constants that may cut off"),
+    ],
+)
+def test_other_problems_are_refused_with_the_reason_and_the_way_out(formulation, reason):
+    problem = formulation.build(random_data(0, n=8, p=2), 2)
+    with pytest.raises(Unsupported, match=f"{reason}.*--solver highs"):
+        problem.solve("convex-routing")
+
+
+def test_weights_count_as_repetitions():
+    data = random_data(1, n=9, p=2)
+    counts = np.array([1, 2, 1, 3, 1, 1, 2, 1, 1])
+    weighted = Dataset.from_arrays(data.X_raw, data.y, weights=counts, scaling="none")
+    alike = repeated(Dataset.from_arrays(data.X_raw, data.y, scaling="none"), counts)
+    values = [
+        HfsMargot(C=2.0, B=1).build(each, 2).solve("convex-routing", gap=GAP, time_limit=60).objective
+        for each in (weighted, alike)
+    ]
+    assert values[0] == pytest.approx(values[1], rel=GAP)
+
+
+def test_a_stopped_search_keeps_its_tree_and_a_true_bound():
+    problem = HfsMargot(C=20.0, B=2).build(random_data(7, n=40, p=4), 2)
+    result = problem.solve("convex-routing", on_progress=lambda event: event.nodes > 3, threads=1)
+    assert result.status == "interrupted"
+    assert result.verified
+    assert result.bound <= result.objective
