@@ -14,6 +14,9 @@ from mipforest.problem.parameters import ParameterError, parse_parameters
 from mipforest.problem.registry import formulation_classes
 from mipforest.testing.formulation_trial import few_samples, repeated, small_data
 
+#: Tangents of a quadratic loss cannot close a much smaller gap in doubles.
+GAP = 1e-4
+
 COUNTS = np.array([1, 3, 2, 1, 2, 1])
 COSTS = ((0.0, 1.0, 4.0), (2.0, 0.0, 0.5), (1.0, 3.0, 0.0))
 
@@ -39,12 +42,12 @@ def test_the_optimum_is_that_of_repeated_samples(name, variant):
     formulation = formulation_classes()[name](variant=variant)
     data = few(type(formulation))
     once, again = (
-        formulation.build(one, 1).solve(time_limit=20, gap=1e-6)
+        formulation.build(one, 1).solve(time_limit=20, gap=GAP)
         for one in (data.with_weights(COUNTS), repeated(data, COUNTS))
     )
     assert once.verified
     assert once.status == again.status == "optimal"
-    assert once.objective == pytest.approx(again.objective, rel=1e-4, abs=1e-6)
+    assert once.objective == pytest.approx(again.objective, rel=2 * GAP, abs=1e-6)
 
 
 def test_a_given_forest_is_mimicked_with_weights():
