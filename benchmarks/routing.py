@@ -1,21 +1,34 @@
-"""The tree search ``routing`` on the training sets of the MARGOT paper, beside HiGHS and the paper's own figures.
+"""The tree searches ``routing`` and ``convex-routing`` on the training sets of their papers.
+
+MARGOT is set beside HiGHS and the paper's own figures. HFS-MARGOT and SFS-MARGOT have the parameters of
+``campaigns/margot-tables-7-8.toml``; OLCT has the splits and C = 1 of ``benchmarks/olct.py``, with tangents V0.
 
 The folder given by ``--data`` holds the data sets as ``NAME.csv``, last column ``target``. The split is the
 paper's: 80%, stratified, seed 0, features scaled to [0, 1] on the training part.
 
     python benchmarks/routing.py --data FOLDER --depth 2 --limit 60 --output docs/benchmarks/routing.md
+    python benchmarks/routing.py --data FOLDER --model hfs --limit 60 --output docs/benchmarks/routing_hfs.md
+    python benchmarks/routing.py --data FOLDER --model sfs --limit 60 --output docs/benchmarks/routing_sfs.md
+    python benchmarks/routing.py --data FOLDER --model olct --limit 300 --output docs/benchmarks/routing_olct.md
 """
 
 from __future__ import annotations
 
 import argparse
+import tomllib
 from pathlib import Path
+from time import process_time
 
+import olct
 from markdown import add_output, measured_with, publish, table
 from starts import MARGOT, paper_split
 
-from formulations.margot import Margot
+from formulations.margot import HfsMargot, Margot, SfsMargot
+from formulations.olct import Olct
+from mipforest.data import Dataset
 from mipforest.problem import Problem
+from mipforest.problem.formulation import Formulation
+from mipforest.searches.routing.convex_dives import compile_convex
 from mipforest.searches.routing.machine_dives import compile_kernels
 from mipforest.time_budget import TimeBudget
 
@@ -37,6 +50,10 @@ PAPER = {
     "wholesale": "46.4 s",
 }
 
+#: The sparse models, as the campaign calls them.
+SPARSE = {"hfs": HfsMargot, "sfs": SfsMargot}
+CAMPAIGN = Path(__file__).parent.parent / "campaigns" / "margot-tables-7-8.toml"
+
 PACKAGES = ("numpy", "numba", "highspy", "clarabel")
 
 
@@ -44,14 +61,24 @@ def main() -> None:
     """Read the arguments, run, write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with the data sets")
-    parser.add_argument("--depth", type=int, default=2)
+    parser.add_argument("--model", choices=("margot", *SPARSE, "olct"), default="margot")
+    parser.add_argument("--depth", type=int, default=2, help="of MARGOT; the others have depth 2")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each search")
     parser.add_argument("--highs-limit", type=float, default=0.0, help="seconds for HiGHS; 0: leave it out")
-    parser.add_argument("--names", nargs="*", default=sorted(CASES))
+    parser.add_argument("--names", nargs="*", help="data sets; all of the model's if left out")
     add_output(parser)
     args = parser.parse_args()
+    if args.model != "margot":
+        compile_convex(TimeBudget())
+        cases = olct_cases(args.data) if args.model == "olct" else sparse_cases(args.data, args.model)
+        kept = [case for case in cases if not args.names or case[0] in args.names]
+        publish(
+            convex_page([convex_row(*case, args.limit) for case in kept], args.model, args.limit), args.output
+        )
+        return
     compile_kernels(TimeBudget())
-    rows = [row(args.data, name, args.depth, args.limit, args.highs_limit) for name in args.names]
+    names = args.names or sorted(CASES)
+    rows = [row(args.data, name, args.depth, args.limit, args.highs_limit) for name in names]
     publish(page(rows, args.depth, args.limit, args.highs_limit), args.output)
 
 
@@ -100,6 +127,66 @@ from building the model (`svm-path`), whose time is not in the seconds; its comp
 
 {measured_with(PACKAGES)}
 Run again: `python benchmarks/routing.py --data FOLDER --depth {depth} --limit {limit:g} --output FILE`.
+"""
+
+
+#: Name of a data set, the model, and its training part.
+Case = tuple[str, Formulation, Dataset]
+
+
+def sparse_cases(folder: Path, model: str) -> list[Case]:
+    """Return the sets of tables 7 and 8 with the paper's parameters."""
+    stated = tomllib.loads(CAMPAIGN.read_text())["models"][f"{model}-margot"]
+    cases = []
+    for name, own in stated["by_data"].items():
+        given = {key: tuple(value) if isinstance(value, list) else value for key, value in own.items()}
+        file = "tic_tac_toe_margot18" if name == "tic_tac_toe" else name
+        formulation = SPARSE[model](**{**stated.get("parameters", {}), **given})
+        cases.append((name, formulation, paper_split(folder, file)))
+    return cases
+
+
+def olct_cases(folder: Path) -> list[Case]:
+    """Return the sets of ``docs/olct.md``."""
+    return [
+        (part.name, Olct(C=1.0, tangents="V0", refinement=False), part.train) for part in olct.splits(folder)
+    ]
+
+
+def convex_row(name: str, formulation: Formulation, data: Dataset, limit: float) -> list[str]:
+    """Solve one training set."""
+    problem = formulation.build(data, 2)
+    began = process_time()
+    found = problem.solve("convex-routing", time_limit=limit)
+    cells = [
+        name,
+        f"{data.n} x {data.p}",
+        f"{found.objective:.6g}",
+        f"{found.bound:.6g}",
+        f"{100 * found.gap:.2f}%",
+        f"{found.solution.seconds:.1f}",
+        f"{process_time() - began:.1f}",
+        str(found.solution.nodes),
+        "yes" if found.verified else "NO",
+    ]
+    print(" | ".join(cells), flush=True)
+    return cells
+
+
+def convex_page(rows: list[list[str]], model: str, limit: float) -> str:
+    header = ["data", "n x p", "objective", "bound", "gap", "seconds", "processor s", "nodes", "verified"]
+    certified = sum(float(cells[4].rstrip("%")) <= 0.01 for cells in rows)
+    return f"""# The search `convex-routing`: {model}
+
+Depth 2, at most {limit:g} s each, after the start tree. Seconds are those of the search, processor seconds those of all
+threads.
+
+{table(header, rows)}
+
+{certified} of {len(rows)} certified within a gap of 0.01%.
+
+{measured_with(PACKAGES)}
+Run again: `python benchmarks/routing.py --data FOLDER --model {model} --limit {limit:g} --output FILE`.
 """
 
 
