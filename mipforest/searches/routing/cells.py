@@ -264,8 +264,11 @@ class CellSolver:
         accuracy = _OPEN_ACCURACY if len(used) > n_in else _ACCURACY
         solve_node(node, charge, limit, accuracy, _ITERATIONS, stop - cost)
         value = float(node.result[0]) + cost
-        if not np.isfinite(value):
-            value = cost
+        # Where no hyperplane keeps the sides, the iterations may overflow: then they prove nothing.
+        if not (np.isfinite(value) and np.isfinite(node.result).all() and np.isfinite(node.f).all()):
+            return Cell(
+                features, max(cell.bound, cost), here.versions[t], np.zeros(self._p), 0.0, features == IN
+            )
         w, chosen = np.zeros(self._p), features == IN
         w[used] = node.f[W]
         size, u = np.abs(node.f[W]) * selectable, np.abs(node.f[U])

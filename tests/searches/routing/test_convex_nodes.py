@@ -1,7 +1,7 @@
 """The routing search for convex nodes other than support vector machines, and for nodes that select features."""
 
 from functools import partial
-from itertools import combinations
+from itertools import combinations, count
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from mipforest.data import Dataset
 from mipforest.errors import Unsupported
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1
 from mipforest.objectives.log_loss import LogisticLoss, tangent_points
+from mipforest.searches.routing import cells
 from mipforest.searches.routing.convex_interior import solve_node
 from mipforest.searches.routing.convex_node import UNLIMITED, Charge, measure_rises, node_for
 from mipforest.testing.formulation_trial import repeated
@@ -216,3 +217,20 @@ def test_a_stopped_search_keeps_its_tree_and_a_true_bound():
     assert result.status == "interrupted"
     assert result.verified
     assert result.bound <= result.objective
+
+
+@pytest.mark.parametrize("model", ["hard budget", "olct"])
+def test_iterations_that_overflow_prove_nothing_and_break_nothing(monkeypatch, model):
+    problem = MODELS[model][0](C=3.0, epsilon=EPSILON).build(random_data(2, n=10, p=2), 2)
+    optimum = problem.solve("convex-routing", gap=GAP, time_limit=60).objective
+    calls = count()
+
+    def now_and_then(room, *rest):
+        solve_node(room, *rest)
+        if next(calls) % 3 == 0:
+            room.f[:], room.result[:] = np.nan, np.nan
+
+    monkeypatch.setattr(cells, "solve_node", now_and_then)
+    result = problem.solve("convex-routing", gap=GAP, time_limit=2, threads=1)
+    assert result.verified
+    assert result.bound <= optimum * (1 + 1e-6)
