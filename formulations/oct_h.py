@@ -30,7 +30,7 @@ from formulations.routing.univariate import check_leaf_size
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart_with_margin
-from mipforest.heuristics.thresholds import HyperplaneProblem
+from mipforest.heuristics.thresholds import TreeCharges
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import START_SHARE, Formulation
@@ -94,9 +94,9 @@ class OctH(Formulation):
             baseline=baseline_error(data, self.costs),
         )
 
-    def hyperplane_problem(self, instance: ClassTreeInstance) -> HyperplaneProblem:
+    def tree_charges(self, instance: ClassTreeInstance) -> TreeCharges:
         unit = instance.baseline
-        return HyperplaneProblem(instance.data.y, "classes", self.alpha * unit, self.mu, self.N_min, unit)
+        return TreeCharges(instance.data.y, "classes", self.alpha * unit, self.N_min, unit, margin=self.mu)
 
     # ------------------------------------------------------------------ trees
 

@@ -85,7 +85,7 @@ from formulations.routing.univariate import (
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
-from mipforest.heuristics.thresholds import HyperplaneProblem, UnivariateProblem, find_thresholds
+from mipforest.heuristics.thresholds import TreeCharges, UnivariateProblem, find_thresholds
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.expressions import TreeExpressions
@@ -372,7 +372,7 @@ class OrtH(HyperplaneSplits, ConstantLeafTree):
     summary = "optimal regression tree with hyperplane splits and constant leaves"
     source = "Dunn 2018, chapter 4"
 
-    def hyperplane_problem(self, instance: OrtInstance) -> HyperplaneProblem:
+    def tree_charges(self, instance: OrtInstance) -> TreeCharges:
         leaves = instance.leaves
         unit = leaves.baseline
-        return HyperplaneProblem(leaves.y, self.loss, self.alpha * unit, self.mu, self.N_min, unit)
+        return TreeCharges(leaves.y, self.loss, self.alpha * unit, self.N_min, unit, margin=self.mu)

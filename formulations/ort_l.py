@@ -55,6 +55,7 @@ from formulations.ort import HyperplaneSplits, RegressionTree
 from formulations.routing.univariate import leaves_of
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
+from mipforest.heuristics.thresholds import TreeCharges
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.model_changes import ModelChanges
@@ -245,6 +246,15 @@ class OrtL(RegressionTree):
         value = self.evaluate(known, instance)
         return replace(instance, known=known, upper_bound=raised(value))
 
+    def tree_charges(self, instance: OrtLInstance) -> TreeCharges | None:
+        if self.loss != "squared" or self.regulariser != "l1" or self.lam == 0:
+            return None
+        leaves = instance.leaves
+        unit = leaves.baseline
+        return TreeCharges(
+            leaves.y, self.loss, self.alpha * unit, self.N_min, unit, coefficient_cost=self.lam * unit
+        )
+
     def proven_up_to(self, instance: OrtLInstance, changes: ModelChanges) -> float:
         if self.variant == "paper":
             return np.inf
@@ -305,3 +315,7 @@ class OrtLH(HyperplaneSplits, OrtL):
     name = "ort-lh"
     summary = "optimal regression tree with hyperplane splits and linear leaves"
     variants = ("valid", "paper")
+
+    def tree_charges(self, instance: OrtLInstance) -> TreeCharges | None:
+        charges = super().tree_charges(instance)
+        return None if charges is None else replace(charges, margin=self.mu)

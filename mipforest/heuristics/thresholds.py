@@ -118,26 +118,30 @@ class UnivariateProblem:
 
 
 @dataclass(frozen=True, eq=False)
-class HyperplaneProblem:
-    """What a tree of hyperplane splits with constant leaves is charged; features are in [0, 1].
+class TreeCharges:
+    """What a tree of hyperplane splits, or with linear leaves, is charged.
 
     Attributes
     ----------
     y, loss, N_min, unit, weight
         As in :class:`UnivariateProblem`.
     split_cost
-        Cost of a feature in a split, in units of the loss.
+        Cost of a split (of a feature in a hyperplane), in units of the loss.
     margin
-        Least distance between the scores of both sides of a split, for weights of sum 1.
+        Least distance between the scores of both sides of a hyperplane, for weights of sum 1 and features in [0, 1];
+        ``None`` for univariate splits.
+    coefficient_cost
+        Cost of a leaf's coefficients, by the sum of their sizes, in units of the loss; ``None`` for constant leaves.
     """
 
     y: FloatArray | IntArray
     loss: str
     split_cost: float
-    margin: float
     N_min: int = 1
     unit: float = 1.0
     weight: FloatArray | None = None
+    margin: float | None = None
+    coefficient_cost: float | None = None
 
 
 def find_thresholds(data: Dataset) -> Thresholds:

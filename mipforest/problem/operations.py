@@ -15,7 +15,7 @@ from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.cart import cart
 from mipforest.heuristics.node_problems import NodeProblems
-from mipforest.heuristics.thresholds import HyperplaneProblem, UnivariateProblem
+from mipforest.heuristics.thresholds import TreeCharges, UnivariateProblem
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.instance import Instance
@@ -98,8 +98,8 @@ class ModelOperations(ABC):
         """Return what the objective charges, where trees have univariate splits and constant leaves; for searches."""
         return None
 
-    def hyperplane_problem(self, instance: Any) -> HyperplaneProblem | None:  # noqa: ARG002
-        """Return what the objective charges, where trees have hyperplanes and constant leaves; for searches."""
+    def tree_charges(self, instance: Any) -> TreeCharges | None:  # noqa: ARG002
+        """Return what the objective charges, where trees have hyperplanes or linear leaves; for searches."""
         return None
 
     @abstractmethod

@@ -29,19 +29,22 @@ class LocalSearch(TreeSearch):
 
     name: ClassVar[str] = "local-search"
     summary: ClassVar[str] = "local search from many starts, for trees of any depth"
-    models: ClassVar[str] = "oct, oct-h, ort, ort-h"
+    models: ClassVar[str] = "oct, oct-h, ort, ort-h, ort-l, ort-lh"
     proves: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
     options: ClassVar[Mapping[str, str]] = {
         "starts": f"how many trees to start from ({STARTS})",
         "kicks": f"how often to change each of them at random and to improve it again ({KICKS})",
-        "hyperplanes": f"how many random hyperplanes each visit of a node tries, in oct-h and ort-h ({HYPERPLANES})",
+        "hyperplanes": f"how many random hyperplanes each visit of a node tries, where splits are such ({HYPERPLANES})",
     }
 
     def refusal(self, problem: BuiltProblem) -> str:
         """Say why the search does not take a problem; empty where it does."""
         if charged_by(problem) is None:
-            return f"{problem.formulation.name} has other trees than those of the thesis with constant leaves"
+            return (
+                f"{problem.formulation.name} has other trees than it knows: leaves are constant, or linear with "
+                "squared loss, the l1 regulariser and lam above 0"
+            )
         return ""
 
     def search(
@@ -108,10 +111,18 @@ def charged_by(problem: BuiltProblem) -> LocalProblem | None:
     own = formulation.univariate_problem(problem.instance)
     if own is not None:
         return LocalProblem(X, own.y, own.loss, own.split_cost, own.N_min, own.unit, own.weight, own.costs)
-    planes = formulation.hyperplane_problem(problem.instance)
-    if planes is None:
+    charges = formulation.tree_charges(problem.instance)
+    if charges is None:
         return None
     return LocalProblem(
-        X, planes.y, planes.loss, planes.split_cost, planes.N_min, planes.unit, planes.weight,
-        oblique=True, margin=planes.margin,
-    )  # fmt: skip
+        X,
+        charges.y,
+        charges.loss,
+        charges.split_cost,
+        charges.N_min,
+        charges.unit,
+        charges.weight,
+        oblique=charges.margin is not None,
+        margin=charges.margin or 0.0,
+        coefficient_cost=charges.coefficient_cost,
+    )

@@ -15,6 +15,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import compile_by
 from mipforest.searches.exact.losses import ABSOLUTE, CLASSES, SQUARED, TWO_CLASSES
 from mipforest.searches.local.descent import search_from
+from mipforest.searches.local.lasso import ACCURACY, LINEAR
 from mipforest.searches.local.state import LEAF, NONE, OBLIQUE, OWN, Samples, Work, work_for
 from mipforest.time_budget import TimeBudget
 from mipforest.trees.sides import midpoint
@@ -63,6 +64,9 @@ class LocalProblem:
         Whether splits are hyperplanes; features are in [0, 1] then.
     margin
         Least distance between both sides of a split, for weights of sum 1.
+    coefficient_cost
+        Of leaves that predict a linear function (squared loss): the cost of its coefficients, by the sum of their
+        sizes, in units of the loss; ``None`` for constant leaves.
     """
 
     X: FloatArray
@@ -75,6 +79,7 @@ class LocalProblem:
     costs: FloatArray | None = None
     oblique: bool = False
     margin: float = 0.0
+    coefficient_cost: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +183,7 @@ def local_search(
 
     def run(r: int) -> tuple[float, int, LocalTree]:
         work = memory.get() if not memory.empty() else work_for(samples, depth)
+        work.sums[:] = 0.0  # coefficients that were left there would matter in the last digits
         try:
             drawn = 0 if r < len(trees) else len(samples.rank) if r == len(trees) else some
             if r < len(trees):
@@ -209,7 +215,7 @@ def local_search(
                         best = found
                 if on_progress is not None and best is not None:
                     interrupted |= bool(on_progress(best[0], -np.inf, int(report[:, 0].sum())))
-                if running and (interrupted or monotonic() >= deadline):
+                if interrupted or (running and monotonic() >= deadline):
                     stop[0] = 1
         finally:
             ended, stop[0] = not stop[0], 1
@@ -256,6 +262,13 @@ def samples_of(
         centred = y - np.average(y, weights=weight)
         values = np.column_stack([weight, weight * centred, weight * centred**2])
         unit = float(np.abs(values[:, 1]).sum() if absolute else values[:, 2].sum())
+        if problem.coefficient_cost is not None:
+            kind, tie = LINEAR, 0.5 * problem.coefficient_cost
+            x = problem.X[:, features]
+            products = (x[:, :, None] * x[:, None, :]).reshape(n, -1)
+            values = np.column_stack(
+                [values, weight[:, None] * np.column_stack([x, centred[:, None] * x, products])]
+            )
         if absolute:
             order[-1] = np.argsort(centred, kind="stable")
             place[order[-1]] = np.arange(n)
@@ -273,7 +286,9 @@ def samples_of(
         split_cost=float(problem.split_cost),
         margin=problem.margin,
         tie=tie,
-        tolerance=TIE_TOLERANCE * tie if tie > 0 else TOLERANCE * max(float(unit), 1e-300),
+        tolerance=TIE_TOLERANCE * tie
+        if tie > 0 and kind != LINEAR
+        else (ACCURACY if kind == LINEAR else TOLERANCE) * max(float(unit), 1e-300),
         hyperplanes=hyperplanes if problem.oblique else -1,
     )
     return samples, features
@@ -281,7 +296,8 @@ def samples_of(
 
 def _objective(found: float, problem: LocalProblem, samples: Samples) -> float:
     """Return the objective without the impurity: errors are whole numbers where it has a weight."""
-    return float(np.floor(found + 1e-6) if samples.tie > 0 else found) / problem.unit
+    whole = samples.tie > 0 and samples.kind != LINEAR
+    return float(np.floor(found + 1e-6) if whole else found) / problem.unit
 
 
 def _read(tree: LocalTree, samples: Samples, features: IntArray, work: Work) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import glue, kernel
 from mipforest.searches.exact.losses import Int32Array
+from mipforest.searches.local.lasso import LINEAR
 
 #: In place of a split's feature: a leaf, no node at all, a hyperplane.
 LEAF, NONE, OBLIQUE = -1, -2, 2**30
@@ -46,7 +47,8 @@ class Samples(NamedTuple):
     margin
         Least distance between both sides of a split, by weights of sum 1.
     tie
-        Weight of the leaves' impurity in what is minimised: so small that it only decides between equal losses.
+        Weight of the leaves' impurity in what is minimised: so small that it only decides between equal losses. Of
+        linear leaves, half the cost of their coefficients.
     tolerance
         Least improvement that counts.
     hyperplanes
@@ -182,7 +184,8 @@ def work_for(samples: Samples, depth: int) -> Work:
         order=np.empty((depth - 1, *samples.order.shape), np.int32),
         places=places,
         leaf=np.zeros((n, 3), np.int32),
-        sums=np.zeros((2, L, V)),
+        # Linear leaves keep coefficients and slopes behind their sums.
+        sums=np.zeros((2, L, V + 2 * p if samples.kind == LINEAR else V)),
         leaves=np.zeros(L, LEAF_STATE),
         links=np.zeros((2, links), np.int32),
         curve=np.zeros(n),

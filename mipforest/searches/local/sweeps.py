@@ -32,6 +32,7 @@ from mipforest.searches.exact.losses import (
     settle,
     take_out,
 )
+from mipforest.searches.local.lasso import LINEAR, lasso_cost
 from mipforest.searches.local.state import SIDE, Samples, Work
 
 
@@ -44,7 +45,10 @@ class Links(NamedTuple):
 
 @kernel
 def leaf_cost(kind: int, loss: float, impurity: float, total: FloatArray) -> float:
-    """Return the loss and the impurity of a leaf by its sums (V,), with their weights; not for the absolute loss."""
+    """Return the loss and the impurity of a leaf by its sums (V,), with their weights; not for the absolute loss.
+
+    For linear leaves, the weight of the impurity is half the cost of their coefficients.
+    """
     if kind == TWO_CLASSES:
         difference, both = total[0], total[1]
         value = 0.5 * loss * (both - abs(difference))
@@ -65,6 +69,8 @@ def leaf_cost(kind: int, loss: float, impurity: float, total: FloatArray) -> flo
         for k in range(len(total)):
             squares += (weight - total[k]) ** 2
         return float(loss * least + impurity * (weight - squares / weight))
+    if kind == LINEAR:
+        return lasso_cost(impurity, total)
     if total[0] <= 0.0:
         return 0.0
     return float(max(0.0, total[2] - total[1] * total[1] / total[0]))
@@ -272,4 +278,4 @@ def _fill_lists(
 @glue
 def growth_kind(samples: Samples) -> int:
     """Return the loss by which starts grow."""
-    return SQUARED if samples.kind == ABSOLUTE else samples.kind
+    return SQUARED if samples.kind == ABSOLUTE or samples.kind == LINEAR else samples.kind

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Lasso
 from univariate_cases import LOSSES, Case
 
 import mipforest
@@ -11,6 +12,7 @@ from formulations.margot import Margot
 from formulations.oct import Oct
 from formulations.oct_h import OctH
 from formulations.ort import Ort, OrtH
+from formulations.ort_l import OrtL, OrtLH
 from mipforest.data import Dataset, load
 from mipforest.errors import NotAllowed, Unsupported
 from mipforest.problem.formulation import deepened
@@ -280,6 +282,46 @@ def test_hyperplanes_of_regression_trees_are_verified_and_no_worse_than_univaria
     assert found.value <= start.objective + 1e-9
 
 
+# ---------------------------------------------------------------------- linear leaves
+
+
+def test_a_linear_leaf_is_the_lasso_and_a_high_price_leaves_constants():
+    problem = numbers(n=80)
+    theta = 1.5
+    one_leaf = replace(problem, split_cost=1e3, coefficient_cost=2 * theta)
+    found = local_search(one_leaf, 1, starts=1, kicks=0)
+    assert not found.tree.w.any()
+    lasso = Lasso(alpha=theta / 80, tol=1e-10, max_iter=10**5).fit(problem.X, problem.y)
+    loss = ((problem.y - lasso.predict(problem.X)) ** 2).sum() + 2 * theta * np.abs(lasso.coef_).sum()
+    assert found.value == pytest.approx(loss, rel=1e-6)
+
+    dear = replace(problem, coefficient_cost=1e3)
+    for depth in (1, 2):
+        linear, constant = (local_search(each, depth, starts=2, kicks=0) for each in (dear, problem))
+        assert linear.values == pytest.approx(constant.values, rel=1e-5)
+
+
+def test_linear_leaves_do_not_depend_on_threads():
+    problem = replace(numbers(n=60), coefficient_cost=0.5)
+    one, two = (local_search(problem, 2, starts=4, kicks=2, threads=threads) for threads in (1, 2))
+    assert (one.values == two.values).all()
+
+
+@pytest.mark.parametrize("model", [OrtL, OrtLH])
+def test_trees_with_linear_leaves_are_verified_and_no_worse_than_cart(model):
+    data = load("diabetes").take(np.arange(0, 442, 9))
+    formulation = model(lam=0.05, alpha=0.02, N_min=5)
+    problem = formulation.build(data, 1)
+    result = problem.solve("local-search", solver_options={"starts": 1, "kicks": 2})
+    assert result.status == "best_found"
+    assert result.verified, result.failed_checks
+    assert result.objective <= formulation.evaluate(problem.instance.known, problem.instance)
+    # What the search has summed up is what the definition says, up to the accuracy of a leaf.
+    assert result.solution.events[-2].objective == pytest.approx(result.objective, rel=1e-4)
+    for other in ({"regulariser": "l0"}, {"loss": "absolute"}, {"lam": 0.0}):
+        assert replace(formulation, **other).tree_charges(problem.instance) is None
+
+
 # ---------------------------------------------------------------------- as a tree search
 
 
@@ -330,9 +372,13 @@ def test_the_start_is_among_the_starts_also_without_time():
 
 
 def test_a_search_that_is_stopped_keeps_its_tree():
-    problem = Oct(variant="paper", alpha=0.01).build(medium(5, n=150), 4)
+    problem = Oct(variant="paper", alpha=0.01).build(medium(5, n=100), 3)
     result = problem.solve(
-        "local-search", on_progress=lambda event: True, threads=1, solver_options={"starts": 10**6}
+        "local-search",
+        start="cart",
+        on_progress=lambda event: True,
+        threads=1,
+        solver_options={"starts": 10**6},
     )
     assert result.status == "interrupted"
     assert result.verified
@@ -340,7 +386,7 @@ def test_a_search_that_is_stopped_keeps_its_tree():
 
 def test_other_models_and_options_are_refused():
     problem = Margot().build(medium(1, n=20, classes=2), 1)
-    with pytest.raises(Unsupported, match=r"margot has other trees than those of the thesis.*--solver highs"):
+    with pytest.raises(Unsupported, match=r"margot has other trees than it knows.*--solver highs"):
         problem.solve("local-search")
     problem = Oct().build(medium(1, n=20), 1)
     with pytest.raises(NotAllowed, match=r"would not use restarts: its options are starts, how many"):
