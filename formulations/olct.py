@@ -54,7 +54,8 @@ class Olct(LevelTree):
     C
         Penalty of the log-loss: one value or one per level; in variant ``valid`` also one per branch node.
     epsilon
-        Gap that stands for the strict inequality to the left.
+        Gap that stands for the strict inequality to the left. The thesis has 1e-5, which a solver's tolerance of 1e-6
+        times M = 100 outweighs; what a gap has to be is in :mod:`formulations.routing.levels`.
     tangents
         Tangent points of the log-loss: ``V0`` to ``V3``, or the number of finite ones, chosen greedily.
     refinement
@@ -67,7 +68,7 @@ class Olct(LevelTree):
     scaling: ClassVar[Scaling] = "standard"
 
     C: PerNode = parameter(1.0, "penalty of the log-loss", above=0)
-    epsilon: float = parameter(1e-5, "gap that stands for a strict inequality", above=0, below=1)
+    epsilon: float = parameter(1e-3, "gap that stands for a strict inequality", above=0, below=1)
     tangents: str = parameter("V0", "tangent points: V0, V1, V2, V3, or how many finite ones")
     refinement: bool = parameter(True, "refit the last branching level with the log-loss itself")
 

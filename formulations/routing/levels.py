@@ -12,8 +12,13 @@ the relaxation is no weaker. It also lets C differ by node. Both variants have t
 suffices. ``valid`` needs a norm at every branch node: where the objective leaves weights uncharged nothing bounds them,
 and the variant is refused.
 
-**Tolerances.** The model routes by gaps of epsilon between sides; a solver's tolerance on integers, times M, must stay
-well below it. A tighter one than usual is suggested to the solver, and the decoded tree keeps every side exactly.
+**Tolerances.** The model routes by gaps of epsilon between sides. A solver that takes a binary of 1 - 1e-6 for 1, and a
+row broken by 1e-6 for kept, lets a sample on the left have a score of up to :math:`-\varepsilon + 10^{-6} (M + 1)`, one
+on the right a score of :math:`-10^{-6} (M + 1)`: with M = 100, samples of one score are on both sides unless epsilon
+exceeds 2.02e-4. A child with k nodes of the last level below it has k binaries, hence k M in the place of M: OLCT's
+default, 1e-3, holds down to depth four. Features have variance 1 and weights of order 1, so that 1e-3 is far below
+their spread; values nearer than epsilon over the largest weight are parted by no split, and a warning says so. The
+thesis' 1e-5 needs finer tolerances, which are suggested to the solver, and the decoded tree keeps every side exactly.
 
 **Refinement** (remark 1 of the thesis): :mod:`mipforest.heuristics.logistic`. The objective of a result is the
 surrogate's, of the solved tree; ``report`` gives the objectives with the log-loss before and after.
@@ -127,7 +132,7 @@ class LevelTree(LinearTree):
     def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> LevelInstance:
         budget = budget or TimeBudget()
         nodes = replace(self.node_problems(topology), time=budget)
-        return self.with_limits(
+        instance = self.with_limits(
             LevelInstance(
                 data=data,
                 topology=topology,
@@ -138,6 +143,7 @@ class LevelTree(LinearTree):
                 slacks=self.slacks(nodes, topology),
             )
         )
+        return replace(instance, notes=(*instance.notes, *gap_notes(instance, self.epsilon)))
 
     def slacks(self, nodes: NodeProblems, topology: Topology) -> Slacks:
         """Return the columns of ``xi``: one per sample and level in variant ``paper``, else and charged node."""
@@ -230,3 +236,24 @@ class LevelTree(LinearTree):
             weight = instance.data.weights[here[:, t]]
             gap += float(nodes.C[t]) * weighted_sum(log_loss(margins) - surrogate.of_margin(margins), weight)
         return self.evaluate(tree, instance) + gap
+
+
+def gap_notes(instance: LinearInstance, epsilon: float) -> tuple[str, ...]:
+    """Name the features with values so near to each other that no split of the model on one of them parts them."""
+    data, limits, upper = instance.data, instance.limits, instance.topology.upper_branches
+    largest = np.ravel(
+        limits.weight if instance.nodes.budget is None else np.minimum(limits.weight, limits.M_w)
+    )
+    weight = float(largest.max())
+    if not upper or not np.isfinite(weight):
+        return ()
+    widths = [np.diff(np.unique(column)).min(initial=np.inf) for column in data.X.T]
+    narrow = [name for name, width in zip(data.features, widths, strict=True) if width * weight < epsilon]
+    if not narrow:
+        return ()
+    more = f" (and {len(narrow) - 1} more)" if narrow[1:] else ""
+    return (
+        f"{narrow[0]}{more} has values nearer to each other than {epsilon / weight:.2g} in scaled units, which no "
+        f"split on one feature parts, as epsilon is {epsilon:g} and a weight at most {weight:.3g}; a smaller epsilon "
+        "does, where the solver's tolerances are finer too",
+    )

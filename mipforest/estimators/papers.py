@@ -174,7 +174,7 @@ class OLCTClassifier(PaperEstimator, TreeClassifier):
 
     C: PerNode = 1.0
     B: PerNode | None = None
-    epsilon: float = 1e-5
+    epsilon: float = 1e-3
     tangents: str = "V0"
     refinement: bool = True
     scaling: Scaling = "standard"

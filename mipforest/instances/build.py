@@ -72,6 +72,9 @@ def build_problem(spec: InstanceSpec, known: Entry | None = None) -> Built:
 
 def _entry(spec: InstanceSpec, problem: Problem) -> Entry:
     form, counts = problem.model.matrix(), problem.model.stats()
+    tolerance = problem.needed_tolerance()
+    if tolerance is None or tolerance >= FEASIBILITY_TOLERANCE:
+        tolerance = math.nan  # the solvers' default does
     by_class = ";".join(f"{name}:{block.A.nnz}" for name, block in problem.model.constraints.items())
     return Entry(
         name=spec.name,
@@ -92,6 +95,7 @@ def _entry(spec: InstanceSpec, problem: Problem) -> Entry:
         nonzeros_by_class=by_class,
         quadratic_terms=counts.quadratic_terms,
         sha256=sha256_of_model(form),
+        tolerance=tolerance,
     )
 
 

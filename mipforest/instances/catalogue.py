@@ -42,6 +42,9 @@ class Entry:
         Nonzeros of each class of constraints, ``name:count`` joined by ``;``.
     sha256
         Of the model's text as MPS (what the compressed file unpacks to).
+    tolerance
+        What a solver's tolerances must be for its optimum to be that of a tree, where their default of 1e-6 is too
+        coarse; NaN where it is not.
     objective, bound
         Best known objective value and best proven bound; NaN and minus infinity while unknown.
     solver, seconds, time_limit
@@ -75,6 +78,7 @@ class Entry:
     seconds: float = math.nan
     time_limit: float = math.nan
     proven_for: str = ""
+    tolerance: float = math.nan
 
     @property
     def gap(self) -> float:
@@ -130,7 +134,7 @@ def read_catalogue(path: Path) -> dict[str, Entry]:
 
 
 def _entry(path: Path, number: int, row: Mapping[str | None, str | None]) -> Entry:
-    row = {"proven_for": "", **row}  # a column that older catalogues lack
+    row = {"proven_for": "", "tolerance": "", **row}  # columns that older catalogues lack
     if set(row) != set(_COLUMNS) or None in row.values():
         raise CatalogueError(f"{path}, line {number}: the columns are not {', '.join(_COLUMNS)}")
     values: dict[str, object] = {}

@@ -158,16 +158,18 @@ class BuiltProblem:
     def needed_tolerance(self) -> float | None:
         """Return the tolerance of a solver, on rows and integers, up to which no point takes a sample's other side.
 
-        A row that keeps a gap on a side slips by the tolerance, and by it times the row's entries at integers, the
-        big-Ms: beyond this tolerance that may be the whole gap, and a solver's optimum may be that of no tree. ``None``
+        The rows of both sides slip by the tolerance, and by it times their entries at integers, the big-Ms: beyond
+        this tolerance both together may be worth the whole gap, and a solver's optimum may be that of no tree. ``None``
         where no row has a gap.
         """
-        rows = self.model.constraints.get("left")
-        if rows is None or not self.formulation.gap_parameter:
+        blocks = self.model.constraints
+        if "left" not in blocks or not self.formulation.gap_parameter:
             return None
         gap = float(self.formulation.parameters()[self.formulation.gap_parameter])
-        at_integers = abs(rows.A) @ self.model.matrix().integer[: rows.A.shape[1]].astype(float)
-        return gap / (1.0 + float(at_integers.max(initial=0.0)))
+        integer, slips = self.model.matrix().integer.astype(float), 0.0
+        for rows in (blocks[side].A for side in ("left", "right") if side in blocks):
+            slips += 1.0 + float((abs(rows) @ integer[: rows.shape[1]]).max(initial=0.0))
+        return gap / slips
 
     def known_value(self) -> float:
         """Return the objective of the tree known from building the model; infinite without one."""

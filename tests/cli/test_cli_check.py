@@ -13,7 +13,7 @@ from mipforest.settings import SolveSettings
 from mipforest.solvers.registry import get_solver
 from mipforest.solving import solve_form
 
-UNSAFE = Path(__file__).parents[2] / "instances/small/univariate-olct-iris-virginica-d2.mps.gz"
+UNSAFE = Path(__file__).parents[2] / "instances/small/univariate-olct-iris-virginica-d2-thesis.mps.gz"
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_changed_metadata_leave_a_note_and_no_tree(mipforest, tmp_path):
     instance = tmp_path / UNSAFE.name
     instance.write_bytes(UNSAFE.read_bytes())
     start = UNSAFE.with_name(UNSAFE.name.replace(".mps.gz", ".mst"))
-    (tmp_path / "univariate-olct-iris-virginica-d2.json").write_text("{}")
+    (tmp_path / "univariate-olct-iris-virginica-d2-thesis.json").write_text("{}")
     told = mipforest("check", str(instance), str(start))
     assert told.code == 0
     assert "definition     not compared" in told.out

@@ -15,6 +15,9 @@ from mipforest.trees import Topology, Tree
 
 pytestmark = pytest.mark.usefixtures("few_penalties")
 
+#: The default gap.
+EPSILON = Olct().epsilon
+
 PROVEN = {"time_limit": None, "gap": 1e-7}
 
 V1 = (*V0, tangent(1.9), tangent(-1.9))
@@ -45,7 +48,7 @@ def exact_by_hand(C, tree, data):
 )
 def test_both_variants_equal_enumeration(seed, n, C, tangents, lines):
     data = random_data(seed, n=n, p=2)
-    expected = enumerated_tree(data.X, data.sign, C, 1e-5, lines)
+    expected = enumerated_tree(data.X, data.sign, C, EPSILON, lines)
     for variant in Olct.variants:
         result = Olct(C=C, tangents=tangents, variant=variant).build(data, 2).solve("highs", **PROVEN)
         assert result.verified
@@ -57,7 +60,7 @@ def test_both_variants_equal_enumeration(seed, n, C, tangents, lines):
 def test_equals_enumeration_of_thresholds_on_thirty_samples(C):
     data = random_data(7, n=30, p=1)
     result = Olct(C=C).build(data, 2).solve("highs", **PROVEN)
-    expected = enumerated_tree(data.X, data.sign, (C, C), 1e-5, V0, sides_of=thresholds)
+    expected = enumerated_tree(data.X, data.sign, (C, C), EPSILON, V0, sides_of=thresholds)
     assert result.verified
     assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
@@ -72,16 +75,24 @@ def test_the_thesis_constant_cuts_off_the_optimum_where_weights_are_large():
     )
     assert proven.verified
     assert proven.objective == pytest.approx(
-        enumerated_tree(data.X, data.sign, (1e4, 1e4), 1e-5, V0), rel=1e-6
+        enumerated_tree(data.X, data.sign, (1e4, 1e4), EPSILON, V0), rel=1e-6
     )
     assert limited.objective > proven.objective * 1.01
+
+
+def test_values_nearer_than_the_gap_allows_are_named():
+    data = Dataset.from_arrays(np.array([[0.0, 0.0], [5e-6, 1.0], [1.0, 2.0]]), np.array([0, 1, 1]))
+    (note,) = UnivariateOlct(variant="paper").bind(data, Topology(2)).notes  # weights are at most 100
+    assert note.startswith(f"{data.features[0]} has values nearer to each other than 1e-05")
+    assert not UnivariateOlct(variant="paper", epsilon=1e-4).bind(data, Topology(2)).notes
+    assert not UnivariateOlct(variant="paper").bind(data, Topology(1)).notes  # there is no gap
 
 
 def test_univariate_equals_enumeration():
     data = random_data(3, n=5, p=2)
     result = UnivariateOlct(C=2.0).build(data, 2).solve("highs", **PROVEN)
     one_each = [np.array([j]) for j in range(2)]
-    expected = enumerated_tree(data.X, data.sign, (2.0, 2.0), 1e-5, V0, features=one_each)
+    expected = enumerated_tree(data.X, data.sign, (2.0, 2.0), EPSILON, V0, features=one_each)
     assert result.verified
     assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6)
     assert max(map(len, result.tree.features_used().per_node)) <= 1
