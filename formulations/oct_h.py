@@ -95,8 +95,17 @@ class OctH(Formulation):
         )
 
     def tree_charges(self, instance: ClassTreeInstance) -> TreeCharges:
-        unit = instance.baseline
-        return TreeCharges(instance.data.y, "classes", self.alpha * unit, self.N_min, unit, margin=self.mu)
+        data, unit = instance.data, instance.baseline
+        return TreeCharges(
+            y=data.y,
+            loss="classes",
+            split_cost=self.alpha * unit,
+            N_min=self.N_min,
+            unit=unit,
+            weight=data.weights if data.weighted else None,
+            costs=None if self.costs is None else np.array(self.costs),
+            margin=self.mu,
+        )
 
     # ------------------------------------------------------------------ trees
 

@@ -134,6 +134,18 @@ class RegressionTree(Formulation):
                 f"the target of {data.name} is {data.y[0]:g} in all {data.n} rows: nothing to predict"
             )
 
+    def _charges(self, instance: OrtInstance) -> TreeCharges:
+        """Return what univariate splits and constant leaves are charged."""
+        data, leaves = instance.data, instance.leaves
+        return TreeCharges(
+            y=leaves.y,
+            loss=self.loss,
+            split_cost=self.alpha * leaves.baseline,
+            N_min=self.N_min,
+            unit=leaves.baseline,
+            weight=data.weights if data.weighted else None,
+        )
+
     def _routing(self, data: Dataset, topology: Topology) -> Routing:
         if self.variant == "tight":
             return ThresholdRouting(data, topology, self.N_min, find_thresholds(data))
@@ -373,6 +385,4 @@ class OrtH(HyperplaneSplits, ConstantLeafTree):
     source = "Dunn 2018, chapter 4"
 
     def tree_charges(self, instance: OrtInstance) -> TreeCharges:
-        leaves = instance.leaves
-        unit = leaves.baseline
-        return TreeCharges(leaves.y, self.loss, self.alpha * unit, self.N_min, unit, margin=self.mu)
+        return replace(self._charges(instance), margin=self.mu)

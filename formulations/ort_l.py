@@ -249,11 +249,7 @@ class OrtL(RegressionTree):
     def tree_charges(self, instance: OrtLInstance) -> TreeCharges | None:
         if self.loss != "squared" or self.regulariser != "l1" or self.lam == 0:
             return None
-        leaves = instance.leaves
-        unit = leaves.baseline
-        return TreeCharges(
-            leaves.y, self.loss, self.alpha * unit, self.N_min, unit, coefficient_cost=self.lam * unit
-        )
+        return replace(self._charges(instance), coefficient_cost=self.lam * instance.leaves.baseline)
 
     def proven_up_to(self, instance: OrtLInstance, changes: ModelChanges) -> float:
         if self.variant == "paper":

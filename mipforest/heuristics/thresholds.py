@@ -123,7 +123,7 @@ class TreeCharges:
 
     Attributes
     ----------
-    y, loss, N_min, unit, weight
+    y, loss, N_min, unit, weight, costs
         As in :class:`UnivariateProblem`.
     split_cost
         Cost of a split (of a feature in a hyperplane), in units of the loss.
@@ -140,6 +140,7 @@ class TreeCharges:
     N_min: int = 1
     unit: float = 1.0
     weight: FloatArray | None = None
+    costs: FloatArray | None = None
     margin: float | None = None
     coefficient_cost: float | None = None
 

@@ -29,6 +29,9 @@ ACCURACY = 1e-6
 #: Rounds over all coefficients at most, and the squared step, as a share of the leaf's loss, that ends them.
 _ROUNDS, _STEP = 200, 1e-9
 
+#: Less weight than this is what rounding leaves of none.
+_EMPTY = 1e-9
+
 #: A feature whose variance is below this is constant in the leaf, up to rounding.
 _CONSTANT = 1e-10
 
@@ -38,7 +41,7 @@ def lasso_cost(theta: float, total: FloatArray) -> float:
     """Return what a linear leaf costs by its sums; its coefficients are brought up to date behind them."""
     p = int(np.sqrt(len(total) + 1.0) + 0.5) - 2  # there are (p + 1) (p + 3) numbers
     n, y = total[0], total[1]
-    if n <= 0.5:
+    if n <= _EMPTY:
         return 0.0
     constant = max(0.0, total[2] - y * y / n)
     x, xy, xx = total[3 : 3 + p], total[3 + p : 3 + 2 * p], total[3 + 2 * p : 3 + 2 * p + p * p]

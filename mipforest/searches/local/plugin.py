@@ -122,6 +122,7 @@ def charged_by(problem: BuiltProblem) -> LocalProblem | None:
         charges.N_min,
         charges.unit,
         charges.weight,
+        charges.costs,
         oblique=charges.margin is not None,
         margin=charges.margin or 0.0,
         coefficient_cost=charges.coefficient_cost,

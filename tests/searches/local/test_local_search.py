@@ -322,6 +322,20 @@ def test_trees_with_linear_leaves_are_verified_and_no_worse_than_cart(model):
         assert replace(formulation, **other).tree_charges(problem.instance) is None
 
 
+@pytest.mark.parametrize(
+    "formulation",
+    [Oct(variant="paper"), OctH(), Ort(variant="paper"), OrtH(), OrtL(lam=0.05), OrtLH(lam=0.05)],
+)
+def test_weights_count_as_in_the_definition(formulation):
+    problem = noisy(7, n=40) if formulation.task == "classification" else numbers(7, n=40)
+    weights = np.random.default_rng(0).choice([0.5, 1.0, 3.0], 40)
+    built = formulation.build(Dataset.from_arrays(problem.X, problem.y, weights=weights), 1)
+    result = built.solve("local-search", start=None, solver_options={"starts": 1, "kicks": 0})
+    assert result.verified, result.failed_checks
+    last, defined = result.solution.events[-2].objective, result.objective
+    assert last == pytest.approx(defined, rel=1e-3)
+
+
 # ---------------------------------------------------------------------- as a tree search
 
 
