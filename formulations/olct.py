@@ -21,6 +21,11 @@ with :math:`f(v) = \log(1 + e^{-v})` and its tangents at the points V (:mod:`mip
 **Sparse splits** (remark 2 of the thesis): ``budgeted-olct`` adds :math:`\sum_j \delta_{tj} \le B_t`,
 :math:`-M \delta \le w \le M \delta` (3.14); ``univariate-olct`` is the budget of one feature.
 
+**Variant** ``indicator`` is ``valid`` with indicator rows, "if :math:`z_{is} = 1` then", in the place of the rows with
+a big-M: a solver that branches on them, as SCIP does, keeps every gap at its default tolerances; one that makes big-Ms
+of them need not. Weights and biases keep their proven bounds, from which a solver without indicator rows gets big-Ms
+(:mod:`mipforest.bridges.indicator_to_big_m`).
+
 The variants ``valid`` and ``paper``, starts and the refinement are in :mod:`formulations.routing.levels`; where the
 model differs from the thesis stands in :mod:`formulations.loss_optimal`, of which it is the tree with the log-loss and
 the l1 norm at all levels.
@@ -38,7 +43,7 @@ from formulations.routing.levels import LevelInstance, LevelTree
 from formulations.routing.linear import declare_hyperplanes
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.node_problems import NodeProblems
-from mipforest.model import Model
+from mipforest.model import LinearExpr, Model
 from mipforest.objectives.branches import L1
 from mipforest.objectives.log_loss import LogisticLoss, tangent_points
 from mipforest.problem.parameters import PerNode, parameter, per_node
@@ -62,6 +67,7 @@ class Olct(LevelTree):
         Whether the last branching level is refitted with the log-loss itself after the solve.
     """
 
+    variants = ("valid", "paper", "indicator")
     name = "olct"
     summary = "optimal logistic classification tree: a sparse logistic regression at every node"
     source = "Aldinucci, PhD thesis, section 3.2"
@@ -98,6 +104,9 @@ class Olct(LevelTree):
         m.minimize(w_plus.sum() + w_minus.sum() + slacks.C @ (data.weights @ xi))
         m.add("parts", w == w_plus - w_minus, over=weights)  # (3.16)
         m.add("assign", z.sum(axis=1) == 1, over=data.samples)  # (3.6)
+        if self.variant == "indicator":
+            self._declare_switched(m, instance, score)
+            return
         lines = zip(tangents.intercepts, tangents.slopes, limits.M_xi, strict=True)
         for k, (a, d, M) in enumerate(lines):
             m.add(
@@ -107,6 +116,26 @@ class Olct(LevelTree):
             above, right, left = score[:, upper], z @ topology.reach_right, z @ topology.reach_left
             m.add("right", above >= -M_right * (1 - right), over=upper_nodes)  # (3.7b)
             m.add("left", above + self.epsilon <= M_left * (1 - left), over=upper_nodes)  # (3.7a)
+
+    def _declare_switched(self, m: Model, instance: LevelInstance, score: LinearExpr) -> None:
+        """Add the rows of losses and sides without big-Ms: one per node and last node below it, on where z is 1."""
+        y, topology, slacks, z, xi = (
+            instance.data.sign[:, None],
+            instance.topology,
+            instance.slacks,
+            m["z"],
+            m["xi"],
+        )
+        tangents = instance.nodes.loss.convex
+        last, node = topology.reach.nonzero()
+        for k, (a, d) in enumerate(zip(tangents.intercepts, tangents.slopes, strict=True)):
+            paid = -d * (y * score[:, node]) >= a - xi[:, slacks.of_node[node]]
+            m.add_indicator(f"loss_{k}", z[:, last], 1, paid)  # (3.15)
+        if topology.upper_branches:
+            last, node = topology.reach_right.nonzero()
+            m.add_indicator("right", z[:, last], 1, score[:, node] >= 0)  # (3.7b)
+            last, node = topology.reach_left.nonzero()
+            m.add_indicator("left", z[:, last], 1, score[:, node] + self.epsilon <= 0)  # (3.7a)
 
     def refine(self, tree: Tree, instance: LevelInstance) -> Tree:
         return super().refine(tree, instance) if self.refinement else tree
@@ -119,8 +148,11 @@ class _SparseOlct(Olct):
         super().declare(m, instance)
         branches, w, M_w = instance.topology.branches, m["w"], instance.limits.M_w
         delta = m.binary("s", (branches, instance.data.features))
-        m.add("below", w >= -M_w * delta, over=(branches, instance.data.features))  # (3.14)
-        m.add("above", w <= M_w * delta, over=(branches, instance.data.features))  # (3.14)
+        if self.variant == "indicator":
+            m.add_indicator("unused", delta, 0, w == 0, over=(branches, instance.data.features))  # (3.14)
+        else:
+            m.add("below", w >= -M_w * delta, over=(branches, instance.data.features))  # (3.14)
+            m.add("above", w <= M_w * delta, over=(branches, instance.data.features))  # (3.14)
         m.add("budget", delta.sum(axis=1) <= instance.nodes.budget, over=branches)  # (3.14)
 
 

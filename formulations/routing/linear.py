@@ -86,7 +86,7 @@ class LinearTree(Formulation):
 
     two_classes = True
     takes_weights = True
-    variants = ("valid", "paper")
+    variants: ClassVar[tuple[str, ...]] = ("valid", "paper")
     least_objective = 0.0
     gap_parameter = "epsilon"
     #: The start that a tree search improves on soon, found in a fraction of a second without feature budgets.

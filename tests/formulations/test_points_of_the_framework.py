@@ -64,7 +64,7 @@ def test_the_margot_family_is_hinge_and_squares_at_all_levels(special, selection
     assert_is_the_point(special(C=C, variant=variant, **selected), general, depth)
 
 
-@pytest.mark.parametrize("variant", Olct.variants)
+@pytest.mark.parametrize("variant", LossOptimal.variants)
 @pytest.mark.parametrize(
     ("special", "own", "selected"),
     [
