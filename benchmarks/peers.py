@@ -1,0 +1,206 @@
+"""Other tools for optimal classification trees beside mipforest: training errors, and processor seconds of a fit.
+
+    python benchmarks/peers.py [--limit 60] [--python NAME=INTERPRETER ...] [--output docs/benchmarks/peers.md]
+
+A peer is ``contree`` (package pycontree), ``streed`` (pystreed), ``dl85`` (pydl8.5) or ``gosdt``. Each runs in a
+process of its own, with the interpreter that ``--python`` names for it: their packages do not all get on with each
+other, and GOSDT 1.0.4 wants scikit-learn below 1.8. A peer without an interpreter is left out. Importing, compiling
+kernels and making features binary are not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import perf_counter, process_time
+
+import numpy as np
+
+DATA = ("iris", "wine", "breast_cancer")
+DEPTHS = (2, 3, 4)
+
+#: Thresholds of each feature, at quantiles, for the tools that need binary features.
+THRESHOLDS = 8
+
+#: What each tool is given, and what its optimum is one of.
+BINARY = ("streed", "dl85", "gosdt")
+PEERS = ("contree", *BINARY)
+
+
+def binary_features(X: np.ndarray) -> np.ndarray:
+    """(n, q) whether each feature of (n, p) is at least each of its quantiles."""
+    levels = np.linspace(0, 1, THRESHOLDS + 2)[1:-1]
+    columns = [x >= level for x in X.T for level in np.unique(np.quantile(x, levels)) if level > x.min()]
+    return np.unique(np.array(columns), axis=0).T.astype(int)
+
+
+# ---------------------------------------------------------------------- one fit, in a process of its own
+
+Fit = Callable[[np.ndarray, np.ndarray, int, int], tuple[np.ndarray, bool]]
+
+
+def fit_contree(X: np.ndarray, y: np.ndarray, depth: int, limit: int) -> tuple[np.ndarray, bool]:
+    from pycontree import ConTree
+
+    began = perf_counter()
+    model = ConTree(max_depth=depth, time_limit=limit)
+    model.fit(X, y)
+    return model.predict(X), perf_counter() - began < limit
+
+
+def fit_streed(X: np.ndarray, y: np.ndarray, depth: int, limit: int) -> tuple[np.ndarray, bool]:
+    from pystreed import STreeDClassifier
+
+    model = STreeDClassifier(max_depth=depth, max_num_nodes=2**depth - 1, time_limit=limit)
+    model.fit(X, y)
+    return model.predict(X), bool(model.fit_result.is_optimal())
+
+
+def fit_dl85(X: np.ndarray, y: np.ndarray, depth: int, limit: int) -> tuple[np.ndarray, bool]:
+    from pydl85 import DL85Classifier
+
+    model = DL85Classifier(max_depth=depth, time_limit=limit)
+    model.fit(X, y)
+    return model.predict(X), not model.timeout_
+
+
+def fit_gosdt(X: np.ndarray, y: np.ndarray, depth: int, limit: int) -> tuple[np.ndarray, bool]:
+    from gosdt import GOSDTClassifier
+
+    # It charges every leaf; with less than half an error it still minimises errors first.
+    charge = 0.4 / (len(y) * 2**depth)
+    model = GOSDTClassifier(
+        regularization=charge, allow_small_reg=True, depth_budget=depth, time_limit=limit, verbose=False
+    )
+    model.fit(X, y)
+    return model.predict(X), str(model.result_.status).endswith("CONVERGED")
+
+
+FITS: dict[str, Fit] = {
+    "contree": fit_contree,
+    "streed": fit_streed,
+    "dl85": fit_dl85,
+    "gosdt": fit_gosdt,
+}
+
+
+def work(name: str, file: str, depth: int, limit: int) -> None:
+    """Fit once and print errors, seconds and whether the tool calls it optimal."""
+    arrays = np.load(file)
+    X, y = arrays["X"], arrays["y"]
+    FITS[name](X[:: len(y) // 10], y[:: len(y) // 10], 1, limit)  # imports its package
+    began = process_time()
+    predicted, proven = FITS[name](X, y, depth, limit)
+    seconds = process_time() - began
+    print(json.dumps({"errors": int((predicted != y).sum()), "seconds": seconds, "proven": proven}))
+
+
+def fitted(name: str, python: str, X: np.ndarray, y: np.ndarray, depth: int, limit: int) -> tuple[int, str]:
+    """Fit a peer in its own process; return its errors, -1 without a tree, and a cell of the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "data.npz"
+        np.savez(file, X=X, y=y)
+        command = [python, "-W", "ignore", __file__, "--worker", name, str(file), str(depth), str(limit)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=3 * limit)
+        except subprocess.TimeoutExpired:
+            return -1, f"no end in {3 * limit} s"
+    if done.returncode != 0:
+        print(name, done.stderr[-500:], file=sys.stderr)
+        return -1, "fails"
+    found = json.loads(done.stdout.splitlines()[-1])
+    mark = "" if found["proven"] else " (limit)"
+    return found["errors"], f"{found['errors']}{mark}, {found['seconds']:.2f} s"
+
+
+# ---------------------------------------------------------------------- the table
+
+
+def row(data: str, depth: int, limit: int, pythons: dict[str, str]) -> list[str]:
+    """Return one line: the tools on a data set at one depth."""
+    from mipforest import get_formulation, load
+
+    whole = load(data)
+    B = binary_features(whole.X_raw)
+    began = process_time()
+    result = get_formulation("oct")().build(whole, depth).solve("exact-search", time_limit=limit)
+    seconds = process_time() - began
+    own = round(result.objective * (whole.n - np.bincount(whole.y).max()))
+    state = "" if result.status == "optimal" else " (limit)"
+    assert result.verified
+    cells = [data, str(depth), f"{whole.n} x {whole.p}", f"{own}{state}, {seconds:.2f} s"]
+    of_binary = set()
+    for name, python in pythons.items():
+        errors, cell = fitted(name, python, B if name in BINARY else whole.X_raw, whole.y, depth, limit)
+        cells.append(cell)
+        if "limit" not in cell and errors >= 0:
+            if name in BINARY:
+                of_binary.add(errors)
+            assert name in BINARY or result.status != "optimal" or errors == own, (data, depth, name)
+            assert errors >= result.solution.bound * (whole.n - np.bincount(whole.y).max()) - 0.5
+    assert len(of_binary) <= 1, f"the optima of {data} at depth {depth} differ: {of_binary}"
+    return cells
+
+
+def page(limit: int, pythons: dict[str, str]) -> str:
+    """Return the table, with what stands behind it."""
+    from markdown import measured_with, table
+
+    from mipforest.searches.exact.search import compile_kernels
+    from mipforest.time_budget import TimeBudget
+
+    compile_kernels(TimeBudget())
+    rows = [row(data, depth, limit, pythons) for data in DATA for depth in DEPTHS]
+    names = [f"{name} (binary)" if name in BINARY else name for name in pythons]
+    versions = "; ".join(f"{name} {_version(name, python)}" for name, python in pythons.items())
+    return f"""# Beside other tools
+
+Errors on all samples and processor seconds of one fit, at most {limit} s of wall time; "(limit)": stopped there, not
+proven. `mipforest` is `exact-search` on model `oct`: like ConTree it searches all thresholds of numeric features, and
+where both end their errors are the same (the benchmark asserts it). The tools marked "binary" need binary features:
+they get {THRESHOLDS} thresholds of each feature, at quantiles, and are optimal among these, so they may be worse and
+may be faster. Seconds of `mipforest` include the model, its start and the check of the tree against the definition.
+
+{table(["data", "D", "n x p", "mipforest", *names], rows)}
+
+{measured_with(["mipforest", "numpy", "scikit-learn"])} {versions}.
+Run again: `python benchmarks/peers.py --python NAME=INTERPRETER ... --output FILE`, with an environment for each peer.
+"""
+
+
+def _version(name: str, python: str) -> str:
+    package = {"contree": "pycontree", "streed": "pystreed", "dl85": "pydl8.5", "gosdt": "gosdt"}[name]
+    code = f"from importlib.metadata import version; print(version({package!r}))"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the benchmark, or one fit of it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--limit", type=int, default=60, help="seconds for each fit")
+    parser.add_argument("--python", action="append", default=[], metavar="NAME=INTERPRETER")
+    parser.add_argument(
+        "--worker", nargs=4, metavar=("NAME", "FILE", "DEPTH", "LIMIT"), help=argparse.SUPPRESS
+    )
+    parser.add_argument("--output", type=Path, help="Markdown file to write as well")
+    given = parser.parse_args(arguments)
+    if given.worker:
+        name, file, depth, limit = given.worker
+        work(name, file, int(depth), int(limit))
+        return
+    from markdown import publish
+
+    pythons = dict(entry.split("=", 1) for entry in given.python)
+    unknown = [name for name in pythons if name not in PEERS]
+    if unknown:
+        parser.error(f"no peer {', '.join(unknown)}: there are {', '.join(PEERS)}")
+    publish(page(given.limit, {name: pythons[name] for name in PEERS if name in pythons}), given.output)
+
+
+if __name__ == "__main__":
+    main()
