@@ -9,6 +9,11 @@ from time import monotonic
 from typing import Protocol
 
 
+#: Seconds from which on a result says that a search was compiled first, and what it says.
+LONG_COMPILATION = 3.0
+COMPILED = "the search was compiled in {:.0f} s, which the time limit does not count; later runs need not"
+
+
 class Tell(Protocol):
     """Shows the user a line."""
 
@@ -116,6 +121,17 @@ class TimeBudget:
         """Wall time of each phase that is over, in the order in which they began; they do not overlap."""
         return dict(self._seconds)
 
+    @property
+    def compile_seconds(self) -> float:
+        """Wall time of compiling searches so far, which happens once on a machine."""
+        return (self._whole or self)._seconds.get("compile", 0.0)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a result says of seconds that were not counted: nothing where a search was loaded, not compiled."""
+        seconds = self.compile_seconds
+        return (COMPILED.format(seconds),) if seconds > LONG_COMPILATION else ()
+
     @contextmanager
     def phase(self, name: str, told: str = "") -> Iterator[None]:
         """Account for a phase; one inside another interrupts it, so that every second is counted once.
@@ -145,16 +161,16 @@ class TimeBudget:
         elif self._tell is not None:
             self._tell(line, plain=True)
 
-    def exclude(self, name: str, seconds: float) -> None:
-        """Count seconds that have just passed as a phase of their own, and not against the limit."""
+    def exclude_compilation(self, seconds: float) -> None:
+        """Count seconds that have just passed as the phase ``compile``, and not against the limit."""
         self._deadline += seconds
         if self._whole is not None:
-            self._whole.exclude(name, seconds)
+            self._whole.exclude_compilation(seconds)
             return
         self._switch()
         if self._under_way:
             self._seconds[self._under_way[-1]] -= seconds
-        self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+        self._seconds["compile"] = self._seconds.get("compile", 0.0) + seconds
 
     def _switch(self) -> None:
         """Count the time since the last change of phase for the phase under way."""

@@ -109,7 +109,7 @@ def test_what_is_excluded_counts_for_itself_and_puts_off_every_end(clock):
         part = budget.part(share=0.5)
         part.tell("compiling")
         clock.now += 30
-        part.exclude("compile", 30.0)
+        part.exclude_compilation(30.0)
         assert budget.remaining == 9.0
         assert part.remaining == 4.5
     assert budget.seconds == {"prepare": 1.0, "compile": 30.0}

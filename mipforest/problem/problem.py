@@ -138,7 +138,7 @@ class Problem(BuiltProblem):
         with budget.phase("check"):
             solution, bound_warnings = problem._with_proven_bound(solution, settings.gap)
             solution = problem.with_least_objective(solution, settings.gap)
-            told = (*self.instance.notes, *warnings, *solution.warnings, *bound_warnings)
+            told = (*self.instance.notes, *budget.notes, *warnings, *solution.warnings, *bound_warnings)
             result = problem._checked(replace(solution, warnings=told))
         return replace(result, phase_seconds=budget.seconds)
 
@@ -214,14 +214,15 @@ class Problem(BuiltProblem):
     def _searched(self, search: TreeSearch, settings: SolveSettings, on_progress: Progress) -> Result:
         """Let a tree search find the tree; its values in the model are checked as a solver's point is."""
         search.check(self)
-        began, budget = monotonic(), self.budget
+        budget = self.budget
+        began = monotonic() - budget.compile_seconds
         with budget.phase("start"):
             start = self.start_tree(settings.start, seed=settings.seed)
         with budget.phase("solve"):
             within = replace(settings, time_limit=budget.at_most() if settings.time_limit != 0 else 0.0)
             found = search.search(self, within, start=start, on_progress=on_progress)
         with budget.phase("check"):
-            result = self._found(search, found, start, monotonic() - began)
+            result = self._found(search, found, start, monotonic() - budget.compile_seconds - began)
         return replace(result, phase_seconds=budget.seconds)
 
     def _found(self, search: TreeSearch, found: Found, start: Tree | None, seconds: float) -> Result:
@@ -239,7 +240,7 @@ class Problem(BuiltProblem):
             solver_version=search.version(),
             events=found.events,
             start_objective=np.nan if start is None else self.formulation.evaluate(start, self.instance),
-            warnings=(*self.instance.notes, *found.warnings),
+            warnings=(*self.instance.notes, *self.budget.notes, *found.warnings),
             message=found.message,
         )
         return self._checked(solution)

@@ -15,10 +15,6 @@ from mipforest.time_budget import TimeBudget
 #: What is told before the search is compiled.
 COMPILING = "compiling the search: once on this machine, under a minute, which the time limit does not count"
 
-#: Seconds from which on the result says that the search was compiled first, and what it says.
-LONG_COMPILATION = 3.0
-COMPILED = "the search was compiled in {:.0f} s, which the time limit does not count; later runs need not"
-
 #: Seconds between two events of progress without a better tree.
 PROGRESS_INTERVAL = 0.5
 
@@ -104,13 +100,8 @@ def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
     if not compilation.begun:
         return 0.0
     seconds = monotonic() - began
-    budget.exclude("compile", seconds)
+    budget.exclude_compilation(seconds)
     return seconds
-
-
-def told_of_compilation(seconds: float) -> tuple[str, ...]:
-    """Return what a result says of the seconds that compiling took: nothing where it was loaded."""
-    return (COMPILED.format(seconds),) if seconds > LONG_COMPILATION else ()
 
 
 class SearchEvents:
