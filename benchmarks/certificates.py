@@ -22,7 +22,7 @@ from starts import paper_split
 
 import mipforest
 from formulations.margot import Margot
-from mipforest.searches.routing.search import compile_kernels
+from mipforest.searches.routing.machine_dives import compile_kernels
 from mipforest.time_budget import TimeBudget
 
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Protocol
 
-
 #: Seconds from which on a result says that a search was compiled first, and what it says.
 LONG_COMPILATION = 3.0
 COMPILED = "the search was compiled in {:.0f} s, which the time limit does not count; later runs need not"

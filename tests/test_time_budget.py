@@ -113,4 +113,7 @@ def test_what_is_excluded_counts_for_itself_and_puts_off_every_end(clock):
         assert budget.remaining == 9.0
         assert part.remaining == 4.5
     assert budget.seconds == {"prepare": 1.0, "compile": 30.0}
+    assert budget.compile_seconds == part.compile_seconds == 30.0
+    assert "compiled in 30 s" in budget.notes[0]
+    assert not TimeBudget(clock=clock).notes
     assert told == [("preparing", False), ("compiling", True)]

@@ -12,7 +12,7 @@ from mipforest.heuristics.cart import contree_within
 from mipforest.heuristics.thresholds import UnivariateProblem
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.tree_search import Found, TreeSearch
-from mipforest.searches import SearchEvents, told_of_compilation
+from mipforest.searches import SearchEvents
 from mipforest.searches.exact.search import compile_kernels, exact_search
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
@@ -49,7 +49,7 @@ class ExactSearch(TreeSearch):
         on_progress: Progress | None,
     ) -> Found:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        compiled_in = compile_kernels(problem.budget)
+        compile_kernels(problem.budget)
         events = SearchEvents(on_progress)
         formulation, instance = problem.formulation, problem.instance
         charged = formulation.univariate_problem(instance)
@@ -75,7 +75,7 @@ class ExactSearch(TreeSearch):
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
         status = Status.OPTIMAL if outcome.ended else stopped
         told = events.end(value, bound, outcome.nodes)
-        return Found(best, bound, status, outcome.nodes, told, told_of_compilation(compiled_in))
+        return Found(best, bound, status, outcome.nodes, told)
 
 
 class ConTreeSearch(TreeSearch):

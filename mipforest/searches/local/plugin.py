@@ -9,7 +9,7 @@ import numpy as np
 
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.tree_search import Found, TreeSearch
-from mipforest.searches import SearchEvents, told_of_compilation
+from mipforest.searches import SearchEvents
 from mipforest.searches.local.search import (
     HYPERPLANES,
     KICKS,
@@ -58,7 +58,7 @@ class LocalSearch(TreeSearch):
         """Search for a good tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         charged = charged_by(problem)
         assert charged is not None  # ``refusal`` has seen to it
-        compiled_in = compile_kernels(problem.budget)
+        compile_kernels(problem.budget)
         events = SearchEvents(on_progress)
         formulation, instance = problem.formulation, problem.instance
         known = [
@@ -100,8 +100,7 @@ class LocalSearch(TreeSearch):
             Status.BEST_FOUND if outcome.ended else stopped,
             outcome.visits,
             told,
-            told_of_compilation(compiled_in),
-            f"the best tree of {begun} starts with {kicks} kicks each; a local search proves nothing",
+            message=f"the best tree of {begun} starts with {kicks} kicks each; a local search proves nothing",
         )
 
 

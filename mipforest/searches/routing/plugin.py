@@ -14,7 +14,7 @@ from mipforest.heuristics.node_split import Split
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.tree_search import Found, TreeSearch
-from mipforest.searches import SearchEvents, told_of_compilation
+from mipforest.searches import SearchEvents
 from mipforest.searches.routing.cells import CellPosition, ConvexNodes
 from mipforest.searches.routing.convex_dives import ConvexDives, compile_convex
 from mipforest.searches.routing.machine_dives import MachineDives, WarmPosition, compile_kernels
@@ -81,7 +81,7 @@ class Routing(TreeSearch):
         on_progress: Progress | None,
     ) -> Found:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        compiled_in = self._compile(problem.budget)
+        self._compile(problem.budget)
         events = SearchEvents(on_progress)
         deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
         trees = _Trees(problem, start)
@@ -116,7 +116,7 @@ class Routing(TreeSearch):
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
         status = Status.OPTIMAL if outcome.proven else stopped
         ended = events.end(trees.value, bound, outcome.nodes)
-        return Found(trees.best, bound, status, outcome.nodes, ended, told_of_compilation(compiled_in))
+        return Found(trees.best, bound, status, outcome.nodes, ended)
 
 
 class ConvexRouting(Routing):
