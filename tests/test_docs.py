@@ -55,7 +55,7 @@ def short_solves(page, monkeypatch):
     monkeypatch.setattr(Problem, "solve", solve_briefly)
 
 
-@pytest.mark.usefixtures("short_solves")
+@pytest.mark.usefixtures("short_solves", "few_penalties")
 @pytest.mark.parametrize(
     "page",
     [

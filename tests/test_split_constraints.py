@@ -66,9 +66,10 @@ def best_split(env, data, side):
             lambda right, y: abs(right[y == 0].mean() - right[y == 1].mean()) <= 0.25,
             marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             lambda p: constraints.max_false_negatives(p, 0),
             lambda right, y: not (~right & (y == 1)).any(),
+            marks=pytest.mark.slow,
         ),
         (
             lambda p: constraints.min_samples_leaf(p, 5),

@@ -85,7 +85,7 @@ def test_a_campaign_that_is_killed_ends_with_the_same_table(tmp_path, undisturbe
         finished = len(store.rows("SELECT * FROM results"))
     assert kills <= finished < 20, "the last kill came after the end: nothing was tested"
     named = cells_named(lines)
-    counts = run(campaign, finished=lambda planned, _: named.append(cell_of(planned)))
+    counts = run(campaign, finished=lambda planned, *_: named.append(cell_of(planned)))
     assert counts == Counts(done=18, failed=2, waiting=0)
     assert len(named) == len(set(named)), "a cell was run twice"
     # A process may be killed between recording a cell and telling so, at most once per kill.
@@ -93,12 +93,13 @@ def test_a_campaign_that_is_killed_ends_with_the_same_table(tmp_path, undisturbe
     pd.testing.assert_frame_equal(final_table(campaign), final_table(undisturbed))
 
 
+@pytest.mark.slow  # by the lock that is tested below, as the campaign that is killed
 def test_processes_share_out_the_cells(tmp_path, undisturbed):
     campaign = campaign_of(tmp_path, TINY.replace("1, 2, 3, 8]", "1]"))
     process = start(campaign, "--jobs", 2)
     assert process.stdout is not None
     named = cells_named([process.stdout.readline()])
-    run(campaign, finished=lambda planned, _: named.append(cell_of(planned)))
+    run(campaign, finished=lambda planned, *_: named.append(cell_of(planned)))
     out, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     named += cells_named(out.splitlines(keepends=True))
@@ -108,10 +109,8 @@ def test_processes_share_out_the_cells(tmp_path, undisturbed):
     pd.testing.assert_frame_equal(found, expected[found.columns], check_dtype=False)
 
 
-@pytest.mark.parametrize(
-    "jobs",
-    [pytest.param(1, marks=pytest.mark.slow), 2],  # two also have a parent that waits for them
-)
+@pytest.mark.slow  # Ctrl-C of the command line: test_a_terminal_shows_live_progress
+@pytest.mark.parametrize("jobs", [1, 2])  # two also have a parent that waits for them
 def test_ctrl_c_stops_and_says_how_to_go_on(tmp_path, jobs):
     # Seconds of work for either cell.
     text = PAIR.replace('model = "oct"\ndepth = 1', 'model = "margot"\ndepth = 3').replace("n=24", "n=300")

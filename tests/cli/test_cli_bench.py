@@ -2,6 +2,8 @@ import sqlite3
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 SUITE = """
 name = "small"
 time_limits = [60.0]

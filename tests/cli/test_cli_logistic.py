@@ -14,6 +14,8 @@ from formulations.margot import Margot
 from mipforest.problem.registry import formulation_classes
 from mipforest.runs import load_saved_tree
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 
 @pytest.fixture
 def logistic(monkeypatch):

@@ -72,6 +72,7 @@ def test_a_stopped_run_keeps_the_incumbent(tmp_path, number, late):
     assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
 
 
+@pytest.mark.slow  # a kill: test_campaign_kill
 def test_a_killed_run_leaves_nothing_and_does_not_block_the_next(mipforest, tmp_path):
     process = start_process(*LONG, "--time-limit", 60, "--out", "run", cwd=tmp_path)
     wait_for_solver(process, tmp_path)
@@ -155,6 +156,7 @@ run()
 """
 
 
+@pytest.mark.slow  # the second Ctrl-C: solvers/test_worker.py
 def test_a_second_ctrl_c_leaves_at_once_while_the_solver_runs_on(tmp_path):
     run = (*ONE_LONG_RUN, "--time-limit", "60", "--out", "run")
     process = start_process(*run, cwd=tmp_path, program=("-c", DEAF))

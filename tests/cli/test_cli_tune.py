@@ -17,6 +17,8 @@ from mipforest.runs import RunFolder
 from mipforest.trees import load as load_tree
 from mipforest.tuning import tune
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 FILES = {"result.json", "tree.json", "tree.svg", "solver.log", "tuning.csv"}
 
 
@@ -121,10 +123,8 @@ def test_a_missing_solver_is_told(mipforest, options):
     assert mipforest(*options, "--grid", "C=1", "--solver", "pyomo:nothing").code == 4
 
 
-@pytest.mark.parametrize(
-    "jobs",
-    [1, pytest.param(2, marks=pytest.mark.slow)],  # processes that end by Ctrl-C: as those of a campaign
-)
+@pytest.mark.slow  # the table that is kept: test_tune; Ctrl-C: test_cli_processes
+@pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_keeps_what_is_finished(tmp_path, jobs):
     slow = ("--data", "synthetic:4-partitions", "--depth", 2, "--grid", "C=1,1000", "--time-limit", 1)
     process = start_process(

@@ -13,6 +13,8 @@ from small_run import SMALL
 from mipforest.data import Encoding
 from mipforest.trees import load
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 
 def test_show_tells_what_solve_told(mipforest, people_options, tmp_path):
     solved = mipforest(*people_options, "--out", tmp_path / "run").out

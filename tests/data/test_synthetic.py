@@ -171,7 +171,7 @@ def test_splits_on_one_feature_cut_their_box(seed, depth):
         boxes[2 * t + 2] = np.where(np.arange(3) == j, threshold, low), high
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=5)
 @given(seeds, st.integers(2, 5))
 def test_hyperplanes_use_at_most_density_features_and_cut_their_cell(seed, density):
     truth = ground_truth(f"tree,depth=4,p=5,density={density}", seed=seed)

@@ -49,7 +49,7 @@ def run_here(blocks):
             yield Run(command, output.getvalue().rstrip("\n"), 0)
 
 
-def test_the_tutorial_runs(tmp_path, monkeypatch):
+def test_the_tutorial_runs(tmp_path, monkeypatch, few_penalties):
     """The slow test below runs the same commands in a shell, each in a process of its own."""
     monkeypatch.chdir(tmp_path)
     blocks = BLOCK.findall(TUTORIAL.read_text(encoding="utf-8"))[1:]

@@ -12,6 +12,8 @@ from mipforest import constraints
 from mipforest.data import DataError
 from mipforest.estimators import FitWarning, OCTClassifier
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 FLOWERS = load_iris(as_frame=True)
 X, Y = FLOWERS.data[::3], FLOWERS.target[::3]
 WITHOUT_PETALS = partial(constraints.forbid_features, features=["petal length (cm)", "petal width (cm)"])

@@ -16,6 +16,8 @@ from mipforest.estimators import OCTClassifier, ORTRegressor
 from mipforest.problem.parameters import parameters_of
 from mipforest.problem.problem import Problem
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 #: Two classes, few samples and columns: trees of depth one are solved to optimality at once.
 CANCER = load_breast_cancer(as_frame=True)
 FEATURES = CANCER.data.iloc[::12, :4]
@@ -31,7 +33,13 @@ def quick(name, **settings):
     return clone(SHAPES[name]).set_params(**{"depth": 1, "time_limit": 0} | settings)
 
 
-@pytest.mark.parametrize("name", SHAPES)
+#: Classes of the same code as a shorter name beside them.
+ALIKE = ("sfs-margot", "budgeted-olct", "univariate-olct", "ort-l")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ALIKE else []) for name in SHAPES]
+)
 @pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
 def test_a_fit_is_what_building_and_solving_the_formulation_gives(name):
     estimator = quick(name, gap=1e-6, random_state=3).fit(FEATURES, targets_for(quick(name)))
@@ -156,7 +164,7 @@ def test_text_and_picture_count_labels_of_any_kind():
     for y in (LABELS, np.where(LABELS == "benign", 7, 3)):
         fitted = quick("margot").fit(FEATURES, y)
         text = fitted.to_text(FEATURES, y)
-        assert f"{fitted.classes_[0]} {(y == fitted.classes_[0]).sum()}" in text
+        assert f"{fitted.classes_[0]}: {(y == fitted.classes_[0]).sum()}" in text
         assert "[" not in fitted.to_text()
         assert fitted.plot(FEATURES, y).axes
         assert fitted.plot().axes

@@ -11,6 +11,8 @@ from mipforest import Dataset
 from mipforest.cli.main import app
 from mipforest.estimators import MargotClassifier, OCTClassifier, ORTRegressor
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 
 @pytest.fixture(scope="module")
 def people():

@@ -25,6 +25,8 @@ from mipforest.estimators import (
 from mipforest.problem.parameters import ParameterError, parameter
 from mipforest.problem.registry import UnknownFormulation, formulation_classes
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 X, Y = load_breast_cancer(return_X_y=True)
 X, Y = X[::6, :5], np.where(Y[::6] == 1, "benign", "malignant")
 VALUES = load_diabetes().target[: len(X)]

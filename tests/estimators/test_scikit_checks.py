@@ -24,9 +24,9 @@ def expected_to_fail(estimator):
     return {check: reason} if estimator._model().name in ("oct", "oct-h") else {}
 
 
-#: What the checks reach, in its quickest shapes: hyperplanes for two classes, the generic classes as OCT and ORT-L. The
+#: What the checks reach, in its quickest shapes: a class of its own for two classes, a generic one for regressions. The
 #: others share their code, are all fitted in ``test_estimator_fits``, and are checked with the slow ones.
-QUICK = ("margot", "any", "any-linear")
+QUICK = ("margot", "any-linear")
 
 
 def quick(name):

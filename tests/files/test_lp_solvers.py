@@ -24,7 +24,9 @@ from mipforest.files.names import CONSTANT, lp_names
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
 
 
-@pytest.mark.parametrize("value_of", [highs_value, glpsol_value, cbc_value])
+@pytest.mark.parametrize(  # that CBC reads every name: below
+    "value_of", [highs_value, glpsol_value, pytest.param(cbc_value, marks=pytest.mark.slow)]
+)
 def test_solvers_of_linear_models_find_the_optimum(tmp_path_factory, value_of):
     @settings(max_examples=15)
     @given(small_integer_forms(quadratic=False, indicators=False).filter(has_rows))

@@ -113,8 +113,9 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 #: Points of the loss-optimal tree, row by row (``test_points_of_the_framework.py``), whose ways to select features are
-#: those of hfs-margot (a hard budget) and of the loss-optimal tree below (a soft one).
-COVERED = ("sfs-margot", "budgeted-olct", "univariate-olct")
+#: those of hfs-margot (a hard budget) and of the loss-optimal tree below (a soft one); and ORT-L, whose leaves are
+#: those of ort-lh and whose splits are those of ort.
+COVERED = ("sfs-margot", "budgeted-olct", "univariate-olct", "ort-l")
 
 
 def marks(name: str) -> list[pytest.MarkDecorator]:

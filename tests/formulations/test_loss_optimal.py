@@ -237,7 +237,7 @@ def test_the_thesis_rows_of_misclassification_allow_a_free_lunch():
 @pytest.mark.parametrize(
     ("formulation", "n", "p"),
     [
-        (LossOptimal(loss="logistic", tangents="V1", C=2.0), 8, 2),
+        (LossOptimal(loss="logistic", tangents="V1", C=2.0), 7, 2),
         (LossOptimal(loss="hinge", C=1.0, selection="soft", alpha=0.3), 8, 2),
         (LossOptimal(loss="misclassification", C=1.0, epsilon=0.1), 6, 2),
         (LossOptimal(loss="hinge", levels="last", C=1.0, variant="paper"), 8, 2),

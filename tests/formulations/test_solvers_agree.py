@@ -43,8 +43,9 @@ def assert_equal(values: dict[str, float]) -> None:
     assert values == pytest.approx(dict.fromkeys(values, best), rel=1e-6, abs=1e-6)
 
 
-#: Their linear leaves are compared with SCIP in test_ort.py (ort-lh), their enumerations with HiGHS in test_ort_l.py.
-COVERED = ("ort-l", "ort-lh")
+#: Regression trees beyond ort are compared with SCIP in test_ort.py, their enumerations in test_ort_l.py; the
+#: rows of the others are those of the loss-optimal tree (test_points_of_the_framework.py).
+COVERED = ("ort-h", "ort-l", "ort-lh", "sfs-margot", "budgeted-olct", "univariate-olct")
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ def test_the_general_tree_takes_any_registered_loss():
     assert parameters_of(LossOptimal)["loss"].range == " | ".join(loss_names())
 
 
+@pytest.mark.slow  # found as the built-in ones are, by its entry point
 def test_a_loss_of_another_package_is_found(tmp_path):
     """As after ``pip install``: a module, and the entry point in its package's metadata."""
     (tmp_path / "two_slopes.py").write_text(PLUGIN)

@@ -38,7 +38,7 @@ def test_the_greedy_rule_gives_the_published_points(name, count):
     np.testing.assert_allclose(greedy_points(count), tangent_points(name), atol=0.0051)
 
 
-@pytest.mark.parametrize("count", [2, 5])
+@pytest.mark.parametrize("count", [2, pytest.param(5, marks=pytest.mark.slow)])
 def test_each_greedy_point_leaves_the_least_area(count):
     points = greedy_points(count)
     before = greedy_points(count - 1)

@@ -157,10 +157,9 @@ def route_first_samples_right(model):
 @pytest.mark.parametrize(
     "change",
     [
-        fix_first_weight,
-        pytest.param(
-            bound_root_weight, marks=pytest.mark.slow
-        ),  # a row on it: the solutions outside limits below
+        # A forbidden feature, and a row on a weight: below.
+        pytest.param(fix_first_weight, marks=pytest.mark.slow),
+        pytest.param(bound_root_weight, marks=pytest.mark.slow),
         move_bias,
         route_first_samples_right,
     ],

@@ -97,6 +97,7 @@ def test_ctrl_c_keeps_the_incumbent_and_the_handler(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow  # Ctrl-C in this process: above; in one of its own: test_cli_processes
 def test_ctrl_c_in_a_process_of_its_own() -> None:
     """One process for all solvers, as starting one takes longer than the solves."""
     installed = [name for name, package in PACKAGES.items() if find_spec(package)]

@@ -139,6 +139,7 @@ def test_a_solver_that_is_not_installed_is_skipped() -> None:
         check_case("absent", "lp_maximise")
 
 
+@pytest.mark.slow  # a process of its own; the guide's page runs it too
 def test_the_suite_needs_no_pytest() -> None:
     program = (
         "import sys; sys.modules['pytest'] = None\n"

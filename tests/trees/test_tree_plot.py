@@ -191,7 +191,10 @@ def test_svg_is_the_same_every_time_and_holds_the_labels(tmp_path):
     assert any("$a_b$" in text for text in shown)
 
 
-@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".SVG", b"<?xml")])
+@pytest.mark.parametrize(
+    ("suffix", "magic"),
+    [(".png", b"\x89PNG"), pytest.param(".pdf", b"%PDF", marks=pytest.mark.slow), (".SVG", b"<?xml")],
+)
 def test_the_suffix_decides_the_format(tmp_path, suffix, magic):
     path = tmp_path / f"tree{suffix}"
     save_plot(random_tree(2, 2), path)

@@ -5,6 +5,8 @@ import pytest
 from mipforest import get_formulation, load
 from mipforest.tuning.fit import better_start, make_folds
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 
 @pytest.fixture(scope="module")
 def fold():

@@ -85,19 +85,17 @@ def test_an_error_of_a_fit_comes_back_with_what_was_finished(scheduler, workers,
     assert caught.value.table["finished"].iloc[0]
 
 
+@pytest.mark.slow  # a cluster of its own; the other refusals are below
 def test_a_scheduler_without_workers_is_told(cluster):
     with pytest.raises(ClusterError, match=r"no worker for 0\.5 s; start some with 'dask worker tcp://"):
         DaskCluster((), cluster.address, timeout=0.5)
 
 
+@pytest.mark.slow  # a worker of its own
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        pytest.param(  # the same question to a worker as below
-            "raise metadata.PackageNotFoundError(name)",
-            r"worker tcp://.* has no mipforest; install version",
-            marks=pytest.mark.slow,
-        ),
+        ("raise metadata.PackageNotFoundError(name)", r"worker tcp://.* has no mipforest; install version"),
         ("return '0.0.1'", r"worker tcp://.* has mipforest 0\.0\.1, this is .*; install the same version"),
     ],
 )

@@ -136,7 +136,7 @@ def test_a_regression_is_scored_in_units_of_the_target():
     assert tune("ort", data, 1, grid={"alpha": [0.0]}, folds=3, time_limit=0).score == "r2"
 
 
-def test_per_level_values_reach_the_model(versicolor):
+def test_per_level_values_reach_the_model(versicolor, few_penalties):
     few = versicolor.take(np.arange(0, 150, 15))
     found = tune("margot", few, 2, grid={"C": [1, 10]}, per_level=["C"], folds=2, time_limit=0)
     assert list(zip(found.table["C[0]"], found.table["C[1]"], strict=True)) == [
@@ -192,6 +192,7 @@ def test_a_fit_that_fails_leaves_the_table_of_the_others(versicolor):
     assert isinstance(caught.value.__cause__, RuntimeError)
 
 
+@pytest.mark.slow  # processes: test_processes_give_the_same_table; fits that fail: above
 def test_a_process_that_dies_is_told(versicolor):
     with pytest.raises(FitError, match=r"one of the 2 processes ended by itself.*take fewer jobs") as caught:
         tune(Dying, versicolor, 1, **SMALL, jobs=2)

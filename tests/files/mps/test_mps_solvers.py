@@ -39,7 +39,7 @@ def test_gurobi_finds_the_optimum(tmp_path_factory, form):
     assert gurobi_value(path) == pytest.approx(best_by_enumeration(form), abs=1e-6)
 
 
-@pytest.mark.parametrize("value_of", [glpsol_value, cbc_value])
+@pytest.mark.parametrize("value_of", [glpsol_value, pytest.param(cbc_value, marks=pytest.mark.slow)])
 def test_glpk_and_cbc_find_the_optimum_of_a_minimum(tmp_path_factory, value_of):
     """Both have no OBJSENSE, and GLPK takes the constant with the opposite sign."""
 
