@@ -36,12 +36,15 @@ class Chart:
         Least and greatest value of each axis.
     x_label, y_label
         What the axes stand for.
+    log_x
+        Whether x holds decimal logarithms of what its axis is to show.
     """
 
     x: tuple[float, float]
     y: tuple[float, float]
     x_label: str
     y_label: str
+    log_x: bool = False
 
     def place(self, point: Point) -> Point:
         """Return the pixel of a point."""
@@ -86,10 +89,13 @@ class Chart:
             x, y = self.place((value, self.y[0]))
             parts += [
                 element("path", d=f"M{x:.1f} {TOP}V{y:.1f}"),
-                element("text", format_number(value, 6), x=x, y=y + 17, text_anchor="middle"),
+                element("text", self._told(value), x=x, y=y + 17, text_anchor="middle"),
             ]
         middle = (LEFT + WIDTH - RIGHT) / 2
         return [*parts, element("text", self.x_label, x=middle, y=HEIGHT - 8, text_anchor="middle")]
+
+    def _told(self, x: float) -> str:
+        return format_number(10**x, 3) if self.log_x else format_number(x, 6)
 
     def _axis_y(self) -> list[Element]:
         parts = []

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mipforest.data import Encoding
 from mipforest.report.markup import short
 from mipforest.runs import LoadedData, Run, RunError, samples_of
+from mipforest.runs.folder import TUNING
 from mipforest.trees import NodeStatistics, Tree
 from mipforest.trees.reachable import ReachableNode, reachable_tree
+
+#: Columns of ``tuning.csv`` that a page shows, beside those of the hyperparameters, which come before ``chosen``.
+SCORES = frozenset({"chosen", "validation_mean", "validation_std", "train_mean", "features_mean"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +51,18 @@ class Content:
         Training and test samples, or ``None`` where they cannot be had.
     gaps
         What the page lacks, and why: one sentence each.
+    encoding
+        How the columns of a table become the tree's features; ``None`` if the run found no tree.
+    settings
+        The rows of ``tuning.csv``, text by column; empty if the run is of no tuning.
     """
 
     result: Mapping[str, Any]
     fitted: FittedTree | None
     samples: LoadedData | None
     gaps: Sequence[str]
+    encoding: Encoding | None = None
+    settings: Sequence[Mapping[str, str]] = ()
 
 
 def content_of(run: Run) -> Content:
@@ -82,7 +94,23 @@ def content_of(run: Run) -> Content:
     elif samples.test is not None and samples.test.sha256 != _test_sha256(run.result):
         samples = replace(samples, test=None)
         gaps = ["The test samples have changed since the run; nothing is drawn of them."]
-    return Content(run.result, fitted, samples, gaps)
+    settings, absent = _settings(run)
+    return Content(run.result, fitted, samples, gaps + absent, run.saved.encoding, settings)
+
+
+def _settings(run: Run) -> tuple[list[dict[str, str]], list[str]]:
+    """Read the settings that a tuning tried, or say why the page lacks them."""
+    if not run.result.get("tuning"):
+        return [], []
+    try:
+        with (run.path / TUNING).open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file, restval=""))
+        if not rows or not rows[0].keys() >= SCORES:
+            raise ValueError("it has not the rows and columns of a tuning")
+        return rows, []
+    except (OSError, ValueError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or error
+        return [], [f"{TUNING} could not be read ({reason}); missing: the settings that were tried."]
 
 
 def _names(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 "use strict";
 // Makes the picture of the tree move, and shows all about the node under the pointer or the focus beside it.
+// Sends samples that the reader types through the tree.
 // Nothing of a run is in here: what is shown is copied from the list that the page holds anyway.
 (() => {
   const frame = document.getElementById("view");
@@ -136,6 +137,72 @@
     if (!held) reveal(nodeOf(event));
   });
 
+  // A sample that the reader types goes the way that the tree sends it, by the numbers that the list holds.
+  const fields = [...document.querySelectorAll(".field input, .field select")];
+  const answer = document.getElementById("answer");
+  const make = (tag, ...parts) => {
+    const made = document.createElement(tag);
+    made.append(...parts);
+    return made;
+  };
+
+  function typed() {
+    const values = new Map(), names = new Map();
+    for (const field of fields) {
+      const first = Number(field.dataset.feature), option = field.selectedOptions?.[0];
+      for (let k = 0; k < Number(field.dataset.count ?? 1); k += 1) {
+        let value = NaN;
+        if (!option) {
+          const fill = field.value === "" && !field.validity.badInput ? Number(field.dataset.fill ?? NaN) : NaN;
+          value = field.value === "" ? fill : field.valueAsNumber;
+        } else if (!option.dataset.missing) {
+          value = option.dataset.on === String(k) ? 1 : 0;
+        }
+        values.set(first + k, value);
+        names.set(first + k, field.labels[0].textContent);
+      }
+    }
+    return [values, names];
+  }
+
+  function go(event) {
+    const [values, names] = typed(), list = make("ol"), says = [list];
+    const passed = new Set();
+    let t = nodes[0].dataset.node, score = 0;
+    for (;;) {
+      const entry = document.getElementById(`node-${t}`), rule = JSON.parse(entry.dataset.rule);
+      const text = `n${t}: ${entry.querySelector(".says").textContent}`;
+      passed.add(t);
+      const unknown = (rule.terms ?? []).find(([j]) => !Number.isFinite(values.get(j)));
+      if (unknown) {
+        list.append(make("li", text));
+        const name = names.get(unknown[0]);
+        says.push(make("p", `The way ends at n${t}: it needs “${name}”, and there is no value. `
+          + "This tree was fitted without missing values, and predicts only where there are none."));
+        break;
+      }
+      const sum = (rule.terms ?? []).reduce((s, [j, w, offset, scale]) => s + ((values.get(j) - offset) / scale) * w, 0);
+      if (rule.yes === undefined) {
+        list.append(make("li", make("strong", text)));
+        if (rule.terms) says.push(make("p", "Predicted value: ", make("strong", String(Number((sum + rule.b).toPrecision(6))))));
+        if (answer.dataset.logistic) {
+          const share = 1 / (1 + Math.exp(-Math.abs(rule.score ?? score)));
+          says.push(make("p", `Probability of that class: ${(100 * share).toFixed(1)}%`));
+        }
+        break;
+      }
+      score = sum + rule.b;
+      list.append(make("li", `${text} – ${score >= 0 ? "yes" : "no"}`));
+      t = String(score >= 0 ? rule.yes : rule.no);
+    }
+    answer.replaceChildren(...says);
+    if (!event) return; // the page opens with the root beside the picture, and no way marked
+    for (const part of [...nodes, ...edges]) part.classList.toggle("tried", passed.has(part.dataset.node));
+    show(nodes.find((node) => node.dataset.node === t));
+  }
+
+  for (const field of fields) field.addEventListener("input", go);
+
   new ResizeObserver(draw).observe(frame);
   let closed = [];
   addEventListener("beforeprint", () => {
@@ -149,4 +216,5 @@
   });
   begin();
   show(nodes[0]);
+  if (answer) go();
 })();

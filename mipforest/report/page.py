@@ -22,7 +22,7 @@ from mipforest.report.provenance import (
     solve_section,
     verification_section,
 )
-from mipforest.report.quality import quality_section
+from mipforest.report.quality import quality_section, tuning_section
 from mipforest.report.tree_section import features_section, tree_section
 from mipforest.solvers.solution import gap_in_words
 
@@ -30,6 +30,7 @@ _TITLES = {
     "tree": "Tree",
     "features": "Features",
     "quality": "Quality",
+    "tuning": "Tuning",
     "progress": "Progress",
     "verification": "Verification",
     "reported": "Reported",
@@ -78,6 +79,7 @@ def _sections(content: Content) -> list[Element]:
     )
     return [
         *of_tree,
+        *tuning_section(content),
         progress_section(result),
         verification_section(result),
         *reported_section(result),

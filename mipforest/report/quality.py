@@ -1,8 +1,8 @@
-"""How well the tree predicts: measures, calibration, confusion matrices, predicted over true values."""
+"""How well the tree predicts: measures, calibration, confusion matrices, predicted over true values, validation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -10,10 +10,22 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.formatting import percent
+from mipforest.formatting import number, percent
 from mipforest.report.chart import Chart, Point, legend, span, thinned
 from mipforest.report.content import Content, FittedTree
-from mipforest.report.markup import PARTS, Part, details, element, measure, section, short, table, title
+from mipforest.report.markup import (
+    MOST_COLUMNS,
+    PARTS,
+    Part,
+    details,
+    element,
+    measure,
+    plain,
+    section,
+    short,
+    table,
+    title,
+)
 from mipforest.report.tree_section import shaded
 from mipforest.trees import Tree
 from mipforest.trees.measures import N_BINS
@@ -23,6 +35,12 @@ MOST_MEASURES = 50
 
 #: Most classes that a matrix shows, those of most samples.
 MOST_CLASSES = 30
+
+#: Most settings of a tuning that are drawn or listed.
+MOST_SETTINGS = 100
+
+#: From this ratio of the largest to the smallest value on, a hyperparameter is drawn on a logarithmic axis.
+WIDE = 50.0
 
 
 def quality_section(content: Content, fitted: FittedTree) -> Element:
@@ -195,3 +213,127 @@ def _table(words: str, rows: list[Mapping[str, Any]]) -> Element:
         for row in rows
     ]
     return table(["Probability", "Samples", "Mean predicted", "Observed"], cells, f"{words} samples")
+
+
+def tuning_section(content: Content) -> list[Element]:
+    """Draw and list the scores of the settings that a tuning tried; nothing for a run of no tuning.
+
+    Raises
+    ------
+    KeyError, TypeError
+        If ``result.json`` does not tell of the tuning as ``mipforest tune`` does.
+    """
+    rows, told = content.settings, content.result.get("tuning")
+    if not rows or not told:
+        return []
+    axes = list(rows[0])[: list(rows[0]).index("chosen")]
+    chosen = next((row for row in rows if row["chosen"] == "True"), None)
+    score = short(plain(told["score"]))
+    text = (
+        f"{len(rows)} setting{'' if len(rows) == 1 else 's'}, each fitted on {plain(told['folds'])} folds and scored "
+        f"on the samples left out ({title(score).lower()}); rule of choice: {short(plain(told['rule']))}. The tree of "
+        "this page is fitted on all training samples with the chosen setting."
+    )
+    return [
+        section(
+            "Tuning",
+            element("p", text),
+            *([] if chosen is None else _validation_curve(rows, axes, chosen, score)),
+            _settings_table(rows, axes[:MOST_COLUMNS]),
+            id_="tuning",
+        )
+    ]
+
+
+def _validation_curve(
+    rows: Sequence[Mapping[str, str]], axes: list[str], chosen: Mapping[str, str], score: str
+) -> list[Element]:
+    """Draw the scores along the hyperparameter of most values, the others as chosen."""
+    lines = {axis: _line_along(rows, axes, axis, chosen) for axis in axes}
+    along = max(lines, key=lambda axis: len(lines[axis]), default=None)
+    if along is None or len(lines[along]) < 2:
+        return []
+    line = sorted(lines[along], key=lambda row: float(row[along]))
+    line = [line[i] for i in thinned(len(line), MOST_SETTINGS)]
+    x = np.array([float(row[along]) for row in line])
+    log_x = bool(x[0] > 0 and x[-1] / x[0] >= WIDE)
+    x = np.log10(x) if log_x else x
+    mean, deviation, train = (
+        np.array([_value(row[name]) for row in line])
+        for name in ("validation_mean", "validation_std", "train_mean")
+    )
+    known = np.isfinite(mean) & np.isfinite(deviation) & np.isfinite(train)
+    if known.sum() < 2:
+        return []
+    x, mean, deviation, train = x[known], mean[known], deviation[known], train[known]
+    others = [f"{short(axis)} = {short(chosen[axis])}" for axis in axes if axis != along]
+    chart = Chart(
+        span(x),
+        span(np.concatenate([mean - deviation, mean + deviation, train])),
+        short(along),
+        title(score),
+        log_x,
+    )
+    validation = list(zip(x.tolist(), mean.tolist(), strict=True))
+    training = list(zip(x.tolist(), train.tolist(), strict=True))
+    spread = [
+        chart.line([(at, low), (at, high)], "deviation")
+        for at, low, high in zip(
+            x.tolist(), (mean - deviation).tolist(), (mean + deviation).tolist(), strict=True
+        )
+    ]
+    own = float(chosen[along])
+    at = [point for point in validation if np.isclose(point[0], np.log10(own) if log_x else own)]
+    marks = [*spread, chart.line(training, "training"), chart.line(validation, "test")]
+    marks += [chart.dots(training, "training"), chart.dots(validation, "test", triangles=True)]
+    marks += [chart.dots(at, "chosen")]
+    summary = f"{title(score)} over {short(along)}; the chosen setting is {short(chosen[along])}."
+    entries = legend(
+        ("test", "triangle", "validation: mean of the folds, with its standard deviation"),
+        ("training", "dot", "training: mean of the folds"),
+        ("chosen", "dot", f"chosen: {short(along)} = {short(chosen[along])}"),
+    )
+    held = [element("p", f"Of the others: {', '.join(others)}.", class_="faint")] if others else []
+    return [element("figure", chart.drawn(summary, *marks), element("figcaption", entries)), *held]
+
+
+def _line_along(
+    rows: Sequence[Mapping[str, str]], axes: list[str], along: str, chosen: Mapping[str, str]
+) -> list[Mapping[str, str]]:
+    """Return the settings that differ from the chosen one in this hyperparameter alone, where it is a number."""
+    line = [row for row in rows if all(row[axis] == chosen[axis] for axis in axes if axis != along)]
+    try:
+        return line if np.isfinite([float(row[along]) for row in line]).all() else []
+    except ValueError:
+        return []
+
+
+def _settings_table(rows: Sequence[Mapping[str, str]], axes: list[str]) -> Element:
+    chosen = thinned(len(rows), MOST_SETTINGS)
+    names = ("validation_mean", "validation_std", "train_mean", "features_mean")
+    heads: list[Part] = [
+        *(short(axis) for axis in axes),
+        "Validation",
+        "± std",
+        "Training",
+        "Features",
+        "Chosen",
+    ]
+    cells: list[list[Part]] = [
+        [
+            *(short(row[axis]) for axis in axes),
+            *(number(_value(row[name])) for name in names),
+            "chosen" if row["chosen"] == "True" else "",
+        ]
+        for row in (rows[i] for i in chosen)
+    ]
+    shown = f"{len(chosen)} of {len(rows)} settings" if len(chosen) < len(rows) else f"{len(rows)} settings"
+    return details(f"Table of {shown}", table(heads, cells, f"Scores of {shown}, means of the folds"))
+
+
+def _value(text: str) -> float:
+    """Read a number of ``tuning.csv``; NaN where a fold had no tree, or the file was changed."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")

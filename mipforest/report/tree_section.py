@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -12,6 +13,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.report.content import Content, FittedTree
 from mipforest.report.markup import Part, details, element, section, short, table
 from mipforest.report.node_text import NodeTexts
+from mipforest.report.try_sample import node_rules, try_sample
 from mipforest.trees import Tree
 from mipforest.trees.figure import FAINT, Sizes, class_colours, place, text_size
 from mipforest.trees.node_box import BAR_GAP, BAR_HEIGHT, PADDING, PALE, Line, NodeBox, node_box
@@ -25,7 +27,7 @@ _HELP = (
 #: Most classes that the legend names.
 MOST_CLASSES = 40
 
-_BUTTONS = (("in", "+", "Zoom in"), ("out", "−", "Zoom out"), ("fit", "Fit", "Show the whole tree"))
+_BUTTONS = (("in", "+", "Zoom in"), ("out", "−", "Zoom out"), ("fit", "Fit", "Fit the whole tree"))
 
 #: Most features that the table lists.
 MOST_FEATURES = 60
@@ -44,8 +46,9 @@ def tree_section(content: Content, fitted: FittedTree) -> Element:
         _introduction(fitted),
         *_legend(fitted),
         _viewer(fitted, texts),
+        *try_sample(content, fitted),
         element("h3", "The tree in words", id="words"),
-        element("ul", _entry(fitted.root, texts, ""), class_="words"),
+        element("ul", _entry(fitted.root, texts, "", node_rules(fitted) or {}), class_="words"),
         id_="tree",
     )
 
@@ -114,22 +117,24 @@ def _viewer(fitted: FittedTree, texts: NodeTexts) -> Element:
     )
 
 
-def _entry(node: ReachableNode, texts: NodeTexts, answer: str) -> Element:
+def _entry(node: ReachableNode, texts: NodeTexts, answer: str, rules: Mapping[int, str]) -> Element:
     """Write a node and all below it."""
     line: list[Part] = [element("span", f"{answer} ", class_="answer")] if answer else []
     line += [
         element("strong", f"n{node.number}"),
-        f" {texts.headline(node)} ",
+        " ",
+        element("span", texts.headline(node), class_="says"),
+        " ",
         element("span", f"[{texts.samples(node)}]", class_="faint"),
     ]
     parts: list[Part] = [element("p", *line), details(f"All about n{node.number}", texts.everything(node))]
     if node.children:
         below = [
-            _entry(child, texts, f"{reply}:")
+            _entry(child, texts, f"{reply}:", rules)
             for child, reply in zip(node.children, ("no", "yes"), strict=True)
         ]
         parts.append(element("ul", *below))
-    return element("li", *parts, id=f"node-{node.number}", tabindex="-1")
+    return element("li", *parts, id=f"node-{node.number}", tabindex="-1", data_rule=rules.get(node.number))
 
 
 def node_confidence(tree: Tree, X: FloatArray) -> FloatArray:
@@ -300,11 +305,10 @@ class _Picture:
         label = f"n{node.number}, {kind}: {self.texts.headline(node)}; {self.texts.samples(node)}"
         return element(
             "a",
-            *shapes,
+            element("g", *shapes, role="img", aria_label=label),
             href=f"#node-{node.number}",
             class_="node",
             data_node=str(node.number),
-            aria_label=label,
         )
 
     def _lines(self, lines: tuple[Line, ...], y: float, node: int) -> list[Element]:

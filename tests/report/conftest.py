@@ -24,11 +24,11 @@ FILE = "it's <svg onload=alert(1)>.csv"
 TARGET = "]]></style><script>alert('target')</script>"
 
 
-def _solve(folder, frame, *options):
+def _solve(folder, frame, *options, command="solve"):
     path = folder / FILE
     frame.to_csv(path, index=False)
     out = folder / "run"
-    words = ["solve", "--data", str(path), "--target", TARGET, "--out", str(out), *options]
+    words = [command, "--data", str(path), "--target", TARGET, "--out", str(out), *options]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     return out
@@ -76,6 +76,23 @@ def values_run(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def levels_run(tmp_path_factory):
+    """A tuning: columns of text and of numbers with gaps, which are filled in."""
+    rng = np.random.default_rng(2)
+    age, city = rng.integers(20, 70, size=60).astype(float), rng.choice([QUOTES, "Pisa", "Bari"], size=60)
+    smoker = rng.choice(["no", "yes"], size=60)
+    ill = np.where(city == "Pisa", age >= 45, smoker == "yes")
+    frame = pd.DataFrame(
+        {SCRIPT: age, "city": city, "smoker": smoker, TARGET: np.array(CLASSES)[ill.astype(int)]}
+    )
+    frame.loc[::15, SCRIPT] = np.nan
+    frame.loc[::20, "smoker"] = None
+    words = ("--model", "oct", "--depth", "2", "--missing", "impute", "--time-limit", "5")
+    grid = ("--grid", "alpha=0.001,0.01,0.1", "--grid", "N_min=1,5", "--folds", "2")
+    return _solve(tmp_path_factory.mktemp("levels"), frame, *words, *grid, command="tune")
+
+
+@pytest.fixture(scope="session")
 def infeasible_run(classes_run, tmp_path_factory):
     """A run that found no tree."""
     run = shutil.copytree(classes_run, tmp_path_factory.mktemp("infeasible") / "run")
@@ -109,7 +126,7 @@ def _scaling(data):
     return data.encoding.offset, data.encoding.scale
 
 
-@pytest.fixture(params=["classes", "logistic", "values", "infeasible", "deep"])
+@pytest.fixture(params=["classes", "logistic", "values", "infeasible", "deep", "levels"])
 def any_run(request):
     return request.getfixturevalue(f"{request.param}_run")
 

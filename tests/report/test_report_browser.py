@@ -1,8 +1,13 @@
 """The page in a real browser: what moves, what is shown, and that nothing breaks or leaves the page."""
 
+import json
 import time
 
+import numpy as np
+import pandas as pd
 import pytest
+
+from mipforest.runs import read_run
 
 VIEW = "document.querySelector('svg.tree').getAttribute('viewBox').split(' ').map(Number)"
 SHOWN = "document.querySelector('.node.shown').dataset.node"
@@ -199,3 +204,69 @@ def test_the_way_to_a_node_stands_out(opened, classes_run):
     passed = "[...document.querySelectorAll('{}.passed')].map((part) => part.dataset.node).sort()"
     assert browser.evaluate(passed.format(".node")) == way
     assert browser.evaluate(passed.format(".edges path")) == way[1:]
+
+
+#: Type a sample, and read off leaf and answer, many times in one call.
+_TRY = """((samples) => samples.map((sample) => {
+  for (const [name, value] of Object.entries(sample)) {
+    const fields = [...document.querySelectorAll(".field")].filter((f) => f.innerText.startsWith(name));
+    const field = fields[0]?.querySelector("input, select");
+    if (!field) continue;
+    if (field.options) field.selectedIndex = [...field.options].findIndex((o) => o.text.startsWith(value || "missing"));
+    else field.value = value;
+    field.dispatchEvent(new Event("input"));
+  }
+  const way = [...document.querySelectorAll(".node.tried")].map((node) => Number(node.dataset.node));
+  const shown = document.querySelector(".node.shown").dataset.node;
+  return [Math.max(...way), document.getElementById("answer").innerText, shown];
+}))"""
+
+
+def tried(browser, frame):
+    """Leaf, answer and node shown of each row, typed into the page."""
+    rows = [
+        {name: "" if pd.isna(value) else str(value) for name, value in row.items()}
+        for row in frame.to_dict("records")
+    ]
+    return browser.evaluate(f"{_TRY}({json.dumps(rows)})")
+
+
+@pytest.mark.parametrize("kind", ["levels", "logistic", "values"])
+def test_a_sample_that_is_typed_goes_where_the_tree_sends_it(opened, request, kind):
+    run = request.getfixturevalue(f"{kind}_run")
+    saved = read_run(run).saved
+    frame = pd.read_csv(next(run.parent.glob("*.csv"))).drop(columns=saved.target).head(40)
+    found = tried(opened(run), frame)
+    X = saved.encoding.encode(frame)
+    assert [leaf for leaf, _, _ in found] == saved.tree.apply(X).tolist()
+    assert [int(shown) for _, _, shown in found] == saved.tree.apply(X).tolist()
+    answers = [answer for _, answer, _ in found]
+    if kind == "values":
+        said = [float(answer.rsplit(" ", 1)[1]) for answer in answers]
+        np.testing.assert_allclose(said, saved.predict(frame), rtol=1e-5)
+    else:
+        assert all(name in text for name, text in zip(saved.tree.predict_labels(X), answers, strict=True))
+    if kind == "logistic":
+        shares = saved.predict_proba(frame).max(axis=1)
+        assert all(f"{100 * share:.1f}%" in text for share, text in zip(shares, answers, strict=True))
+
+
+def test_a_sample_without_a_value_ends_where_the_tree_needs_it(opened, classes_run):
+    browser = opened(classes_run)
+    assert browser.complaints == []
+    assert browser.evaluate("document.querySelectorAll('.tried').length") == 0
+    browser.evaluate(
+        "for (const field of document.querySelectorAll('.field input')) {"
+        " field.value = ''; field.dispatchEvent(new Event('input')); } 1"
+    )
+    assert "The way ends at n0" in browser.text("#answer")
+    assert browser.evaluate("document.querySelectorAll('.node.tried').length") == 1
+
+
+def test_a_level_that_training_did_not_have_is_none_of_its_levels(opened, levels_run):
+    saved = read_run(levels_run).saved
+    frame = pd.DataFrame(
+        {saved.encoding.columns[0].name: [30.0], "city": ["none of these"], "smoker": ["yes"]}
+    )
+    (found,) = tried(opened(levels_run), frame)
+    assert found[0] == saved.tree.apply(saved.encoding.encode(frame, unseen="none"))[0]

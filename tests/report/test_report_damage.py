@@ -152,3 +152,30 @@ def test_events_that_are_none_are_refused(report, copied, classes_run, events):
 def test_a_reliability_table_that_is_none_is_refused(report, copied, logistic_run, share):
     run = copied(logistic_run, "result.json", lambda result: result["train_reliability"][0].update(share))
     assert report(run)[0] == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "alpha\n1\n",
+        "alpha,chosen,validation_mean,validation_std,train_mean,features_mean\nx,True,y\n",
+        "\x00\xff",
+    ],
+)
+def test_a_damaged_table_of_a_tuning_gives_a_page(report, levels_run, tmp_path, text):
+    run = shutil.copytree(levels_run, tmp_path / "run")
+    (run / "tuning.csv").write_text(text, encoding="latin-1")
+    code, told, page = report(run)
+    assert code == 0, told
+    assert page is not None
+
+
+def test_columns_that_are_not_those_of_the_tree_are_refused(report, levels_run, copied):
+    def lose_one(tree):
+        del tree["encoding"]["columns"][0]
+        del tree["encoding"]["offset"][0], tree["encoding"]["scale"][0]
+
+    code, told, page = report(copied(levels_run, "tree.json", lose_one))
+    assert (code, page) == (2, None)
+    assert "features of columns" in told

@@ -14,6 +14,7 @@ from mipforest.runs import read_run
 TAGS = """
 html head meta title style script body a header p h1 h2 h3 dl dt dd div nav ul li main section span strong svg g
 rect path circle text button details summary table caption thead tbody tr th td code pre figure figcaption
+label input select option ol
 """
 SECTIONS = {"progress", "verification", "solve", "reproduce"}
 OF_TREE = {"tree", "features", "quality"}
@@ -73,7 +74,9 @@ def test_every_node_of_the_picture_is_in_the_list(page_of, deep_run):
     assert {f"node-{node}" for node in nodes} == {
         attributes["id"] for attributes in page.all("li") if attributes.get("id", "").startswith("node-")
     }
-    assert all(attributes["aria-label"] for attributes in page.all("a", **{"class": "node"}))
+    labels = [attributes["aria-label"] for attributes in page.all("g", role="img")]
+    assert len(labels) == len(nodes)
+    assert all(label.startswith(f"n{node}, ") for node, label in zip(nodes, labels, strict=True))
 
 
 def test_a_run_without_a_tree_says_so(page_of, infeasible_run):
@@ -166,3 +169,19 @@ def test_a_gap_that_was_closed_at_once_is_told_instead_of_an_empty_chart():
     assert "gap in percent" not in drawn(2.0)
     assert "gap in percent" in drawn(1.0, 2.0)
     assert "gap in percent" in drawn(1.0, 1.0)
+
+
+def test_a_tuning_shows_its_scores_by_setting_and_the_one_chosen(page_of, levels_run):
+    page = parsed(page_of(levels_run))
+    (chart,) = (chart for chart in page.all("svg", role="img") if "Accuracy over" in chart["aria-label"])
+    assert chart["aria-label"].startswith("Accuracy over alpha; the chosen setting is ")
+    assert "6 settings, each fitted on 2 folds" in page.text
+    assert "Of the others: N_min = " in page.text
+
+
+def test_a_tuning_without_its_file_says_what_is_missing(page_of, levels_run, tmp_path):
+    run = shutil.copytree(levels_run, tmp_path / "run")
+    (run / "tuning.csv").unlink()
+    page = parsed(page_of(run))
+    assert "tuning.csv could not be read" in page.text
+    assert not page.all("section", **{"aria-labelledby": "tuning"})
