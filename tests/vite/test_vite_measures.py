@@ -16,6 +16,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from mipforest.data import Dataset, load
 from mipforest.ensembles import EnsembleError
 from mipforest.ensembles.libraries import fit_forest
+from mipforest.time_budget import TimeBudget
 from mipforest.vite import vite
 
 
@@ -187,7 +188,8 @@ def test_thal_leads_the_papers_forest_on_cleveland(papers_data):
 def test_the_papers_share_of_thal_comes_back_with_weighted_samples(papers_data):
     """Trees as scikit-learn before 1.9 grew them: samples drawn evenly, then weighted to balance the classes."""
     data = load(papers_data / "cleveland.csv").binarise([1, 2, 3, 4]).split(0.2, seed=10)[0]
-    forest = fit_forest(RandomForestClassifier, data.X_raw, data.y, trees=100, depth=2, seed=100)
+    options = {"trees": 100, "depth": 2, "seed": 100, "budget": TimeBudget()}
+    forest = fit_forest(RandomForestClassifier, data.X_raw, data.y, **options)
     balance = compute_sample_weight("balanced", data.y)
     roots = []
     for tree in forest.estimators_:
