@@ -107,10 +107,15 @@ class BuiltProblem:
         events = tuple(at_least(event, least) for event in solution.events)
         optimal = limited and least > solution.bound and closed(solution.objective, bound, gap)
         status = Status.OPTIMAL if optimal else solution.status
-        known_by = "definition" if least == self.formulation.least_objective else "exact-search"
-        by: tuple[str, ...] = ("solver",) if solution.bound > least else (known_by,)
+        known = {
+            "exact-search": self.instance.least_objective,
+            "definition": self.formulation.least_objective,
+        }
+        witnesses = tuple(name for name, value in known.items() if value == least and name != solution.solver)
         if closed(least, solution.bound, gap):
-            by = ("solver", known_by)
+            by: tuple[str, ...] = ("solver", *witnesses)
+        else:
+            by = ("solver",) if solution.bound > least else witnesses or ("exact-search",)
         return replace(solution, bound=bound, status=status, events=events, bound_by=by)
 
     def proven_while_built(self, values: Values, gap: float) -> bool:

@@ -222,10 +222,11 @@ class Problem(BuiltProblem):
             within = replace(settings, time_limit=budget.at_most() if settings.time_limit != 0 else 0.0)
             found = search.search(self, within, start=start, on_progress=on_progress)
         with budget.phase("check"):
-            result = self._found(search, found, start, monotonic() - budget.compile_seconds - began)
+            seconds = monotonic() - budget.compile_seconds - began
+            result = self._found(search, found, start, seconds, settings.gap)
         return replace(result, phase_seconds=budget.seconds)
 
-    def _found(self, search: TreeSearch, found: Found, start: Tree | None, seconds: float) -> Result:
+    def _found(self, by: TreeSearch, found: Found, start: Tree | None, seconds: float, gap: float) -> Result:
         form = self.model.matrix()
         x = None if found.tree is None else form.to_point(self.encoded(found.tree))
         solution = Solution(
@@ -236,14 +237,15 @@ class Problem(BuiltProblem):
             bound=found.bound,
             nodes=found.nodes,
             seconds=seconds,
-            solver=search.name,
-            solver_version=search.version(),
+            solver=by.name,
+            solver_version=by.version(),
             events=found.events,
             start_objective=np.nan if start is None else self.formulation.evaluate(start, self.instance),
             warnings=(*self.instance.notes, *self.budget.notes, *found.warnings),
             message=found.message,
         )
-        return self._checked(solution)
+        # A search that proves nothing claims no bound.
+        return self._checked(solution if found.bound == -np.inf else self.with_least_objective(solution, gap))
 
     def start_tree(self, start: str | Tree | None = "default", *, seed: int = 0) -> Tree | None:
         """Return the tree to start from; of a tree search's name, its best tree after a share of the time."""

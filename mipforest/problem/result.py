@@ -372,4 +372,5 @@ def who_vouches(result: Mapping[str, Any]) -> str:
     }
     by = [names[name] for name in result.get("bound_by", ()) if name in names]
     agree = ", which agree" if len(by) > 1 else ""
-    return f"the bound rests on {' and '.join(by)}{agree}" if by else ""
+    listed = " and ".join(filter(None, (", ".join(by[:-1]), *by[-1:])))
+    return f"the bound rests on {listed}{agree}" if by else ""

@@ -103,6 +103,20 @@ def test_an_objective_of_zero_is_proven_by_the_definition_whatever_the_constants
     assert "gap 6e-09, absolute" in repr(noisy)
 
 
+@pytest.mark.parametrize(
+    ("solver", "variant", "by"),
+    [
+        ("highs", "tight", ["solver", "exact-search", "definition"]),
+        ("highs", "paper", ["solver", "definition"]),
+        ("exact-search", "tight", ["solver", "definition"]),  # the search before the solve is the same one
+    ],
+)
+def test_of_an_optimum_of_zero_all_who_vouch_are_named(solver, variant, by):
+    data = Dataset.from_arrays(np.arange(4.0)[:, None], np.array([0, 0, 1, 1]))
+    found = Oct(alpha=0.0, N_min=1, variant=variant).build(data, 1).solve(solver).to_dict()
+    assert (found["objective"], found["bound_by"]) == (0, by)
+
+
 def test_the_bound_names_who_vouches_for_it():
     data = Dataset.from_arrays(np.arange(6.0)[:, None], np.array([0, 1, 0, 1, 1, 0]))
     searched = Oct(alpha=0.1, N_min=1).build(data, 1).solve("highs").to_dict()
