@@ -17,4 +17,6 @@ def on_page_content(html, **_):
 def _mathml(found):
     inline = found[2] == "("
     # The converter does not take the backslash of an underscore in text away.
-    return convert(unescape(found[3]), display="inline" if inline else "block").replace("\\_", "_")
+    formula = convert(unescape(found[3]), display="inline" if inline else "block").replace("\\_", "_")
+    # A wide formula scrolls, and must take the focus for that to be possible with keys.
+    return formula if inline else formula.replace("<math ", '<math tabindex="0" ', 1)
