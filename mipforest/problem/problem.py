@@ -212,7 +212,7 @@ class Problem(BuiltProblem):
         return self._snapped_to_tree(solution, settings.gap)
 
     def _searched(self, search: TreeSearch, settings: SolveSettings, on_progress: Progress) -> Result:
-        """Let a tree search find the tree; its values in the model are checked as a solver's point is."""
+        """Let a tree search find the tree, checked as a solver's point is; one that proves nothing claims no bound."""
         search.check(self)
         budget = self.budget
         began = monotonic() - budget.compile_seconds
@@ -244,7 +244,6 @@ class Problem(BuiltProblem):
             warnings=(*self.instance.notes, *self.budget.notes, *found.warnings),
             message=found.message,
         )
-        # A search that proves nothing claims no bound.
         return self._checked(solution if found.bound == -np.inf else self.with_least_objective(solution, gap))
 
     def start_tree(self, start: str | Tree | None = "default", *, seed: int = 0) -> Tree | None:

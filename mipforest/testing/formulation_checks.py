@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from itertools import islice, permutations
 from typing import Any
 
 import numpy as np
 
-from mipforest.arrays import FloatArray
 from mipforest.data import DataError
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
 from mipforest.problem.model_changes import BuiltModel
@@ -21,8 +19,10 @@ from mipforest.testing.forms import assert_same_form
 from mipforest.testing.formulation_trial import (
     Trial,
     admits,
+    is_monotone,
     point_of,
     repeated,
+    same_tree,
     with_model,
 )
 from mipforest.trees import Tree
@@ -66,9 +66,7 @@ def _bind_repeats(trial: Trial) -> None:
     assert again.notes == first.instance.notes, "notes differ when bound anew"
     known, other = again.known, first.instance.known
     assert (known is None) == (other is None), "there is a known tree only at times"
-    assert known is None or other is None or _same_tree(known, other), (
-        "the known tree differs when bound anew"
-    )
+    assert known is None or other is None or same_tree(known, other), "the known tree differs when bound anew"
     for _, tree in trial.trees(depth):
         trial.decoded(tree, depth)
     after = (trial.data.X, trial.data.X_raw, trial.data.y)
@@ -213,7 +211,7 @@ def _candidates_repeat(trial: Trial) -> None:
     assert len(first) == len(again)
     for tree, other in zip(first, again, strict=True):
         assert (tree.depth, tree.n_features) == (depth, trial.data.p), "a candidate does not fit the problem"
-        assert _same_tree(tree, other), "candidates differ when drawn anew: seed them"
+        assert same_tree(tree, other), "candidates differ when drawn anew: seed them"
         assert not np.isnan(trial.value(tree, depth)), "evaluate of a candidate is NaN"
 
 
@@ -327,18 +325,9 @@ def _monotone_rows_are_kept(trial: Trial) -> None:
                     forbidden=[
                         name
                         for name, tree in trees
-                        if not _is_monotone(tree, trial.data.X, j, increasing=increasing)
+                        if not is_monotone(tree, trial.data.X, j, increasing=increasing)
                     ],
                 )
-
-
-def _is_monotone(tree: Tree, X: FloatArray, j: int, *, increasing: bool) -> bool:
-    """Say whether predictions never fall (rise) as feature j of a sample takes its values in turn."""
-    grid = np.unique(X[:, j])
-    rows = np.repeat(X, len(grid), axis=0)
-    rows[:, j] = np.tile(grid, len(X))
-    steps = np.diff(tree.predict(rows).astype(float).reshape(len(X), len(grid)), axis=1)
-    return bool((steps >= 0).all() if increasing else (steps <= 0).all())
 
 
 def _assert_admitted(
@@ -387,10 +376,6 @@ def _close(first: float, second: float) -> bool:
 
 def _size(values: Any) -> float:
     return max(1.0, float(np.abs(values).max(initial=0.0)))
-
-
-def _same_tree(first: Tree, second: Tree) -> bool:
-    return all(np.array_equal(getattr(first, f.name), getattr(second, f.name)) for f in fields(first))
 
 
 #: What is tested of each variant, by name.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -212,6 +212,20 @@ def admits(problem: Problem, tree: Tree) -> bool:
         rest[name].fix(value)
     completed = solve(rest, time_limit=SOLVE_TIME_LIMIT)
     return completed.x is not None and not problem.worst_violation(completed.values)
+
+
+def is_monotone(tree: Tree, X: FloatArray, j: int, *, increasing: bool) -> bool:
+    """Say whether predictions never fall (rise) as feature j of a sample takes its values in turn."""
+    grid = np.unique(X[:, j])
+    rows = np.repeat(X, len(grid), axis=0)
+    rows[:, j] = np.tile(grid, len(X))
+    steps = np.diff(tree.predict(rows).astype(float).reshape(len(X), len(grid)), axis=1)
+    return bool((steps >= 0).all() if increasing else (steps <= 0).all())
+
+
+def same_tree(first: Tree, second: Tree) -> bool:
+    """Say whether two trees are equal in every number."""
+    return all(np.array_equal(getattr(first, f.name), getattr(second, f.name)) for f in fields(first))
 
 
 def few_samples(data: Dataset, n: int) -> Dataset:
