@@ -26,7 +26,17 @@ child. HFS-MARGOT adds a budget of features per node, SFS-MARGOT charges what ex
 **Variants.** ``paper``: the constants of the paper, :math:`M_\xi = M_w = 50`, :math:`M_H = 100`. They are no bounds
 in general: with a large C optimal weights exceed them, and the optimum is cut off. ``valid`` (the default): per-sample
 constants and bounds on w and b proven from a feasible tree; see :mod:`formulations.bounds.margins`. Both have the same
-optimal value wherever the paper's constants suffice.
+optimal value wherever the paper's constants suffice. ``tight`` has the
+optimal value of ``valid``, and what duals of the nodes prove besides; see :mod:`formulations.bounds.screening`:
+
+- (7): :math:`M_\xi` is 1 more than a sample's score at t can be on the wrong side; (9), (10): :math:`M_H` is what its
+  score can fall below 0, or exceed :math:`-\varepsilon`; (11, 12): :math:`M_w` is a bound for each weight;
+- tighter bounds on w and b;
+- rows ``sides``: :math:`\sum_{s \in E_i} z_{is} \le 0`, with :math:`E_i` the nodes of :math:`B''` that sample i
+  reaches in no tree as good as the known one.
+
+Building takes some seconds for hundreds of samples, and pays where the known tree's value is not far above the bound of
+the root; of more than 1000 samples ``tight`` is ``valid`` with a larger share of the root.
 
 What trees of linear classifiers share beside their rows is in :mod:`formulations.routing.linear`. MARGOT is the
 loss-optimal tree (:mod:`formulations.loss_optimal`) with the hinge loss and half the squared Euclidean norm.
@@ -35,10 +45,12 @@ loss-optimal tree (:mod:`formulations.loss_optimal`) with the hinge loss and hal
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from formulations.bounds.margins import MarginLimits, at_nodes
+from formulations.bounds.screening import screened
 from formulations.routing.linear import LinearInstance, LinearTree, declare_hyperplanes, losses_paid
 from mipforest.arrays import FloatArray
 from mipforest.heuristics.node_problems import NodeProblems
@@ -47,6 +59,9 @@ from mipforest.model import Model, sum_squares
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE
 from mipforest.problem.parameters import PerNode, parameter, per_node
 from mipforest.trees import Topology, Tree
+
+#: Share of the time that is left after the start which the screening of variant ``tight`` may take.
+SCREENING_SHARE = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +82,9 @@ class Margot(LinearTree):
     starts = ("svm-path", "local-svm", "cart")
     quick_start = "local-svm"
 
+    variants: ClassVar[tuple[str, ...]] = ("valid", "paper", "tight")
+    rows_up_to_known: ClassVar[frozenset[str]] = frozenset({"sides"})
+
     C: PerNode = parameter(1.0, "penalty of margin violations", above=0)
 
     def node_problems(self, topology: Topology) -> NodeProblems:
@@ -75,6 +93,26 @@ class Margot(LinearTree):
 
     def paper_limits(self, nodes: NodeProblems) -> MarginLimits:
         return MarginLimits(M_xi=(50.0,), M_right=100.0, M_left=100.0, M_w=50.0)
+
+    def root_share(self, instance: LinearInstance) -> float:
+        if self.variant != "tight":
+            return 0.0
+        data = instance.data
+        return instance.nodes.least(0, data.X, data.sign, data.weights)
+
+    def _limits(
+        self,
+        instance: LinearInstance,
+        upper_bound: float,
+        *,
+        root_share: float,
+        bias_read: FloatArray | None = None,
+    ) -> MarginLimits:
+        limits = super()._limits(instance, upper_bound, root_share=root_share, bias_read=bias_read)
+        if self.variant != "tight":
+            return limits
+        part = instance.budget.part(share=SCREENING_SHARE)
+        return screened(limits, instance.data, instance.topology, instance.nodes, part)
 
     def declare(self, m: Model, instance: LinearInstance) -> None:
         data, topology, limits, C = instance.data, instance.topology, instance.limits, instance.nodes.C
@@ -94,6 +132,8 @@ class Margot(LinearTree):
         m.minimize(0.5 * sum_squares(w) + C @ (data.weights @ xi))
         m.add("assign", z.sum(axis=1) == 1, over=data.samples)  # (5)
         m.add("margin", y * score >= 1 - xi - M_xi * (1 - z @ topology.reach), over=all_nodes)  # (7)
+        if limits.excluded is not None:  # variant tight
+            m.add("sides", (limits.excluded * z).sum(axis=1) <= 0, over=data.samples)
         if upper:
             above, right, left = score[:, upper], z @ topology.reach_right, z @ topology.reach_left
             m.add("right", above >= -M_right * (1 - right), over=upper_nodes)  # (9)

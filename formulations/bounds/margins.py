@@ -49,7 +49,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from mipforest.arrays import FloatArray
+from mipforest.arrays import BoolArray, FloatArray
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, BigM, BranchLoss, Norm
 from mipforest.trees import Tree
 from mipforest.trees.topology import Nodes
@@ -77,11 +77,13 @@ class MarginLimits:
     M_right, M_left
         Slack of a routing row whose sample is elsewhere: a number, or (n, |B|).
     M_w
-        Bound on a weight whose feature is switched on: a number, or (|B|, 1).
+        Bound on a weight whose feature is switched on: a number, (|B|, 1) or (|B|, p).
     weight, bias
-        (|B|, 1) and (|B|,) bounds on ``|w|`` and ``|b|``; infinite in the papers' models.
+        (|B|, 1) or (|B|, p), and (|B|,) bounds on ``|w|`` and ``|b|``; infinite in the papers' models.
     upper_bound
         Value of the tree that the limits were proven from; infinite where nothing was assumed.
+    excluded
+        (n, |B''|) last branch nodes that a sample cannot reach, in variant ``tight``.
     """
 
     M_xi: tuple[BigM, ...] = (50.0,)
@@ -91,6 +93,7 @@ class MarginLimits:
     weight: BigM = np.inf
     bias: BigM = np.inf
     upper_bound: float = np.inf
+    excluded: BoolArray | None = None
 
 
 def proven_limits(

@@ -129,7 +129,7 @@ class LinearTree(Formulation):
         )
 
     def with_limits(self, instance: AnyInstance, *, start: str = "") -> AnyInstance:
-        """Return the instance with limits proven from a start (the default one), in variant ``valid``."""
+        """Return the instance with limits proven from a start (the default one), but for variant ``paper``."""
         if self.variant == "paper":
             return instance
         budget = instance.budget

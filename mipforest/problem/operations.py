@@ -53,6 +53,8 @@ class ModelOperations(ABC):
     gap_parameter: ClassVar[str] = ""
     #: What the objective of every tree is at least: 0 where it is a sum of losses and costs.
     least_objective: ClassVar[float] = float("-inf")
+    #: Constraint blocks that hold for solutions up to the known value alone, although they read no continuous variable.
+    rows_up_to_known: ClassVar[frozenset[str]] = frozenset()
 
     def check_data(self, data: Dataset, topology: Topology) -> None:  # noqa: B027 - most models take any data
         """Refuse data, a depth, or hyperparameters that do not fit them; quick, as it is asked before every fit.
