@@ -86,9 +86,10 @@ def screened(
         # The known tree sends every sample somewhere: what says otherwise is rounding.
         if slack <= 0 or not left.any(axis=1).all():
             return unproven
-        if time.expired or (left == possible).all():
-            break
+        ended = time.expired or bool((left == possible).all())
         possible = left
+        if ended:
+            break
     return replace(screening.within(limits, duals, slack), excluded=~possible)
 
 
