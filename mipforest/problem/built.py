@@ -101,6 +101,14 @@ class BuiltProblem:
         """Raise the bound to what is known without the model; the solution may then be proven optimal."""
         least = self.least_objective()
         limited = solution.status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.LIMIT)
+        if solution.status is Status.UNBOUNDED and least > -np.inf:
+            # Where penalties are very large, a solver's tolerances on reduced costs outweigh the rest.
+            told = f"the solver says unbounded, and no tree has less than {least:g}: scale the penalties down"
+            warnings = (*solution.warnings, told)
+            known_by = "definition" if least == self.formulation.least_objective else "exact-search"
+            return replace(
+                solution, status=Status.LIMIT, bound=least, bound_by=(known_by,), warnings=warnings
+            )
         if least == -np.inf or not (limited or solution.found):
             return solution
         bound = max(solution.bound, min(least, solution.objective) if solution.found else least)

@@ -117,6 +117,14 @@ def test_of_an_optimum_of_zero_all_who_vouch_are_named(solver, variant, by):
     assert (found["objective"], found["bound_by"]) == (0, by)
 
 
+def test_a_sum_of_losses_is_never_called_unbounded():
+    """HiGHS says so where C is 1e10."""
+    data = Dataset.from_arrays(np.array([[0.0], [0.4], [0.6], [1.0]]), np.array([0, 1, 0, 1]))
+    result = Margot(C=1e10).build(data, 1).solve("highs", time_limit=5)
+    assert result.status != "unbounded"
+    assert result.bound >= 0
+
+
 def test_the_bound_names_who_vouches_for_it():
     data = Dataset.from_arrays(np.arange(6.0)[:, None], np.array([0, 1, 0, 1, 1, 0]))
     searched = Oct(alpha=0.1, N_min=1).build(data, 1).solve("highs").to_dict()
