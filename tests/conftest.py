@@ -41,11 +41,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if controls and not config.option.collectonly:
         from mipforest.searches.exact import search as exact
         from mipforest.searches.local import search as local
-        from mipforest.searches.routing import search as routing
+        from mipforest.searches.routing import convex_dives, machine_dives
         from mipforest.time_budget import TimeBudget
 
-        for search in (exact, local, routing):
+        for search in (exact, local, machine_dives):
             search.compile_kernels(TimeBudget())
+        convex_dives.compile_convex(TimeBudget())
 
 
 @pytest.fixture(scope="session", autouse=True)
