@@ -172,7 +172,8 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=1_000_000, help="samples of the large problem")
     add_output(parser)
     args = parser.parse_args()
-    compile_kernels(TimeBudget())
+    for oblique in (False, True):
+        compile_kernels(TimeBudget(), oblique=oblique)
     large = many(args.samples)  # first: the peak is that of the process
     proven, told = optima(args.data)
     page = f"""# The search `local-search`

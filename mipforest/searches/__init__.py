@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from numba import njit
 from numba.core import event as numba_event
+from numba.core.types.misc import unliteral
 
 from mipforest.solvers.solution import Event, Progress
 from mipforest.time_budget import TimeBudget
@@ -50,8 +51,12 @@ def entry(function: _F) -> _F:
 
 def kernel(function: _F) -> _F:
     """Compile a function that only an :func:`entry` calls: no door from Python, which takes most of the time."""
-    fast: _F = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_LEAN)(function)
-    return fast
+    fast = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_LEAN)(function)
+    compile_for = fast.compile
+    # Numba compiles a function anew for every whole number that callers write out: once for all of them will do.
+    fast.compile = lambda types: compile_for(tuple(map(unliteral, types)))
+    kept: _F = fast
+    return kept
 
 
 def glue(function: _F) -> _F:

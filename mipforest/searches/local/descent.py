@@ -15,13 +15,15 @@ it is no worse.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mipforest.arrays import IntArray
 from mipforest.searches import entry, glue, kernel
 from mipforest.searches.exact.losses import ABSOLUTE, Int32Array
 from mipforest.searches.local.growth import best_cut, bring_back, grow, random_branch, split
-from mipforest.searches.local.hyperplanes import improved_by_hyperplane
+from mipforest.searches.local.hyperplanes import improved_by_hyperplane, no_hyperplane
 from mipforest.searches.local.state import (
     CHAIN,
     LEAF,
@@ -59,9 +61,29 @@ from mipforest.searches.local.sweeps import (
 #: What a visit may do with a node.
 NOTHING, LEFT, RIGHT, PRUNE, CUT, HYPERPLANE = range(6)
 
+#: What finds hyperplanes for a visit, or :func:`~mipforest.searches.local.hyperplanes.no_hyperplane`. All it passes
+#: through is inserted before compilation: a kernel that takes it as an argument could not be kept on disk.
+Improve = Callable[..., bool]
+
 
 @entry
 def search_from(
+    samples: Samples, work: Work, drawn: int, kicks: int, seed: int, stop: IntArray, report: IntArray
+) -> float:
+    """Search with univariate splits; see :func:`_search`."""
+    return _search(samples, work, drawn, kicks, seed, stop, report, no_hyperplane)
+
+
+@entry
+def search_hyperplanes_from(
+    samples: Samples, work: Work, drawn: int, kicks: int, seed: int, stop: IntArray, report: IntArray
+) -> float:
+    """Search with hyperplanes; see :func:`_search`. Apart, as they take as long to compile as all the rest."""
+    return _search(samples, work, drawn, kicks, seed, stop, report, improved_by_hyperplane)
+
+
+@glue
+def _search(
     samples: Samples,
     work: Work,
     drawn: int,
@@ -69,6 +91,7 @@ def search_from(
     seed: int,
     stop: IntArray,
     report: IntArray,
+    improve: Improve,
 ) -> float:
     """Descend from one start and kick; return the objective of ``work.trees[OWN]``, by losses and impurity.
 
@@ -86,6 +109,8 @@ def search_from(
         (1,) ends the search as soon as it is not 0; the tree is one at any time.
     report
         (2,) counts visits and improvements.
+    improve
+        Finds hyperplanes, or none.
     """
     work.random[0] = np.uint64(seed)
     nodes, value = work.trees[OWN], np.inf
@@ -117,7 +142,7 @@ def search_from(
                 refit(samples, work, t)
         partition_below(samples, work, t)
         _soil(work, t)
-        _descend(samples, work, stop, report)
+        _descend(samples, work, stop, report, improve)
         found = value_below(samples, work, 0)
         if found <= value + samples.tolerance:
             value = found
@@ -129,7 +154,7 @@ def search_from(
 
 
 @glue
-def _descend(samples: Samples, work: Work, stop: IntArray, report: IntArray) -> None:
+def _descend(samples: Samples, work: Work, stop: IntArray, report: IntArray, improve: Improve) -> None:
     """Visit nodes until no visit finds anything."""
     nodes, improved = work.trees[OWN], True
     while improved:
@@ -145,7 +170,7 @@ def _descend(samples: Samples, work: Work, stop: IntArray, report: IntArray) -> 
                 return
             report[0] += 1
             nodes[t].clean = True
-            if visit(samples, work, t):
+            if visit(samples, work, t, improve):
                 report[1] += 1
                 improved = True
                 _soil(work, t)
@@ -162,7 +187,7 @@ def _soil(work: Work, t: int) -> None:
 
 
 @glue
-def visit(samples: Samples, work: Work, t: int) -> bool:
+def visit(samples: Samples, work: Work, t: int, improve: Improve) -> bool:
     """Improve one node; return whether that was possible."""
     nodes, level, tolerance = work.trees[OWN], work.places[LEVEL, t], samples.tolerance
     m, begin, is_leaf = nodes[t].count, nodes[t].begin, nodes[t].feature == LEAF
@@ -206,7 +231,7 @@ def visit(samples: Samples, work: Work, t: int) -> bool:
             feature, cut = f, samples.rank[f, ids[at + 1]]
     if parallel < best:
         move, best = CUT, parallel
-    if samples.hyperplanes >= 0 and improved_by_hyperplane(
+    if samples.hyperplanes >= 0 and improve(
         samples, work, order, begin, m, leaves, charges, feature, cut, parallel, best
     ):
         move = HYPERPLANE
@@ -224,7 +249,7 @@ def visit(samples: Samples, work: Work, t: int) -> bool:
     return keep_if_better(samples, work, t, value)
 
 
-@kernel
+@glue
 def keep_if_better(samples: Samples, work: Work, t: int, value: float) -> bool:
     """Keep the subtree of a node if it is better than a value once its samples are routed; bring back the saved one."""
     if refit(samples, work, t) < value - samples.tolerance:

@@ -81,6 +81,12 @@ def improved_by_hyperplane(
     return found
 
 
+@kernel
+def no_hyperplane(*_: object) -> bool:
+    """Find none: in place of :func:`improved_by_hyperplane` where splits are univariate."""
+    return False
+
+
 @glue
 def draw_hyperplane(samples: Samples, work: Work, order: Int32Array, begin: int, m: int) -> None:
     """Draw weights, and a threshold between the scores of two samples of the node."""

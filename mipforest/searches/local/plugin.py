@@ -58,7 +58,7 @@ class LocalSearch(TreeSearch):
         """Search for a good tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         charged = charged_by(problem)
         assert charged is not None  # ``refusal`` has seen to it
-        compile_kernels(problem.budget)
+        compile_kernels(problem.budget, oblique=charged.oblique)
         events = SearchEvents(on_progress)
         formulation, instance = problem.formulation, problem.instance
         known = [

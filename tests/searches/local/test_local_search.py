@@ -252,6 +252,7 @@ def diagonal(n=120):
     return Dataset.from_arrays(X, (X[:, 0] - 0.7 * X[:, 1] + 0.3 * X[:, 2] > 0.25).astype(int))
 
 
+@pytest.mark.slow  # kernels of hyperplanes take half a minute to compile
 def test_one_hyperplane_is_found_where_univariate_splits_need_many():
     data = diagonal()
     for formulation, depth in ((OctH(), 1), (OctH(alpha=0.01, N_min=4), 2)):
@@ -264,6 +265,7 @@ def test_one_hyperplane_is_found_where_univariate_splits_need_many():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES[1:])
 def test_hyperplanes_of_regression_trees_are_verified_and_no_worse_than_univariate_splits(loss):
     data = load("diabetes").take(np.arange(0, 442, 6))
@@ -307,7 +309,7 @@ def test_linear_leaves_do_not_depend_on_threads():
     assert (one.values == two.values).all()
 
 
-@pytest.mark.parametrize("model", [OrtL, OrtLH])
+@pytest.mark.parametrize("model", [OrtL, pytest.param(OrtLH, marks=pytest.mark.slow)])
 def test_trees_with_linear_leaves_are_verified_and_no_worse_than_cart(model):
     data = load("diabetes").take(np.arange(0, 442, 9))
     formulation = model(lam=0.05, alpha=0.02, N_min=5)
@@ -324,7 +326,12 @@ def test_trees_with_linear_leaves_are_verified_and_no_worse_than_cart(model):
 
 @pytest.mark.parametrize(
     "formulation",
-    [Oct(variant="paper"), OctH(), Ort(variant="paper"), OrtH(), OrtL(lam=0.05), OrtLH(lam=0.05)],
+    [
+        Oct(variant="paper"),
+        Ort(variant="paper"),
+        OrtL(lam=0.05),
+        *(pytest.param(model, marks=pytest.mark.slow) for model in (OctH(), OrtH(), OrtLH(lam=0.05))),
+    ],
 )
 def test_weights_count_as_in_the_definition(formulation):
     problem = noisy(7, n=40) if formulation.task == "classification" else numbers(7, n=40)
