@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import TypeVar
 
 from mipforest.arrays import FloatArray
+from mipforest.errors import SolverError
 from mipforest.solvers.solution import Event, Progress
 
 Result = TypeVar("Result")
@@ -28,7 +29,7 @@ PATIENCE = 0.5
 EVENT_INTERVAL = 0.1
 
 
-class SolverLate(Exception):
+class SolverLate(SolverError):
     """A solver was left behind in its thread: it did not end when it had to."""
 
 
@@ -63,7 +64,7 @@ class Worker:
         self._began = perf_counter()
         self._queue: SimpleQueue[Event | None] = SimpleQueue()
         self._last = -math.inf
-        self._bound = math.inf if maximize else -math.inf
+        self._no_bound = self._bound = math.inf if maximize else -math.inf
         self._tighter: Callable[[float, float], float] = min if maximize else max
         self._ctrl_c = False
 
@@ -76,6 +77,10 @@ class Worker:
     def bound(self) -> float:
         """Best bound observed so far, infinite without one."""
         return self._bound
+
+    def forget_bound(self) -> None:
+        """Take back the bound observed so far: the solver begins again, as it was wrong."""
+        self._bound = self._no_bound
 
     def observe(self, objective: float, bound: float, nodes: int, x: FloatArray | None = None) -> None:
         """Take note of the solver's state; call it from the solver's thread, as often as it likes.

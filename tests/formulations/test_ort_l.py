@@ -6,6 +6,7 @@ from sklearn.linear_model import Lasso
 
 from formulations.ort_l import LinearLeaves, OrtL
 from formulations.routing.univariate import univariate_tree
+from mipforest.constraints import forbid_features
 from mipforest.data import Dataset
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.formulation import deepened
@@ -161,3 +162,13 @@ def test_a_tree_with_linear_leaves_is_deepened_with_them():
     start = formulation.start("previous-depth", problem.instance)
     assert formulation.evaluate(start, problem.instance) <= formulation.evaluate(tree, shallow) + 1e-9
     assert problem.model.violations(formulation.encode(start, problem.instance)).max <= 1e-6
+
+
+def test_a_model_that_highs_calls_infeasible_after_its_presolve_has_its_optimum():
+    X = [[1.0], [0.290991936978169], [0.01871114319214872], [0.4538803239250674], [0.0], [1.0]]
+    data = regression(X, [0.5, 2.0, -0.5, 0.4, 0.2, 0.3])
+    problem = OrtL(variant="paper", alpha=0.1, regulariser="l0", lam=0.0).build(data, 2)
+    forbid_features(problem, "x0", nodes=[2])
+    result = problem.solve("highs", gap=1e-6, start="none")
+    assert (result.status, result.verified) == ("optimal", True), result.solution.message
+    assert result.objective == pytest.approx(0.2109605313617)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from mipforest.arrays import FloatArray, IntArray
@@ -28,6 +29,10 @@ STATUS = {
     "kMemoryLimit": Status.LIMIT,
 }
 
+#: What is asked again without presolve: that of HiGHS 1.15.1 calls some feasible models infeasible.
+INFEASIBLE = "kInfeasible"
+DENIED = "HiGHS called the model infeasible after its presolve, and without it does not: what it says without it counts"
+
 
 class Highs(Solver):
     """The HiGHS solver (Huangfu and Hall, Math. Prog. Comp. 10, 2018), the default of this package.
@@ -43,6 +48,8 @@ class Highs(Solver):
     - In some steps HiGHS looks neither at its clock nor at a request to stop. Half a second later it is left behind,
       with the incumbent and the bound that it had told, and a warning; it ends at its next look, and the end of the
       program waits for that (the command line does not).
+    - Presolve is left out, and the model solved once more in the time left, where HiGHS calls a model with integers
+      infeasible: see the page on solvers for a feasible one.
     - The log is appended to, so that several solves can share one.
     """
 
@@ -105,6 +112,19 @@ class Highs(Solver):
         if known is not None:
             session.set_start(known)
         outcome = session.run(None if settings.time_limit is None else settings.time_limit - worker.seconds)
+        if outcome == INFEASIBLE and form.is_mip and "presolve" not in settings.solver_options:
+            worker.forget_bound()
+            session = HighsSession(worker)
+            session.set_options(
+                replace(settings, solver_options={**settings.solver_options, "presolve": "off"})
+            )
+            session.load(form)
+            if known is not None:
+                session.set_start(known)
+            outcome = session.run(
+                None if settings.time_limit is None else settings.time_limit - worker.seconds
+            )
+            warnings += [DENIED] if outcome != INFEASIBLE else []
         if session.late:
             x, nodes = session.reported
             return self.solution(
