@@ -136,7 +136,7 @@ def test_a_terminal_shows_live_progress(tmp_path):
         pass
     finally:
         os.close(main)
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=30) == 0, shown.decode()[-3000:]
     text = shown.decode()
     for word in ("incumbent", "bound", "gap", "nodes", "s left", "Ctrl-C"):
         assert word in text
