@@ -6,9 +6,10 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, TypeVar
 
-from numba import njit
+from numba import config, njit
 from numba.core import event as numba_event
 from numba.core.types.misc import unliteral
+from numba.misc.appdirs import user_cache_dir
 
 from mipforest.solvers.solution import Event, Progress
 from mipforest.time_budget import TimeBudget
@@ -31,10 +32,24 @@ _LEAN: dict[str, Any] = {
 }
 
 
+def _kept(function: _F, **options: Any) -> _F:
+    """Compile a function on its first call, and keep the machine code in the user's cache for later processes.
+
+    Numba's own place is beside the source, where what a package manager did not write keeps it from removing the
+    package: what is left of it then stands in the way of another installation.
+    """
+    chosen = config.CACHE_DIR  # NUMBA_CACHE_DIR, if that is set; read when a function is decorated
+    config.CACHE_DIR = chosen or user_cache_dir("mipforest", appauthor=False)
+    try:
+        fast: _F = njit(cache=True, **options)(function)
+    finally:
+        config.CACHE_DIR = chosen
+    return fast
+
+
 def compiled(function: _F) -> _F:
     """Compile a function on its first call, and keep the machine code on disk for later processes."""
-    fast: _F = njit(cache=True, nogil=True, error_model="numpy")(function)
-    return fast
+    return _kept(function, nogil=True, error_model="numpy")
 
 
 def inner(function: _F) -> _F:
@@ -45,8 +60,7 @@ def inner(function: _F) -> _F:
 
 def entry(function: _F) -> _F:
     """Compile a function that allocates nothing and that Python calls, and keep the machine code on disk."""
-    fast: _F = njit(cache=True, **_LEAN)(function)
-    return fast
+    return _kept(function, **_LEAN)
 
 
 def kernel(function: _F) -> _F:

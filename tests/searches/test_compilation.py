@@ -1,10 +1,15 @@
 """Searches are compiled once on a machine, outside the time limit."""
 
+import os
+from pathlib import Path
 from time import sleep
 
-from numba import njit
+import pytest
+from numba import config, njit
 
+import mipforest
 from mipforest.searches import COMPILING, compile_by
+from mipforest.searches.exact.branching import search
 from mipforest.time_budget import TimeBudget
 
 
@@ -23,3 +28,12 @@ def test_a_compilation_is_told_and_does_not_count():
     assert told == [(COMPILING, True)]
     assert budget.seconds["compile"] == seconds > 0.05 > again == 0.0
     assert left > 1000.0 - seconds
+
+
+@pytest.mark.skipif("NUMBA_CACHE_DIR" in os.environ, reason="the user has chosen a place")
+def test_machine_code_is_kept_outside_the_package():
+    """A package manager would leave behind what it did not write, and that would be imported in the package's place."""
+    kept = Path(search.stats.cache_path)
+    assert kept.is_dir()
+    assert not kept.is_relative_to(Path(mipforest.__file__).parent)
+    assert not config.CACHE_DIR
