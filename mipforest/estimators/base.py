@@ -76,8 +76,8 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         ``"default"``, the name of a start of the formulation, a tree (such as ``tree_`` of another
         estimator), or ``None`` for no start.
     time_limit
-        Seconds for the solver, at least 0, ``None`` for no limit. Finding the start comes on top. With 0 the
-        tree is that of the start.
+        Seconds for the fit (preparing, start, building, solving), at least 0, ``None`` for no limit. With 0 the tree
+        is that of the start.
     gap
         Relative gap at which a tree counts as optimal, at least 0.
     threads
