@@ -72,9 +72,10 @@ from formulations.routing.levels import LevelInstance, LevelTree
 from formulations.routing.linear import BIAS_TOLERANCE, declare_hyperplanes
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.model import Model, Values
-from mipforest.objectives.branches import NORMS, BranchLoss, get_loss, loss_names
+from mipforest.objectives.branches import NORMS, BranchLoss
 from mipforest.objectives.log_loss import tangent_points
 from mipforest.problem.parameters import PerNode, parameter, per_node
+from mipforest.problem.registry import get_loss, loss_names
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import keep_sides
 from mipforest.trees.topology import Nodes

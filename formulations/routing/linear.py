@@ -27,13 +27,12 @@ from formulations.bounds.margins import (
     proven_limits,
     weight_limits,
 )
-from formulations.routing.linear_expressions import SplitExpressions
 from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data import Dataset
 from mipforest.heuristics.node_problems import NodeProblems, bias_if_empty, passed
 from mipforest.heuristics.node_split import Split
 from mipforest.model import Model, Values, VarArray
-from mipforest.problem.expressions import TreeExpressions
+from mipforest.problem.expressions import LinearTreeExpressions, TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.instance import Instance
 from mipforest.problem.model_changes import ModelChanges
@@ -317,7 +316,7 @@ class LinearTree(Formulation):
     # ------------------------------------------------------------------ what constraints of users read
 
     def expressions(self, m: Model, instance: LinearInstance) -> TreeExpressions:
-        return SplitExpressions(self.name, m, instance.data, instance.topology, self.epsilon)
+        return LinearTreeExpressions(self.name, m, instance.data, instance.topology, self.epsilon)
 
 
 def declare_hyperplanes(m: Model, instance: LinearInstance) -> tuple[VarArray, VarArray]:

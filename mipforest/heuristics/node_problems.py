@@ -9,8 +9,7 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.heuristics.node_split import Split, margin_split, search_features, weighted_sum
-from mipforest.heuristics.smoothed_split import smoothed_split
+from mipforest.heuristics.node_split import Split, margin_split, search_features, smoothed_split, weighted_sum
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, NO_NORM, BranchLoss, Norm
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree

@@ -1,4 +1,4 @@
-r"""The best split of one node under the objective of a tree of linear classifiers, with all features or with few.
+r"""The best split of one node under the objective of a tree of linear classifiers: exact, smoothed, of few features.
 
 .. math::
 
@@ -8,10 +8,14 @@ with sample weights n, a norm and a convex piecewise-linear loss. For MARGOT the
 and the hinge, a soft-margin support vector machine. A node above the last level also has to keep its samples' sides:
 ``w.x_i + b >= 0`` to the right, ``w.x_i + b <= -epsilon`` to the left (D'Onofrio et al. 2024, section 3).
 
+**Many samples.** The exact problem takes time quadratic in n for the l1 norm (a linear programme: 1 s for 1000
+samples, over a minute for 10,000), and seconds for the other norm. :func:`smoothed_split`, with a smooth loss in the
+place of the piecewise-linear one, is linear in n: 0.05 s for 10,000 samples of 20 features, with a value within 0.1% of
+the best one. It also brings a lower bound.
+
 **Few features.** Hard: at most ``budget`` non-zero weights. Soft: the objective pays
-``alpha max(0, nonzeros - budget)`` (D'Onofrio et al. 2024, section 4). The heuristic ranks features by recursive
-elimination (Guyon et al. 2002: drop the smallest weight, refit) and then exchanges single features;
-:func:`exact_sparse_split` solves the node's mixed-integer model.
+``alpha max(0, nonzeros - budget)`` (D'Onofrio et al. 2024, section 4). :func:`search_features` ranks features by
+recursive elimination (Guyon et al. 2002: drop the smallest weight, refit) and then exchanges single features.
 """
 
 from __future__ import annotations
@@ -22,16 +26,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.model import Model, sum_squares
-from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, Norm, PiecewiseLinearLoss
+from mipforest.model import Model
+from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1, Norm, PiecewiseLinearLoss
 from mipforest.settings import SolveSettings
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Status
-from mipforest.solving import solve
 from mipforest.trees.sides import INTERIOR_RESIDUE, clear_residue, keep_sides
 
 #: An exchange of features lowers the value by this share at least: rounding alone could swap them for ever.
 LEAST_GAIN = 1e-9
+
+#: Width over which the corners of a loss are rounded, in margins: the value is within 0.1% of the best (at 0.2: 0.5%).
+SMOOTHING = 0.05
+
+#: Most iterations of the smooth problem: about a second for 10,000 samples of 20 features.
+SMOOTH_ITERATIONS = 200
+
+#: Slope of the objective at which it ends: by this share the bound falls short for the l1 norm, whose slope is 1.
+SMOOTH_SLOPE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +65,6 @@ class Split:
     def scores(self, X: FloatArray) -> FloatArray:
         """(n,) scores ``w.x + b``."""
         return X @ self.w + self.b
-
-
-def margin_value(
-    w: FloatArray, b: float, X: FloatArray, sign: FloatArray, C: float, weight: FloatArray | None = None
-) -> float:
-    """``1/2 |w|^2 + C sum_i n_i max(0, 1 - y_i (w.x_i + b))`` of a split on samples of weights n_i (1 unless given)."""
-    losses = np.maximum(0.0, 1.0 - sign * (X @ w + b))
-    return float(0.5 * w @ w + C * weighted_sum(losses, weight))
 
 
 def margin_split(
@@ -153,45 +157,94 @@ def constant_split(
     return None
 
 
-def sparse_split(
+def smoothed_split(
     X: FloatArray,
     sign: FloatArray,
     C: float,
-    budget: int,
-    alpha: float | None,
     *,
     weight: FloatArray | None = None,
-    right: BoolArray | None = None,
-    epsilon: float = 0.0,
+    features: IntArray | None = None,
     bias_if_empty: float = 1.0,
-    quick: bool = False,
-) -> Split | None:
-    """Find a good split with few features.
+    loss: PiecewiseLinearLoss = HINGE,
+    norm: Norm = HALF_SQUARED_L2,
+) -> tuple[Split, float]:
+    r"""Solve a node's problem, sides free, with a smooth loss.
+
+    The largest of the lines becomes :math:`\mu \log \sum_k e^{(a_k + d_k v) / \mu}`, which L-BFGS-B minimises.
+
+    *The bound.* With the weights of this soft maximum at the solution, every sample's loss is at least a mean of its
+    lines, :math:`f(v_i) \ge A_i + D_i v_i`, everywhere; so the objective is at least :math:`\Omega(w) + C \sum_i A_i +
+    w^\top g + b\, C \sum_i y_i D_i` with :math:`g = C \sum_i y_i D_i x_i`. Moving weight to the line 0, of one
+    class, makes the last sum 0; for the l1 norm, of all samples, makes :math:`\|g\|_\infty \le 1`. What is left is at
+    least :math:`C \sum_i A_i` for the l1 norm, and :math:`\tfrac12 \|g\|^2` less for half the squared Euclidean one.
+    With weights of samples, :math:`A_i` and :math:`D_i` stand for these times the weight.
 
     Parameters
     ----------
-    X, sign, C, weight, right, epsilon, bias_if_empty
-        As for :func:`~mipforest.heuristics.node_split.margin_split`.
-    budget
-        Number of features that are free of cost, at least 1.
-    alpha
-        Cost of every feature above the budget; ``None`` forbids them.
-    quick
-        Halve the features at a time and exchange none: a tenth of the time, for one of many trials.
+    X, sign, C, weight, features, bias_if_empty, loss, norm
+        As for :func:`margin_split`.
 
     Returns
     -------
-    A split within the budget (hard) or with its penalty in ``value`` (soft); ``None`` where none was found
-    that keeps the sides.
+    split
+        With its exact value.
+    bound
+        The value of every split is at least this; 0 without a norm.
     """
+    constant = constant_split(sign, None, X.shape[1], bias_if_empty, loss.flat_from)
+    if constant is not None:
+        return constant, 0.0
+    used = np.arange(X.shape[1]) if features is None else features
+    n = np.ones(len(sign)) if weight is None else weight
+    chosen, p, total = X[:, used], len(used), C * float(n.sum())
+    intercepts, slopes = np.append(loss.intercepts, 0.0), np.append(loss.slopes, 0.0)
 
-    def fit(features: IntArray) -> Split | None:
-        return margin_split(
-            X, sign, C,
-            weight=weight, right=right, epsilon=epsilon, features=features, bias_if_empty=bias_if_empty,
-        )  # fmt: skip
+    def softened(w: FloatArray, b: float) -> tuple[float, FloatArray]:
+        """Value of the smooth loss, and (K, n) weights of its lines."""
+        lines = intercepts[:, None] + slopes[:, None] * (sign * (chosen @ w + b))
+        largest = lines.max(axis=0)
+        weights = np.exp((lines - largest) / SMOOTHING)
+        sums = weights.sum(axis=0)
+        return C * weighted_sum(largest + SMOOTHING * np.log(sums), n), weights / sums
 
-    return search_features(fit, X.shape[1], budget, alpha, quick=quick)
+    def objective(parts: FloatArray) -> tuple[float, FloatArray]:
+        value, weights = softened(parts[:p] - parts[p : 2 * p], parts[-1])
+        pull = C * n * sign * (slopes @ weights)
+        slope = chosen.T @ pull
+        charge, charge_slopes = norm.of_parts(parts[:-1])
+        gradient = np.concatenate([slope + charge_slopes[:p], -slope + charge_slopes[p:], [pull.sum()]])
+        return (value + charge) / total, gradient / total
+
+    bounds = [(0.0, None)] * (2 * p) + [(None, None)]
+    options = {
+        "maxiter": SMOOTH_ITERATIONS,
+        "maxfun": 2 * SMOOTH_ITERATIONS,
+        "ftol": 0.0,
+        "gtol": SMOOTH_SLOPE / total,
+    }
+    from scipy.optimize import minimize  # late: slow to import, and most runs do without
+
+    found = minimize(
+        objective, np.zeros(2 * p + 1), jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
+    w, b = found.x[:p] - found.x[p : 2 * p], float(found.x[-1])
+    value = norm.value(w) + C * weighted_sum(loss.values(chosen @ w + b, sign), weight)
+
+    _, weights = softened(w, b)
+    A, D = n * (intercepts @ weights), n * (slopes @ weights)
+    pulls = np.where(sign > 0, -D[sign > 0].sum(), -D[sign < 0].sum())
+    share = pulls.min() / np.maximum(pulls, np.finfo(float).tiny)
+    g = C * chosen.T @ (sign * D * share)
+    if norm is L1:
+        bound = C * float((A * share).sum()) / max(1.0, float(np.abs(g).max()))
+    else:
+        bound = C * float((A * share).sum()) - 0.5 * float(g @ g) if norm is HALF_SQUARED_L2 else 0.0
+    spread = np.zeros(X.shape[1])
+    spread[used] = w
+    return Split(spread, b, value), max(0.0, bound)
+
+
+# ------------------------------------------------------------------ few features
 
 
 def search_features(
@@ -211,15 +264,24 @@ def search_features(
         Returns the best split that uses only these features (ascending); ``None`` where there is none.
     p
         Number of features.
-    budget, alpha, quick
-        As for :func:`sparse_split`.
+    budget
+        Number of features that are free of cost, at least 1.
+    alpha
+        Cost of every feature above the budget; ``None`` forbids them.
+    quick
+        Halve the features at a time and exchange none: a tenth of the time, for one of many trials.
     hurry
         Asked between two fits: whether to drop all features above the budget at once, and to exchange none.
+
+    Returns
+    -------
+    Split
+        Within the budget (hard) or with its penalty in ``value`` (soft); ``None`` where none was found.
     """
 
     def priced(features: IntArray) -> Split | None:
         split = fit(features)
-        return None if split is None else _with_penalty(split, budget, alpha)
+        return None if split is None else with_penalty(split, budget, alpha)
 
     best = priced(np.arange(p))
     if best is None or not best.w.any():
@@ -266,67 +328,7 @@ def _exchange(split: Split, fit: Callable[[IntArray], Split | None], hurry: Call
     return split
 
 
-def exact_sparse_split(
-    X: FloatArray,
-    sign: FloatArray,
-    C: float,
-    budget: int,
-    alpha: float | None,
-    *,
-    time_limit: float,
-    weight: FloatArray | None = None,
-    bias_if_empty: float = 1.0,
-) -> Split:
-    """Solve the node's mixed-integer model (WS-SVM of D'Onofrio et al. 2024, section 5), sides free.
-
-    Parameters
-    ----------
-    X, sign, C, budget, alpha, weight, bias_if_empty
-        As for :func:`sparse_split`.
-    time_limit
-        Seconds; the best split known then is given back.
-    """
-    known = sparse_split(X, sign, C, budget, alpha, weight=weight, bias_if_empty=bias_if_empty)
-    assert known is not None  # with free sides every support has a split
-    if known.value == 0 or X.shape[1] <= budget:
-        return known
-    n, p = X.shape
-    M_w = np.sqrt(2 * known.value)  # 1/2 |w|^2 is at most the value of any known split
-    m = Model("sparse node")
-    w = m.continuous("w", p, lower=-M_w, upper=M_w)
-    b = m.continuous("b")
-    xi = m.nonnegative("xi", n)
-    s = m.binary("s", p)
-    excess = m.nonnegative("u", upper=0.0 if alpha is None else np.inf)
-    losses = xi.sum() if weight is None else weight @ xi
-    m.minimize(0.5 * sum_squares(w) + C * losses + (alpha or 0.0) * excess)
-    m.add("margin", sign * (X @ w + b) >= 1 - xi)
-    m.add("above", w <= M_w * s)
-    m.add("below", w >= -M_w * s)
-    m.add("budget", s.sum() - excess <= budget)
-    slack = np.maximum(0.0, 1 - sign * known.scores(X))
-    used = (known.w != 0).astype(float)
-    m.set_start(
-        {
-            "w": known.w,
-            "b": np.array(known.b),
-            "xi": slack,
-            "s": used,
-            "u": np.array(max(0.0, used.sum() - budget)),
-        }
-    )
-    solution = solve(m, "highs", time_limit=time_limit)
-    if not solution.found:
-        return known
-    weights = np.where(solution["s"] > 0.5, solution["w"], 0.0)
-    bias = float(solution["b"])
-    found = _with_penalty(
-        Split(weights, bias, margin_value(weights, bias, X, sign, C, weight)), budget, alpha
-    )
-    return min(known, found, key=lambda split: split.value)
-
-
-def _with_penalty(split: Split, budget: int, alpha: float | None) -> Split:
+def with_penalty(split: Split, budget: int, alpha: float | None) -> Split:
     """Clear negligible weights and add the cost of features above the budget."""
     largest = np.abs(split.w).max(initial=0.0)
     w = np.where(np.abs(split.w) > INTERIOR_RESIDUE * largest, split.w, 0.0)

@@ -1,6 +1,7 @@
 """Starts of the MARGOT family: the local SVM heuristic, and routings from support vector machines at many penalties.
 
-**Local SVM** (D'Onofrio et al. 2024, algorithm 1) goes node by node from the root down.
+**Local SVM** (D'Onofrio et al. 2024, algorithm 1) goes node by node from the root down; with a budget of features a
+node is a mixed-integer model (:func:`exact_sparse_split`).
 
 **The path**, the default. For a fixed routing the MARGOT model falls apart into one convex problem per node. The
 routing of a node is taken from support vector machines at a path of penalties, not only at the node's own; each routing
@@ -11,7 +12,7 @@ For models with another loss or norm, the node problems of these take the place 
 
 **Many samples.** The path is searched on a seeded sample of them, with penalties that weigh each sample as many times
 as it stands for, and the splits of the best tree are scaled, and fitted at the last level, for all samples. The node
-problems of both are smoothed (:mod:`mipforest.heuristics.smoothed_split`).
+problems of both are smoothed (:func:`~mipforest.heuristics.node_split.smoothed_split`).
 
 Four penalties per decade: on the data sets of the MARGOT paper this finds better trees than one per decade on
 five of nine, and eight per decade hardly any better (see ``docs/starts.md``).
@@ -27,7 +28,9 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.node_problems import NodeProblems, bias_if_empty, top_down
-from mipforest.heuristics.node_split import Split, exact_sparse_split
+from mipforest.heuristics.node_split import Split, margin_split, search_features, weighted_sum, with_penalty
+from mipforest.model import Model, sum_squares
+from mipforest.solving import solve
 from mipforest.trees import Topology, Tree
 
 #: Penalties of the support vector machines that propose routings, where the next level is the last.
@@ -99,6 +102,109 @@ def _node_svm(
     split = nodes.split(t, X, sign, weight)
     assert split is not None  # a plain support vector machine always has a solution
     return split
+
+
+def sparse_split(
+    X: FloatArray,
+    sign: FloatArray,
+    C: float,
+    budget: int,
+    alpha: float | None,
+    *,
+    weight: FloatArray | None = None,
+    right: BoolArray | None = None,
+    epsilon: float = 0.0,
+    bias_if_empty: float = 1.0,
+    quick: bool = False,
+) -> Split | None:
+    """Find a good split with few features.
+
+    Parameters
+    ----------
+    X, sign, C, weight, right, epsilon, bias_if_empty
+        As for :func:`~mipforest.heuristics.node_split.margin_split`.
+    budget, alpha, quick
+        As for :func:`~mipforest.heuristics.node_split.search_features`.
+
+    Returns
+    -------
+    A split within the budget (hard) or with its penalty in ``value`` (soft); ``None`` where none was found
+    that keeps the sides.
+    """
+
+    def fit(features: IntArray) -> Split | None:
+        return margin_split(
+            X, sign, C,
+            weight=weight, right=right, epsilon=epsilon, features=features, bias_if_empty=bias_if_empty,
+        )  # fmt: skip
+
+    return search_features(fit, X.shape[1], budget, alpha, quick=quick)
+
+
+def margin_value(
+    w: FloatArray, b: float, X: FloatArray, sign: FloatArray, C: float, weight: FloatArray | None = None
+) -> float:
+    """``1/2 |w|^2 + C sum_i n_i max(0, 1 - y_i (w.x_i + b))`` of a split on samples of weights n_i (1 unless given)."""
+    losses = np.maximum(0.0, 1.0 - sign * (X @ w + b))
+    return float(0.5 * w @ w + C * weighted_sum(losses, weight))
+
+
+def exact_sparse_split(
+    X: FloatArray,
+    sign: FloatArray,
+    C: float,
+    budget: int,
+    alpha: float | None,
+    *,
+    time_limit: float,
+    weight: FloatArray | None = None,
+    bias_if_empty: float = 1.0,
+) -> Split:
+    """Solve the node's mixed-integer model (WS-SVM of D'Onofrio et al. 2024, section 5), sides free.
+
+    Parameters
+    ----------
+    X, sign, C, budget, alpha, weight, bias_if_empty
+        As for :func:`sparse_split`.
+    time_limit
+        Seconds; the best split known then is given back.
+    """
+    known = sparse_split(X, sign, C, budget, alpha, weight=weight, bias_if_empty=bias_if_empty)
+    assert known is not None  # with free sides every support has a split
+    if known.value == 0 or X.shape[1] <= budget:
+        return known
+    n, p = X.shape
+    M_w = np.sqrt(2 * known.value)  # 1/2 |w|^2 is at most the value of any known split
+    m = Model("sparse node")
+    w = m.continuous("w", p, lower=-M_w, upper=M_w)
+    b = m.continuous("b")
+    xi = m.nonnegative("xi", n)
+    s = m.binary("s", p)
+    excess = m.nonnegative("u", upper=0.0 if alpha is None else np.inf)
+    losses = xi.sum() if weight is None else weight @ xi
+    m.minimize(0.5 * sum_squares(w) + C * losses + (alpha or 0.0) * excess)
+    m.add("margin", sign * (X @ w + b) >= 1 - xi)
+    m.add("above", w <= M_w * s)
+    m.add("below", w >= -M_w * s)
+    m.add("budget", s.sum() - excess <= budget)
+    slack = np.maximum(0.0, 1 - sign * known.scores(X))
+    used = (known.w != 0).astype(float)
+    m.set_start(
+        {
+            "w": known.w,
+            "b": np.array(known.b),
+            "xi": slack,
+            "s": used,
+            "u": np.array(max(0.0, used.sum() - budget)),
+        }
+    )
+    solution = solve(m, "highs", time_limit=time_limit)
+    if not solution.found:
+        return known
+    weights = np.where(solution["s"] > 0.5, solution["w"], 0.0)
+    bias = float(solution["b"])
+    found = with_penalty(Split(weights, bias, margin_value(weights, bias, X, sign, C, weight)), budget, alpha)
+    return min(known, found, key=lambda split: split.value)
 
 
 # ------------------------------------------------------------------ the path

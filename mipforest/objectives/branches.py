@@ -11,14 +11,11 @@ back to there changes nothing, which bounds ``b``. Losses are plug-ins: see :mod
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cache
-from importlib.metadata import entry_points
 from typing import ClassVar
 
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray
-from mipforest.errors import MipforestError, suggestion
 from mipforest.model import LinearExpr, Model, QuadraticExpr, VarArray, sum_squares
 
 #: A big-M: one number, or one per sample and node.
@@ -368,41 +365,3 @@ NO_NORM, L1, HALF_SQUARED_L2 = NoNorm(), L1Norm(), HalfSquaredL2Norm()
 
 #: All of them, by the value of the parameter that chooses one.
 NORMS: dict[str, Norm] = {norm.name: norm for norm in (NO_NORM, L1, HALF_SQUARED_L2)}
-
-
-GROUP = "mipforest.losses"
-
-
-#: Listed first, as the literature does.
-_FIRST = ("misclassification", "hinge", "logistic")
-
-
-class UnknownLoss(MipforestError, ValueError):
-    """No loss has that name."""
-
-
-def loss_names() -> tuple[str, ...]:
-    """Return the names of all registered losses, without loading them."""
-    names = entry_points(group=GROUP).names
-    return (*(name for name in _FIRST if name in names), *sorted(names - set(_FIRST)))
-
-
-@cache
-def loss_classes() -> dict[str, type[BranchLoss]]:
-    """All registered losses by name, built in or from another package."""
-    return {name: entry_points(group=GROUP)[name].load() for name in loss_names()}
-
-
-def get_loss(name: str) -> type[BranchLoss]:
-    """Return a loss's class by name; its ``build`` makes the loss.
-
-    Raises
-    ------
-    UnknownLoss
-        If none has that name; the nearest names are suggested.
-    """
-    classes = loss_classes()
-    if name not in classes:
-        hint = suggestion(name, classes, 2, otherwise=".")
-        raise UnknownLoss(f"no loss named {name!r}{hint} Known: {', '.join(classes)}")
-    return classes[name]

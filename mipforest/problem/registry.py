@@ -1,4 +1,4 @@
-"""Formulations by name, from the entry-point group ``mipforest.formulations``."""
+"""Formulations and the losses of their branch nodes by name, from entry points."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from mipforest.errors import MipforestError, suggestion
+from mipforest.objectives.branches import BranchLoss
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, check_parameters, ensemble_parameter_of
 
-GROUP = "mipforest.formulations"
+#: Groups of entry points.
+FORMULATIONS, LOSSES = "mipforest.formulations", "mipforest.losses"
+
+#: Listed first, as the literature does.
+FIRST_LOSSES = ("misclassification", "hinge", "logistic")
 
 
 class UnknownFormulation(MipforestError, ValueError):
@@ -22,7 +27,8 @@ class UnknownFormulation(MipforestError, ValueError):
 def formulation_classes() -> dict[str, type[Formulation]]:
     """All registered formulations by name, built in or from another package."""
     return {
-        entry.name: entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+        entry.name: entry.load()
+        for entry in sorted(entry_points(group=FORMULATIONS), key=lambda entry: entry.name)
     }
 
 
@@ -78,3 +84,37 @@ def make_formulation(
             raise ParameterError(f"{name} mimics no tree ensemble; leave the ensemble out")
         values[target.name] = ensemble
     return cls(variant=variant or "", **values)
+
+
+# ------------------------------------------------------------------ losses
+
+
+class UnknownLoss(MipforestError, ValueError):
+    """No loss has that name."""
+
+
+def loss_names() -> tuple[str, ...]:
+    """Return the names of all registered losses, without loading them."""
+    names = entry_points(group=LOSSES).names
+    return (*(name for name in FIRST_LOSSES if name in names), *sorted(names - set(FIRST_LOSSES)))
+
+
+@cache
+def loss_classes() -> dict[str, type[BranchLoss]]:
+    """All registered losses by name, built in or from another package."""
+    return {name: entry_points(group=LOSSES)[name].load() for name in loss_names()}
+
+
+def get_loss(name: str) -> type[BranchLoss]:
+    """Return a loss's class by name; its ``build`` makes the loss.
+
+    Raises
+    ------
+    UnknownLoss
+        If none has that name; the nearest names are suggested.
+    """
+    classes = loss_classes()
+    if name not in classes:
+        hint = suggestion(name, classes, 2, otherwise=".")
+        raise UnknownLoss(f"no loss named {name!r}{hint} Known: {', '.join(classes)}")
+    return classes[name]

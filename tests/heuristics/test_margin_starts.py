@@ -11,14 +11,14 @@ from sklearn.svm import SVC
 from formulations.margot import HfsMargot, Margot, SfsMargot
 from mipforest.data import Dataset
 from mipforest.heuristics.node_problems import NodeProblems, bias_if_empty
-from mipforest.heuristics.node_split import (
-    Split,
+from mipforest.heuristics.node_split import Split, margin_split
+from mipforest.heuristics.svm_starts import (
     exact_sparse_split,
-    margin_split,
+    local_svm,
     margin_value,
     sparse_split,
+    svm_path,
 )
-from mipforest.heuristics.svm_starts import local_svm, svm_path
 from mipforest.trees import Topology
 from mipforest.trees.sides import SIDE_TOLERANCE, into_a_gap, keep_sides
 
