@@ -18,14 +18,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from mipforest.data import Dataset, load
 from mipforest.heuristics.cart import contree
-from mipforest.searches.local.search import (
-    KICKS,
-    STARTS,
-    LocalProblem,
-    Outcome,
-    compile_kernels,
-    local_search,
-)
+from mipforest.searches.local import KICKS, STARTS, LocalProblem
+from mipforest.searches.local.search import Outcome, compile_kernels, local_search
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology
 

@@ -112,7 +112,7 @@ def solvers(as_json: o.Json = False) -> None:
             "version": _version(cls.package) if cls.available() else None,
             "install": cls.install,
             "summary": cls.summary,
-            "models": cls.models,
+            "models": cls.models_in_words or ", ".join(cls.models),
             "proves": cls.proves,
         }
         for name, cls in search_classes().items()

@@ -13,7 +13,6 @@ from numbers import Integral, Real
 from typing import Any, overload
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from mipforest.arrays import FloatArray, IntArray
@@ -46,6 +45,8 @@ def is_numeric(column: Any) -> bool:
     DataError
         If it holds something else: dates, complex numbers, lists, ...
     """
+    import pandas as pd  # late, as in all of the package: it takes longer than most commands
+
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(dtype):
         return False
@@ -102,6 +103,8 @@ def numbers(column: Any, base: int = 0) -> FloatArray:
         If a value is not a number, not finite, or a whole number that float64 would round; names the first
         such row.
     """
+    import pandas as pd
+
     try:
         given: Any = [_less(value, base) for value in column] if base else column.to_numpy()
         values = np.array(given, dtype=np.float64)
@@ -172,6 +175,8 @@ def refuse_rounding(given: ArrayLike, values: FloatArray, what: str) -> None:
     large = np.argwhere(np.abs(values) >= EXACT)
     if not len(large) or (isinstance(given, np.ndarray) and given.dtype.kind == "f"):
         return
+    import pandas as pd
+
     exact = (
         given.astype(object).to_numpy()
         if isinstance(given, pd.DataFrame)

@@ -13,9 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
-import pandas as pd
-from pandas.errors import ParserError, ParserWarning
-
 from mipforest.data.columns import EXACT, Axis
 from mipforest.errors import DataError, did_you_mean
 from mipforest.unpacking import BLOCK, SUSPECT_RATIO, UnpackingError, most_unpacked, unpacked_blocks
@@ -97,6 +94,9 @@ def _read_csv(path: Path) -> Any:
         "index_col": False,
         "low_memory": False,
     }
+    import pandas as pd
+    from pandas.errors import ParserError, ParserWarning
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", ParserWarning)
@@ -146,6 +146,8 @@ def _with_exact_integers(frame: Any, content: bytes, options: Mapping[str, Any])
     pandas reads a column as float64 if one of its values is missing or has a fraction, and as text if no type
     of its own has the range.
     """
+    import pandas as pd
+
     suspects = [name for name in frame.columns if _may_be_rounded(frame[name])]
     if not suspects:
         return frame
@@ -159,6 +161,8 @@ def _with_exact_integers(frame: Any, content: bytes, options: Mapping[str, Any])
 
 
 def _may_be_rounded(column: Any) -> bool:
+    import pandas as pd
+
     if column.dtype.kind == "f":
         return bool((column.abs() >= EXACT).any())
     texts = column.dropna()

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
 
@@ -214,6 +213,8 @@ def with_text_names(frame: Any) -> Any:
     DataError
         If it is not a pandas DataFrame or two columns share a name.
     """
+    import pandas as pd
+
     if not isinstance(frame, pd.DataFrame):
         raise DataError(
             f"a {type(frame).__name__} is no table: pass a pandas DataFrame, or use Dataset.from_arrays"
@@ -273,6 +274,8 @@ def _remarks(features: Any) -> list[str]:
 
 def _counts_rows(column: Any) -> bool:
     """Return whether an integer column goes up by one from row to row."""
+    import pandas as pd
+
     if len(column) < _ROWS_WORTH_COUNTING or not pd.api.types.is_integer_dtype(column.dtype):
         return False
     return bool((np.diff(column.to_numpy()) == 1).all())
@@ -323,6 +326,8 @@ def target_column(y: ArrayLike, n: int, name: str) -> Any:
     values = np.asarray(y)
     if values.dtype.kind == "f":
         refuse_rounding(y, values, "y")
+    import pandas as pd
+
     column = pd.Series(values, name=name)
     if column.isna().any():
         raise DataError(f"y lacks {column.isna().sum()} of {n} values; drop these rows of X and y")

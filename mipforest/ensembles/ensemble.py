@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray, SparseMatrix
@@ -138,6 +137,8 @@ class Adapter(ABC):
 
     def _named(self, X: FloatArray) -> Any:
         """Return the features under the names that the estimator was fitted with, if it was."""
+        import pandas as pd
+
         names = getattr(self.estimator, "feature_names_in_", None)
         return X if names is None else pd.DataFrame(X, columns=names)
 

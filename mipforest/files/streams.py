@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from mipforest.arrays import FloatArray
 from mipforest.atomic import atomic_write
@@ -149,6 +148,8 @@ def number_table(values: FloatArray) -> tuple[TextArray, npt.NDArray[np.intp]]:
     table, index
         The distinct texts, and the (k,) position of each value's text in them.
     """
+    import pandas as pd
+
     index, distinct = pd.factorize(values + 0.0)  # -0.0 + 0.0 is 0.0
     is_integer = (distinct == np.floor(distinct)) & (np.abs(distinct) < 1e15)
     table = np.empty(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from functools import cache
 from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 from numbers import Integral
+from time import monotonic
 from typing import ClassVar
 
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported
@@ -28,6 +28,9 @@ AUTO, MATRIX_SOLVER = "auto", "highs"
 
 #: Share of the time left, and most seconds, for a tree search whose tree is the start of a matrix solver.
 START_SHARE, START_SECONDS = 0.1, 10.0
+
+#: Seconds between two events of progress without a better tree.
+PROGRESS_INTERVAL = 0.5
 
 #: Why no tree search takes a problem to whose model something was added.
 CHANGED = "the model was changed after it was built, and a tree search sees no rows"
@@ -65,6 +68,45 @@ class Found:
     message: str = ""
 
 
+class SearchEvents:
+    """The progress of a search: better trees at once, the rest at most every :data:`PROGRESS_INTERVAL` seconds.
+
+    Parameters
+    ----------
+    on_progress
+        Called with every event; returning ``True`` stops the search.
+
+    Attributes
+    ----------
+    began
+        When the search began, on the clock of :func:`time.monotonic`.
+    """
+
+    def __init__(self, on_progress: Progress | None) -> None:
+        self.began = monotonic()
+        self._on_progress = on_progress
+        self._events: list[Event] = []
+
+    def tell(self, objective: float, bound: float, nodes: int) -> bool:
+        """Tell objective, bound and nodes where it is time to; return whether to stop."""
+        last = self._events[-1] if self._events else None
+        if last is None or objective < last.objective or self._seconds() - last.seconds >= PROGRESS_INTERVAL:
+            return self._told(objective, bound, nodes)
+        return False
+
+    def end(self, objective: float, bound: float, nodes: int) -> tuple[Event, ...]:
+        """Tell how the search ended; return all events."""
+        self._told(objective, bound, nodes)
+        return tuple(self._events)
+
+    def _told(self, objective: float, bound: float, nodes: int) -> bool:
+        self._events.append(Event(self._seconds(), objective, bound, nodes))
+        return bool(self._on_progress is not None and self._on_progress(self._events[-1]))
+
+    def _seconds(self) -> float:
+        return monotonic() - self.began
+
+
 class TreeSearch(ABC):
     """A tree-search plug-in: one subclass each, found through the entry-point group ``mipforest.searches``.
 
@@ -76,8 +118,10 @@ class TreeSearch(ABC):
     name: ClassVar[str]
     #: One line that says what it is.
     summary: ClassVar[str]
-    #: The models it takes, in words for ``mipforest solvers``.
-    models: ClassVar[str]
+    #: Names of the models that it is made for.
+    models: ClassVar[tuple[str, ...]]
+    #: The same in words, where names do not say it all.
+    models_in_words: ClassVar[str] = ""
     #: Top-level module that must be installed, and what ``pip install`` takes to bring it.
     package: ClassVar[str] = "mipforest"
     install: ClassVar[str] = "mipforest"
@@ -308,7 +352,7 @@ class Auto:
                 if not reason:
                     return search, "an exact tree search takes this problem"
                 # Of a search that is made for other models there is no more to say.
-                if problem.formulation.name in re.findall(r"[\w-]+", search.models):
+                if problem.formulation.name in search.models:
                     reasons.append(f"{search.name} does not take this problem: {reason}")
         return get_solver(MATRIX_SOLVER), "; ".join(reasons) or "no exact tree search takes this problem"
 
@@ -338,7 +382,6 @@ def solver_or_search(name: str) -> Solver | TreeSearch | Auto:
     """
     if name == AUTO:
         return Auto()
-    # Searches are not loaded for the sake of a matrix solver: their compiler alone takes a second.
     searches = search_names()
     if name not in searches:
         return get_solver(name, others=searches)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import DataError, Encoding
@@ -107,6 +106,8 @@ class SavedTree:
             If the column holds a label that the training data do not have, or no number for a regression.
         """
         if not self.tree.is_classifier:
+            import pandas as pd
+
             return numbers(pd.Series(column, name=self.target))
         stated = [text(value) for value in column]
         unknown = [label for label in stated if label not in self.labels]

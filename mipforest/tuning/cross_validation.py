@@ -12,15 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from mipforest.trees import Tree
 from mipforest.tuning.executors import Executor
 from mipforest.tuning.fit import Fit, Work
 from mipforest.tuning.plan import Plan
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: What is told of every fold, in columns such as ``fold0_gap``.
 _PER_FOLD = (
@@ -134,6 +136,8 @@ class Records:
 
     def table(self) -> pd.DataFrame:
         """Return one row per setting, in grid order; see :attr:`mipforest.tuning.run.Tuning.table`."""
+        import pandas as pd
+
         grid = self._plan.grid
         labels = [axis.label for axis in grid.axes]
         return pd.DataFrame(

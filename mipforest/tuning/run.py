@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from mipforest.data import Dataset
 from mipforest.errors import FitError, TuningError, TuningInterrupted
@@ -21,6 +19,9 @@ from mipforest.tuning.cross_validation import OnFit, Records, cross_validate
 from mipforest.tuning.executors import Executor, InThisProcess, Processes, Stopping
 from mipforest.tuning.plan import MAX_FITS, SETTINGS, Plan
 from mipforest.tuning.selection import Rule, choose
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import pandas as pd
 
 from mipforest.arrays import FloatArray
 from mipforest.data.target import Task
 from mipforest.errors import NoTreeFound, TuningError, did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Rule = Literal["best", "sparse"]
 

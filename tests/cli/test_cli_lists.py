@@ -1,5 +1,8 @@
 """``mipforest models``, ``solvers``, ``data``, ``--version`` and the help texts."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -73,6 +76,28 @@ def test_version(mipforest):
     assert found["numpy"] == np.__version__
     assert {"highspy", "gurobipy", "pyscipopt"} <= found.keys()
     assert "pytest" not in found
+
+
+def test_what_takes_long_to_import_is_imported_by_what_needs_it():
+    """Lists need no tables, and who takes a problem is known without the compiler of the searches."""
+    program = (
+        "import sys\n"
+        "from mipforest.cli.main import app\n"
+        "for command in ('models', 'solvers'):\n"
+        "    app([command], standalone_mode=False)\n"
+        "heavy = {'matplotlib', 'numba', 'pandas', 'sklearn'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+        "from mipforest import Dataset, SolveSettings, get_formulation\n"
+        "from mipforest.problem.tree_search import Auto, search_classes\n"
+        "data = Dataset.from_arrays([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 1, 0])\n"
+        "problem = get_formulation('hfs-margot')(B=1).build(data, 1)\n"
+        "taking = [name for name, search in search_classes().items() if search().takes(problem)]\n"
+        "assert taking == ['convex-routing'], taking\n"
+        "assert Auto().choose(problem, SolveSettings())[0].name == 'highs'\n"
+        "assert 'numba' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,7 @@ from mipforest.arrays import IntArray
 from mipforest.heuristics.cart import contree_within
 from mipforest.heuristics.thresholds import UnivariateProblem
 from mipforest.problem.built import BuiltProblem
-from mipforest.problem.tree_search import Found, TreeSearch
-from mipforest.searches import SearchEvents
-from mipforest.searches.exact.search import compile_kernels, exact_search
+from mipforest.problem.tree_search import Found, SearchEvents, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
 from mipforest.trees import Tree
@@ -30,7 +28,7 @@ class ExactSearch(TreeSearch):
 
     name: ClassVar[str] = "exact-search"
     summary: ClassVar[str] = "exact branch and bound over intervals of thresholds"
-    models: ClassVar[str] = "oct, ort"
+    models: ClassVar[tuple[str, ...]] = ("oct", "ort")
     preferred: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
 
@@ -49,6 +47,8 @@ class ExactSearch(TreeSearch):
         on_progress: Progress | None,
     ) -> Found:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        from mipforest.searches.exact.search import compile_kernels, exact_search
+
         compile_kernels(problem.budget)
         events = SearchEvents(on_progress)
         formulation, instance = problem.formulation, problem.instance
@@ -86,7 +86,8 @@ class ConTreeSearch(TreeSearch):
 
     name: ClassVar[str] = "contree"
     summary: ClassVar[str] = "ConTree's dynamic programming; Ctrl-C waits for its end"
-    models: ClassVar[str] = "oct with N_min=1"
+    models: ClassVar[tuple[str, ...]] = ("oct",)
+    models_in_words: ClassVar[str] = "oct with N_min=1"
     package: ClassVar[str] = "pycontree"
     install: ClassVar[str] = "mipforest[dp]"
 

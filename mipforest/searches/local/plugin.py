@@ -8,17 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from mipforest.problem.built import BuiltProblem
-from mipforest.problem.tree_search import Found, TreeSearch
-from mipforest.searches import SearchEvents
-from mipforest.searches.local.search import (
-    HYPERPLANES,
-    KICKS,
-    STARTS,
-    LocalProblem,
-    LocalTree,
-    compile_kernels,
-    local_search,
-)  # fmt: skip
+from mipforest.problem.tree_search import Found, SearchEvents, TreeSearch
+from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
 from mipforest.trees import Tree
@@ -29,7 +20,7 @@ class LocalSearch(TreeSearch):
 
     name: ClassVar[str] = "local-search"
     summary: ClassVar[str] = "local search from many starts, for trees of any depth"
-    models: ClassVar[str] = "oct, oct-h, ort, ort-h, ort-l, ort-lh"
+    models: ClassVar[tuple[str, ...]] = ("oct", "oct-h", "ort", "ort-h", "ort-l", "ort-lh")
     proves: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
     options: ClassVar[Mapping[str, str]] = {
@@ -56,6 +47,8 @@ class LocalSearch(TreeSearch):
         on_progress: Progress | None,
     ) -> Found:
         """Search for a good tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        from mipforest.searches.local.search import compile_kernels, local_search
+
         charged = charged_by(problem)
         assert charged is not None  # ``refusal`` has seen to it
         compile_kernels(problem.budget, oblique=charged.oblique)

@@ -14,18 +14,12 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import compile_by
 from mipforest.searches.exact.losses import ABSOLUTE, CLASSES, SQUARED, TWO_CLASSES
+from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.searches.local.descent import search_from, search_hyperplanes_from
 from mipforest.searches.local.lasso import ACCURACY, LINEAR
 from mipforest.searches.local.state import LEAF, NONE, OBLIQUE, OWN, Samples, Work, work_for
 from mipforest.time_budget import TimeBudget
 from mipforest.trees.sides import midpoint
-
-#: Starts, and kicks of each, unless told otherwise. In as much time they beat 300 starts without kicks on 8 of the 9
-#: deeper trees of ``docs/benchmarks/local_search.md``; on the other one they are better, and take a third longer.
-STARTS, KICKS = 10, 100
-
-#: Random hyperplanes of each visit: few, as every kick visits nodes again.
-HYPERPLANES = 1
 
 #: Least improvement that counts, as a share of the loss of one leaf: far above what rounding makes of sums.
 TOLERANCE = 1e-9
@@ -38,62 +32,6 @@ TIE_TOLERANCE = 1e-3
 
 #: Seconds between two looks at the clock, and at what was found.
 INTERVAL = 0.05
-
-
-@dataclass(frozen=True, eq=False)
-class LocalProblem:
-    """What trees are charged.
-
-    Attributes
-    ----------
-    X
-        (n, p) features, scaled as the trees are wanted.
-    y
-        (n,) class numbers, or values.
-    loss
-        Of a leaf with its best prediction: ``"classes"``, ``"squared"`` or ``"absolute"``.
-    split_cost
-        Cost of a split (of a feature in a split, for hyperplanes), in units of the loss.
-    N_min
-        Least number of samples in a leaf.
-    unit
-        What all this is divided by in the objective.
-    weight, costs
-        As in :class:`~mipforest.heuristics.thresholds.UnivariateProblem`.
-    oblique
-        Whether splits are hyperplanes; features are in [0, 1] then.
-    margin
-        Least distance between both sides of a split, for weights of sum 1.
-    coefficient_cost
-        Of leaves that predict a linear function (squared loss): the cost of its coefficients, by the sum of their
-        sizes, in units of the loss; ``None`` for constant leaves.
-    """
-
-    X: FloatArray
-    y: FloatArray | IntArray
-    loss: str
-    split_cost: float = 0.0
-    N_min: int = 1
-    unit: float = 1.0
-    weight: FloatArray | None = None
-    costs: FloatArray | None = None
-    oblique: bool = False
-    margin: float = 0.0
-    coefficient_cost: float | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class LocalTree:
-    """A tree without its predictions: a sample goes right at node t where ``w_t . x + b_t >= 0``.
-
-    Attributes
-    ----------
-    w, b
-        (|B|, p) and (|B|,), heap order; 0 where a node does not split, which sends all to the right.
-    """
-
-    w: FloatArray
-    b: FloatArray
 
 
 @dataclass(frozen=True, eq=False)

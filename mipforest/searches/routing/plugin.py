@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,17 +13,17 @@ from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.heuristics.node_split import Split
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1
 from mipforest.problem.built import BuiltProblem
-from mipforest.problem.tree_search import Found, TreeSearch
-from mipforest.searches import SearchEvents
-from mipforest.searches.routing.cells import CellPosition, ConvexNodes
-from mipforest.searches.routing.convex_dives import ConvexDives, compile_convex
-from mipforest.searches.routing.machine_dives import MachineDives, WarmPosition, compile_kernels
-from mipforest.searches.routing.recording import Recorder, recording
-from mipforest.searches.routing.search import Dived, Dives, RoutingSearch
+from mipforest.problem.tree_search import Found, SearchEvents, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
+
+if TYPE_CHECKING:
+    from mipforest.searches.routing.cells import CellPosition, ConvexNodes
+    from mipforest.searches.routing.machine_dives import WarmPosition
+    from mipforest.searches.routing.recording import Recorder
+    from mipforest.searches.routing.search import Dived, Dives
 
 #: Most distinct samples: their inner products are held in memory (200 MB at this size).
 MOST_GROUPS = 5000
@@ -37,7 +37,8 @@ class Routing(TreeSearch):
 
     name: ClassVar[str] = "routing"
     summary: ClassVar[str] = "exact branch and bound over the routings of samples"
-    models: ClassVar[str] = "margot; loss-optimal with hinge, l2, all levels, no selection"
+    models: ClassVar[tuple[str, ...]] = ("margot", "loss-optimal")
+    models_in_words: ClassVar[str] = "margot; loss-optimal with hinge, l2, all levels, no selection"
     preferred: ClassVar[bool] = True
     certifies: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
@@ -66,10 +67,14 @@ class Routing(TreeSearch):
 
     @staticmethod
     def _compile(budget: TimeBudget) -> float:
+        from mipforest.searches.routing.machine_dives import compile_kernels
+
         return compile_kernels(budget)
 
     @staticmethod
     def _dives(nodes: ConvexNodes, recorder: Recorder | None) -> Dives:
+        from mipforest.searches.routing.machine_dives import MachineDives
+
         return MachineDives(nodes.machines(), recorder)
 
     def search(
@@ -81,6 +86,9 @@ class Routing(TreeSearch):
         on_progress: Progress | None,
     ) -> Found:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        from mipforest.searches.routing.recording import recording
+        from mipforest.searches.routing.search import RoutingSearch
+
         self._compile(problem.budget)
         events = SearchEvents(on_progress)
         deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
@@ -124,7 +132,15 @@ class ConvexRouting(Routing):
 
     name: ClassVar[str] = "convex-routing"
     summary: ClassVar[str] = "routing for any convex node and for feature selection"
-    models: ClassVar[str] = (
+    models: ClassVar[tuple[str, ...]] = (
+        "hfs-margot",
+        "sfs-margot",
+        "olct",
+        "budgeted-olct",
+        "univariate-olct",
+        "loss-optimal",
+    )
+    models_in_words: ClassVar[str] = (
         "hfs-margot, sfs-margot; olct, budgeted-olct, univariate-olct; loss-optimal with a convex loss, l1 or l2, "
         "all levels"
     )
@@ -139,10 +155,14 @@ class ConvexRouting(Routing):
 
     @staticmethod
     def _compile(budget: TimeBudget) -> float:
+        from mipforest.searches.routing.convex_dives import compile_convex
+
         return compile_convex(budget)
 
     @staticmethod
     def _dives(nodes: ConvexNodes, recorder: Recorder | None) -> Dives:  # noqa: ARG004
+        from mipforest.searches.routing.convex_dives import ConvexDives
+
         return ConvexDives(nodes)
 
 
@@ -173,6 +193,8 @@ class _Trees:
 
     def convex_nodes(self) -> ConvexNodes:
         """Return what the search needs."""
+        from mipforest.searches.routing.cells import ConvexNodes
+
         weight = np.zeros((len(self._X), 2))
         np.add.at(weight, (self._group, (self._data.sign > 0).astype(np.int64)), self._data.weights)
         topology, C = self._problem.topology, np.asarray(self._nodes.C, dtype=np.float64)
@@ -199,6 +221,7 @@ class _Trees:
         """Return the value of the best tree with a complete routing; inf where no hyperplanes realise it."""
         data, topology = self._data, self._problem.topology
         at = position.reached.astype(np.int64)[self._group]
+        chosen = _chosen(position)
         splits: dict[int, Split] = {}
         for t in reversed(topology.branches):
             here, right = at == t, None
@@ -206,7 +229,7 @@ class _Trees:
                 goes_right = _below(at, topology.right(t), topology)
                 here = goes_right | _below(at, topology.left(t), topology)
                 right = goes_right[here]
-            features = _used(position.features[t]) if isinstance(position, CellPosition) else None
+            features = None if chosen is None else _used(chosen[t])
             split = self._nodes.split(
                 t, data.X[here], data.sign[here], data.weights[here], right=right, features=features
             )
@@ -221,7 +244,7 @@ class _Trees:
         here = {0: np.arange(self._data.n)}
         topology, X = self._problem.topology, self._data.X
         sign, weights = self._data.sign, self._data.weights
-        chosen = dived.position.features if isinstance(dived.position, CellPosition) else None
+        chosen = _chosen(dived.position)
         for t in topology.branches:
             w, features = dived.weights[t], None
             if chosen is not None:
@@ -250,6 +273,13 @@ class _Trees:
         if value < self.value and not self._problem.worst_violation(self._problem.encoded(tree)):
             self.best, self.value = tree, value
         return value
+
+
+def _chosen(position: Any) -> BoolArray | None:
+    """Return the features (|B|, p) that a position has chosen, if it does choose."""
+    from mipforest.searches.routing.cells import CellPosition
+
+    return position.features if isinstance(position, CellPosition) else None
 
 
 def _used(chosen: BoolArray) -> IntArray:

@@ -19,9 +19,10 @@ from mipforest.problem.formulation import deepened
 from mipforest.searches import entry
 from mipforest.searches.exact.losses import ABSOLUTE
 from mipforest.searches.exact.search import exact_search
+from mipforest.searches.local import LocalProblem, LocalTree
 from mipforest.searches.local.descent import _enter, search_from
 from mipforest.searches.local.plugin import charged_by
-from mipforest.searches.local.search import LocalProblem, LocalTree, _read, local_search, samples_of
+from mipforest.searches.local.search import _read, local_search, samples_of
 from mipforest.searches.local.state import OWN, order_at, work_for
 from mipforest.searches.local.sweeps import add_medians, fit_leaves, keep_base, sweep
 
