@@ -83,8 +83,8 @@ from mipforest.data import Dataset
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import Expression, TreeExpressions, require_weight
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.instance import Instance
 from mipforest.problem.model_changes import ModelChanges
+from mipforest.problem.operations import Instance
 from mipforest.problem.parameters import PerNode, TreeEnsemble, parameter
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree

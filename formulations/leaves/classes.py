@@ -12,7 +12,7 @@ from mipforest.data import DataError, Dataset
 from mipforest.errors import some_of
 from mipforest.model import LinearExpr, Model, VarArray
 from mipforest.problem.expressions import Expression, NotExpressed
-from mipforest.problem.instance import Instance
+from mipforest.problem.operations import Instance
 from mipforest.problem.parameters import CostMatrix, ParameterError
 from mipforest.trees import Tree
 

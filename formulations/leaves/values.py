@@ -18,7 +18,7 @@ from formulations.routing.univariate import Routing
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.objectives.leaf_losses import LeafLoss
-from mipforest.problem.instance import Instance
+from mipforest.problem.operations import Instance
 from mipforest.trees import Tree
 
 

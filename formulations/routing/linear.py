@@ -34,9 +34,8 @@ from mipforest.heuristics.node_split import Split
 from mipforest.model import Model, Values, VarArray
 from mipforest.problem.expressions import LinearTreeExpressions, TreeExpressions
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.instance import Instance
 from mipforest.problem.model_changes import ModelChanges
-from mipforest.problem.operations import random_trees
+from mipforest.problem.operations import Instance, random_trees
 from mipforest.problem.parameters import PerNode, parameter
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree

@@ -13,12 +13,11 @@ from mipforest.cli.errors import ReportingGroup
 from mipforest.cli.exchange import export, import_solution
 from mipforest.cli.instances import app as instances
 from mipforest.cli.lists import data, models, solvers
-from mipforest.cli.pictures import plot, report
+from mipforest.cli.pictures import plot, report, vite
 from mipforest.cli.predict import predict
 from mipforest.cli.show import show
 from mipforest.cli.solve import solve
 from mipforest.cli.tune import tune
-from mipforest.cli.vite import vite
 
 app = Typer(
     name="mipforest",

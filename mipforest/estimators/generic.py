@@ -1,18 +1,195 @@
-"""Estimators that take any formulation: one for classes, one for numbers."""
+"""Classifiers and regressors: how they read targets, what they predict; and the two that take any formulation."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.data import DataError, Dataset
+from mipforest.data.columns import refuse_rounding, text
 from mipforest.data.encoding import Scaling
-from mipforest.errors import did_you_mean
+from mipforest.errors import did_you_mean, some_of
 from mipforest.estimators.base import TreeEstimator
-from mipforest.estimators.tasks import TreeClassifier, TreeRegressor
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, parameters_of
 from mipforest.problem.registry import get_formulation
+from mipforest.problem.result import Result
+from mipforest.trees import leaf_shares, node_statistics
+
+
+@dataclass(eq=False, repr=False)
+class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """A classifier that is an optimal tree; see :class:`~mipforest.estimators.base.TreeEstimator`.
+
+    Parameters
+    ----------
+    class_weight
+        What the weights of a class's samples are multiplied with: a dictionary by label, ``"balanced"`` (n over K times
+        the number of samples of the class), or ``None``.
+
+    Attributes
+    ----------
+    classes_
+        (K,) labels, sorted.
+    """
+
+    _: KW_ONLY
+    class_weight: Any = None
+
+    # ------------------------------------------------------------------ fit
+
+    def _read(
+        self, X_raw: FloatArray, y: Any, weights: FloatArray, features: tuple[str, ...], scaling: Scaling
+    ) -> Dataset:
+        labels = _labels(self, y)
+        check_consistent_length(X_raw, labels)
+        if self.class_weight is not None:
+            weights = weights * compute_sample_weight(self.class_weight, labels)
+        # A class whose samples are all left out is no class of the model.
+        kept = weights > 0
+        X_raw, labels, weights = X_raw[kept], labels[kept], weights[kept]
+        self.classes_, numbers = np.unique(labels, return_inverse=True)
+        self._check_classes(labels)
+        return Dataset.from_arrays(
+            X_raw,
+            numbers,
+            features=features,
+            classes=[text(label) for label in self.classes_.tolist()],
+            task="classification",
+            scaling=scaling,
+            weights=weights,
+        )
+
+    def _check_classes(self, labels: npt.NDArray[Any]) -> None:
+        if len(self.classes_) < 2:
+            raise DataError(
+                f"y has one class only, {self.classes_.tolist()[0]!r} in all {len(labels)} rows: nothing can be "
+                "told apart; add rows of another class"
+            )
+        if len(self.classes_) > 2 and self._two_classes_only():
+            # The first two sentences are those that scikit-learn's checks expect.
+            name = type(self).__name__
+            raise DataError(
+                f"Only binary classification is supported. The type of the target is {type_of_target(labels)}. "
+                f"{name} takes two classes, y has {len(self.classes_)}: wrap it as "
+                f"sklearn.multiclass.OneVsRestClassifier({name}(...)), or use OCTClassifier"
+            )
+
+    def _two_classes_only(self) -> bool:
+        try:
+            return self._model().two_classes
+        except ValueError:  # a model that is unknown is refused by the fit
+            return False
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = not self._two_classes_only()
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        """Say the same to scikit-learn 1.5."""
+        return {"binary_only": self._two_classes_only()}
+
+    def _keep(self, result: Result) -> None:
+        super()._keep(result)
+        data = result.problem.data
+        self._leaf_frequencies = leaf_shares(
+            self.tree_, node_statistics(self.tree_, data.X_raw, data.y, data.weights)
+        )
+
+    # ------------------------------------------------------------------ predict
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return (n,) predicted labels, of :attr:`classes_`."""
+        X_raw = self._features(X)
+        labels: npt.NDArray[Any] = self.classes_[self.tree_.predict(X_raw)]
+        return labels
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return (n, K) probabilities of the classes, in the order of :attr:`classes_`; rows sum to 1.
+
+        A logistic tree gives those of its model (see :meth:`Tree.predict_proba
+        <mipforest.trees.Tree.predict_proba>`), whose largest one is that of the predicted class.
+
+        Any other tree gives the shares of the classes among the training samples in the leaf that a sample
+        reaches, as scikit-learn's trees do; in a leaf that holds none, 1 for the leaf's label. The largest
+        share is that of the predicted class wherever the leaf's label is a most frequent one. A model that
+        labels leaves by other rules, as MARGOT by the side of the last split, may predict another.
+        """
+        X_raw = self._features(X)
+        if self.tree_.logistic:
+            return self.tree_.predict_proba(X_raw)
+        found: FloatArray = self._leaf_frequencies[self.tree_.apply(X_raw) - self.tree_.topology.n_branches]
+        return found
+
+    def _numbers(self, y: Any) -> IntArray:
+        labels = column_or_1d(y)
+        known = np.isin(labels, self.classes_)
+        if not known.all():
+            raise DataError(
+                f"y holds {labels[~known].tolist()[0]!r}, which is no class of the training data "
+                f"({some_of(self.classes_.tolist())})"
+            )
+        numbers: IntArray = np.searchsorted(self.classes_, labels).astype(np.int64)
+        return numbers
+
+
+def _labels(estimator: TreeClassifier, y: Any) -> npt.NDArray[Any]:
+    """(n,) labels, none missing."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None; give one label per row"
+        )
+    labels: npt.NDArray[Any] = column_or_1d(y, warn=True)
+    if labels.dtype.kind == "f":
+        assert_all_finite(labels, input_name="y")
+    lacking = int(pd.isna(labels).sum())
+    if lacking:
+        raise DataError(f"y lacks {lacking} of {len(labels)} labels; drop these rows of X and y")
+    check_classification_targets(labels)
+    return labels
+
+
+@dataclass(eq=False, repr=False)
+class TreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """A regressor that is an optimal tree; see :class:`~mipforest.estimators.base.TreeEstimator`."""
+
+    def _read(
+        self, X_raw: FloatArray, y: Any, weights: FloatArray, features: tuple[str, ...], scaling: Scaling
+    ) -> Dataset:
+        values = _values(self, y)
+        check_consistent_length(X_raw, values)
+        return Dataset.from_arrays(
+            X_raw, values, features=features, task="regression", scaling=scaling, weights=weights
+        )
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return (n,) predicted values, in the target's units."""
+        X_raw = self._features(X)
+        return np.asarray(self.tree_.predict(X_raw), dtype=np.float64)
+
+
+def _values(estimator: TreeRegressor, y: Any) -> FloatArray:
+    """(n,) finite values."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None; give one value per row"
+        )
+    values: FloatArray = column_or_1d(y, dtype=np.float64, warn=True)
+    assert_all_finite(values, input_name="y")
+    refuse_rounding(y, values, "y")
+    return values
+
 
 #: Begins the names of single hyperparameters in ``get_params`` and ``set_params``.
 _PREFIX = "parameters__"

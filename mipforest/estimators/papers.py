@@ -11,7 +11,7 @@ from typing import Any
 
 from mipforest.data.encoding import Scaling
 from mipforest.estimators.base import TreeEstimator
-from mipforest.estimators.tasks import TreeClassifier, TreeRegressor
+from mipforest.estimators.generic import TreeClassifier, TreeRegressor
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, PerNode, parameters_of
 from mipforest.problem.registry import get_formulation

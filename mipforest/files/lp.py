@@ -13,7 +13,7 @@ as each takes its parts:
 - A row with two sides is two rows, ``NAME`` and ``NAME_upper``: readers differ in their notation for ranges.
 - Indicator rows read ``NAME: z = 1 -> ...``. Gurobi and SCIP take them; HiGHS refuses the file.
 - Rows without sides are left out (a comment says how many): the format has none.
-- Names are made safe by :func:`mipforest.files.names.lp_names`.
+- Names are made safe by :func:`mipforest.files.layout.lp_names`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import FloatArray
-from mipforest.files.layout import FileRows, check_writable, file_rows
-from mipforest.files.names import CONSTANT, lp_names
+from mipforest.files.layout import CONSTANT, FileRows, check_writable, file_rows, lp_names
 from mipforest.files.streams import TextArray, lines, number_table, number_text, split_suffix, write_lines
 from mipforest.model.matrix import MatrixForm
 

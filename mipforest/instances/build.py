@@ -15,7 +15,7 @@ import numpy as np
 
 from mipforest.data import DataError
 from mipforest.files import MpsError, read_mps
-from mipforest.files.solutions.points import PointError, point_of, read_point, write_point
+from mipforest.files.solutions import PointError, point_of, read_point, write_point
 from mipforest.files.streams import numbered_lines
 from mipforest.instances.catalogue import Entry, Library
 from mipforest.instances.suite import InstanceSpec, SuiteError

@@ -1,7 +1,7 @@
 """What a formulation is, and its use: bind it to data, build the model, solve it, check the answer.
 
 :mod:`~mipforest.problem.operations` and :mod:`~mipforest.problem.formulation` say what a formulation states,
-:mod:`~mipforest.problem.instance` what it knows of a data set, :mod:`~mipforest.problem.problem` how a built model is
+:mod:`~mipforest.problem.operations` what it knows of a data set, :mod:`~mipforest.problem.problem` how a built model is
 solved and :mod:`~mipforest.problem.result` what comes out.
 """
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mipforest.problem.formulation import Formulation
-    from mipforest.problem.instance import Instance
+    from mipforest.problem.operations import Instance
     from mipforest.problem.parameters import ParameterError, PerNode, parameter, per_node
     from mipforest.problem.problem import Problem
     from mipforest.problem.result import Result

@@ -14,9 +14,8 @@ from mipforest.errors import MipforestError
 from mipforest.files import write_model
 from mipforest.model import Model
 from mipforest.model.matrix import MatrixForm, Values
-from mipforest.problem.instance import Instance
 from mipforest.problem.model_changes import BuiltModel, ModelChanges
-from mipforest.problem.operations import Operations
+from mipforest.problem.operations import Instance, Operations
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.base import Solver
 from mipforest.solvers.claims import no_bound

@@ -10,8 +10,7 @@ import numpy as np
 
 from mipforest.data import DataError, Dataset
 from mipforest.model import Model
-from mipforest.problem.instance import Instance
-from mipforest.problem.operations import Operations
+from mipforest.problem.operations import Instance, Operations
 from mipforest.problem.parameters import ParameterError, parameters_of
 from mipforest.problem.problem import Problem
 from mipforest.problem.tree_search import Auto, TreeSearch

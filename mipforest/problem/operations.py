@@ -1,10 +1,14 @@
-"""The operations of a formulation, in four groups: model, codec, starts, after the solve."""
+"""What a formulation knows of one data set, and its operations on that, in four groups.
+
+The groups are the model, the codec between trees and solutions, the starts, and what comes after the solve.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, ClassVar
 
@@ -18,11 +22,43 @@ from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.heuristics.thresholds import TreeCharges, UnivariateProblem
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
-from mipforest.problem.instance import Instance
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import ParameterError
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Instance:
+    """A data set and a topology, with everything a formulation computes from them, once.
+
+    A formulation subclasses it for what its rows need beyond data and topology: hyperparameters spread over the
+    nodes, thresholds of the features, proven big-Ms.
+
+    Attributes
+    ----------
+    data
+        Training samples, scaled.
+    topology
+        Index sets of the tree.
+    known
+        A feasible tree (for scaled features) found on the way, or ``None``. It is the default start, and takes the
+        place of a start that cannot be made feasible.
+    least_objective
+        Proven lower bound on the objective of every tree, found on the way.
+    notes
+        What the user should know before all else, in sentences: warnings of every result.
+    budget
+        The time that all operations on it share.
+    """
+
+    data: Dataset
+    topology: Topology
+    known: Tree | None = None
+    least_objective: float = -math.inf
+    notes: tuple[str, ...] = ()
+    budget: TimeBudget = field(default_factory=TimeBudget)
+
 
 #: Labellings per random tree: all of them at depth 2 and two classes.
 LABELLINGS = 16

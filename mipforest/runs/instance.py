@@ -12,7 +12,7 @@ from mipforest.atomic import atomic_write
 from mipforest.bridges.quadratic_to_tangents import first_tangents
 from mipforest.files import write_model
 from mipforest.files.mps import mps_text
-from mipforest.files.solutions.points import write_point
+from mipforest.files.solutions import write_point
 from mipforest.files.streams import stem
 from mipforest.model.matrix import MatrixForm, statistics
 from mipforest.problem.formulation import Formulation

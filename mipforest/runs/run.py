@@ -14,7 +14,7 @@ from mipforest.bridges.quadratic_to_tangents import with_best_rest
 from mipforest.bridges.tangents import Tangents
 from mipforest.data import DataError
 from mipforest.errors import did_you_mean
-from mipforest.files.solutions.points import Point, point_in
+from mipforest.files.solutions import Point, point_in
 from mipforest.files.solutions.reader import SolutionFile, read_solution
 from mipforest.model.matrix import MatrixForm
 from mipforest.problem.problem import Problem

@@ -15,10 +15,10 @@ from mipforest.problem.model_changes import BuiltModel
 from mipforest.problem.parameters import ParameterError, parameters_of
 from mipforest.problem.problem import Problem
 from mipforest.settings import FEASIBILITY_TOLERANCE
-from mipforest.testing.forms import assert_same_form
 from mipforest.testing.formulation_trial import (
     Trial,
     admits,
+    assert_same_form,
     is_monotone,
     point_of,
     repeated,

@@ -21,7 +21,6 @@ from mipforest.errors import SolverUnavailable, closest
 from mipforest.solvers.base import Solver
 from mipforest.solvers.registry import get_solver
 from mipforest.testing.conformance import (
-    indicators,
     integer,
     linear,
     quadratic,
@@ -60,7 +59,7 @@ def arguments(solver: str) -> dict[str, Any]:
     return {"opt_out": OPT_OUT.get(solver), "node_limit": NODE_LIMIT.get(solver)}
 
 
-_TOPICS = (linear, integer, quadratic, indicators, requests, search)
+_TOPICS = (linear, integer, quadratic, requests, search)
 
 #: All cases by name.
 CASES: Mapping[str, Case] = {case.name: case for topic in _TOPICS for case in topic.cases}

@@ -3,8 +3,7 @@
 from mipforest.errors import ClusterError, FitError, NoTreeFound, TuningError, TuningInterrupted
 from mipforest.tuning.cross_validation import Records, cross_validate
 from mipforest.tuning.fit import Fit
-from mipforest.tuning.grid import Grid, parse_grid
-from mipforest.tuning.plan import MAX_FITS, Plan
+from mipforest.tuning.plan import MAX_FITS, Grid, Plan, parse_grid
 from mipforest.tuning.run import Tuning, executor_for, tune
 from mipforest.tuning.selection import Rule, choose
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mipforest.files import read_mps, write_mps
-from mipforest.files.solutions.points import write_point
+from mipforest.files.solutions import write_point
 from mipforest.model import Model
 from mipforest.settings import SolveSettings
 from mipforest.solvers.registry import get_solver

@@ -11,7 +11,7 @@ import pytest
 
 from mipforest import get_formulation, load
 from mipforest.files import read_mps
-from mipforest.files.solutions.points import point_of, read_point
+from mipforest.files.solutions import point_of, read_point
 from mipforest.testing import assert_same_form
 
 pytestmark = pytest.mark.usefixtures("few_penalties")

@@ -19,8 +19,8 @@ from scipy import sparse
 from strategies_forms import forms, small_integer_forms
 
 from mipforest.files import write_lp
+from mipforest.files.layout import CONSTANT, lp_names
 from mipforest.files.lp import lp_column_names
-from mipforest.files.names import CONSTANT, lp_names
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mipforest.files.names import KEYWORDS, safe_names
+from mipforest.files.layout import KEYWORDS, safe_names
 
 
 @given(

@@ -6,7 +6,7 @@ from margin_data import random_data
 
 from mipforest.model import Model
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.instance import Instance
+from mipforest.problem.operations import Instance
 from mipforest.problem.parameters import ParameterError, parameter
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology

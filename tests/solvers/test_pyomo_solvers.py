@@ -10,7 +10,7 @@ from mipforest.errors import LicenseLimit, NotAllowed, SolverError, SolverUnavai
 from mipforest.model.check import violations
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Feature
-from mipforest.solvers.pyomo.plugin import native_options
+from mipforest.solvers.pyomo import native_options
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Event, Status
 from mipforest.solving import solve_form

@@ -45,7 +45,7 @@ def write_mps(form: MatrixForm, path: str | os.PathLike[str]) -> None:
 
     :func:`read_mps` gives back the same model: every number to the last bit (negative zeros become zeros),
     columns and rows in order. Names that readers would stumble over are replaced, see
-    :func:`mipforest.files.names.safe_names`; block structure is not kept.
+    :func:`mipforest.files.layout.safe_names`; block structure is not kept.
 
     Parameters
     ----------

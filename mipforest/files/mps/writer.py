@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import sparse
 
-from mipforest.files.layout import TWO_SIDES, FileRows, check_writable, file_rows
-from mipforest.files.names import safe_names
+from mipforest.files.layout import TWO_SIDES, FileRows, check_writable, file_rows, safe_names
 from mipforest.files.streams import TextArray, lines, number_table, number_text
 from mipforest.model.matrix import MatrixForm
 

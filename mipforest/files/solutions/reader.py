@@ -9,7 +9,7 @@ GLPK                       ``glpsol -w FILE``: columns by number
 =========================  =======================================================================
 
 The plain format, ``name value`` on each line behind comments with ``#``, is Gurobi's, and what
-:func:`mipforest.files.solutions.points.write_point` writes.
+:func:`mipforest.files.solutions.write_point` writes.
 """
 
 from __future__ import annotations

@@ -1,5 +1,142 @@
-"""Gurobi, through gurobipy."""
+"""Gurobi, through gurobipy: linear and quadratic programmes, with and without integers, convex or not; indicators."""
 
-from mipforest.solvers.gurobi.plugin import Gurobi
+from __future__ import annotations
 
-__all__ = ["Gurobi"]
+import signal
+import threading
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.model.matrix import MatrixForm
+from mipforest.settings import SolveSettings
+from mipforest.solvers.base import Feature, Solver
+from mipforest.solvers.checks import JudgedStart, judge_start, require_plain_numbers, with_exact_integers
+from mipforest.solvers.solution import Event, Progress, Solution
+from mipforest.solvers.worker import Worker
+
+if TYPE_CHECKING:
+    from mipforest.solvers.gurobi.session import Answer
+
+
+class Gurobi(Solver):
+    """The Gurobi solver (Gurobi Optimization, LLC), a commercial one.
+
+    - The licence inside its Python package takes models up to 2000 variables and 2000 rows, and 200
+      variables with a quadratic objective (:mod:`mipforest.solvers.gurobi.license`). A larger model is
+      refused before it is built. A licence of your own (``GRB_LICENSE_FILE``) has no such limits.
+    - Nonconvex quadratic objectives are solved too, to a proven global optimum; this may take long.
+    - A feasible start is kept beside Gurobi's own points, so that no time limit is too short for it. Of an
+      infeasible one, the integer values are kept.
+    - Ctrl-C ends the solve with the incumbent; a second one raises ``KeyboardInterrupt``.
+    - Integers are integral within 1e-6 (Gurobi's own default is 1e-5), then rounded where this breaks no row.
+    - When the memory limit ``MemLimit`` is hit, the incumbent is kept; ``SoftMemLimit`` ends more softly.
+    - The log is appended to, so that several solves can share one.
+    """
+
+    name: ClassVar[str] = "gurobi"
+    package: ClassVar[str] = "gurobipy"
+    install: ClassVar[str] = "gurobipy"
+    features: ClassVar[frozenset[Feature]] = frozenset(
+        {
+            Feature.LP,
+            Feature.MIP,
+            Feature.QP,
+            Feature.MIQP,
+            Feature.INDICATORS,
+            Feature.START,
+            Feature.PARTIAL_START,
+            Feature.PRIORITIES,
+            Feature.PROGRESS,
+            Feature.INTERRUPT,
+        }
+    )
+    zero: ClassVar[float] = 1e-13
+
+    def license(self) -> str:
+        """Say whether the licence is the one inside the package, with its limits, or another."""
+        from mipforest.solvers.gurobi.license import license_in_use
+
+        return license_in_use()
+
+    def solve(
+        self,
+        form: MatrixForm,
+        settings: SolveSettings,
+        *,
+        start: FloatArray | None = None,
+        priorities: IntArray | None = None,
+        on_progress: Progress | None = None,
+    ) -> Solution:
+        """Solve a model; see :meth:`mipforest.solvers.base.Solver.solve`.
+
+        Raises
+        ------
+        LicenseLimit
+            If the model is beyond the licence, with the counts; before anything is built.
+        SolverUnavailable
+            If Gurobi gives no licence.
+        NotAllowed
+            For numbers beyond Gurobi's range, a start of the wrong length, or an option that Gurobi refuses.
+        SolverError
+            If Gurobi fails, with what it said.
+        """
+        from mipforest.solvers.gurobi.session import gurobi_session
+
+        self.require(form)
+        require_plain_numbers(form)
+        told: list[str] = []
+        judged = judge_start(form, start)
+        if start is not None and not form.is_mip:
+            told.append("the start was not used: Gurobi takes starts for models with integers only")
+            judged = JudgedStart()
+        worker = Worker(form.maximize, _keeping_ctrl_c(on_progress))
+
+        def work() -> Answer | None:
+            with gurobi_session(form, settings, worker) as session:
+                if form.n_columns == 0:
+                    return None
+                session.load(judged, priorities)
+                return session.run()
+
+        # All of Gurobi lives in the worker: at a second Ctrl-C it ends there, in its own time.
+        answer = worker.call(work)
+        if answer is None:
+            return self.constant_solution(form, worker)
+        seen = answer.seen
+        taken = seen.start is not None or (judged.full is not None and not seen.start_refused)
+        if judged.full is not None and not taken:
+            told.append(
+                "Gurobi did not take the start, which is feasible within the tolerance; it is kept beside"
+            )
+        completion = None if seen.start is None else with_exact_integers(form, seen.start)
+        return self.solution(
+            form,
+            worker,
+            settings,
+            status=answer.status,
+            x=answer.x,
+            bound=answer.bound,
+            nodes=seen.nodes,
+            start=judged.full,
+            start_objective=np.nan if completion is None else form.objective(completion),
+            warnings=[*(f"Gurobi: {text}" for text in seen.said), *told, *judged.warnings(taken=taken)],
+            message=answer.message,
+        )
+
+
+def _keeping_ctrl_c(on_progress: Progress | None) -> Progress:
+    """Take Ctrl-C back at every event.
+
+    Gurobi takes it for itself while it runs: it would print a line on standard output and stop, and no
+    handler of the program would hear of it.
+    """
+
+    def listen(event: Event) -> bool | None:
+        handler = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is threading.main_thread() and handler is not None:
+            signal.signal(signal.SIGINT, handler)
+        return None if on_progress is None else on_progress(event)
+
+    return listen

@@ -18,8 +18,7 @@ from mipforest.model.model import Model
 from mipforest.solvers.base import Feature
 from mipforest.solvers.solution import Status
 from mipforest.testing.conformance.case import Cases, Trial, assert_refused, assert_value, expect
-from mipforest.testing.conformance.indicators import indicator_on_at_one
-from mipforest.testing.conformance.integer import market_split, mip_knapsack
+from mipforest.testing.conformance.integer import indicator_on_at_one, market_split, mip_knapsack
 from mipforest.testing.conformance.linear import INFEASIBLE, lp_maximise, lp_minimise
 from mipforest.testing.conformance.quadratic import miqp_nearest_integers, qp_projection
 

@@ -19,7 +19,7 @@ from scipy import sparse
 from strategies_forms import forms, small_integer_forms
 
 from mipforest.files import write_mps
-from mipforest.files.names import safe_names
+from mipforest.files.layout import safe_names
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from mipforest.files import write_mps
-from mipforest.files.solutions.points import PointError, point_of, read_point, write_point
+from mipforest.files.solutions import PointError, point_of, read_point, write_point
 from mipforest.model import Block, IndicatorRows, MatrixForm
 
 

@@ -21,8 +21,7 @@ from mipforest.model.matrix import IndicatorRows, MatrixForm
 from mipforest.settings import SolveSettings
 from mipforest.solvers.clarabel import Clarabel
 from mipforest.solvers.highs import Highs
-from mipforest.solvers.scip import Scip
-from mipforest.solvers.scip.plugin import STATUS
+from mipforest.solvers.scip import STATUS, Scip
 from mipforest.solvers.solution import Solution, Status
 
 pyscipopt = pytest.importorskip("pyscipopt")
@@ -296,7 +295,7 @@ def test_warns_of_coefficients_that_scip_drops() -> None:
 
 
 def test_an_old_package_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mipforest.solvers.scip.plugin.installed_version", lambda _: "5.4.1")
+    monkeypatch.setattr("mipforest.solvers.scip.installed_version", lambda _: "5.4.1")
     with pytest.raises(SolverUnavailable, match=r"PySCIPOpt 5\.4\.1 .* pip install --upgrade pyscipopt"):
         solve(model([1.0]))
 

@@ -9,22 +9,6 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pyomo.common.collections import ComponentMap
-from pyomo.common.log import LoggingIntercept
-from pyomo.environ import Block as PyomoBlock
-from pyomo.environ import (
-    Constraint,
-    Expression,
-    Objective,
-    Param,
-    RangeSet,
-    Set,
-    Suffix,
-    Var,
-    maximize,
-)
-from pyomo.repn import generate_standard_repn
-from pyomo.repn.util import categorize_valid_components
 from scipy import sparse
 
 from mipforest.arrays import SparseMatrix
@@ -32,6 +16,28 @@ from mipforest.bridges import indicator_to_big_m
 from mipforest.errors import PyomoModelError
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
 from mipforest.model.model import Model
+
+try:
+    from pyomo.common.collections import ComponentMap
+    from pyomo.common.log import LoggingIntercept
+    from pyomo.environ import Block as PyomoBlock
+    from pyomo.environ import (
+        Constraint,
+        Expression,
+        Objective,
+        Param,
+        RangeSet,
+        Set,
+        Suffix,
+        Var,
+        maximize,
+    )
+    from pyomo.repn import generate_standard_repn
+    from pyomo.repn.util import categorize_valid_components
+
+    from mipforest.solvers.pyomo.model import concrete_model
+except ImportError as error:
+    raise ImportError("models to and from Pyomo need Pyomo; run: pip install pyomo") from error
 
 if TYPE_CHECKING:
     from pyomo.environ import ConcreteModel
@@ -73,10 +79,6 @@ def to_pyomo(model: Model | MatrixForm) -> ConcreteModel:
     >>> p.weight.body.to_string()
     '2.0*take[lamp] + 3.0*take[rope] + 4.0*take[tent]'
     """
-    try:
-        from mipforest.solvers.pyomo.model import concrete_model
-    except ImportError as error:
-        raise ImportError("to_pyomo needs Pyomo; run: pip install pyomo") from error
     form = model.matrix() if isinstance(model, Model) else model
     bridged = indicator_to_big_m.apply(form) if form.indicators.n_rows else None
     pyomo_model, variables = concrete_model(form if bridged is None else bridged.form)
@@ -111,10 +113,6 @@ def from_pyomo(model: ConcreteModel) -> MatrixForm:
     ImportError
         If Pyomo is not installed.
     """
-    try:
-        from mipforest.pyomo.exchange import matrix_form
-    except ImportError as error:
-        raise ImportError("from_pyomo needs Pyomo; run: pip install pyomo") from error
     return matrix_form(model)
 
 
@@ -133,7 +131,7 @@ _NAMELESS = "unknown"
 
 
 def matrix_form(model: Any) -> MatrixForm:
-    """Read a model; see :func:`mipforest.pyomo.exchange.from_pyomo`."""
+    """Read a model; see :func:`mipforest.pyomo.from_pyomo`."""
     # Pyomo logs what it also raises.
     with LoggingIntercept(module="pyomo"):
         _require_known_components(model)
