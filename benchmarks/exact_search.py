@@ -62,7 +62,7 @@ PACKAGES = ("numpy", "numba", "scikit-learn", "pycontree")
 
 def problem_of(data: Dataset, loss: str) -> UnivariateProblem:
     """What trees without a cost of splits are charged, in units of the loss."""
-    return UnivariateProblem(find_thresholds(data), data.y, loss, 0.0)
+    return UnivariateProblem(thresholds=find_thresholds(data), y=data.y, loss=loss)
 
 
 def greedy(problem: UnivariateProblem, data: Dataset, depth: int) -> float:

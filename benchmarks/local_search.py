@@ -70,7 +70,7 @@ def entry(problem: LocalProblem, depth: int, **options: int) -> list[str]:
 def banknote(folder: Path) -> str:
     """The thesis' example: 100 starts without kicks, by depth."""
     data, rows = data_of(folder, "banknote"), []
-    problem = LocalProblem(data.X, data.y, "classes")
+    problem = LocalProblem(X=data.X, y=data.y, loss="classes")
     for depth in range(1, 7):
         errors = cart(data, "classes", depth)
         rows.append(
@@ -85,7 +85,7 @@ def optima(folder: Path) -> tuple[str, str]:
     rows, reached, sums = [], np.zeros(2, int), np.zeros(3)
     for name, depth, errors in OPTIMA:
         data = data_of(folder, name)
-        problem = LocalProblem(data.X, data.y, "classes")
+        problem = LocalProblem(X=data.X, y=data.y, loss="classes")
         row = [name, f"{data.n} x {data.p}", str(depth), str(errors), f"{cart(data, 'classes', depth):.0f}"]
         for k, options in enumerate(({"starts": 100, "kicks": 0}, {})):
             outcome, seconds = timed(problem, depth, **options)
@@ -114,7 +114,7 @@ def deep(folder: Path) -> str:
     rows = []
     for name, depth, loss in DEEP:
         data = data_of(folder, name, loss)
-        problem = LocalProblem(data.X, data.y, loss)
+        problem = LocalProblem(X=data.X, y=data.y, loss=loss)
         row = [name, f"{data.n} x {data.p}", str(depth), f"{cart(data, loss, depth):.6g}"]
         rows.append([*row, *entry(problem, depth, starts=300, kicks=0), *entry(problem, depth)])
         print(*rows[-1], flush=True)
@@ -129,7 +129,7 @@ def oblique(folder: Path) -> str:
         data = data_of(folder, name)
         row = [name, str(depth), f"{cart(data, 'classes', depth):.0f}"]
         for margin in (0.0, 0.005):
-            problem = LocalProblem(data.X, data.y, "classes", oblique=True, margin=margin)
+            problem = LocalProblem(X=data.X, y=data.y, loss="classes", margin=margin)
             row += entry(problem, depth, starts=100, kicks=0, hyperplanes=5)
         rows.append(row)
         print(*row, flush=True)
@@ -147,7 +147,7 @@ def many(samples: int) -> str:
     rows = []
     for threads in (1, 2):
         began = monotonic()
-        outcome = local_search(LocalProblem(X, y, "classes"), 6, starts=10, kicks=0, threads=threads)
+        outcome = local_search(LocalProblem(X=X, y=y, loss="classes"), 6, starts=10, kicks=0, threads=threads)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         rows.append([str(threads), f"{outcome.value:.0f}", f"{monotonic() - began:.0f}", f"{peak:.2f}"])
     learner = DecisionTreeClassifier(max_depth=6, random_state=0)

@@ -70,13 +70,16 @@ from formulations.routing.univariate import (
     check_leaf_size,
     chosen_features,
     declare_hierarchy,
-    tree_of_thresholds,
-    univariate_tree,
 )
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart, contree
-from mipforest.heuristics.thresholds import UnivariateProblem, find_thresholds
+from mipforest.heuristics.thresholds import (
+    UnivariateProblem,
+    find_thresholds,
+    tree_of_thresholds,
+    univariate_tree,
+)
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation

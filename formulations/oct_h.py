@@ -30,7 +30,7 @@ from formulations.routing.univariate import check_leaf_size
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart_with_margin
-from mipforest.heuristics.thresholds import TreeCharges
+from mipforest.heuristics.thresholds import TreeCharges, tree_of_splits
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import START_SHARE, Formulation
@@ -160,8 +160,7 @@ class OctH(Formulation):
             grow(topology.right(t), rows[goes_right])
 
         grow(0, np.arange(data.n))
-        classes, features = tuple(data.classes), tuple(data.features.labels)
-        return Tree(topology.depth, w, b, np.zeros(topology.n_leaves), classes, features)
+        return tree_of_splits(data, topology, w, b)
 
     def _best_split(self, here: Dataset, whole: ClassTreeInstance, time: TimeBudget) -> Tree | None:
         """Tree of depth one for the samples of a node; ``None`` where one class is left, or too few samples."""

@@ -80,12 +80,16 @@ from formulations.routing.univariate import (
     UnivariateRouting,
     check_leaf_size,
     leaves_of,
-    tree_of_thresholds,
 )
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
-from mipforest.heuristics.thresholds import TreeCharges, UnivariateProblem, find_thresholds
+from mipforest.heuristics.thresholds import (
+    TreeCharges,
+    UnivariateProblem,
+    find_thresholds,
+    tree_of_thresholds,
+)
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.expressions import TreeExpressions
@@ -326,18 +330,9 @@ class Ort(ConstantLeafTree):
         return instance.leaves.with_fitted_leaves(splits), roots
 
     def univariate_problem(self, instance: OrtInstance) -> UnivariateProblem:
-        leaves, routing = instance.leaves, instance.routing
-        return UnivariateProblem(
-            thresholds=routing.thresholds
-            if isinstance(routing, ThresholdRouting)
-            else find_thresholds(instance.data),
-            y=leaves.y,
-            loss=self.loss,
-            split_cost=self.alpha * leaves.baseline,
-            N_min=self.N_min,
-            unit=leaves.baseline,
-            weight=instance.data.weights if instance.data.weighted else None,
-        )
+        data, routing = instance.data, instance.routing
+        thresholds = routing.thresholds if isinstance(routing, ThresholdRouting) else find_thresholds(data)
+        return UnivariateProblem(thresholds=thresholds, **vars(self._charges(instance)))
 
     def encode(self, tree: Tree, instance: OrtInstance) -> dict[str, FloatArray]:
         if self.variant == "paper":

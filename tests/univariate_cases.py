@@ -1,10 +1,13 @@
 """Small problems for searches over univariate trees: ties, duplicates, weights, costs of classes, leaf sizes."""
 
+from dataclasses import fields, replace
+
 import numpy as np
 from enumerate_trees import best_tree_value
 
 from mipforest.data import Dataset
-from mipforest.heuristics.thresholds import UnivariateProblem, find_thresholds
+from mipforest.heuristics.thresholds import TreeCharges, UnivariateProblem, find_thresholds
+from mipforest.searches.local import LocalProblem
 
 LOSSES = ("classes", "squared", "absolute")
 
@@ -55,7 +58,13 @@ class Case:
             1.0 - np.eye(K) if costs is None else costs,
         )
         self.problem = UnivariateProblem(
-            self.thresholds, y, self.loss, self.split_cost, self.n_min, 1.0, weight, costs
+            thresholds=self.thresholds,
+            y=y,
+            loss=self.loss,
+            split_cost=self.split_cost,
+            N_min=self.n_min,
+            weight=weight,
+            costs=costs,
         )
 
     def enumerated(self, rows, depth):
@@ -82,3 +91,25 @@ class Case:
             total += self.split_cost
             here[2 * t + 1], here[2 * t + 2] = rows[~right], rows[right]
         return total
+
+
+# ---------------------------------------------------------------------- for the local search
+
+
+def local(problem):
+    """The same problem for the local search."""
+    charges = {field.name: getattr(problem, field.name) for field in fields(TreeCharges)}
+    return LocalProblem(X=problem.thresholds.X[problem.thresholds.group], **charges)
+
+
+def noisy(seed=0, *, n=150, p=5, classes=3):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.random((n, p)), 2)
+    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + 0.4 * rng.random(n), np.linspace(0.4, 1.4, classes - 1))
+    return LocalProblem(X=X, y=y, loss="classes")
+
+
+def numbers(seed=0, *, loss="squared", n=120):
+    problem = noisy(seed, n=n)
+    rng = np.random.default_rng(seed)
+    return replace(problem, y=np.sin(5 * problem.X[:, 0]) + problem.X[:, 1] + 0.1 * rng.random(n), loss=loss)

@@ -28,6 +28,7 @@ from formulations.routing.univariate import (
     sides,
 )
 from mipforest.arrays import FloatArray
+from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.problem.expressions import Expression, TreeExpressions, require_weight
 from mipforest.trees import Tree
@@ -128,8 +129,7 @@ class HyperplaneRouting(Routing):
             if left.any() and right.any():
                 wanted = -midpoint(float(score[left].max()), float(score[right].min()))
             b[t] = keep_sides(X[here], w[t], right[here], wanted, sizes=sizes[here])
-        classes, features = tuple(self.data.classes), tuple(self.data.features.labels)
-        return Tree(self.topology.depth, w, b, np.zeros(self.topology.n_leaves), classes, features)
+        return tree_of_splits(self.data, self.topology, w, b)
 
     def complexity(self, tree: Tree) -> FloatArray:
         features: FloatArray = (tree.w != 0).sum(axis=1).astype(float)

@@ -52,7 +52,7 @@ from scipy import sparse
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import DataError, Dataset
-from mipforest.heuristics.thresholds import Thresholds
+from mipforest.heuristics.thresholds import Thresholds, tree_of_thresholds, univariate_tree
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions, one_sided
 from mipforest.trees import Topology, Tree
@@ -366,30 +366,3 @@ def chosen_features(tree: Tree) -> IntArray:
     """(|B|,) feature of each split of a univariate tree, -1 where a node does not split."""
     feature: IntArray = np.where(tree.w.any(axis=1), np.abs(tree.w).argmax(axis=1), -1)
     return feature
-
-
-def univariate_tree(
-    data: Dataset,
-    topology: Topology,
-    feature: IntArray,
-    threshold: FloatArray,
-    leaf_value: FloatArray | IntArray | None = None,
-) -> Tree:
-    """Return the tree of the splits ``x_j >= threshold`` (|B|,) to the right; feature -1 sends everything right.
-
-    Leaves predict ``leaf_value`` (|L|,), class indices or values, and 0 where it is not given.
-    """
-    w = np.zeros((topology.n_branches, data.p))
-    splits = np.flatnonzero(feature >= 0)
-    w[splits, feature[splits]] = 1.0
-    b = np.where(feature >= 0, -threshold, 0.0)
-    leaf_value = np.zeros(topology.n_leaves) if leaf_value is None else leaf_value
-    return Tree(topology.depth, w, b, leaf_value, tuple(data.classes), tuple(data.features.labels))
-
-
-def tree_of_thresholds(data: Dataset, topology: Topology, thresholds: Thresholds, chosen: IntArray) -> Tree:
-    """Return the tree (leaves still 0) of one threshold per branch node (|B|,), -1 where a node does not split."""
-    feature, value = np.full(len(chosen), -1), np.zeros(len(chosen))
-    splits = np.flatnonzero(chosen >= 0)
-    feature[splits], value[splits] = thresholds.feature[chosen[splits]], thresholds.value[chosen[splits]]
-    return univariate_tree(data, topology, feature, value)

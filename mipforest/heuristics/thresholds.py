@@ -1,4 +1,4 @@
-"""The thresholds of a data set, all ways to split its samples on one feature; and what searches for trees are told.
+"""The thresholds of a data set, all ways to split its samples on one feature; their trees; what searches are told.
 
 Thresholds between the same two neighbouring values of a feature route all samples alike, so one per gap is enough.
 Samples with equal features go to the same leaf, and are merged into groups first.
@@ -6,13 +6,14 @@ Samples with equal features go to the same leaf, and are merged into groups firs
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray, SparseMatrix
 from mipforest.data import Dataset
+from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import midpoints
 
 
@@ -82,20 +83,18 @@ class Thresholds:
         return chosen
 
 
-@dataclass(frozen=True, eq=False)
-class UnivariateProblem:
-    """What a tree of univariate splits is charged: a sum over its leaves, and a cost for each split.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TreeCharges:
+    """What a tree is charged: a sum over its leaves, and a cost for each split.
 
     Attributes
     ----------
-    thresholds
-        All thresholds of the data.
     y
         (n,) class numbers, or values.
     loss
         Of a leaf with its best prediction: ``"classes"``, ``"squared"`` or ``"absolute"``.
     split_cost
-        Cost of a split, in units of the loss.
+        Cost of a split (of a feature in a hyperplane), in units of the loss.
     N_min
         Least number of samples in a leaf.
     unit
@@ -105,44 +104,36 @@ class UnivariateProblem:
     costs
         (K, K) cost of predicting the second class for a sample of the first, at least 0; unless given, 1 for every
         wrong prediction.
-    """
-
-    thresholds: Thresholds
-    y: FloatArray | IntArray
-    loss: str
-    split_cost: float
-    N_min: int = 1
-    unit: float = 1.0
-    weight: FloatArray | None = None
-    costs: FloatArray | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class TreeCharges:
-    """What a tree of hyperplane splits, or with linear leaves, is charged.
-
-    Attributes
-    ----------
-    y, loss, N_min, unit, weight, costs
-        As in :class:`UnivariateProblem`.
-    split_cost
-        Cost of a split (of a feature in a hyperplane), in units of the loss.
     margin
         Least distance between the scores of both sides of a hyperplane, for weights of sum 1 and features in [0, 1];
         ``None`` for univariate splits.
     coefficient_cost
-        Cost of a leaf's coefficients, by the sum of their sizes, in units of the loss; ``None`` for constant leaves.
+        Of leaves that predict a linear function (squared loss): the cost of its coefficients, by the sum of their
+        sizes, in units of the loss; ``None`` for constant leaves.
     """
 
     y: FloatArray | IntArray
     loss: str
-    split_cost: float
+    split_cost: float = 0.0
     N_min: int = 1
     unit: float = 1.0
     weight: FloatArray | None = None
     costs: FloatArray | None = None
     margin: float | None = None
     coefficient_cost: float | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UnivariateProblem(TreeCharges):
+    """What a tree of univariate splits and constant leaves is charged, and its splits.
+
+    Attributes
+    ----------
+    thresholds
+        All thresholds of the data.
+    """
+
+    thresholds: Thresholds
 
 
 def find_thresholds(data: Dataset) -> Thresholds:
@@ -170,3 +161,40 @@ def find_thresholds(data: Dataset) -> Thresholds:
             f"{names[j]}<{v:.6g}#{k}" for j, own in enumerate(values) for k, v in enumerate(own.tolist())
         ),
     )
+
+
+# ------------------------------------------------------------------ trees
+
+
+def tree_of_splits(data: Dataset, topology: Topology, w: FloatArray, b: FloatArray) -> Tree:
+    """Return the tree of splits (|B|, p) and (|B|,), for scaled features; its leaves are still to be fitted."""
+    return Tree(
+        topology.depth, w, b, np.zeros(topology.n_leaves), tuple(data.classes), tuple(data.features.labels)
+    )
+
+
+def univariate_tree(
+    data: Dataset,
+    topology: Topology,
+    feature: IntArray,
+    threshold: FloatArray,
+    leaf_value: FloatArray | IntArray | None = None,
+) -> Tree:
+    """Return the tree of the splits ``x_j >= threshold`` (|B|,) to the right; feature -1 sends everything right.
+
+    Leaves predict ``leaf_value`` (|L|,), class indices or values, and 0 where it is not given.
+    """
+    w = np.zeros((topology.n_branches, data.p))
+    splits = np.flatnonzero(feature >= 0)
+    w[splits, feature[splits]] = 1.0
+    b = np.where(feature >= 0, -threshold, 0.0)
+    tree = tree_of_splits(data, topology, w, b)
+    return tree if leaf_value is None else replace(tree, leaf_value=leaf_value)
+
+
+def tree_of_thresholds(data: Dataset, topology: Topology, thresholds: Thresholds, chosen: IntArray) -> Tree:
+    """Return the tree (leaves still 0) of one threshold per branch node (|B|,), -1 where a node does not split."""
+    feature, value = np.full(len(chosen), -1), np.zeros(len(chosen))
+    splits = np.flatnonzero(chosen >= 0)
+    feature[splits], value[splits] = thresholds.feature[chosen[splits]], thresholds.value[chosen[splits]]
+    return univariate_tree(data, topology, feature, value)

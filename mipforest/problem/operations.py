@@ -136,9 +136,9 @@ class ModelOperations(ABC):
         """Return what the objective charges, where trees have univariate splits and constant leaves; for searches."""
         return None
 
-    def tree_charges(self, instance: Any) -> TreeCharges | None:  # noqa: ARG002
-        """Return what the objective charges, where trees have hyperplanes or linear leaves; for searches."""
-        return None
+    def tree_charges(self, instance: Any) -> TreeCharges | None:
+        """Return what the objective charges, also where splits are hyperplanes or leaves linear; for searches."""
+        return self.univariate_problem(instance)
 
     @abstractmethod
     def declare(self, m: Model, instance: Any) -> None:

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.preprocessing import OneHotEncoder
 
-from mipforest.data import DataError, Encoding
+from mipforest.data import DataError, Dataset, Encoding
 from mipforest.data.encoding import Column
+from mipforest.estimators import ORTRegressor
 from mipforest.trees import Tree
 
 finite = st.floats(-1e9, 1e9, allow_subnormal=False)
@@ -231,3 +232,72 @@ def test_a_damaged_encoding_is_refused(damage):
     saved = Encoding.unscaled([Column("a")]).to_dict()
     with pytest.raises(DataError, match="not a saved encoding"):
         Encoding.from_dict(saved | damage)
+
+
+# -- columns of tables
+
+
+def test_a_column_of_two_levels_is_one_feature():
+    frame = pd.DataFrame({"sex": ["male", "female", "male"], "ill": [True, False, False], "y": [0, 1, 1]})
+    data = Dataset.from_frame(frame, "y")
+    assert data.features.labels == ("sex=male", "ill=True")
+    np.testing.assert_array_equal(data.X_raw, [[1, 1], [0, 0], [1, 0]])
+    assert data.encoding.levels == (("sex", "male"), ("ill", "True"))
+    again = Encoding.from_dict(json.loads(json.dumps(data.encoding.to_dict())))
+    np.testing.assert_array_equal(again.encode(frame), data.X_raw)
+    # Encodings of older versions have a feature for each level.
+    old = data.encoding.to_dict()
+    old["columns"] = [{name: entry[name] for name in ("name", "levels")} for entry in old["columns"]]
+    old |= {"offset": [0.0] * 4, "scale": [1.0] * 4}
+    np.testing.assert_array_equal(Encoding.from_dict(old).encode(frame)[:, :2], [[0, 1], [1, 0], [0, 1]])
+
+
+def test_dates_and_identifiers_are_refused_dropped_or_kept():
+    frame = pd.DataFrame({"day": [f"2020-01-{k}" for k in range(150)], "size": range(150), "y": [0, 1] * 75})
+    with pytest.raises(DataError, match=r"'day' \(150 levels\).*drop=\['day'\].*keep=\['day'\]") as refused:
+        Dataset.from_frame(frame, "y")
+    assert "--drop day" in refused.value.option
+    assert Dataset.from_frame(frame, "y", drop=["day"]).features.labels == ("size",)
+    assert Dataset.from_frame(frame, "y", keep=["day"]).p == 151
+    with pytest.raises(DataError, match="did you mean 'day'") as unknown:
+        Dataset.from_frame(frame, "y", drop=["dya"])
+    assert "--drop COLUMN" in unknown.value.option
+    with pytest.raises(ValueError, match="150 levels"):
+        ORTRegressor(time_limit=0).fit(frame[["day", "size"]], frame["y"])
+
+
+def test_an_unseen_level_is_refused_or_none_of_those_known():
+    frame = pd.DataFrame({"city": ["Roma", "Bari", "Pisa"], "sex": ["m", "f", "m"], "y": [0, 1, 1]})
+    encoding = Dataset.from_frame(frame, "y").encoding
+    new = pd.DataFrame({"city": ["Lucca", "Roma"], "sex": ["x", "m"]})
+    with pytest.raises(DataError, match=r"'Lucca' in row 0.*unseen='none'"):
+        encoding.encode(new)
+    np.testing.assert_array_equal(encoding.encode(new, unseen="none"), [[0, 0, 0, 0], [0, 0, 1, 1]])
+
+
+def test_missing_values_are_filled_in_as_training_samples_are():
+    nan = float("nan")
+    frame = pd.DataFrame(
+        {
+            "size": [1.0, nan, 3.0, 10.0],
+            "city": ["Roma", "Bari", None, "Roma"],
+            "ok": [True, None, False, False],
+            "y": [0, 1, 1, 0],
+        }
+    )
+    data = Dataset.from_frame(frame, "y", missing="impute")
+    assert data.features.labels == ("size", "city=Roma", "ok=True")
+    np.testing.assert_array_equal(data.X_raw, [[1, 1, 1], [3, 0, 0], [3, 1, 0], [10, 1, 0]])
+    assert "3 missing values filled in" in " ".join(data.notes)
+    # New samples are filled in with what the training samples gave, also after a detour through a file.
+    encoding = Encoding.from_dict(json.loads(json.dumps(data.encoding.to_dict())))
+    new = pd.DataFrame({"size": [nan], "city": [None], "ok": [None]})
+    np.testing.assert_array_equal(encoding.encode(new), [[3, 1, 0]])
+    other = Dataset.from_frame(frame, "y", missing="impute", fill_from=["0", "1"])
+    np.testing.assert_array_equal(other.X_raw[1:3], [[1, 0, 1], [3, 0, 0]])
+    with pytest.raises(DataError, match="'size' has no value in the training samples"):
+        Dataset.from_frame(frame, "y", missing="impute", fill_from=["1"])
+    with pytest.raises(DataError, match="'size' has no value in any row"):
+        Dataset.from_frame(frame.assign(size=nan), "y", missing="impute")
+    unlabelled = Dataset.from_frame(frame.assign(y=[0, 1, None, 0]), "y", missing="impute")
+    assert unlabelled.n == 3

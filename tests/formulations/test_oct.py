@@ -7,9 +7,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from formulations.leaves.classes import baseline_error
 from formulations.oct import Oct
-from formulations.routing.univariate import univariate_tree
 from mipforest.data import DataError, Dataset, load
-from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.heuristics.thresholds import find_thresholds, univariate_tree
 from mipforest.problem.parameters import ParameterError
 from mipforest.solving import solve
 from mipforest.trees import Topology

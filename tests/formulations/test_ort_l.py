@@ -5,9 +5,9 @@ from scipy.optimize import linprog
 from sklearn.linear_model import Lasso
 
 from formulations.ort_l import LinearLeaves, OrtL
-from formulations.routing.univariate import univariate_tree
 from mipforest.constraints import forbid_features
 from mipforest.data import Dataset
+from mipforest.heuristics.thresholds import univariate_tree
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.formulation import deepened
 from mipforest.trees import Topology

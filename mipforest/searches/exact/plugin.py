@@ -7,9 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from mipforest.arrays import IntArray
 from mipforest.heuristics.cart import contree_within
-from mipforest.heuristics.thresholds import UnivariateProblem
+from mipforest.heuristics.thresholds import tree_of_thresholds
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.tree_search import Found, SearchEvents, TreeSearch
 from mipforest.settings import SolveSettings
@@ -69,7 +68,8 @@ class ExactSearch(TreeSearch):
             on_progress=events.tell,
         )
         if outcome.chosen is not None:
-            best = formulation.polish(_tree(problem, charged, outcome.chosen), instance)
+            splits = tree_of_thresholds(problem.data, problem.topology, charged.thresholds, outcome.chosen)
+            best = formulation.polish(splits, instance)
             value = formulation.evaluate(best, instance)
         bound = min(outcome.bound, value)
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
@@ -125,15 +125,3 @@ class ConTreeSearch(TreeSearch):
         bound = max(0.0, value - (COST_ROUNDING if share else 0.0)) if ended else 0.0
         told = events.end(value, bound, 0)
         return Found(best, bound, Status.OPTIMAL if ended else Status.TIME_LIMIT, 0, told)
-
-
-def _tree(problem: BuiltProblem, charged: UnivariateProblem, chosen: IntArray) -> Tree:
-    """Return the tree with these thresholds (|B|,), -1 where a node does not split; its leaves predict 0 still."""
-    data, topology, thresholds = problem.data, problem.topology, charged.thresholds
-    splits = np.flatnonzero(chosen >= 0)
-    w, b = np.zeros((topology.n_branches, data.p)), np.zeros(topology.n_branches)
-    w[splits, thresholds.feature[chosen[splits]]] = 1.0
-    b[splits] = -thresholds.value[chosen[splits]]
-    return Tree(
-        topology.depth, w, b, np.zeros(topology.n_leaves), tuple(data.classes), tuple(data.features.labels)
-    )

@@ -80,7 +80,8 @@ def compile_kernels(budget: TimeBudget) -> float:
     X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
     left = sparse.csr_array(np.array([[1.0], [0.0]]))
     tiny = Thresholds(X, y, np.zeros(1, np.int64), np.array([0.5]), np.array([0, 1]), left, ("x",))
-    return compile_by(lambda: exact_search(UnivariateProblem(tiny, y, "classes", 0.0), 2), budget)
+    problem = UnivariateProblem(thresholds=tiny, y=y, loss="classes")
+    return compile_by(lambda: exact_search(problem, 2), budget)
 
 
 def exact_search(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import FloatArray
+from mipforest.heuristics.thresholds import TreeCharges
 
 #: Starts, and kicks of each, unless told otherwise. In as much time they beat 300 starts without kicks on 8 of the 9
 #: deeper trees of ``docs/benchmarks/local_search.md``; on the other one they are better, and take a third longer.
@@ -14,46 +15,17 @@ STARTS, KICKS = 10, 100
 HYPERPLANES = 1
 
 
-@dataclass(frozen=True, eq=False)
-class LocalProblem:
-    """What trees are charged.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LocalProblem(TreeCharges):
+    """What trees are charged, and the samples; splits are hyperplanes where there is a margin.
 
     Attributes
     ----------
     X
-        (n, p) features, scaled as the trees are wanted.
-    y
-        (n,) class numbers, or values.
-    loss
-        Of a leaf with its best prediction: ``"classes"``, ``"squared"`` or ``"absolute"``.
-    split_cost
-        Cost of a split (of a feature in a split, for hyperplanes), in units of the loss.
-    N_min
-        Least number of samples in a leaf.
-    unit
-        What all this is divided by in the objective.
-    weight, costs
-        As in :class:`~mipforest.heuristics.thresholds.UnivariateProblem`.
-    oblique
-        Whether splits are hyperplanes; features are in [0, 1] then.
-    margin
-        Least distance between both sides of a split, for weights of sum 1.
-    coefficient_cost
-        Of leaves that predict a linear function (squared loss): the cost of its coefficients, by the sum of their
-        sizes, in units of the loss; ``None`` for constant leaves.
+        (n, p) features, scaled as the trees are wanted; in [0, 1] for hyperplanes.
     """
 
     X: FloatArray
-    y: FloatArray | IntArray
-    loss: str
-    split_cost: float = 0.0
-    N_min: int = 1
-    unit: float = 1.0
-    weight: FloatArray | None = None
-    costs: FloatArray | None = None
-    oblique: bool = False
-    margin: float = 0.0
-    coefficient_cost: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import ClassVar
 
 import numpy as np
 
+from mipforest.heuristics.thresholds import TreeCharges, tree_of_splits
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.tree_search import Found, SearchEvents, TreeSearch
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
@@ -51,7 +53,7 @@ class LocalSearch(TreeSearch):
 
         charged = charged_by(problem)
         assert charged is not None  # ``refusal`` has seen to it
-        compile_kernels(problem.budget, oblique=charged.oblique)
+        compile_kernels(problem.budget, oblique=charged.margin is not None)
         events = SearchEvents(on_progress)
         formulation, instance = problem.formulation, problem.instance
         known = [
@@ -72,14 +74,7 @@ class LocalSearch(TreeSearch):
             deadline=np.inf if settings.time_limit is None else events.began + settings.time_limit,
             on_progress=events.tell,
         )
-        found = Tree(
-            problem.topology.depth,
-            outcome.tree.w,
-            outcome.tree.b,
-            np.zeros(problem.topology.n_leaves),
-            tuple(problem.data.classes),
-            tuple(problem.data.features.labels),
-        )
+        found = tree_of_splits(problem.data, problem.topology, outcome.tree.w, outcome.tree.b)
         best = min(
             (*known, formulation.polish(found, instance)),
             key=lambda tree: formulation.evaluate(tree, instance),
@@ -99,23 +94,8 @@ class LocalSearch(TreeSearch):
 
 def charged_by(problem: BuiltProblem) -> LocalProblem | None:
     """Return what the trees of a problem are charged; ``None`` where the search does not know such trees."""
-    X, formulation = problem.data.X, problem.formulation
-    own = formulation.univariate_problem(problem.instance)
-    if own is not None:
-        return LocalProblem(X, own.y, own.loss, own.split_cost, own.N_min, own.unit, own.weight, own.costs)
-    charges = formulation.tree_charges(problem.instance)
+    charges = problem.formulation.tree_charges(problem.instance)
     if charges is None:
         return None
-    return LocalProblem(
-        X,
-        charges.y,
-        charges.loss,
-        charges.split_cost,
-        charges.N_min,
-        charges.unit,
-        charges.weight,
-        charges.costs,
-        oblique=charges.margin is not None,
-        margin=charges.margin or 0.0,
-        coefficient_cost=charges.coefficient_cost,
-    )
+    own = {field.name: getattr(charges, field.name) for field in fields(TreeCharges)}
+    return LocalProblem(X=problem.data.X, **own)

@@ -68,7 +68,8 @@ def compile_kernels(budget: TimeBudget, *, oblique: bool = False) -> float:
 
     Hyperplanes have kernels of their own, so that others need not wait for them.
     """
-    tiny = LocalProblem(np.array([[0.0], [1.0]]), np.array([0, 1]), "classes", oblique=oblique)
+    X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
+    tiny = LocalProblem(X=X, y=y, loss="classes", margin=0.0 if oblique else None)
     return compile_by(lambda: local_search(tiny, 2, starts=1), budget)
 
 
@@ -177,7 +178,7 @@ def samples_of(
     features = np.flatnonzero(problem.X.min(axis=0) < problem.X.max(axis=0))
     if len(features) == 0:
         features = np.zeros(1, np.int64)  # nothing splits, but there are orders
-    absolute = problem.loss == "absolute"
+    absolute, oblique = problem.loss == "absolute", problem.margin is not None
     order = np.empty((len(features) + absolute, n), np.int32)
     rank, distinct = np.empty((len(features), n), np.int32), []
     for f, j in enumerate(features):
@@ -221,17 +222,17 @@ def samples_of(
         order=order,
         first=np.cumsum([0, *map(len, distinct)]),
         distinct=np.concatenate([np.zeros(0), *distinct]),
-        X=np.ascontiguousarray(problem.X[:, features]) if problem.oblique else np.zeros((0, len(features))),
+        X=np.ascontiguousarray(problem.X[:, features]) if oblique else np.zeros((0, len(features))),
         value=np.ascontiguousarray(values),
         target=centred,
         place=place,
         split_cost=float(problem.split_cost),
-        margin=problem.margin,
+        margin=problem.margin or 0.0,
         tie=tie,
         tolerance=TIE_TOLERANCE * tie
         if tie > 0 and kind != LINEAR
         else (ACCURACY if kind == LINEAR else TOLERANCE) * max(float(unit), 1e-300),
-        hyperplanes=hyperplanes if problem.oblique else -1,
+        hyperplanes=hyperplanes if oblique else -1,
     )
     return samples, features
 

@@ -4,15 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Lasso
-from univariate_cases import LOSSES, Case
+from univariate_cases import LOSSES, Case, local, noisy, numbers
 
 import mipforest
 from formulations.margot import Margot
 from formulations.oct import Oct
-from formulations.oct_h import OctH
-from formulations.ort import Ort, OrtH
-from formulations.ort_l import OrtL, OrtLH
+from formulations.ort import Ort
 from mipforest.data import Dataset, load
 from mipforest.errors import NotAllowed, Unsupported
 from mipforest.problem.formulation import deepened
@@ -21,26 +18,9 @@ from mipforest.searches.exact.losses import ABSOLUTE
 from mipforest.searches.exact.search import exact_search
 from mipforest.searches.local import LocalProblem, LocalTree
 from mipforest.searches.local.descent import _enter, search_from
-from mipforest.searches.local.plugin import charged_by
 from mipforest.searches.local.search import _read, local_search, samples_of
 from mipforest.searches.local.state import OWN, order_at, work_for
 from mipforest.searches.local.sweeps import add_medians, fit_leaves, keep_base, sweep
-
-
-def local(problem):
-    """The same problem for the local search."""
-    X = problem.thresholds.X[problem.thresholds.group]
-    return LocalProblem(
-        X,
-        problem.y,
-        problem.loss,
-        problem.split_cost,
-        problem.N_min,
-        problem.unit,
-        problem.weight,
-        problem.costs,
-    )
-
 
 # ---------------------------------------------------------------------- by the definition
 
@@ -168,19 +148,6 @@ def test_no_visit_improves_the_result_and_no_tree_is_better_than_the_exact_searc
 # ---------------------------------------------------------------------- starts, threads, invariances
 
 
-def noisy(seed=0, *, n=150, p=5, classes=3):
-    rng = np.random.default_rng(seed)
-    X = np.round(rng.random((n, p)), 2)
-    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + 0.4 * rng.random(n), np.linspace(0.4, 1.4, classes - 1))
-    return LocalProblem(X, y, "classes")
-
-
-def numbers(seed=0, *, loss="squared", n=120):
-    problem = noisy(seed, n=n)
-    rng = np.random.default_rng(seed)
-    return replace(problem, y=np.sin(5 * problem.X[:, 0]) + problem.X[:, 1] + 0.1 * rng.random(n), loss=loss)
-
-
 def test_the_number_of_threads_does_not_matter():
     for problem in (noisy(), numbers()):
         one = local_search(problem, 3, starts=6, kicks=5, seed=3, threads=1)
@@ -235,113 +202,10 @@ def test_units_of_the_target_and_samples_counted_twice_do_not_matter(loss):
 
 
 def test_features_without_a_threshold_leave_one_leaf():
-    problem = LocalProblem(np.ones((4, 2)), np.array([0, 1, 1, 1]), "classes")
+    problem = LocalProblem(X=np.ones((4, 2)), y=np.array([0, 1, 1, 1]), loss="classes")
     found = local_search(problem, 2, starts=1)
     assert found.value == 1
     assert not found.tree.w.any()
-
-
-# ---------------------------------------------------------------------- hyperplanes
-
-
-def diagonal(n=120):
-    """Two classes on both sides of an oblique line, apart from it."""
-    rng = np.random.default_rng(0)
-    X = rng.random((2 * n, 3))
-    score = X[:, 0] - 0.7 * X[:, 1] + 0.3 * X[:, 2] - 0.25
-    X = X[np.abs(score) > 0.03][:n]
-    return Dataset.from_arrays(X, (X[:, 0] - 0.7 * X[:, 1] + 0.3 * X[:, 2] > 0.25).astype(int))
-
-
-@pytest.mark.slow  # kernels of hyperplanes take half a minute to compile
-def test_one_hyperplane_is_found_where_univariate_splits_need_many():
-    data = diagonal()
-    for formulation, depth in ((OctH(), 1), (OctH(alpha=0.01, N_min=4), 2)):
-        problem = formulation.build(data, depth)
-        result = problem.solve("local-search", solver_options={"starts": 4, "kicks": 10})
-        assert result.verified, result.failed_checks
-        assert result.objective <= 0.1
-        assert result.objective < formulation.evaluate(
-            formulation.start("cart", problem.instance), problem.instance
-        )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("loss", LOSSES[1:])
-def test_hyperplanes_of_regression_trees_are_verified_and_no_worse_than_univariate_splits(loss):
-    data = load("diabetes").take(np.arange(0, 442, 6))
-    charges = {"loss": loss, "alpha": 0.01, "N_min": 3}
-    own, plain = (f.build(data, 2) for f in (OrtH(**charges), Ort(**charges, variant="paper")))
-    options = {"starts": 3, "kicks": 5}
-    result = own.solve("local-search", solver_options=options)
-    assert result.verified, result.failed_checks
-    assert result.objective <= own.formulation.evaluate(own.start_tree("cart"), own.instance)
-    # Without the margin, every univariate tree is one of hyperplanes.
-    free = replace(charged_by(own), margin=0.0)
-    start = plain.solve("local-search", solver_options=options)
-    found = local_search(
-        free, 2, starts=0, kicks=0, trees=[LocalTree(start.tree.unscaled().w, start.tree.unscaled().b)]
-    )
-    assert found.value <= start.objective + 1e-9
-
-
-# ---------------------------------------------------------------------- linear leaves
-
-
-def test_a_linear_leaf_is_the_lasso_and_a_high_price_leaves_constants():
-    problem = numbers(n=80)
-    theta = 1.5
-    one_leaf = replace(problem, split_cost=1e3, coefficient_cost=2 * theta)
-    found = local_search(one_leaf, 1, starts=1, kicks=0)
-    assert not found.tree.w.any()
-    lasso = Lasso(alpha=theta / 80, tol=1e-10, max_iter=10**5).fit(problem.X, problem.y)
-    loss = ((problem.y - lasso.predict(problem.X)) ** 2).sum() + 2 * theta * np.abs(lasso.coef_).sum()
-    assert found.value == pytest.approx(loss, rel=1e-6)
-
-    dear = replace(problem, coefficient_cost=1e3)
-    for depth in (1, 2):
-        linear, constant = (local_search(each, depth, starts=2, kicks=0) for each in (dear, problem))
-        assert linear.values == pytest.approx(constant.values, rel=1e-5)
-
-
-def test_linear_leaves_do_not_depend_on_threads():
-    problem = replace(numbers(n=60), coefficient_cost=0.5)
-    one, two = (local_search(problem, 2, starts=4, kicks=2, threads=threads) for threads in (1, 2))
-    assert (one.values == two.values).all()
-
-
-@pytest.mark.parametrize("model", [OrtL, pytest.param(OrtLH, marks=pytest.mark.slow)])
-def test_trees_with_linear_leaves_are_verified_and_no_worse_than_cart(model):
-    data = load("diabetes").take(np.arange(0, 442, 9))
-    formulation = model(lam=0.05, alpha=0.02, N_min=5)
-    problem = formulation.build(data, 1)
-    result = problem.solve("local-search", solver_options={"starts": 1, "kicks": 2})
-    assert result.status == "best_found"
-    assert result.verified, result.failed_checks
-    assert result.objective <= formulation.evaluate(problem.instance.known, problem.instance)
-    # What the search has summed up is what the definition says, up to the accuracy of a leaf.
-    assert result.solution.events[-2].objective == pytest.approx(result.objective, rel=1e-4)
-    for other in ({"regulariser": "l0"}, {"loss": "absolute"}, {"lam": 0.0}):
-        assert replace(formulation, **other).tree_charges(problem.instance) is None
-
-
-@pytest.mark.parametrize(
-    "formulation",
-    [
-        Oct(variant="paper"),
-        Ort(variant="paper"),
-        OrtL(lam=0.05),
-        *(pytest.param(model, marks=pytest.mark.slow) for model in (OctH(), OrtH(), OrtLH(lam=0.05))),
-    ],
-)
-def test_weights_count_as_in_the_definition(formulation):
-    problem = noisy(7, n=40) if formulation.task == "classification" else numbers(7, n=40)
-    weights = np.random.default_rng(0).choice([0.5, 1.0, 3.0], 40)
-    built = formulation.build(Dataset.from_arrays(problem.X, problem.y, weights=weights), 1)
-    result = built.solve("local-search", start=None, solver_options={"starts": 1, "kicks": 0})
-    assert result.verified, result.failed_checks
-    last, defined = result.solution.events[-2].objective, result.objective
-    assert last == pytest.approx(defined, rel=1e-3)
 
 
 # ---------------------------------------------------------------------- as a tree search
@@ -438,5 +302,5 @@ OPTIMA = [
 @pytest.mark.parametrize(("name", "depth", "errors"), OPTIMA)
 def test_proven_optima_are_reached_or_missed_by_one_error(papers_data, name, depth, errors):
     data = mipforest.load(str(papers_data / f"{name}.csv"), target="target", task="classification")
-    found = local_search(LocalProblem(data.X, data.y, "classes"), depth)
+    found = local_search(LocalProblem(X=data.X, y=data.y, loss="classes"), depth)
     assert errors <= found.value <= errors + (depth == 3)
