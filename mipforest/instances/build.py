@@ -23,6 +23,7 @@ from mipforest.model import MatrixForm
 from mipforest.model.check import violations
 from mipforest.problem.parameters import ParameterError
 from mipforest.problem.problem import Problem
+from mipforest.problem.proofs import needed_tolerance
 from mipforest.problem.registry import UnknownFormulation, make_formulation
 from mipforest.problem.result import Result
 from mipforest.runs.data_source import DataSource
@@ -72,7 +73,7 @@ def build_problem(spec: InstanceSpec, known: Entry | None = None) -> Built:
 
 def _entry(spec: InstanceSpec, problem: Problem) -> Entry:
     form, counts = problem.model.matrix(), problem.model.stats()
-    tolerance = problem.needed_tolerance()
+    tolerance = needed_tolerance(problem)
     if tolerance is None or tolerance >= FEASIBILITY_TOLERANCE:
         tolerance = math.nan  # the solvers' default does
     by_class = ";".join(f"{name}:{block.A.nnz}" for name, block in problem.model.constraints.items())

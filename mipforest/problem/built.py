@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +16,8 @@ from mipforest.model.matrix import MatrixForm, Values
 from mipforest.problem.model_changes import BuiltModel, ModelChanges
 from mipforest.problem.operations import Instance, Operations
 from mipforest.settings import FEASIBILITY_TOLERANCE
-from mipforest.solvers.base import Solver
-from mipforest.solvers.claims import no_bound
-from mipforest.solvers.solution import Event, Solution, Status, closed
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
-
-#: Matrix entries up to which a solver is called although building has proven the start optimal: a second witness costs
-#: seconds there, and minutes beyond.
-MOST_WITNESSED = 250_000
 
 
 class StartError(MipforestError, ValueError):
@@ -95,93 +87,6 @@ class BuiltProblem:
         if least > -np.inf and (self.as_built.objective_replaced() or self.changes().loosened):
             return -np.inf
         return least
-
-    def with_least_objective(self, solution: Solution, gap: float) -> Solution:
-        """Raise the bound to what is known without the model; the solution may then be proven optimal."""
-        least = self.least_objective()
-        limited = solution.status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.LIMIT)
-        if solution.status is Status.UNBOUNDED and least > -np.inf:
-            # Where penalties are very large, a solver's tolerances on reduced costs outweigh the rest.
-            told = f"the solver says unbounded, and no tree has less than {least:g}: scale the penalties down"
-            warnings = (*solution.warnings, told)
-            known_by = "definition" if least == self.formulation.least_objective else "exact-search"
-            return replace(
-                solution, status=Status.LIMIT, bound=least, bound_by=(known_by,), warnings=warnings
-            )
-        if least == -np.inf or not (limited or solution.found):
-            return solution
-        bound = max(solution.bound, min(least, solution.objective) if solution.found else least)
-        events = tuple(at_least(event, least) for event in solution.events)
-        optimal = limited and least > solution.bound and closed(solution.objective, bound, gap)
-        status = Status.OPTIMAL if optimal else solution.status
-        known = {
-            "exact-search": self.instance.least_objective,
-            "definition": self.formulation.least_objective,
-        }
-        witnesses = tuple(name for name, value in known.items() if value == least and name != solution.solver)
-        if closed(least, solution.bound, gap):
-            by: tuple[str, ...] = ("solver", *witnesses)
-        else:
-            by = ("solver",) if solution.bound > least else witnesses or ("exact-search",)
-        return replace(solution, bound=bound, status=status, events=events, bound_by=by)
-
-    def proven_while_built(self, values: Values, gap: float) -> bool:
-        """Return whether an exact search has proven a start optimal, so that a solver could but repeat it at length."""
-        form, least = self.model.matrix(), self.instance.least_objective
-        return (
-            form.A.nnz > MOST_WITNESSED
-            and -np.inf < least <= self.least_objective()
-            and closed(form.objective(form.to_point(values)), least, gap)
-        )
-
-    def start_proven(self, solver: Solver, values: Values) -> Solution:
-        """Return a start that an exact search has proven optimal, in the place of a solver's outcome.
-
-        The bound is raised to what is proven by :meth:`with_least_objective`, as of any outcome.
-        """
-        return replace(
-            self.start_alone(solver, values),
-            solver="exact-search",
-            solver_version=version("mipforest"),
-            warnings=(),
-            message=f"an exact search proved the start optimal while the model was built: {solver.name} was not called",
-        )
-
-    def start_alone(self, solver: Solver, values: Values | None) -> Solution:
-        """Return the start as the outcome of a solve for which no time is left."""
-        form = self.model.matrix()
-        x = None if values is None else form.to_point(values)
-        objective = np.nan if x is None else form.objective(x)
-        return Solution(
-            status=Status.INTERRUPTED if self.budget.stopped else Status.TIME_LIMIT,
-            x=x,
-            values=values or {},
-            objective=objective,
-            bound=no_bound(form),
-            nodes=0,
-            seconds=0.0,
-            solver=solver.name,
-            solver_version=solver.version(),
-            start_objective=objective,
-            warnings=(f"the preparation left no time for the solve: {solver.name} was not called",),
-            stopped=self.budget.stopped,
-        )
-
-    def needed_tolerance(self) -> float | None:
-        """Return the tolerance of a solver, on rows and integers, up to which no point takes a sample's other side.
-
-        The rows of both sides slip by the tolerance, and by it times their entries at integers, the big-Ms: beyond
-        this tolerance both together may be worth the whole gap, and a solver's optimum may be that of no tree. ``None``
-        where no row has a gap.
-        """
-        blocks = self.model.constraints
-        if "left" not in blocks or not self.formulation.gap_parameter:
-            return None
-        gap = float(self.formulation.parameters()[self.formulation.gap_parameter])
-        integer, slips = self.model.matrix().integer.astype(float), 0.0
-        for rows in (blocks[side].A for side in ("left", "right") if side in blocks):
-            slips += 1.0 + float((abs(rows) @ integer[: rows.shape[1]]).max(initial=0.0))
-        return gap / slips
 
     def known_value(self) -> float:
         """Return the objective of the tree known from building the model; infinite without one."""
@@ -280,8 +185,3 @@ class BuiltProblem:
             return ""
         name, amount = worst.worst(1)[0]
         return f"{name} by {amount:.3g}"
-
-
-def at_least(event: Event, least: float) -> Event:
-    """Return progress with no worse bound than what is known without the model."""
-    return event if event.bound >= least else replace(event, bound=least)

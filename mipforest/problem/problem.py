@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 
 from mipforest.model import Values
-from mipforest.problem.built import BuiltProblem, at_least
+from mipforest.problem.built import BuiltProblem
+from mipforest.problem.proofs import (
+    honest_progress,
+    proven_while_built,
+    same_value,
+    start_alone,
+    start_proven,
+    with_covered_bound,
+    with_least_objective,
+)
 from mipforest.problem.repair import GROWTH, contradictory, feasible_start, feasible_values, relimited
 from mipforest.problem.result import Result
 from mipforest.problem.tree_search import (
@@ -26,8 +35,8 @@ from mipforest.problem.tree_search import (
 )
 from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Solver
-from mipforest.solvers.claims import beside, no_bound, settled
-from mipforest.solvers.solution import Event, Progress, Solution, Status, closed
+from mipforest.solvers.claims import beside, settled
+from mipforest.solvers.solution import Event, Progress, Solution, Status
 from mipforest.solving import solve
 from mipforest.trees import Tree
 
@@ -136,8 +145,8 @@ class Problem(BuiltProblem):
         with budget.phase("solve"):
             problem, solution = self._within_limits(solver, settings, values, report)
         with budget.phase("check"):
-            solution, bound_warnings = problem._with_proven_bound(solution, settings.gap)
-            solution = problem.with_least_objective(solution, settings.gap)
+            solution, bound_warnings = with_covered_bound(problem, solution, settings.gap)
+            solution = with_least_objective(problem, solution, settings.gap)
             told = (*self.instance.notes, *budget.notes, *warnings, *solution.warnings, *bound_warnings)
             result = problem._checked(replace(solution, warnings=told))
         return replace(result, phase_seconds=budget.seconds)
@@ -193,20 +202,15 @@ class Problem(BuiltProblem):
         share: float = 1.0,
     ) -> Solution:
         """Solve this model from a start, in a share of the time left; replace the solution by that of its tree."""
-        if values is not None and self.proven_while_built(values, settings.gap):
-            return self.start_proven(solver, values)
+        if values is not None and proven_while_built(self, values, settings.gap):
+            return start_proven(self, solver, values)
         if self.budget.remaining <= HAND_OVER * self.model.matrix().A.nnz:
-            return self.start_alone(solver, values)
+            return start_alone(self, solver, values)
         limit = self.budget.at_most(share=share) if settings.time_limit != 0 else 0.0
         settings = replace(settings, start=values or {}, time_limit=limit)
-        form, covered, least = self.model.matrix(), self.covered_up_to(), self.least_objective()
-        most, all_covered = (no_bound(form) if covered == -np.inf else covered), covered == np.inf
-
-        def claimed(event: Event) -> bool | None:
-            kept = event if all_covered else _limited(event, most, maximize=form.maximize)
-            return on_progress(at_least(kept, least))
-
-        solution = solve(self.model, solver, settings=settings, on_progress=claimed)
+        solution = solve(
+            self.model, solver, settings=settings, on_progress=honest_progress(self, on_progress)
+        )
         if solution.stopped:
             self.budget.stop()
         return self._snapped_to_tree(solution, settings.gap)
@@ -244,7 +248,9 @@ class Problem(BuiltProblem):
             warnings=(*self.instance.notes, *self.budget.notes, *found.warnings),
             message=found.message,
         )
-        return self._checked(solution if found.bound == -np.inf else self.with_least_objective(solution, gap))
+        return self._checked(
+            solution if found.bound == -np.inf else with_least_objective(self, solution, gap)
+        )
 
     def start_tree(self, start: str | Tree | None = "default", *, seed: int = 0) -> Tree | None:
         """Return the tree to start from; of a tree search's name, its best tree after a share of the time."""
@@ -278,7 +284,7 @@ class Problem(BuiltProblem):
             if tidied is not None:
                 return tidied
         value = self.formulation.evaluate(tree, self.instance)
-        if self.as_built.objective_replaced() or _equal(value, solution.objective):
+        if self.as_built.objective_replaced() or same_value(value, solution.objective):
             return solution
         own = self._with_values_of(tree, solution, worse=True)
         if own is None:
@@ -304,30 +310,6 @@ class Problem(BuiltProblem):
         held = beside(solution, form, x)
         bound = max(held.bound, objective) if form.maximize else min(held.bound, objective)
         return replace(held, x=x, values=form.to_values(x), objective=objective, bound=bound)
-
-    def _with_proven_bound(self, solution: Solution, gap: float) -> tuple[Solution, list[str]]:
-        """Limit bound and status to what the built model covers, once a user has changed it."""
-        covered, maximize = self.covered_up_to(), self.model.matrix().maximize
-        proven_to = max(covered, self.least_objective())
-        if solution.status is Status.INFEASIBLE and proven_to < np.inf and contradictory(self):
-            return solution, []
-        if np.isinf(proven_to):
-            if proven_to > 0:
-                return solution, []
-            proven_to = np.inf if maximize else -np.inf
-        if (solution.bound >= proven_to) if maximize else (solution.bound <= proven_to):
-            return solution, []
-        known = "is built" if np.isinf(covered) else f"covers solutions up to the value {covered:.6g} only"
-        doubt = (
-            f"variant {self.formulation.variant} {known} for the unchanged model, and the model was changed: "
-            f"no better bound than {proven_to:.6g} is proven"
-        )
-        events = tuple(_limited(event, proven_to, maximize=maximize) for event in solution.events)
-        limited = replace(solution, bound=proven_to, events=events)
-        unproven = solution.status is Status.INFEASIBLE or (
-            solution.status is Status.OPTIMAL and not closed(limited.objective, proven_to, gap)
-        )
-        return replace(limited, status=Status.LIMIT if unproven else solution.status), [doubt]
 
     def _checked(self, solution: Solution) -> Result:
         """Decode the tree, route the training samples through it in plain numpy, and compare objectives."""
@@ -355,7 +337,7 @@ class Problem(BuiltProblem):
         )
         if self.as_built.objective_replaced():
             failed_checks.append(f"the model's objective was replaced: {different}")
-        elif not _equal(evaluated, solution.objective):
+        elif not same_value(evaluated, solution.objective):
             failed_checks.append(different)
         offset, scale, levels = self.data.encoding.offset, self.data.encoding.scale, self.data.encoding.levels
         refined, warnings = self._refined(tree)
@@ -388,13 +370,3 @@ class Problem(BuiltProblem):
         if allowed is not tree:
             return allowed, ["the tree is refined in part: more would break the constraints that were added"]
         return tree, ["the tree is not refined: that would break the constraints that were added"]
-
-
-def _equal(evaluated: float, objective: float) -> bool:
-    """Say whether a tree's value by the definition is a solver's objective, up to the tolerance."""
-    return bool(abs(evaluated - objective) <= FEASIBILITY_TOLERANCE * max(1.0, abs(objective)))
-
-
-def _limited(event: Event, bound: float, *, maximize: bool) -> Event:
-    """Return progress with no better bound than one: what is withdrawn later is not shown before."""
-    return replace(event, bound=max(event.bound, bound) if maximize else min(event.bound, bound))

@@ -18,6 +18,7 @@ from mipforest.model.matrix import MatrixForm, statistics
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ensemble_parameter_of, plain_parameters_of
 from mipforest.problem.problem import Problem
+from mipforest.problem.proofs import needed_tolerance
 from mipforest.problem.registry import get_formulation, make_formulation
 from mipforest.runs.data_source import DataSource
 from mipforest.runs.folder import RunError
@@ -128,7 +129,7 @@ def write_instance(
     if x is not None:
         comments = (f"start of {form.name}", f"objective value = {objective!r}")
         write_point(written, x, start_path, comments=comments, model=path)
-    formulation, data, tolerance = problem.formulation, problem.data, problem.needed_tolerance()
+    formulation, data, tolerance = problem.formulation, problem.data, needed_tolerance(problem)
     if tolerance is not None and tolerance < FEASIBILITY_TOLERANCE:
         warnings = [*warnings, _fine(tolerance, formulation.gap_parameter)]
     metadata = {

@@ -10,6 +10,7 @@ from formulations.oct import Oct
 from formulations.olct import Olct
 from formulations.ort_l import OrtL
 from mipforest.data import Dataset
+from mipforest.problem.proofs import with_least_objective
 from mipforest.problem.result import status_in_words, who_vouches
 from mipforest.solvers.solution import Event, Status
 
@@ -86,10 +87,10 @@ def test_no_bound_of_a_sum_of_losses_is_below_zero():
         assert alone.to_dict()["bound_by"] == ["definition"]
     solved = problem.solve("highs", time_limit=0)
     low = replace(solved.solution, bound=-0.3, events=(Event(0.1, 5.0, -1.0),))
-    raised = problem.with_least_objective(low, 1e-4)
+    raised = with_least_objective(problem, low, 1e-4)
     assert (raised.bound, raised.events[0].bound) == (0, 0)
     problem.model["xi"].set_bounds(lower=-1.0)  # now there is less than any tree costs
-    assert problem.with_least_objective(low, 1e-4).bound == -0.3
+    assert with_least_objective(problem, low, 1e-4).bound == -0.3
 
 
 def test_an_objective_of_zero_is_proven_by_the_definition_whatever_the_constants():

@@ -1,0 +1,190 @@
+"""What is proven of the outcome of a solve: how far its bound holds, who proves it, and which status that leaves.
+
+A bound on the objective has up to three provers, named in :attr:`~mipforest.solvers.solution.Solution.bound_by`: the
+``solver``, by the model; an ``exact-search``, made while the formulation was bound to its data; and the ``definition``,
+as no sum of losses and costs is below 0. The first holds for as much as the model covers once a user has changed it;
+the others know nothing of the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.metadata import version
+
+import numpy as np
+
+from mipforest.model import Values
+from mipforest.problem.built import BuiltProblem
+from mipforest.problem.repair import contradictory
+from mipforest.settings import FEASIBILITY_TOLERANCE
+from mipforest.solvers.base import Solver
+from mipforest.solvers.claims import no_bound
+from mipforest.solvers.solution import Event, Progress, Solution, Status, closed
+
+#: Matrix entries up to which a solver is called although building has proven the start optimal: a second witness costs
+#: seconds there, and minutes beyond.
+MOST_WITNESSED = 250_000
+
+#: How a solve may end without a proof.
+UNPROVEN = (Status.TIME_LIMIT, Status.INTERRUPTED, Status.LIMIT)
+
+
+# ------------------------------------------------------------------ bounds
+
+
+def with_covered_bound(problem: BuiltProblem, solution: Solution, gap: float) -> tuple[Solution, list[str]]:
+    """Limit bound and status to what the model covers, once a user has changed it; return doubts with them."""
+    covered, maximize = problem.covered_up_to(), problem.model.matrix().maximize
+    proven_to = max(covered, problem.least_objective())
+    if solution.status is Status.INFEASIBLE and proven_to < np.inf and contradictory(problem):
+        return solution, []
+    if np.isinf(proven_to):
+        if proven_to > 0:
+            return solution, []
+        proven_to = np.inf if maximize else -np.inf
+    if (solution.bound >= proven_to) if maximize else (solution.bound <= proven_to):
+        return solution, []
+    known = "is built" if np.isinf(covered) else f"covers solutions up to the value {covered:.6g} only"
+    doubt = (
+        f"variant {problem.formulation.variant} {known} for the unchanged model, and the model was changed: "
+        f"no better bound than {proven_to:.6g} is proven"
+    )
+    events = tuple(_at_most(event, proven_to, maximize=maximize) for event in solution.events)
+    limited = replace(solution, bound=proven_to, events=events)
+    unproven = solution.status is Status.INFEASIBLE or (
+        solution.status is Status.OPTIMAL and not closed(limited.objective, proven_to, gap)
+    )
+    return replace(limited, status=Status.LIMIT if unproven else solution.status), [doubt]
+
+
+def with_least_objective(problem: BuiltProblem, solution: Solution, gap: float) -> Solution:
+    """Raise the bound to what is known without the model; the solution may then be proven optimal."""
+    least = problem.least_objective()
+    if least == -np.inf:
+        return solution
+    if solution.status is Status.UNBOUNDED:
+        # Where penalties are very large, a solver's tolerances on reduced costs outweigh the rest.
+        told = f"the solver says unbounded, and no tree has less than {least:g}: scale the penalties down"
+        prover = "definition" if least == problem.formulation.least_objective else "exact-search"
+        warnings = (*solution.warnings, told)
+        return replace(solution, status=Status.LIMIT, bound=least, bound_by=(prover,), warnings=warnings)
+    unproven = solution.status in UNPROVEN
+    if not (unproven or solution.found):
+        return solution
+    bound = max(solution.bound, min(least, solution.objective) if solution.found else least)
+    raised_to_optimal = unproven and least > solution.bound and closed(solution.objective, bound, gap)
+    return replace(
+        solution,
+        bound=bound,
+        status=Status.OPTIMAL if raised_to_optimal else solution.status,
+        events=tuple(_at_least(event, least) for event in solution.events),
+        bound_by=_provers(problem, solution, least, gap),
+    )
+
+
+def _provers(problem: BuiltProblem, solution: Solution, least: float, gap: float) -> tuple[str, ...]:
+    """Return who proves the greater one of a solution's bound and the least objective: both, where they agree."""
+    known = {
+        "exact-search": problem.instance.least_objective,
+        "definition": problem.formulation.least_objective,
+    }
+    without_model = tuple(name for name, value in known.items() if value == least)
+    if closed(least, solution.bound, gap):
+        # A search that is the solver has no second voice.
+        return ("solver", *(name for name in without_model if name != solution.solver))
+    return ("solver",) if solution.bound > least else without_model
+
+
+def honest_progress(problem: BuiltProblem, on_progress: Progress) -> Progress:
+    """Return progress for a solver, whose bounds reach ``on_progress`` as far as they will be kept in the end."""
+    form, covered, least = problem.model.matrix(), problem.covered_up_to(), problem.least_objective()
+    most = no_bound(form) if covered == -np.inf else covered
+
+    def claimed(event: Event) -> bool | None:
+        kept = event if covered == np.inf else _at_most(event, most, maximize=form.maximize)
+        return on_progress(_at_least(kept, least))
+
+    return claimed
+
+
+def _at_least(event: Event, least: float) -> Event:
+    """Return progress with no worse bound than what is known without the model."""
+    return event if event.bound >= least else replace(event, bound=least)
+
+
+def _at_most(event: Event, bound: float, *, maximize: bool) -> Event:
+    """Return progress with no better bound than one: what is withdrawn later is not shown before."""
+    return replace(event, bound=max(event.bound, bound) if maximize else min(event.bound, bound))
+
+
+# ------------------------------------------------------------------ starts in the place of a solve
+
+
+def proven_while_built(problem: BuiltProblem, values: Values, gap: float) -> bool:
+    """Return whether an exact search has proven a start optimal, so that a solver could but repeat it at length."""
+    form, least = problem.model.matrix(), problem.instance.least_objective
+    return (
+        form.A.nnz > MOST_WITNESSED
+        and -np.inf < least <= problem.least_objective()
+        and closed(form.objective(form.to_point(values)), least, gap)
+    )
+
+
+def start_proven(problem: BuiltProblem, solver: Solver, values: Values) -> Solution:
+    """Return a start that an exact search has proven optimal, in the place of a solver's outcome.
+
+    The bound is raised to what is proven by :func:`with_least_objective`, as of any outcome.
+    """
+    return replace(
+        start_alone(problem, solver, values),
+        solver="exact-search",
+        solver_version=version("mipforest"),
+        warnings=(),
+        message=f"an exact search proved the start optimal while the model was built: {solver.name} was not called",
+    )
+
+
+def start_alone(problem: BuiltProblem, solver: Solver, values: Values | None) -> Solution:
+    """Return the start as the outcome of a solve for which no time is left."""
+    form, stopped = problem.model.matrix(), problem.budget.stopped
+    x = None if values is None else form.to_point(values)
+    objective = np.nan if x is None else form.objective(x)
+    return Solution(
+        status=Status.INTERRUPTED if stopped else Status.TIME_LIMIT,
+        x=x,
+        values=values or {},
+        objective=objective,
+        bound=no_bound(form),
+        nodes=0,
+        seconds=0.0,
+        solver=solver.name,
+        solver_version=solver.version(),
+        start_objective=objective,
+        warnings=(f"the preparation left no time for the solve: {solver.name} was not called",),
+        stopped=stopped,
+    )
+
+
+# ------------------------------------------------------------------ tolerances
+
+
+def same_value(evaluated: float, objective: float) -> bool:
+    """Return whether a tree's value by the definition is a solver's objective, up to the tolerance."""
+    return bool(abs(evaluated - objective) <= FEASIBILITY_TOLERANCE * max(1.0, abs(objective)))
+
+
+def needed_tolerance(problem: BuiltProblem) -> float | None:
+    """Return the tolerance of a solver, on rows and integers, up to which no point takes a sample's other side.
+
+    The rows of both sides slip by the tolerance, and by it times their entries at integers, the big-Ms: beyond
+    this tolerance both together may be worth the whole gap, and a solver's optimum may be that of no tree. ``None``
+    where no row has a gap.
+    """
+    blocks, formulation = problem.model.constraints, problem.formulation
+    if "left" not in blocks or not formulation.gap_parameter:
+        return None
+    gap = float(formulation.parameters()[formulation.gap_parameter])
+    integer, slips = problem.model.matrix().integer.astype(float), 0.0
+    for rows in (blocks[side].A for side in ("left", "right") if side in blocks):
+        slips += 1.0 + float((abs(rows) @ integer[: rows.shape[1]]).max(initial=0.0))
+    return gap / slips
