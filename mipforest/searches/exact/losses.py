@@ -5,6 +5,8 @@ What is summed over samples depends on the loss (``kind``):
 - ``TWO_CLASSES`` (without a least size of leaves): predicting class k costs a leaf the sum of :math:`l_k` over its
   samples, so its loss is :math:`\min\{\sum l_0, \sum l_1\} = \tfrac12 \sum (l_0 + l_1) - \tfrac12 |\sum (l_0 - l_1)|`.
   The first part is the same for all splits, which leaves one signed number per sample.
+- ``COUNTS`` (without costs of classes and a least size of leaves): the weight of each class; a leaf loses all but the
+  largest. Taking rows in one by one, the largest weight is known without a look at the other classes.
 - ``CLASSES``: the sums of :math:`l_k` for every class k.
 - ``SQUARED``: weight w and w y; the loss is :math:`\sum w y^2 - (\sum w y)^2 / \sum w`.
 - ``ABSOLUTE``: samples are taken out of a list in the order of the target, one by one, in which a pointer keeps the
@@ -22,7 +24,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches import inner
 
 #: Kinds of losses.
-TWO_CLASSES, CLASSES, SQUARED, ABSOLUTE = 0, 1, 2, 3
+TWO_CLASSES, CLASSES, SQUARED, ABSOLUTE, COUNTS = 0, 1, 2, 3, 5
 
 Int32Array = NDArray[np.int32]
 
@@ -41,10 +43,12 @@ class Rows(NamedTuple):
     first
         (p + 1,) number of each feature's first threshold; threshold k of a feature lies between ranks k and k + 1.
     value
-        (n, V) statistics that are summed: ``TWO_CLASSES`` l0 - l1 and l0 + l1; ``CLASSES`` one l per class; ``SQUARED``
-        and ``ABSOLUTE`` w, w y, w y^2 (of the centred target).
+        (n, V) statistics that are summed: ``TWO_CLASSES`` l0 - l1 and l0 + l1; ``CLASSES`` one l per class; ``COUNTS``
+        one weight per class; ``SQUARED`` and ``ABSOLUTE`` w, w y, w y^2 (of the centred target).
     target
         (n,) target of a regression.
+    weight, label
+        (n,) weight and class of each row.
     size
         (n,) number of samples in each row.
     most
@@ -53,6 +57,8 @@ class Rows(NamedTuple):
         (n,) summed over any set of rows, a lower bound on its loss in every tree: what rows with equal features cost.
     place
         (n,) place of each row in the order of the target.
+    whole
+        Whether weights are whole numbers, so that their sums are exact in any order.
     """
 
     kind: int
@@ -61,10 +67,13 @@ class Rows(NamedTuple):
     first: IntArray
     value: FloatArray
     target: FloatArray
+    weight: FloatArray
+    label: Int32Array
     size: IntArray
     most: FloatArray
     least: FloatArray
     place: Int32Array
+    whole: bool
 
 
 class Prepared(NamedTuple):
@@ -94,18 +103,24 @@ class Room(NamedTuple):
     Attributes
     ----------
     left, left_size
-        (n, V) and (n,): statistics and sizes of the rows of the left side, 0 for those of the right side.
+        (n, V) and (n,): statistics and sizes of the rows of the left side, 0 for those of the right side; for
+        ``TWO_CLASSES`` and ``SQUARED`` those that the scans read.
     on_left
         (n,) whether a row is on the left side.
+    code, counts
+        (n,) and (2 K,): number of a row's side and class, and the weight of each that was taken in.
     before, after
         (n,) links of the rows of each side by target.
     loss
-        (4, n) absolute loss left and right of each split, for the left and for the right side.
+        (4, n) absolute loss left and right of each split, for the left and for the right side; for ``COUNTS`` the
+        largest class left of each split, for both sides.
     """
 
     left: FloatArray
     left_size: IntArray
     on_left: BoolArray
+    code: Int32Array
+    counts: FloatArray
     before: Int32Array
     after: Int32Array
     loss: FloatArray
@@ -136,6 +151,12 @@ def loss_of(kind: int, total: FloatArray) -> float:
         for k in range(1, len(total)):
             least = min(least, total[k])
         return float(least)
+    if kind == COUNTS:
+        whole, most = total[0], total[0]
+        for k in range(1, len(total)):
+            whole += total[k]
+            most = max(most, total[k])
+        return float(whole - most)
     if total[0] <= 0.0:
         return 0.0
     return float(max(0.0, total[2] - total[1] * total[1] / total[0]))

@@ -17,6 +17,7 @@ from mipforest.searches import inner
 from mipforest.searches.exact.losses import (
     ABSOLUTE,
     CLASSES,
+    COUNTS,
     SQUARED,
     TWO_CLASSES,
     Int32Array,
@@ -28,11 +29,14 @@ from mipforest.searches.exact.losses import (
     median_loss,
 )
 
+#: Divisor in place of 0, where a side of a split has no samples; products of whole weights are at least 1.
+LEAST_WEIGHT = 0.5
+
 
 @inner
 def prepare(rows: Rows, order: Int32Array, m: int, prepared: Prepared) -> None:
     """Compute what the scans of the rows ``order[:, :m]`` share."""
-    V = rows.value.shape[1] if rows.kind == CLASSES else 1 if rows.kind == TWO_CLASSES else 2
+    V = prepared.sums.shape[2]
     total = np.zeros(V)
     for f in range(len(rows.rank)):
         prepared.varies[f] = rows.rank[f, order[f, 0]] != rows.rank[f, order[f, m - 1]]
@@ -95,8 +99,13 @@ def best_pair(
         sizes[side] += rows.size[row]
         room.on_left[row] = side == 0
         left_size[row] = rows.size[row] if side == 0 else 0
+        if kind == COUNTS:
+            room.code[row] = rows.label[row] + side * V
+            total[side, rows.label[row]] += rows.weight[row]
+            continue
         for v in range(V):
             total[side, v] += rows.value[row, v]
+        for v in range(left.shape[1]):
             left[row, v] = rows.value[row, v] if side == 0 else 0.0
     if kind == ABSOLUTE:
         bounds[0] = median_loss(rows, order[-1], m, room, 1, total[0])
@@ -108,58 +117,152 @@ def best_pair(
         values[side] = bounds[side] if sizes[side] >= rows.N_min else np.inf
     if not splits or (bounds[0] <= split_cost and bounds[1] <= split_cost and rows.N_min == 1):
         return
-    gain, at = np.empty((2, 2)), np.empty(2, np.int64)
+    # What the best splits so far gain, without the least size of leaves and with it; feature and place of the latter.
+    gain, at, best_at = np.full((2, 2), -np.inf), np.zeros(2, np.int64), np.zeros((2, 2), np.int64)
+    before = np.empty(2)
     for f in range(len(rows.rank)):
         if not prepared.varies[f]:
             continue
-        for side in range(2):
-            gain[side, 0] = gain[side, 1] = -np.inf
+        before[0], before[1] = gain[0, 1], gain[1, 1]
         if kind == TWO_CLASSES:
-            _scan_two(order[f], m, prepared, f, total, room, gain, at)
+            _scan_two(order[f], m, prepared.sums[f], prepared.penalty[f], total, left, gain, at)
+        elif kind == COUNTS:
+            _scan_counts(
+                order[f], m, prepared.penalty[f], rows.weight, room.code, room.counts, room.loss, gain, at
+            )
         elif kind == CLASSES:
             _scan_classes(rows, order[f], m, prepared, f, total, sizes, room, gain, at)
+        elif kind == SQUARED and rows.whole:
+            _scan_whole(order[f], m, prepared.sums[f], prepared.penalty[f], total, left, gain, at)
         elif kind == SQUARED:
             _scan_squared(rows, order[f], m, prepared, f, total, sizes, room, gain, at)
         else:
             _scan_absolute(rows, order[f], order[-1], m, prepared, f, sizes, room, gain, at)
         for side in range(2):
-            constant = (
-                0.5 * total[side, 1] if kind == TWO_CLASSES else total[side, 2] if kind == SQUARED else 0.0
-            )
-            bounds[side] = min(bounds[side], split_cost + max(0.0, constant - gain[side, 0]))
-            value = split_cost + max(0.0, constant - gain[side, 1])
-            if value < values[side]:
-                values[side] = value
-                chosen[side] = rows.first[f] + rows.rank[f, order[f, at[side] + 1]] - 1
+            if gain[side, 1] > before[side]:
+                best_at[side, 0], best_at[side, 1] = f, at[side]
+    for side in range(2):
+        constant = 0.0
+        if kind == TWO_CLASSES:
+            constant = 0.5 * total[side, 1]
+        elif kind == COUNTS:
+            constant = total[side].sum()
+        elif kind == SQUARED:
+            constant = bounds[side] if rows.whole else total[side, 2]
+        bounds[side] = min(bounds[side], split_cost + max(0.0, constant - gain[side, 0]))
+        value = split_cost + max(0.0, constant - gain[side, 1])
+        if value < values[side]:
+            values[side], f = value, best_at[side, 0]
+            chosen[side] = rows.first[f] + rows.rank[f, order[f, best_at[side, 1] + 1]] - 1
 
 
 @inner
 def _scan_two(
     order: Int32Array,
     m: int,
-    prepared: Prepared,
-    f: int,
+    sums: FloatArray,
+    penalty: FloatArray,
     total: FloatArray,
-    room: Room,
+    left: FloatArray,
     gain: FloatArray,
     at: IntArray,
 ) -> None:
     """Scan one feature for two classes, leaves of any size."""
-    left, sums, penalty = room.left, prepared.sums[f], prepared.penalty[f]
     a, left_total, right_total = 0.0, total[0, 0], total[1, 0]
-    left_gain, right_gain, left_at, right_at = -np.inf, -np.inf, 0, 0
+    left_gain, right_gain = 2.0 * gain[0, 1], 2.0 * gain[1, 1]
     for i in range(m):
         a += left[order[i], 0]
         b = sums[i, 0] - a
         left_value = abs(a) + abs(left_total - a) + penalty[i]
         right_value = abs(b) + abs(right_total - b) + penalty[i]
         if left_value > left_gain:
-            left_gain, left_at = left_value, i
+            left_gain, at[0] = left_value, i
         if right_value > right_gain:
-            right_gain, right_at = right_value, i
+            right_gain, at[1] = right_value, i
     gain[0, 0] = gain[0, 1] = 0.5 * left_gain
     gain[1, 0] = gain[1, 1] = 0.5 * right_gain
-    at[0], at[1] = left_at, right_at
+
+
+@inner
+def _scan_whole(
+    order: Int32Array,
+    m: int,
+    sums: FloatArray,
+    penalty: FloatArray,
+    total: FloatArray,
+    left: FloatArray,
+    gain: FloatArray,
+    at: IntArray,
+) -> None:
+    r"""Scan one feature for the squared loss, whole weights and leaves of any size.
+
+    With sums w and s of a part and W and S of its side, a split gains
+    :math:`s^2 / w + (S - s)^2 / (W - w) - S^2 / W = (s W - S w)^2 / (W w (W - w))`: one division instead of two.
+    """
+    w, s, W0, W1, S0, S1 = 0.0, 0.0, total[0, 0], total[1, 0], total[0, 1], total[1, 1]
+    left_gain, right_gain = gain[0, 1], gain[1, 1]
+    for i in range(m):
+        row = order[i]
+        w += left[row, 0]
+        s += left[row, 1]
+        v, t = sums[i, 0] - w, sums[i, 1] - s
+        # Without samples on a side of the split the numerator is 0 but for rounding: no gain.
+        one, other = s * W0 - S0 * w, t * W1 - S1 * v
+        left_value = one * one / max(W0 * w * (W0 - w), LEAST_WEIGHT) + penalty[i]
+        right_value = other * other / max(W1 * v * (W1 - v), LEAST_WEIGHT) + penalty[i]
+        if left_value > left_gain and 0.0 < w < W0:
+            left_gain, at[0] = left_value, i
+        if right_value > right_gain and 0.0 < v < W1:
+            right_gain, at[1] = right_value, i
+    gain[0, 0] = gain[0, 1] = left_gain
+    gain[1, 0] = gain[1, 1] = right_gain
+
+
+@inner
+def _scan_counts(
+    order: Int32Array,
+    m: int,
+    penalty: FloatArray,
+    weight: FloatArray,
+    code: Int32Array,
+    counts: FloatArray,
+    passed: FloatArray,
+    gain: FloatArray,
+    at: IntArray,
+) -> None:
+    """Scan one feature for many classes, leaves of any size: ascending for what is left of splits, then descending."""
+    K = len(counts) // 2
+    counts[:] = 0.0
+    left_most, right_most = 0.0, 0.0
+    for i in range(m):
+        row = order[i]
+        c = code[row]
+        counts[c] += weight[row]
+        if c < K:
+            left_most = max(left_most, counts[c])
+        else:
+            right_most = max(right_most, counts[c])
+        passed[0, i], passed[1, i] = left_most, right_most
+    counts[:] = 0.0
+    left_most, right_most, left_gain, right_gain = 0.0, 0.0, gain[0, 1], gain[1, 1]
+    for i in range(m - 1, -1, -1):
+        left_value, right_value = (
+            passed[0, i] + left_most + penalty[i],
+            passed[1, i] + right_most + penalty[i],
+        )
+        if left_value > left_gain:
+            left_gain, at[0] = left_value, i
+        if right_value > right_gain:
+            right_gain, at[1] = right_value, i
+        row = order[i]
+        c = code[row]
+        counts[c] += weight[row]
+        if c < K:
+            left_most = max(left_most, counts[c])
+        else:
+            right_most = max(right_most, counts[c])
+    gain[0, 0] = gain[0, 1] = left_gain
+    gain[1, 0] = gain[1, 1] = right_gain
 
 
 @inner

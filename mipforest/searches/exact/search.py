@@ -18,6 +18,7 @@ from mipforest.searches.exact.frames import BEST, GIVEN, Frames, Known, M
 from mipforest.searches.exact.losses import (
     ABSOLUTE,
     CLASSES,
+    COUNTS,
     SQUARED,
     TWO_CLASSES,
     Int32Array,
@@ -120,14 +121,13 @@ def exact_search(
     rows, order = _rows(problem)
     n, p, unit = len(rows.size), len(rows.rank), problem.unit
     frames = _frames(order, n, p, depth, best * unit)
+    V = rows.value.shape[1]
+    summed = {CLASSES: V, COUNTS: 0, TWO_CLASSES: 1}.get(rows.kind, 2)
     prepared = Prepared(
-        np.zeros(p, np.bool_),
-        np.zeros((p, n)),
-        np.zeros((p, n, rows.value.shape[1])),
-        np.zeros((p, n), np.int64),
+        np.zeros(p, np.bool_), np.zeros((p, n)), np.zeros((p, n, summed)), np.zeros((p, n), np.int64)
     )
     room = Room(
-        np.zeros((n, rows.value.shape[1])), np.zeros(n, np.int64), np.zeros(n, np.bool_),
+        np.zeros((n, summed)), np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n, np.int32), np.zeros(2 * V),
         np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros((4, n)),
     )  # fmt: skip
     slots, width = (MOST_KNOWN, 2 ** (depth - 2) - 1) if depth > 3 else (0, 1)
@@ -205,14 +205,19 @@ def _rows(problem: UnivariateProblem) -> tuple[Rows, Int32Array]:
     rank = np.array([np.unique(column, return_inverse=True)[1] for column in X.T], dtype=np.int32)
     size = np.bincount(row, minlength=n)
     values, centred, most = np.zeros((n, 1)), np.zeros(n), np.full(n, np.inf)
+    row_weight, label = np.bincount(row, weight, n), np.zeros(n, np.int32)
     if problem.loss == "classes":
         labels = y.astype(np.int64)
         K = int(labels.max()) + 1 if problem.costs is None else len(problem.costs)
         costs = 1.0 - np.eye(K) if problem.costs is None else problem.costs
-        losses = np.bincount(row, weight, n)[:, None] * costs[labels[of]]
+        losses = row_weight[:, None] * costs[labels[of]]
         kind = TWO_CLASSES if K == 2 and problem.N_min == 1 else CLASSES
         difference = losses[:, 0] - losses[:, 1]
-        values = np.column_stack([difference, losses.sum(axis=1)]) if kind == TWO_CLASSES else losses
+        values, label = losses, labels[of].astype(np.int32)
+        if kind == TWO_CLASSES:
+            values = np.column_stack([difference, losses.sum(axis=1)])
+        elif problem.costs is None and problem.N_min == 1:
+            kind, values = COUNTS, row_weight[:, None] * np.eye(K)[label]
         most = losses.max(axis=1)
         of_group = np.zeros((len(thresholds.X), K))
         np.add.at(of_group, group, losses)
@@ -236,7 +241,8 @@ def _rows(problem: UnivariateProblem) -> tuple[Rows, Int32Array]:
         order = np.vstack([order, by_target])
     rows = Rows(
         kind, problem.N_min, rank, thresholds.first.astype(np.int64), np.ascontiguousarray(values), centred,
-        size.astype(np.int64), most, least, place.astype(np.int32),
+        row_weight, label, size.astype(np.int64), most, least, place.astype(np.int32),
+        problem.N_min == 1 and bool((row_weight == np.rint(row_weight)).all()),
     )  # fmt: skip
     return rows, order.astype(np.int32)
 
