@@ -14,6 +14,9 @@ than the **bar**, from which on the frame above has no use for it.
 For classes, moving rows to the other side costs at most the most that they can add to a loss: close to a bad position
 all positions are bad.
 
+**Threads.** The root can hand its positions to frames of other memory (``ONE``): it takes some (``TAKEN``), and closes
+them in that order (``CLOSED``, ``OPENED``) once all are evaluated, so it does not matter which was first.
+
 Sets of rows that more than one path of splits reaches are kept with value, bound and tree in a table, by a hash of 128
 bits: in a table of a million sets the chance that any two of them are confused is below 1e-26.
 """
@@ -21,7 +24,6 @@ bits: in a table of a million sets the chance that any two of them are confused 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import compiled, inner
@@ -32,6 +34,7 @@ from mipforest.searches.exact.frames import (
     CLOSE,
     CUT,
     ENTER,
+    EVALUATE,
     FEATURE,
     FIRST,
     KEY,
@@ -50,15 +53,24 @@ from mipforest.searches.exact.frames import (
     Known,
     M,
     bar_of,
+    begin_side,
+    hand_up,
     leave_out,
     note,
     note_open,
     open_interval,
+    remember,
     remove_least,
     write_report,
 )
 from mipforest.searches.exact.losses import Prepared, Room, Rows, leaf_loss
 from mipforest.searches.exact.scans import best_pair, prepare
+
+#: What a search is to do: all there is; take a position of the root; evaluate it; close it; or open it again.
+ALL, TAKEN, ONE, CLOSED, OPENED = 0, 1, 2, 3, 4
+
+#: How a search has ended: stopped; with nothing left to do; with what it was to do, or with enough nodes.
+STOPPED, ENDED, PAUSED = 0, 1, 2
 
 
 @compiled
@@ -68,22 +80,27 @@ def search(
     prepared: Prepared,
     room: Room,
     known: Known,
+    own: Known,
     depth: int,
     split_cost: float,
     gap: float,
     tolerance: float,
     most_nodes: int,
+    pause_after: int,
+    task: int,
     complete: bool,
     stop: IntArray,
     report: FloatArray,
     by_threshold: FloatArray,
-) -> bool:
+) -> int:
     """Search for the best tree on all rows.
 
     Parameters
     ----------
     rows, frames, prepared, room, known
         The rows, and memory; the first frame holds all rows in their orders, and the value of a known tree.
+    own
+        Where what is found is kept, beside ``known``, or the same.
     depth, split_cost
         Most splits on a path, and cost of a split.
     gap
@@ -92,6 +109,10 @@ def search(
         Values closer than this are the same.
     most_nodes
         Positions of the last frame to evaluate.
+    pause_after
+        Positions after which the search pauses at the root, to be gone on with.
+    task
+        :data:`ALL`, or one step with a position of the root.
     complete
         Whether the root's positions are all evaluated, also those that cannot be best.
     stop
@@ -103,13 +124,16 @@ def search(
 
     Returns
     -------
-    bool
-        Whether the search has come to its end.
+    int
+        :data:`STOPPED`, :data:`ENDED` or :data:`PAUSED`.
     """
     last = len(frames.state) - 1
-    k, nodes = last - last, 0
+    k, nodes = last - last, int(report[2])
     values, bounds, chosen = np.empty(2), np.empty(2), np.empty(2, np.int64)
     hashes = np.zeros((len(frames.state), 2), np.uint64)
+    if task == OPENED:
+        _open_again(rows, frames, by_threshold)
+        return PAUSED
     while True:
         stage = frames.state[k, STAGE]
         target = bar_of(frames, k, gap, tolerance, complete)
@@ -124,54 +148,67 @@ def search(
                     leave_out(frames, k, frames.open[k, 0, 0])
                 if k == 0:
                     note_open(rows, frames, by_threshold)
-                    return True
+                    return ENDED
                 k -= 1
-                _hand_up(frames, k, depth)
-                _remember(frames, known, k, hashes[k + 1])
+                hand_up(frames, k, depth)
+                remember(frames, own, k, hashes[k + 1])
                 continue
             if stop[0] != 0 or nodes >= most_nodes:
-                # What the root has begun stays open.
-                if k > 0:
-                    leave_out(frames, 0, frames.value[0, KEY])
-                    f, lo, hi = frames.state[0, FEATURE], frames.state[0, FIRST], frames.state[0, LAST]
-                    note(rows, frames, f, lo, hi, frames.value[0, KEY], by_threshold)
+                if k > 0 and task == ALL:
+                    _open_again(rows, frames, by_threshold)
                 note_open(rows, frames, by_threshold)
                 write_report(frames, report)
-                return False
+                return STOPPED
+            if k == 0 and nodes >= pause_after and task == ALL:
+                return PAUSED
             _take(rows, frames, k, by_threshold)
-            if frames.state[k, CUT] < 0:
-                continue
-            if k < last:
-                f, cut, m = frames.state[k, FEATURE], frames.state[k, CUT], frames.state[k, M]
-                side = 0 if 2 * cut <= m else 1
-                bar = target - split_cost - frames.value[k, RIGHT - side]
-                _begin_side(frames, room, known, k, side, bar, tolerance, hashes[k + 1])
-                k += frames.state[k + 1, STAGE] == ENTER
-            else:
-                nodes += 1
-                report[2] = nodes
-                f, cut, m = frames.state[k, FEATURE], frames.state[k, CUT], frames.state[k, M]
-                best_pair(
-                    rows, frames.order[k], m, cut, f, split_cost, prepared, room, values, bounds, chosen, depth > 1
-                )  # fmt: skip
-                for side in range(2):
-                    frames.value[k, VALUES + side] = values[side]
-                    frames.value[k, BOUNDS + side] = bounds[side]
-                    if depth > 1:
-                        frames.tree[k, 1 + side, 0] = chosen[side]
-                frames.state[k, STAGE] = CLOSE
+            if frames.state[k, CUT] >= 0:
+                frames.state[k, STAGE] = EVALUATE
+                if task == TAKEN:
+                    return PAUSED
+        elif stage == EVALUATE and k < last:
+            cut, m = frames.state[k, CUT], frames.state[k, M]
+            side = 0 if 2 * cut <= m else 1
+            bar = target - split_cost - frames.value[k, RIGHT - side]
+            begin_side(rows, frames, room, known, own, k, side, bar, tolerance, hashes[k + 1])
+            k += frames.state[k + 1, STAGE] == ENTER
+        elif stage == EVALUATE:
+            nodes += 1
+            report[2] = nodes
+            f, cut, m = frames.state[k, FEATURE], frames.state[k, CUT], frames.state[k, M]
+            best_pair(
+                rows, frames.order[k], m, cut, f, split_cost, prepared, room, values, bounds, chosen, depth > 1
+            )  # fmt: skip
+            for side in range(2):
+                frames.value[k, VALUES + side] = values[side]
+                frames.value[k, BOUNDS + side] = bounds[side]
+                if depth > 1:
+                    frames.tree[k, 1 + side, 0] = chosen[side]
+            frames.state[k, STAGE] = CLOSE
         elif stage == RETURN:
             side = frames.state[k, SIDE]
             other_bound = frames.value[k, RIGHT - side]
             rest = target - split_cost - frames.value[k, BOUNDS + side]
             if np.isnan(frames.value[k, BOUNDS + 1 - side]) and other_bound < rest:
-                _begin_side(frames, room, known, k, 1 - side, rest, tolerance, hashes[k + 1])
+                begin_side(rows, frames, room, known, own, k, 1 - side, rest, tolerance, hashes[k + 1])
                 k += frames.state[k + 1, STAGE] == ENTER
             else:
                 frames.state[k, STAGE] = CLOSE
+        elif k == 0 and task == ONE:
+            return PAUSED
         else:
             _close(rows, frames, k, depth - k, split_cost, gap, tolerance, complete, by_threshold)
             frames.state[k, STAGE] = TAKE
+            if task == CLOSED:
+                return PAUSED
+
+
+@inner
+def _open_again(rows: Rows, frames: Frames, by_threshold: FloatArray) -> None:
+    """Leave the root's interval at work open."""
+    leave_out(frames, 0, frames.value[0, KEY])
+    f, lo, hi = frames.state[0, FEATURE], frames.state[0, FIRST], frames.state[0, LAST]
+    note(rows, frames, f, lo, hi, frames.value[0, KEY], by_threshold)
 
 
 @inner
@@ -248,76 +285,6 @@ def _take(rows: Rows, frames: Frames, k: int, by_threshold: FloatArray) -> None:
     )
     frames.value[k, LEFT], frames.value[k, RIGHT], frames.value[k, KEY] = left, right, key
     frames.value[k, BOUNDS], frames.value[k, BOUNDS + 1] = np.nan, np.nan
-
-
-@inner
-def _begin_side(
-    frames: Frames,
-    room: Room,
-    known: Known,
-    k: int,
-    side: int,
-    bar: float,
-    tolerance: float,
-    code: NDArray[np.uint64],
-) -> None:
-    """Give a side of the position to the frame below, unless what is known of these rows will do."""
-    f, cut, m = frames.state[k, FEATURE], frames.state[k, CUT], frames.state[k, M]
-    frames.state[k, SIDE] = side
-    child = k + 1
-    first, beyond = (0, cut) if side == 0 else (cut, m)
-    code[0] = code[1] = 0
-    if k > 0 and len(known.hash) > 0:
-        code[0] = code[1] = np.uint64(0x9E3779B97F4A7C15) * np.uint64(child)
-        for i in range(first, beyond):
-            code[0] ^= known.code[frames.order[k, f, i], 0]
-            code[1] ^= known.code[frames.order[k, f, i], 1]
-        slot = code[0] & np.uint64(len(known.hash) - 1)
-        if known.hash[slot, 0] == code[0] and known.hash[slot, 1] == code[1]:
-            exact = known.found[slot, 0] <= known.found[slot, 1] + 4 * tolerance
-            if exact or known.found[slot, 1] >= bar - tolerance:
-                frames.value[k, VALUES + side], frames.value[k, BOUNDS + side] = (
-                    known.found[slot, 0],
-                    known.found[slot, 1],
-                )
-                for t in range(known.tree.shape[1]):
-                    frames.tree[k, 1 + side, t] = known.tree[slot, t]
-                frames.state[k, STAGE], frames.state[child, STAGE] = RETURN, TAKE
-                return
-    for i in range(m):
-        room.on_left[frames.order[k, f, i]] = (i < cut) == (side == 0)
-    for j in range(frames.order.shape[1]):
-        source, to, place = frames.order[k, j], frames.order[child, j], 0
-        for i in range(m):
-            to[place] = source[i]
-            place += room.on_left[source[i]]
-    frames.state[child, M], frames.value[child, BAR], frames.state[child, STAGE] = beyond - first, bar, ENTER
-
-
-@inner
-def _hand_up(frames: Frames, k: int, depth: int) -> None:
-    """Give what frame k + 1 has found to the position of frame k."""
-    side, child = frames.state[k, SIDE], k + 1
-    frames.value[k, VALUES + side] = frames.value[child, BEST]
-    frames.value[k, BOUNDS + side] = min(frames.value[child, BEST], frames.value[child, LEAST])
-    for t in range(2 ** (depth - child) - 1):
-        frames.tree[k, 1 + side, t] = frames.tree[child, 0, t]
-    frames.state[k, STAGE] = RETURN
-
-
-@inner
-def _remember(frames: Frames, known: Known, k: int, code: NDArray[np.uint64]) -> None:
-    """Keep what frame k + 1 has found."""
-    if k == 0 or len(known.hash) == 0:
-        return
-    side, slot = frames.state[k, SIDE], code[0] & np.uint64(len(known.hash) - 1)
-    known.hash[slot, 0], known.hash[slot, 1] = code[0], code[1]
-    known.found[slot, 0], known.found[slot, 1] = (
-        frames.value[k, VALUES + side],
-        frames.value[k, BOUNDS + side],
-    )
-    for t in range(known.tree.shape[1]):
-        known.tree[slot, t] = frames.tree[k, 1 + side, t]
 
 
 @inner

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import inner
-from mipforest.searches.exact.losses import Int32Array, Rows
+from mipforest.searches.exact.losses import Int32Array, Room, Rows
 
-#: What a frame does next: begin; take an interval; look at a side that was searched; close the position.
-ENTER, TAKE, RETURN, CLOSE = 0, 1, 2, 3
+#: What a frame does next: begin; take an interval; look at a side that was searched; close the position; evaluate it.
+ENTER, TAKE, RETURN, CLOSE, EVALUATE = 0, 1, 2, 3, 4
 
 #: In place of the root's threshold: the best tree is the one that was known at the start.
 GIVEN = -2
@@ -57,14 +57,11 @@ class Known(NamedTuple):
 
     Attributes
     ----------
-    code
-        (n, 2) random numbers of the rows; the hash of a set combines those of its rows.
     hash, found, tree
         (C, 2), (C, 2) and (C, T) hash, value and bound, and tree of each slot; C is a power of two, or
         0 to keep nothing.
     """
 
-    code: NDArray[np.uint64]
     hash: NDArray[np.uint64]
     found: FloatArray
     tree: Int32Array
@@ -93,6 +90,91 @@ def leave_out(frames: Frames, k: int, bound: float) -> None:
     """Note the bound of what a frame leaves out."""
     frames.value[k, LEAST] = min(frames.value[k, LEAST], bound)
     frames.value[k, LIMITED] = min(frames.value[k, LIMITED], bound)
+
+
+# ---------------------------------------------------------------------- sides of a position
+
+
+@inner
+def begin_side(
+    rows: Rows,
+    frames: Frames,
+    room: Room,
+    known: Known,
+    own: Known,
+    k: int,
+    side: int,
+    bar: float,
+    tolerance: float,
+    code: NDArray[np.uint64],
+) -> None:
+    """Give a side of the position to the frame below, unless what is known of these rows will do."""
+    f, cut, m = frames.state[k, FEATURE], frames.state[k, CUT], frames.state[k, M]
+    frames.state[k, SIDE] = side
+    child = k + 1
+    first, beyond = (0, cut) if side == 0 else (cut, m)
+    code[0] = code[1] = 0
+    if k > 0 and len(known.hash) > 0:
+        code[0] = code[1] = np.uint64(0x9E3779B97F4A7C15) * np.uint64(child)
+        for i in range(first, beyond):
+            code[0] ^= rows.code[frames.order[k, f, i], 0]
+            code[1] ^= rows.code[frames.order[k, f, i], 1]
+        if _take_known(frames, own, k, bar, tolerance, code) or _take_known(
+            frames, known, k, bar, tolerance, code
+        ):
+            frames.state[k, STAGE], frames.state[child, STAGE] = RETURN, TAKE
+            return
+    for i in range(m):
+        room.on_left[frames.order[k, f, i]] = (i < cut) == (side == 0)
+    for j in range(frames.order.shape[1]):
+        source, to, place = frames.order[k, j], frames.order[child, j], 0
+        for i in range(m):
+            to[place] = source[i]
+            place += room.on_left[source[i]]
+    frames.state[child, M], frames.value[child, BAR], frames.state[child, STAGE] = beyond - first, bar, ENTER
+
+
+@inner
+def _take_known(
+    frames: Frames, known: Known, k: int, bar: float, tolerance: float, code: NDArray[np.uint64]
+) -> bool:
+    """Give a side what is known of its rows; return whether that will do."""
+    slot, side = code[0] & np.uint64(len(known.hash) - 1), frames.state[k, SIDE]
+    if known.hash[slot, 0] != code[0] or known.hash[slot, 1] != code[1]:
+        return False
+    value, bound = known.found[slot]
+    if value > bound + 4 * tolerance and bound < bar - tolerance:
+        return False
+    frames.value[k, VALUES + side], frames.value[k, BOUNDS + side] = value, bound
+    for t in range(known.tree.shape[1]):
+        frames.tree[k, 1 + side, t] = known.tree[slot, t]
+    return True
+
+
+@inner
+def hand_up(frames: Frames, k: int, depth: int) -> None:
+    """Give what frame k + 1 has found to the position of frame k."""
+    side, child = frames.state[k, SIDE], k + 1
+    frames.value[k, VALUES + side] = frames.value[child, BEST]
+    frames.value[k, BOUNDS + side] = min(frames.value[child, BEST], frames.value[child, LEAST])
+    for t in range(2 ** (depth - child) - 1):
+        frames.tree[k, 1 + side, t] = frames.tree[child, 0, t]
+    frames.state[k, STAGE] = RETURN
+
+
+@inner
+def remember(frames: Frames, known: Known, k: int, code: NDArray[np.uint64]) -> None:
+    """Keep what frame k + 1 has found."""
+    if k == 0 or len(known.hash) == 0:
+        return
+    side, slot = frames.state[k, SIDE], code[0] & np.uint64(len(known.hash) - 1)
+    known.hash[slot, 0], known.hash[slot, 1] = code[0], code[1]
+    known.found[slot, 0], known.found[slot, 1] = (
+        frames.value[k, VALUES + side],
+        frames.value[k, BOUNDS + side],
+    )
+    for t in range(known.tree.shape[1]):
+        known.tree[slot, t] = frames.tree[k, 1 + side, t]
 
 
 # ---------------------------------------------------------------------- bounds by the root's threshold

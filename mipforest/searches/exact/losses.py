@@ -57,6 +57,8 @@ class Rows(NamedTuple):
         (n,) summed over any set of rows, a lower bound on its loss in every tree: what rows with equal features cost.
     place
         (n,) place of each row in the order of the target.
+    code
+        (n, 2) random numbers; the hash of a set of rows combines those of its rows.
     whole
         Whether weights are whole numbers, so that their sums are exact in any order.
     """
@@ -73,6 +75,7 @@ class Rows(NamedTuple):
     most: FloatArray
     least: FloatArray
     place: Int32Array
+    code: NDArray[np.uint64]
     whole: bool
 
 

@@ -66,6 +66,7 @@ class ExactSearch(TreeSearch):
             most_nodes=0 if settings.time_limit == 0 else None,
             deadline=np.inf if settings.time_limit is None else events.began + settings.time_limit,
             on_progress=events.tell,
+            threads=settings.threads,
         )
         if outcome.chosen is not None:
             splits = tree_of_thresholds(problem.data, problem.topology, charged.thresholds, outcome.chosen)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from time import monotonic
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -13,8 +15,20 @@ from scipy import sparse
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.heuristics.thresholds import Thresholds, UnivariateProblem
 from mipforest.searches import compile_by
-from mipforest.searches.exact.branching import search
-from mipforest.searches.exact.frames import BEST, GIVEN, Frames, Known, M
+from mipforest.searches.exact.branching import ALL, CLOSED, ENDED, ONE, OPENED, PAUSED, TAKEN, search
+from mipforest.searches.exact.frames import (
+    BEST,
+    CLOSE,
+    FEATURE,
+    GIVEN,
+    KEY,
+    N_OPEN,
+    STAGE,
+    TAKE,
+    Frames,
+    Known,
+    M,
+)
 from mipforest.searches.exact.losses import (
     ABSOLUTE,
     CLASSES,
@@ -39,6 +53,15 @@ GAP_SHARE = 0.99
 
 #: Sets of rows that are remembered; a power of two.
 MOST_KNOWN = 2**18
+
+#: Sets of rows that the evaluation of one position of the root may add to these; a power of two.
+MOST_KNOWN_BESIDE = 2**12
+
+#: Positions of the root that are taken before the first of them is closed, whatever the number of threads.
+AT_A_TIME = 8
+
+#: Samples times features that one thread scans before others are asked: about 0.05 s.
+SCANNED_ALONE = 2e7
 
 #: Seconds between two looks at the clock, and at what was found.
 INTERVAL = 0.05
@@ -95,6 +118,7 @@ def exact_search(
     deadline: float = np.inf,
     on_progress: Callable[[float, float, int], bool | None] | None = None,
     complete: bool = False,
+    threads: int | None = 1,
 ) -> Outcome:
     """Search for the best tree of univariate splits.
 
@@ -117,50 +141,72 @@ def exact_search(
     complete
         Whether to evaluate every threshold of the root, also those that cannot be best: exact values of
         ``by_threshold`` at depth 1 and 2.
+    threads
+        Positions of the root that are evaluated at a time, ``None`` for one on each processor: at most
+        :data:`AT_A_TIME`, from depth 3 on, without ``most_nodes``. The outcome is the same for any number, unless it
+        is stopped.
     """
     rows, order = _rows(problem)
-    n, p, unit = len(rows.size), len(rows.rank), problem.unit
-    frames = _frames(order, n, p, depth, best * unit)
-    V = rows.value.shape[1]
-    summed = {CLASSES: V, COUNTS: 0, TWO_CLASSES: 1}.get(rows.kind, 2)
-    prepared = Prepared(
-        np.zeros(p, np.bool_), np.zeros((p, n)), np.zeros((p, n, summed)), np.zeros((p, n), np.int64)
-    )
-    room = Room(
-        np.zeros((n, summed)), np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n, np.int32), np.zeros(2 * V),
-        np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros((4, n)),
-    )  # fmt: skip
-    slots, width = (MOST_KNOWN, 2 ** (depth - 2) - 1) if depth > 3 else (0, 1)
-    code = np.random.default_rng(0).integers(0, 2**64, (n, 2), np.uint64, endpoint=False)
-    known = Known(
-        code, np.zeros((slots, 2), np.uint64), np.zeros((slots, 2)), np.zeros((slots, width), np.int32)
-    )
-    stop, report = np.zeros(1, np.int64), np.array([np.inf, 0.0, 0.0])
-    by_threshold = np.zeros(len(problem.thresholds))
-    interrupted = False
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(
-            search, rows, frames, prepared, room, known, depth, problem.split_cost, GAP_SHARE * gap, TOLERANCE * unit,
-            np.iinfo(np.int64).max if most_nodes is None else most_nodes, complete, stop, report, by_threshold,
+    unit, (n, p) = problem.unit, (len(rows.size), len(rows.rank))
+    stop, by_threshold = np.zeros(1, np.int64), np.zeros(len(problem.thresholds))
+    unlimited = np.iinfo(np.int64).max
+    alone = unlimited if depth < 3 or most_nodes is not None else 1 + int(SCANNED_ALONE / (n * p))
+    main = _memory(rows, order, depth, MOST_KNOWN)
+    main.frames.value[0, BEST], main.frames.tree[0, 0, 0] = best * unit, GIVEN
+    others: list[_Memory] = []
+
+    def run(memory: _Memory, task: int) -> int:
+        ended: int = search(
+            rows, memory.frames, memory.prepared, memory.room, main.known, memory.known, depth, problem.split_cost,
+            GAP_SHARE * gap, TOLERANCE * unit, unlimited if most_nodes is None else most_nodes, alone, task, complete,
+            stop, memory.report, by_threshold,
         )  # fmt: skip
-        try:
-            while wait([running], timeout=INTERVAL).not_done:
-                if on_progress is not None and np.isfinite(report[0]):
-                    interrupted |= bool(
-                        on_progress(report[0] / unit, float(_lowered(report[1], problem)), int(report[2]))
-                    )
+        return ended
+
+    def nodes() -> int:
+        return int(sum(memory.report[2] for memory in (main, *others)))
+
+    interrupted = False
+    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+
+        def finish(running: list[Future[int]]) -> list[int]:
+            nonlocal interrupted
+            while wait(running, timeout=INTERVAL).not_done:
+                if on_progress is not None and np.isfinite(main.report[0]):
+                    bound = float(_lowered(main.report[1], problem))
+                    interrupted |= bool(on_progress(main.report[0] / unit, bound, nodes()))
                 if interrupted or monotonic() >= deadline:
                     stop[0] = 1
+            return [future.result() for future in running]
+
+        try:
+            ended = finish([pool.submit(run, main, ALL)])[0]
+            while ended == PAUSED:
+                others = others or [_memory(rows, order, depth, MOST_KNOWN_BESIDE) for _ in range(AT_A_TIME)]
+                bound, begun = main.report[1], []
+                for memory in others:
+                    ended = run(main, TAKEN)
+                    if ended != PAUSED:
+                        break
+                    memory.begin(main)
+                    begun.append(memory)
+                if not begun:
+                    break
+                main.report[1] = bound  # what was taken is open still
+                ends = finish([pool.submit(run, memory, ONE) for memory in begun])
+                for memory, end in zip(begun, ends, strict=True):
+                    main.take_back(memory)
+                    ended = run(main, CLOSED if end == PAUSED else OPENED)
         finally:
             stop[0] = 1
-    tree = frames.tree[0, 0].astype(np.int64)
+    tree = main.frames.tree[0, 0].astype(np.int64)
     return Outcome(
-        value=report[0] / unit,
-        bound=float(_lowered(report[1], problem)),
+        value=main.report[0] / unit,
+        bound=float(_lowered(main.report[1], problem)),
         chosen=None if tree[0] == GIVEN else _in_the_middle(tree, problem.thresholds, depth),
         by_threshold=_lowered(by_threshold, problem),
-        nodes=int(report[2]),
-        ended=running.result(),
+        nodes=nodes(),
+        ended=ended == ENDED,
         interrupted=interrupted,
     )
 
@@ -176,8 +222,37 @@ def _lowered(bound: FloatArray, problem: UnivariateProblem) -> FloatArray:
     return bound / problem.unit if whole else np.maximum(0.0, bound / problem.unit - ROUNDING)
 
 
-def _frames(order: Int32Array, n: int, p: int, depth: int, best: float) -> Frames:
+class _Memory(NamedTuple):
+    """What a search works in, or the evaluation of one position of its root."""
+
+    frames: Frames
+    prepared: Prepared
+    room: Room
+    known: Known
+    report: FloatArray
+
+    def begin(self, main: _Memory) -> None:
+        """Take over the position that the root of a search has taken, which may then take another one."""
+        for name in ("state", "value"):
+            getattr(self.frames, name)[0] = getattr(main.frames, name)[0]
+        self.frames.state[0, N_OPEN] = 0
+        main.frames.state[0, STAGE] = TAKE
+
+    def take_back(self, other: _Memory) -> None:
+        """Give the root a position that was evaluated elsewhere, to close it, and what became known there."""
+        own, its = self.frames, other.frames
+        own.state[0, FEATURE:], own.value[0, KEY:] = its.state[0, FEATURE:], its.value[0, KEY:]
+        own.tree[0, 1:], own.state[0, STAGE] = its.tree[0, 1:], CLOSE
+        found = other.known.hash[:, 0] != 0
+        slot = other.known.hash[found, 0] & np.uint64(max(0, len(self.known.hash) - 1))
+        for mine, others in zip(self.known, other.known, strict=True):
+            mine[slot] = others[found]
+        other.known.hash[:] = 0
+
+
+def _memory(rows: Rows, order: Int32Array, depth: int, most_known: int) -> _Memory:
     """Return the memory of a search, with all rows in its first frame."""
+    (n, V), p = rows.value.shape, len(rows.rank)
     F, N, T = max(1, depth - 1), p * (n // 2 + 2), 2**depth - 1
     frames = Frames(
         order=np.zeros((F, *order.shape), np.int32),
@@ -187,8 +262,19 @@ def _frames(order: Int32Array, n: int, p: int, depth: int, best: float) -> Frame
         open=np.zeros((F, N, 3)),
         open_at=np.zeros((F, N, 3), np.int64),
     )
-    frames.order[0], frames.state[0, M], frames.value[0, BEST], frames.tree[0, 0, 0] = order, n, best, GIVEN
-    return frames
+    frames.order[0], frames.state[0, M] = order, n
+    summed = {CLASSES: V, COUNTS: 0, TWO_CLASSES: 1}.get(rows.kind, 2)
+    slots, width = (most_known, 2 ** (depth - 2) - 1) if depth > 3 else (0, 1)
+    return _Memory(
+        frames,
+        Prepared(np.zeros(p, np.bool_), np.zeros((p, n)), np.zeros((p, n, summed)), np.zeros((p, n), np.int64)),
+        Room(
+            np.zeros((n, summed)), np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n, np.int32),
+            np.zeros(2 * V), np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros((4, n)),
+        ),
+        Known(np.zeros((slots, 2), np.uint64), np.zeros((slots, 2)), np.zeros((slots, width), np.int32)),
+        np.array([np.inf, 0.0, 0.0]),
+    )  # fmt: skip
 
 
 def _rows(problem: UnivariateProblem) -> tuple[Rows, Int32Array]:
@@ -242,6 +328,7 @@ def _rows(problem: UnivariateProblem) -> tuple[Rows, Int32Array]:
     rows = Rows(
         kind, problem.N_min, rank, thresholds.first.astype(np.int64), np.ascontiguousarray(values), centred,
         row_weight, label, size.astype(np.int64), most, least, place.astype(np.int32),
+        np.random.default_rng(0).integers(0, 2**64, (n, 2), np.uint64, endpoint=False),
         problem.N_min == 1 and bool((row_weight == np.rint(row_weight)).all()),
     )  # fmt: skip
     return rows, order.astype(np.int32)

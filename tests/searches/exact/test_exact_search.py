@@ -10,6 +10,7 @@ from formulations.ort import Ort
 from formulations.ort_l import OrtL
 from mipforest.data import Dataset, load
 from mipforest.errors import Unsupported
+from mipforest.searches.exact import search as search_module
 from mipforest.searches.exact.search import exact_search
 
 #: The first ones have every loss with and without weights, costs of classes, leaf sizes, at every depth.
@@ -41,6 +42,29 @@ def test_value_tree_and_bounds_are_those_of_enumeration(seed):
             assert outcome.by_threshold[k] <= best + 1e-12
         if case.depth <= 2:
             assert complete.by_threshold[k] == pytest.approx(best, abs=1e-8)
+
+
+@pytest.mark.parametrize(("seed", "depth"), [(2, 3), (5, 4)])
+def test_the_outcome_is_the_same_for_any_number_of_threads(seed, depth, monkeypatch):
+    data = medium(seed, n=70)
+    problem = Oct(alpha=0.01).univariate_problem(Oct(alpha=0.01).build(data, depth).instance)
+    alone = exact_search(problem, depth)
+    monkeypatch.setattr(search_module, "SCANNED_ALONE", 1e5)
+    one, two = (exact_search(problem, depth, threads=threads) for threads in (1, 2))
+    assert alone.value == one.value == two.value
+    assert one.ended
+    assert two.ended
+    assert one.nodes == two.nodes
+    assert (one.chosen == two.chosen).all()
+    assert (one.by_threshold == two.by_threshold).all()
+    assert two.by_threshold.min() >= two.bound - 1e-9
+    told = []
+    stopped = exact_search(
+        problem, depth, threads=2, on_progress=lambda *event: told.append(event) or len(told) > 2
+    )
+    for value, bound in [(stopped.value, stopped.bound), *(event[:2] for event in told)]:
+        assert bound <= alone.value <= value
+    assert (stopped.by_threshold >= stopped.bound - 1e-9).all()
 
 
 def test_a_tree_that_is_known_and_optimal_stays():
