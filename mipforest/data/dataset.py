@@ -182,7 +182,8 @@ class Dataset:
             If the table or the target cannot be used; see :func:`mipforest.data.table.read_table`.
         """
         table = tables.read_table(frame, target, missing, weight, drop=drop, keep=keep)
-        known = np.array([fill_from is None or id in fill_from for id in table.samples])
+        filling = frozenset(table.samples if fill_from is None else fill_from)
+        known = np.array([id in filling for id in table.samples])
         encoding = Encoding.fit(table.features, fill_from=known if missing == "impute" else None)
         X_raw = encoding.encode(table.features)
         encoding = encoding.fit_scaling(scaling, X_raw, table.weights)

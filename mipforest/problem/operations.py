@@ -9,12 +9,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mipforest.arrays import BoolArray, FloatArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.cart import cart
@@ -58,6 +59,12 @@ class Instance:
     least_objective: float = -math.inf
     notes: tuple[str, ...] = ()
     budget: TimeBudget = field(default_factory=TimeBudget)
+
+    @cached_property
+    def distinct(self) -> tuple[FloatArray, IntArray]:
+        """(g, p) distinct samples, and (n,) which of them each sample is."""
+        rows, group = np.unique(self.data.X, axis=0, return_inverse=True)
+        return rows, group.ravel()
 
 
 #: Labellings per random tree: all of them at depth 2 and two classes.

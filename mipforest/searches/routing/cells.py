@@ -33,23 +33,11 @@ _CHOSEN = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class ConvexNodes:
-    """What the search needs of a tree of convex nodes.
+class ConvexNodes(RoutingProblem):
+    """What the search needs of a tree of convex nodes, of which support vector machines are one kind.
 
     Attributes
     ----------
-    X
-        (G, p) distinct samples.
-    weight
-        (G, 2) total weight of the samples of class -1 and +1 in each group.
-    C
-        (|B|,) penalties.
-    bias_limit
-        (|B|,) bounds on the biases of some optimal tree, in the coordinates of ``X``.
-    depth
-        Levels of branch nodes.
-    epsilon
-        Gap that stands for a strict inequality.
     kinks
         (K, 2) margins at which the loss has a kink, and by how much its slope changes there.
     l1
@@ -59,20 +47,10 @@ class ConvexNodes:
         all features are free.
     """
 
-    X: FloatArray
-    weight: FloatArray
-    C: FloatArray
-    bias_limit: FloatArray
-    depth: int
-    epsilon: float
     kinks: FloatArray
     l1: bool
     budget: IntArray | None
     alpha: float
-
-    def machines(self) -> RoutingProblem:
-        """Return the same nodes as support vector machines, which they are."""
-        return RoutingProblem(self.X, self.weight, self.C, self.bias_limit, self.depth, self.epsilon)
 
 
 @dataclass(eq=False)

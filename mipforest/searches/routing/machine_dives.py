@@ -18,7 +18,7 @@ from mipforest.time_budget import TimeBudget
 
 @dataclass(frozen=True, eq=False)
 class RoutingProblem:
-    """What the search needs of a tree of support vector machines.
+    """What the search needs of a tree of support vector machines, and of any other convex nodes.
 
     Attributes
     ----------

@@ -53,7 +53,7 @@ class Routing(TreeSearch):
             return reason
         if problem.formulation.variant == "paper":
             return "variant 'paper' has constants that may cut off the best tree, and the search knows no constants"
-        groups = len(np.unique(problem.data.X, axis=0))
+        groups = len(problem.instance.distinct[0])
         if groups > MOST_GROUPS:
             return f"the data have {groups} different samples, and it takes {MOST_GROUPS}"
         return ""
@@ -75,7 +75,7 @@ class Routing(TreeSearch):
     def _dives(nodes: ConvexNodes, recorder: Recorder | None) -> Dives:
         from mipforest.searches.routing.machine_dives import MachineDives
 
-        return MachineDives(nodes.machines(), recorder)
+        return MachineDives(nodes, recorder)
 
     def search(
         self,
@@ -180,8 +180,7 @@ class _Trees:
         assert nodes is not None  # ``refusal`` has seen to it
         self._nodes: NodeProblems = nodes
         self._data = problem.data
-        self._X, group = np.unique(problem.data.X, axis=0, return_inverse=True)
-        self._group: IntArray = group.ravel()
+        self._X, self._group = problem.instance.distinct
         constant = Split(np.zeros(problem.data.p), 1.0, np.nan)
         self.best = self._tree(dict.fromkeys(problem.topology.branches, constant))
         self.value = np.inf

@@ -95,11 +95,22 @@ class Highs(Solver):
 
         self.require(form)
         worker = Worker(form.maximize, on_progress)
-        session = HighsSession(worker)
-        session.set_options(settings)
+
+        def loaded(options: SolveSettings) -> HighsSession:
+            session = HighsSession(worker)
+            session.set_options(options)
+            if form.n_columns:
+                session.load(form)
+            return session
+
+        def run(session: HighsSession, start: FloatArray | None) -> str:
+            if start is not None:
+                session.set_start(start)
+            return session.run(None if settings.time_limit is None else settings.time_limit - worker.seconds)
+
+        session = loaded(settings)
         if form.n_columns == 0:
             return self.constant_solution(form, worker)
-        session.load(form)
         warnings = [f"HiGHS: {text}" for text in session.said] + self.unused(branching_priorities=priorities)
         judged = judge_start(form, start)
         if start is not None and not form.is_mip:
@@ -109,21 +120,12 @@ class Highs(Solver):
         if judged.completable and judged.integers is not None:
             known = completed(form, judged.integers, settings, worker)
         warnings += judged.warnings(taken=known is not None)
-        if known is not None:
-            session.set_start(known)
-        outcome = session.run(None if settings.time_limit is None else settings.time_limit - worker.seconds)
+        outcome = run(session, known)
         if outcome == INFEASIBLE and form.is_mip and "presolve" not in settings.solver_options:
             worker.forget_bound()
-            session = HighsSession(worker)
-            session.set_options(
-                replace(settings, solver_options={**settings.solver_options, "presolve": "off"})
-            )
-            session.load(form)
-            if known is not None:
-                session.set_start(known)
-            outcome = session.run(
-                None if settings.time_limit is None else settings.time_limit - worker.seconds
-            )
+            options = {**settings.solver_options, "presolve": "off"}
+            session = loaded(replace(settings, solver_options=options))
+            outcome = run(session, known)
             warnings += [DENIED] if outcome != INFEASIBLE else []
         if session.late:
             x, nodes = session.reported
