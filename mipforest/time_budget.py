@@ -160,16 +160,25 @@ class TimeBudget:
         elif self._tell is not None:
             self._tell(line, plain=True)
 
-    def exclude_compilation(self, seconds: float) -> None:
-        """Count seconds that have just passed as the phase ``compile``, and not against the limit."""
+    def exclude(self, name: str, seconds: float) -> None:
+        """Count seconds that have just passed as a phase of this name, and not against the limit."""
         self._deadline += seconds
         if self._whole is not None:
-            self._whole.exclude_compilation(seconds)
+            self._whole.exclude(name, seconds)
             return
         self._switch()
         if self._under_way:
             self._seconds[self._under_way[-1]] -= seconds
-        self._seconds["compile"] = self._seconds.get("compile", 0.0) + seconds
+        self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+
+    @contextmanager
+    def loading(self) -> Iterator[None]:
+        """Count the loading of a package as the phase ``load``, and not against the limit."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self.exclude("load", self._clock() - began)
 
     def _switch(self) -> None:
         """Count the time since the last change of phase for the phase under way."""

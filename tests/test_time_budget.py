@@ -109,7 +109,7 @@ def test_what_is_excluded_counts_for_itself_and_puts_off_every_end(clock):
         part = budget.part(share=0.5)
         part.tell("compiling")
         clock.now += 30
-        part.exclude_compilation(30.0)
+        part.exclude("compile", 30.0)
         assert budget.remaining == 9.0
         assert part.remaining == 4.5
     assert budget.seconds == {"prepare": 1.0, "compile": 30.0}
@@ -117,3 +117,11 @@ def test_what_is_excluded_counts_for_itself_and_puts_off_every_end(clock):
     assert "compiled in 30 s" in budget.notes[0]
     assert not TimeBudget(clock=clock).notes
     assert told == [("preparing", False), ("compiling", True)]
+
+
+def test_loading_a_package_is_no_part_of_the_limit(clock):
+    budget = TimeBudget(10.0, clock=clock)
+    with budget.phase("prepare"), budget.loading():
+        clock.now += 30
+    assert budget.remaining == 10.0
+    assert budget.seconds == {"prepare": 0.0, "load": 30.0}

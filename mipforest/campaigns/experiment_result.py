@@ -287,6 +287,7 @@ def solve_experiment(
             experiment.depth,
             budget=experiment.settings.budget(),
             solver=searching(experiment.solver, experiment.settings),
+            whole=False,
         )
         .solve(
             experiment.solver,

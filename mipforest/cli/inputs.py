@@ -150,7 +150,7 @@ def build(
     from mipforest.data import DataError
 
     try:
-        return formulation.build(data, depth, budget=budget, solver=solver)
+        return formulation.build(data, depth, budget=budget, solver=solver, whole=False)
     except DataError as error:
         # What has a command-line wording of its own is about something else, or names --positive itself.
         if data.n_classes <= 2 or error.option != error.hint:

@@ -248,7 +248,8 @@ def _require_two_classes(data: Dataset) -> None:
 def _ensemble(target: Any, data: Dataset, depth: int, seed: int, budget: TimeBudget) -> Ensemble:
     if isinstance(target, Ensemble):
         return target
-    from mipforest.ensembles.fitted import adapter_of, load_estimator
+    with budget.loading():
+        from mipforest.ensembles.fitted import adapter_of, load_estimator
 
     if isinstance(target, Path) or (isinstance(target, str) and target.endswith(SUFFIX)):
         path = Path(target).expanduser()

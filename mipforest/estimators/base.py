@@ -248,7 +248,9 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
             bridges=(self.bridges,) if isinstance(self.bridges, str) else tuple(self.bridges),
         )
         expected = searching(self.solver, settings) if self.constraints is None else None
-        problem = self._formulation(data).build(data, self.depth, budget=settings.budget(), solver=expected)
+        model = self._formulation(data)
+        whole = self.constraints is not None
+        problem = model.build(data, self.depth, budget=settings.budget(), solver=expected, whole=whole)
         if self.constraints is not None:
             self.constraints(problem)
         self._keep(self._solved(problem, settings))

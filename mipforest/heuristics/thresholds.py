@@ -7,6 +7,7 @@ Samples with equal features go to the same leaf, and are merged into groups firs
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -33,8 +34,8 @@ class Thresholds:
         (p + 1,) where each feature's thresholds begin.
     left
         (g, q) CSR matrix with a 1 at the lowest threshold that sends a group left, feature by feature.
-    labels
-        Names of the thresholds.
+    names
+        (p,) names of the features.
     """
 
     X: FloatArray
@@ -43,10 +44,20 @@ class Thresholds:
     value: FloatArray
     first: IntArray
     left: SparseMatrix
-    labels: tuple[str, ...]
+    names: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.feature)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the thresholds; to write a million of them takes a second."""
+        values = self.value.tolist()
+        return tuple(
+            f"{name}<{v:.6g}#{k}"
+            for j, name in enumerate(self.names)
+            for k, v in enumerate(values[self.of(j)])
+        )
 
     @property
     def lowest(self) -> IntArray:
@@ -149,7 +160,6 @@ def find_thresholds(data: Dataset) -> Thresholds:
     row = np.concatenate([r for r, _ in entries])
     column = np.concatenate([c for _, c in entries])
     left = sparse.csr_array((np.ones(len(row)), (row, column)), shape=(len(rows), int(first[-1])))
-    names = data.features.labels
     return Thresholds(
         X=rows,
         group=group.ravel(),
@@ -157,9 +167,7 @@ def find_thresholds(data: Dataset) -> Thresholds:
         value=np.concatenate([np.zeros(0), *values]),
         first=first,
         left=left,
-        labels=tuple(
-            f"{names[j]}<{v:.6g}#{k}" for j, own in enumerate(values) for k, v in enumerate(own.tolist())
-        ),
+        names=tuple(data.features.labels),
     )
 
 

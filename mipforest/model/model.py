@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from types import MappingProxyType
 from typing import Any
@@ -48,6 +48,8 @@ class Model:
     ----------
     name
         Name of the model, written to files.
+    watch
+        Called after each change; what it raises ends the declaration of a model for which no time is left.
 
     Examples
     --------
@@ -58,8 +60,8 @@ class Model:
     <ConstraintBlock 'weight' of shape (), 1 rows, 3 nonzeros>
     """
 
-    def __init__(self, name: str = "") -> None:
-        self.name = name
+    def __init__(self, name: str = "", watch: Callable[[], None] | None = None) -> None:
+        self.name, self.watch = name, watch
         self._blocks: dict[str, tuple[Block, VarArray]] = {}
         self._lower: FloatArray = np.zeros(0)
         self._upper: FloatArray = np.zeros(0)
@@ -304,8 +306,7 @@ class Model:
     def matrix(self) -> MatrixForm:
         """Return the model as flat arrays: the view that solvers, bridges, writers and checks read.
 
-        Explicit zeros are dropped here. The arrays are read-only and never change; as long as the model
-        does not change, calls give the same form.
+        Explicit zeros are dropped here. The arrays are read-only; calls give the same form until the model changes.
         """
         if self._form is None or self._form.name != self.name:
             self._form = read_only(self._assemble())
@@ -351,7 +352,7 @@ class Model:
             raise ExpressionError(f"bounds of a {type(expression).__name__}; give a linear expression")
         if expression.owner is not self:
             raise ExpressionError(
-                "bounds of an expression of another model; build it from this one: model['name']"
+                "bounds of another model's expression; build it from this one: model['name']"
             )
         matrix = widen(expression.matrix, self.n_columns).copy()
         matrix.eliminate_zeros()
@@ -397,3 +398,5 @@ class Model:
 
     def _changed(self) -> None:
         self._form = None
+        if self.watch is not None:
+            self.watch()

@@ -38,6 +38,8 @@ class BuiltProblem:
         The model, an ordinary one: add constraints or fix variables.
     prepare_seconds, build_seconds
         Wall time of binding the formulation to the data, and of building the model.
+    unfinished
+        Whether the time ran out while the model was declared: it is empty then, and trees alone are known.
     as_built
         The model before a user changed it.
     """
@@ -47,6 +49,7 @@ class BuiltProblem:
     model: Model
     prepare_seconds: float
     build_seconds: float
+    unfinished: bool = False
     as_built: BuiltModel = field(init=False, repr=False)
     _covered: tuple[MatrixForm, float] | None = field(init=False, repr=False, default=None)
 
@@ -87,6 +90,17 @@ class BuiltProblem:
         if least > -np.inf and (self.as_built.objective_replaced() or self.changes().loosened):
             return -np.inf
         return least
+
+    def point_of(self, tree: Tree) -> tuple[FloatArray, Values, float]:
+        """Return the point of a tree (scaled features), flat and by block, and its objective.
+
+        Of an unfinished model the point is empty, and the objective that by the definition.
+        """
+        if self.unfinished:
+            return np.zeros(0), {}, self.formulation.evaluate(tree, self.instance)
+        form = self.model.matrix()
+        x = form.to_point(self.encoded(tree))
+        return x, form.to_values(x), form.objective(x)
 
     def known_value(self) -> float:
         """Return the objective of the tree known from building the model; infinite without one."""

@@ -17,11 +17,18 @@ from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
+#: Seconds that a model may take to declare although the time has run out: one that is there at once is kept.
+DECLARED_AT_ONCE = 0.5
+
 #: Seconds for the model with one level less, where its solution is a start.
 PREVIOUS_DEPTH_TIME_LIMIT = 20.0
 
 #: Share of the time left that such a start may take: the solve itself has the rest.
 START_SHARE = 0.5
+
+
+class _OutOfTime(Exception):
+    """The time ran out while a model was declared."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +77,7 @@ class Formulation(Operations):
         *,
         budget: TimeBudget | None = None,
         solver: TreeSearch | Auto | None = None,
+        whole: bool = True,
     ) -> Problem:
         """Build the model for a data set.
 
@@ -86,6 +94,9 @@ class Formulation(Operations):
             Who will solve the unchanged model from its default start, where that is known
             (:func:`~mipforest.problem.tree_search.searching`): for a tree search that takes it, the start is a simple
             tree, and limits proven from it are wide.
+        whole
+            Whether a model is wanted however long it takes. Where it is not, declaring it ends with the budget, and
+            the problem is ``unfinished``: its model is empty, and a solve returns the start and what is known of it.
 
         Returns
         -------
@@ -106,19 +117,31 @@ class Formulation(Operations):
             with budget.phase("prepare"):
                 quick = self.bind_quickly(data, topology, budget)
             if quick is not None:
-                problem = self._declared(quick, began)
-                if solver.takes(problem):
+                problem = self._declared(quick, began, whole=whole)
+                with budget.phase("load"):  # the packages of searches
+                    taken = solver.takes(problem)
+                if taken:
                     return problem
         with budget.phase("prepare"):
             instance = self.bind(data, topology, budget)
-        return self._declared(instance, began)
+        return self._declared(instance, began, whole=whole)
 
-    def _declared(self, instance: Instance, began: float) -> Problem:
+    def _declared(self, instance: Instance, began: float, *, whole: bool) -> Problem:
         """Declare the model of an instance whose preparation began at a time, on a clock that rests while compiling."""
         data, budget, declared_from = instance.data, instance.budget, monotonic()
-        model = Model(f"{self.name}-{data.name}-d{instance.topology.depth}")
+        name, unfinished = f"{self.name}-{data.name}-d{instance.topology.depth}", False
+
+        def watch() -> None:
+            if budget.expired and monotonic() - declared_from > DECLARED_AT_ONCE:
+                raise _OutOfTime
+
         with budget.phase("build"):
-            self.declare(model, instance)
+            model = Model(name, None if whole else watch)
+            try:
+                self.declare(model, instance)
+                model.watch = None
+            except _OutOfTime:
+                model, unfinished = Model(name), True
             now = monotonic()
             return Problem(
                 formulation=self,
@@ -126,6 +149,7 @@ class Formulation(Operations):
                 model=model,
                 prepare_seconds=declared_from - budget.compile_seconds - began,
                 build_seconds=now - declared_from,
+                unfinished=unfinished,
             )
 
     def previous_depth(self, instance: Instance) -> Tree:
@@ -143,7 +167,7 @@ class Formulation(Operations):
         if depth == 1:
             return self.start("cart", instance)
         part = instance.budget.part(share=START_SHARE)
-        shallow = self.build(instance.data, depth - 1, budget=part)
+        shallow = self.build(instance.data, depth - 1, budget=part, whole=False)
         result = shallow.solve(time_limit=part.at_most(PREVIOUS_DEPTH_TIME_LIMIT))
         return self.start("cart", instance) if result.tree is None else deepened(result.tree.unscaled())
 

@@ -118,7 +118,8 @@ class Problem(BuiltProblem):
         if isinstance(solver, str):
             with self.budget.phase("load"):  # its package may take a moment to load
                 solver = solver_or_search(solver)
-        solver, why = solver.choose(self, settings) if isinstance(solver, Auto) else (solver, "")
+        with self.budget.phase("load"):  # as may the searches that are asked
+            solver, why = solver.choose(self, settings) if isinstance(solver, Auto) else (solver, "")
         solved = self._by(solver, settings, on_progress)
         message = "; ".join(filter(None, (why and f"auto: {why}", solved.solution.message)))
         return replace(solved, solution=replace(solved.solution, message=message))
@@ -139,6 +140,8 @@ class Problem(BuiltProblem):
             return self._searched(solver, settings, report)
         with budget.phase("start"):
             tree = self.start_tree(settings.start, seed=settings.seed)
+            if self.unfinished:
+                return self._unfinished(solver, tree, settings.gap)
             values, warnings = (None, []) if tree is None else self.start_values(tree)
         suggested = self.formulation.solver_options.get(solver.name, {})
         settings = replace(settings, solver_options={**suggested, **settings.solver_options})
@@ -230,14 +233,25 @@ class Problem(BuiltProblem):
             result = self._found(search, found, start, seconds, settings.gap)
         return replace(result, phase_seconds=budget.seconds)
 
-    def _found(self, by: TreeSearch, found: Found, start: Tree | None, seconds: float, gap: float) -> Result:
-        form = self.model.matrix()
-        x = None if found.tree is None else form.to_point(self.encoded(found.tree))
+    def _unfinished(self, solver: Solver, tree: Tree | None, gap: float) -> Result:
+        """Return the start, and what is known without a model, where the time ran out while it was declared."""
+        told = (
+            f"{self.data.n} samples are too many for the time limit, which came while the model was built: the tree is "
+            "the start, its value that by the definition; there were no rows to check it against"
+        )
+        status = Status.INTERRUPTED if self.budget.stopped else Status.TIME_LIMIT
+        found = Found(tree, -np.inf, status, warnings=() if tree is None else (told,))
+        return replace(self._found(solver, found, tree, 0.0, gap), phase_seconds=self.budget.seconds)
+
+    def _found(
+        self, by: Solver | TreeSearch, found: Found, start: Tree | None, seconds: float, gap: float
+    ) -> Result:
+        x, values, objective = (None, {}, np.nan) if found.tree is None else self.point_of(found.tree)
         solution = Solution(
             status=found.status,
             x=x,
-            values={} if x is None else form.to_values(x),
-            objective=np.nan if x is None else form.objective(x),
+            values=values,
+            objective=objective,
             bound=found.bound,
             nodes=found.nodes,
             seconds=seconds,
@@ -248,9 +262,9 @@ class Problem(BuiltProblem):
             warnings=(*self.instance.notes, *self.budget.notes, *found.warnings),
             message=found.message,
         )
-        return self._checked(
-            solution if found.bound == -np.inf else with_least_objective(self, solution, gap)
-        )
+        if isinstance(by, Solver) or found.bound > -np.inf:
+            solution = with_least_objective(self, solution, gap)
+        return self._checked(solution, found.tree if self.unfinished else None)
 
     def start_tree(self, start: str | Tree | None = "default", *, seed: int = 0) -> Tree | None:
         """Return the tree to start from; of a tree search's name, its best tree after a share of the time."""
@@ -311,8 +325,8 @@ class Problem(BuiltProblem):
         bound = max(held.bound, objective) if form.maximize else min(held.bound, objective)
         return replace(held, x=x, values=form.to_values(x), objective=objective, bound=bound)
 
-    def _checked(self, solution: Solution) -> Result:
-        """Decode the tree, route the training samples through it in plain numpy, and compare objectives."""
+    def _checked(self, solution: Solution, tree: Tree | None = None) -> Result:
+        """Decode the tree unless it is given, route the training samples through it, and compare objectives."""
         if solution.x is None:
             return Result(
                 problem=self,
@@ -323,9 +337,10 @@ class Problem(BuiltProblem):
                 max_violation=np.nan,
                 failed_checks=(),
             )
-        tree = self.formulation.decode(solution.values, self.instance)
+        if tree is None:
+            tree = self.formulation.decode(solution.values, self.instance)
         evaluated = self.formulation.evaluate(tree, self.instance)
-        violation = self.model.violations(solution.x).max
+        violation = np.nan if self.unfinished else self.model.violations(solution.x).max
         failed_checks = []
         if violation > FEASIBILITY_TOLERANCE:
             failed_checks.append(

@@ -110,5 +110,5 @@ def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
     if not compilation.begun:
         return 0.0
     seconds = monotonic() - began
-    budget.exclude_compilation(seconds)
+    budget.exclude("compile", seconds)
     return seconds

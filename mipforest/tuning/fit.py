@@ -183,7 +183,7 @@ def fit(work: Work, fold: Fold, neighbour: Tree | None, stopping: Callable[[], b
         If the solve was stopped: its tree is not the one that the full time would have given.
     """
     began = monotonic()
-    problem = work.formulation.build(fold.train, work.depth, budget=work.settings.budget())
+    problem = work.formulation.build(fold.train, work.depth, budget=work.settings.budget(), whole=False)
     start = better_start(problem, neighbour, seed=work.settings.seed)
     result = problem.solve(
         work.solver,

@@ -226,6 +226,6 @@ def _refitted(plan: Plan, chosen: int) -> Result:
     """Fit the chosen setting on all samples."""
     settings = replace(plan.settings, start="default")
     problem = plan.formulations[chosen].build(
-        plan.data, plan.depth, budget=settings.budget(), solver=searching(plan.solver, settings)
+        plan.data, plan.depth, budget=settings.budget(), solver=searching(plan.solver, settings), whole=False
     )
     return problem.solve(plan.solver, settings=settings)

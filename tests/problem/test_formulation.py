@@ -137,3 +137,30 @@ def test_without_time_for_the_solver_the_start_is_the_outcome():
     assert (result.status, result.objective, result.bound) == ("interrupted", 0.0, -np.inf)
     assert "highs was not called" in result.solution.warnings[0]
     assert problem.solve("highs").status == "optimal"  # a further solve has its own time
+
+
+def test_a_model_that_is_not_built_in_time_leaves_the_start(monkeypatch):
+    monkeypatch.setattr("mipforest.problem.formulation.DECLARED_AT_ONCE", 0.0)
+    slow = Slow()
+    problem = slow.build(DATA, 1, budget=TimeBudget(2.0, clock=slow.clock), whole=False)
+    assert problem.unfinished
+    assert problem.model.n_columns == 0
+    result = problem.solve("highs")
+    assert (result.status, result.objective, result.evaluated_objective) == ("time_limit", 0.0, 0.0)
+    assert (result.bound, result.proven_for) == (-np.inf, None)
+    assert result.tree is not None
+    assert "came while the model was built" in result.solution.warnings[0]
+    assert result.to_dict()["max_violation"] is None
+    # Whoever adds rows needs all of it.
+    whole = slow.build(DATA, 1, budget=TimeBudget(2.0, clock=slow.clock))
+    assert not whole.unfinished
+    assert whole.solve("highs").verified
+    assert not slow.build(DATA, 1, budget=TimeBudget(clock=slow.clock), whole=False).unfinished
+
+
+def test_the_bound_of_a_model_that_is_not_built_is_what_no_tree_falls_below(monkeypatch):
+    monkeypatch.setattr("mipforest.problem.formulation.DECLARED_AT_ONCE", 0.0)
+    monkeypatch.setattr(Slow, "least_objective", -1.0)
+    slow = Slow()
+    result = slow.build(DATA, 1, budget=TimeBudget(2.0, clock=slow.clock), whole=False).solve("highs")
+    assert (result.bound, result.solution.bound_by) == (-1.0, ("definition",))
