@@ -20,8 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.bridges.incumbent import Incumbent
-from mipforest.bridges.tangents import Tangents
+from mipforest.bridges.tangents import Incumbent, Tangents
 from mipforest.errors import LicenseLimit, NotAllowed
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm

@@ -6,11 +6,10 @@ import glob
 import os
 import secrets
 import shutil
-from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
+from mipforest.atomic import lock
 from mipforest.errors import MipforestError
 
 RESULT = "result.json"
@@ -110,10 +109,10 @@ class RunFolder:
     def _remove_stale(self) -> None:
         """Remove hidden folders whose process has died: their lock is free."""
         for stale in self.path.parent.glob(f".{glob.escape(self.path.name)}.*.part"):
-            lock = _locked(stale)
-            if lock >= 0:
+            descriptor = _locked(stale)
+            if descriptor >= 0:
                 shutil.rmtree(stale, ignore_errors=True)
-                os.close(lock)
+                os.close(descriptor)
 
     def _unlock(self) -> None:
         if self._lock >= 0:
@@ -139,19 +138,14 @@ def _check_target(path: Path, replace: bool) -> None:
 
 def _locked(folder: Path) -> int:
     """Lock a folder until this process ends; -1 if another process holds it, or the system has no locks."""
-    if find_spec("fcntl") is None:
-        return -1
-    import fcntl
-
-    descriptor = -1
     try:
         descriptor = os.open(folder, os.O_RDONLY)
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        with suppress(OSError):
-            os.close(descriptor)
         return -1
-    return descriptor
+    if lock(descriptor):
+        return descriptor
+    os.close(descriptor)
+    return -1
 
 
 def _flush(file: Path) -> None:
