@@ -325,7 +325,7 @@ def _labelled(feature: IntArray, threshold: FloatArray, instance: OctInstance) -
 
 
 def _subtree(t: int, topology: Topology) -> BoolArray:
-    """(|B|,) branch nodes in the subtree of node t, itself included."""
+    """Return the (|B|,) branch nodes in the subtree of node t, itself included."""
     inside = np.zeros(topology.n_branches, dtype=bool)
     inside[t] = True
     for s in range(t + 1, topology.n_branches):

@@ -163,7 +163,7 @@ class OctH(Formulation):
         return tree_of_splits(data, topology, w, b)
 
     def _best_split(self, here: Dataset, whole: ClassTreeInstance, time: TimeBudget) -> Tree | None:
-        """Tree of depth one for the samples of a node; ``None`` where one class is left, or too few samples."""
+        """Return the tree of depth one for a node's samples; ``None`` where one class is left, or too few samples."""
         errors = baseline_error(here, self.costs)
         if errors == 0 or (here.y == here.y[0]).all() or here.n < 2 * self.N_min:
             return None

@@ -270,7 +270,7 @@ class Ort(ConstantLeafTree):
         return within + self._leaf_losses(m, instance).sum()  # (h)
 
     def _leaf_losses(self, m: Model, instance: OrtInstance) -> LinearExpr:
-        """(|L|,) squared loss of each leaf beyond that within groups: the terms of (h)."""
+        """Return the (|L|,) squared loss of each leaf beyond that within groups: the terms of (h)."""
         y, each = instance.leaves.y, instance.data.weights
         weight, mean, _ = grouped(y, each, instance.routing.group)
         losses: LinearExpr = (weight * (mean - np.average(y, weights=each))) @ (

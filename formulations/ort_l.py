@@ -119,7 +119,7 @@ class LinearLeaves(ConstantLeaves):
         return size.sum()
 
     def big_m(self, X: FloatArray, upper_bound: float) -> FloatArray:
-        """(g,) M_f of each row of X (g, p), for solutions with an objective of at most ``upper_bound``."""
+        """Return the (g,) M_f of each row of X (g, p), for solutions with an objective of at most ``upper_bound``."""
         error = self.loss.greatest_error(upper_bound * self.baseline, self.data.weights)
         if self.literal:
             return np.full(len(X), 2 * (error + float(np.abs(self.y).max())))

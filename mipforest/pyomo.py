@@ -250,7 +250,7 @@ class _Goal:
         )
 
     def quadratic(self, n: int) -> SparseMatrix | None:
-        """(n, n) matrix Q with ``1/2 x'Qx`` equal to the quadratic terms, or ``None``."""
+        """Return the (n, n) matrix Q with ``1/2 x'Qx`` equal to the quadratic terms, or ``None``."""
         if not self.pairs:
             return None
         first, second = np.array(self.pairs).T

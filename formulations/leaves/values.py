@@ -171,7 +171,7 @@ class OrtInstance(Instance):
 
 
 def coefficients(tree: Tree) -> FloatArray:
-    """(|L|, p) coefficients of a tree's leaves over scaled features; 0 for constant leaves."""
+    """Return the (|L|, p) coefficients of a tree's leaves over scaled features; 0 for constant leaves."""
     return np.zeros((tree.topology.n_leaves, tree.n_features)) if tree.leaf_w is None else tree.leaf_w
 
 

@@ -98,17 +98,17 @@ class Routing(ABC):
         """Read the splits off a solution; all leaves predict 0 still."""
 
     def complexity(self, tree: Tree) -> FloatArray:
-        """(|B|,) share of each split in the complexity: 1 for a split, unless it counts features."""
+        """Return the (|B|,) share of each split in the complexity: 1 for a split, unless it counts features."""
         return tree.w.any(axis=1).astype(float)
 
     # What constraints of users read: features (|B|, p) of splits, assignment (g, |L|) of groups to leaves.
 
     @abstractmethod
     def features(self, m: Model) -> Expression:
-        """(|B|, p) expression that is 1 where a node splits on a feature."""
+        """Return the (|B|, p) expression that is 1 where a node splits on a feature."""
 
     def assignment(self, m: Model) -> VarArray:
-        """(g, |L|) assignment of samples, or groups of equal ones, to leaves."""
+        """Return the (g, |L|) assignment of samples, or groups of equal ones, to leaves."""
         return m["z"]
 
     def require_feature(self, of: TreeExpressions, j: int) -> None:
@@ -351,18 +351,18 @@ def check_leaf_size(data: Dataset, N_min: int) -> None:
 
 
 def leaves_of(tree: Tree, X: FloatArray) -> FloatArray:
-    """(n, |L|) assignment of samples to the leaves of a tree, as 0 and 1."""
+    """Return the (n, |L|) assignment of samples to the leaves of a tree, as 0 and 1."""
     z = np.zeros((len(X), tree.topology.n_leaves))
     z[np.arange(len(X)), tree.apply(X) - tree.topology.n_branches] = 1.0
     return z
 
 
 def sides(z: FloatArray, topology: Topology) -> tuple[BoolArray, BoolArray]:
-    """(n, |B|) which samples an assignment to leaves sends left, and right, at each branch node."""
+    """Return (n, |B|) which samples an assignment to leaves sends left, and right, at each branch node."""
     return z @ topology.leaf_reach_left > 0.5, z @ topology.leaf_reach_right > 0.5
 
 
 def chosen_features(tree: Tree) -> IntArray:
-    """(|B|,) feature of each split of a univariate tree, -1 where a node does not split."""
+    """Return the (|B|,) feature of each split of a univariate tree, -1 where a node does not split."""
     feature: IntArray = np.where(tree.w.any(axis=1), np.abs(tree.w).argmax(axis=1), -1)
     return feature

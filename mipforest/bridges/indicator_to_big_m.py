@@ -109,7 +109,7 @@ def _require_finite(form: MatrixForm, unbounded: IntArray) -> None:
 
 
 def _blocks(form: MatrixForm, row: IntArray, is_upper: FloatArray) -> tuple[Block, ...]:
-    """One block of new rows for each block of indicator rows."""
+    """Return one block of new rows for each block of indicator rows."""
     two_sided = np.bincount(row, minlength=form.indicators.n_rows) == 2
     blocks: list[Block] = []
     start = form.n_rows

@@ -34,7 +34,7 @@ LARGEST = 1e8
 
 
 def applies(form: MatrixForm) -> bool:
-    """Whether a model has small entries that matter."""
+    """Return whether a model has small entries that matter."""
     return any(mattering(form, A, SMALL_ENTRY).any() for A in (form.A, form.indicators.A))
 
 

@@ -68,17 +68,17 @@ class Components:
         return Components(inner, columns, component.astype(np.int64), int(count))
 
     def values(self, x: FloatArray) -> FloatArray:
-        """(count,) value of every q_k at a point of the model."""
+        """Return the (count,) value of every q_k at a point of the model."""
         part = x[self.columns]
         return self.sums(0.5 * part * (self.Q @ part))
 
     def sums(self, parts: FloatArray) -> FloatArray:
-        """(count,) sums over each component of (q,) numbers."""
+        """Return the (count,) sums over each component of (q,) numbers."""
         sums: FloatArray = np.bincount(self.component, weights=parts, minlength=self.count).astype(float)
         return sums
 
     def alone(self) -> IntArray:
-        """Columns that are components of their own."""
+        """Return the columns that are components of their own."""
         sizes = np.bincount(self.component, minlength=self.count)
         alone: IntArray = self.columns[sizes[self.component] == 1]
         return alone
@@ -148,7 +148,7 @@ class Tangents:
                 self.add(point)
 
     def theta(self, x: FloatArray) -> FloatArray:
-        """(count,) least value of each theta at a point that the tangents so far allow."""
+        """Return the (count,) least value of each theta at a point that the tangents so far allow."""
         theta = np.zeros(self.components.count)
         n = self.form.n_columns
         for rows, sides in zip(self._rows, self._sides, strict=True):
@@ -157,7 +157,7 @@ class Tangents:
         return theta
 
     def _at(self, x: FloatArray) -> tuple[SparseMatrix, FloatArray]:
-        """Rows ``gradient.x - theta <= side`` at a point: (count, n + count) matrix and (count,) sides."""
+        """Return the rows ``gradient.x - theta <= side`` at a point: (count, n + count) matrix and (count,) sides."""
         parts = self.components
         gradient = parts.Q @ x[parts.columns]
         # q(v) + g.(x - v) <= theta, and g.v = 2 q(v):  g.x - theta <= q(v)

@@ -146,7 +146,7 @@ def _draw_bounds(axes: Axes, experiments: pd.DataFrame, events: pd.DataFrame, mo
 
 
 def _styles(number: int) -> list[dict[str, Any]]:
-    """Style of each line; earlier lines are wider, so that they show below later ones."""
+    """Return the style of each line; earlier lines are wider, so that they show below later ones."""
     return [
         {
             "color": PALETTE[k % len(PALETTE)],

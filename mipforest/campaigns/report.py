@@ -136,7 +136,7 @@ def read_results(path: Path) -> Results:
 
 
 def _pictures(experiments: pd.DataFrame, events: pd.DataFrame) -> dict[str, Figure]:
-    """All pictures by name; those with nothing to show are left out."""
+    """Return all pictures by name; those with nothing to show are left out."""
     done = experiments[experiments["state"] == "done"]
     if done.empty:
         return {}

@@ -219,7 +219,7 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All of the block's writes, or none."""
+        """Make all of the block's writes, or none."""
         self._execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -278,7 +278,7 @@ class Store:
         )
 
     def suite_text(self) -> str:
-        """Text of the latest suite.
+        """Return the text of the latest suite.
 
         Raises
         ------
@@ -298,7 +298,7 @@ class Store:
         return {row["key"]: row["number"] for row in rows if row["key"] in keys}
 
     def is_finished(self, number: int) -> bool:
-        """Whether an experiment has a result, or has failed."""
+        """Return whether an experiment has a result, or has failed."""
         return bool(self._execute("SELECT 1 FROM results WHERE cell = ?", (number,)))
 
     def counts(self, numbers: Collection[int]) -> Counts:

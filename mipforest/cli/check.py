@@ -211,7 +211,7 @@ def _by_definition(instance: Path, solution: Path) -> tuple[float | None, str]:
 
 
 def _worse(form: MatrixForm, value: float, than: float) -> bool:
-    """Whether a value is worse than another by more than the tolerance; slack that is not needed makes it better."""
+    """Return whether a value is worse than another by more than the tolerance; slack that is not needed betters it."""
     loss = than - value if form.maximize else value - than
     return not loss <= FEASIBILITY_TOLERANCE * max(1.0, abs(than))
 

@@ -27,7 +27,7 @@ class TreePictures(ABC):
 
     @abstractmethod
     def _features(self, X: Any) -> FloatArray:
-        """(n, p') encoded features in original units."""
+        """Return the (n, p') encoded features in original units."""
 
     def _numbers(self, y: Any) -> Any:
         """Turn targets into what trees count: class numbers, or values."""

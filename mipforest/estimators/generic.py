@@ -145,7 +145,7 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
 
 
 def _labels(estimator: TreeClassifier, y: Any) -> npt.NDArray[Any]:
-    """(n,) labels, none missing."""
+    """Return the (n,) labels, none missing."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None; give one label per row"
@@ -180,7 +180,7 @@ class TreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc] # scik
 
 
 def _values(estimator: TreeRegressor, y: Any) -> FloatArray:
-    """(n,) finite values."""
+    """Return the (n,) finite values."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None; give one value per row"

@@ -101,7 +101,7 @@ def unique_names(names: Sequence[str], wanted: Sequence[str], limit: int, taken:
 
 
 def _all_safe(names: Sequence[str], limit: int, taken: set[str]) -> bool:
-    """Whether no name needs a change; looks at all names together where it can."""
+    """Return whether no name needs a change; looks at all names together where it can."""
     distinct = set(names)
     if len(distinct) < len(names) or "" in distinct or distinct & taken or distinct & KEYWORDS:
         return False

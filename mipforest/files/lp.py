@@ -94,7 +94,7 @@ def lp_column_names(form: MatrixForm) -> list[str]:
 
 
 def _objective(form: MatrixForm, names: TextArray) -> Iterator[bytes]:
-    """All columns, in order, those without a cost too: readers number columns as they meet them."""
+    """Write all columns, in order, those without a cost too: readers number columns as they meet them."""
     coefficient, index = _coefficients(form.c)
     yield from lines((coefficient, index), (names, np.arange(form.n_columns)), b"\n")
     if form.offset != 0:
@@ -131,7 +131,7 @@ def _coefficients(values: FloatArray) -> tuple[TextArray, np.ndarray[tuple[int],
 
 
 def _rows(form: MatrixForm, rows: FileRows, names: TextArray) -> Iterator[bytes]:
-    """One line for a row's name, one for each coefficient, one for its side.
+    """Write one line for a row's name, one for each coefficient, one for its side.
 
     Every line is two texts out of two tables. Rows without a side say nothing and are left out; a row
     without coefficients gets a 0 for the first column.
@@ -170,7 +170,7 @@ def _rows(form: MatrixForm, rows: FileRows, names: TextArray) -> Iterator[bytes]
 
 
 def _bounds(form: MatrixForm, names: TextArray) -> Iterator[bytes]:
-    """Bounds other than ``[0, inf]`` and those that the section of binary columns states."""
+    """Write bounds other than ``[0, inf]`` and those that the section of binary columns states."""
     lower, upper = form.col_lower, form.col_upper
     binary = form.integer & (lower == 0) & (upper == 1)
     given = np.flatnonzero(((lower != 0) | np.isfinite(upper)) & ~binary)

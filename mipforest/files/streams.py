@@ -210,7 +210,7 @@ def lines(*fields: Field) -> Iterator[bytes]:
 
 
 def _width(field: Field) -> np.dtype[np.bytes_]:
-    """Type of a field: bytes of its greatest width."""
+    """Return the type of a field: bytes of its greatest width."""
     if isinstance(field, bytes):
         return np.dtype(f"S{len(field)}")
     return field[0].dtype if isinstance(field, tuple) else field.dtype

@@ -144,7 +144,7 @@ class NodeProblems:
         return found
 
     def _takes(self, n: int) -> bool:
-        """Whether the problem of so many samples is solved exactly."""
+        """Return whether the problem of so many samples is solved exactly."""
         return n <= self.exact_up_to and not self.time.expired
 
     def least(self, t: int, X: FloatArray, sign: FloatArray, weight: FloatArray) -> float:

@@ -63,7 +63,7 @@ class Split:
     value: float
 
     def scores(self, X: FloatArray) -> FloatArray:
-        """(n,) scores ``w.x + b``."""
+        """Return the (n,) scores ``w.x + b``."""
         return X @ self.w + self.b
 
 
@@ -200,7 +200,7 @@ def smoothed_split(
     intercepts, slopes = np.append(loss.intercepts, 0.0), np.append(loss.slopes, 0.0)
 
     def softened(w: FloatArray, b: float) -> tuple[float, FloatArray]:
-        """Value of the smooth loss, and (K, n) weights of its lines."""
+        """Return the value of the smooth loss, and (K, n) weights of its lines."""
         lines = intercepts[:, None] + slopes[:, None] * (sign * (chosen @ w + b))
         largest = lines.max(axis=0)
         weights = np.exp((lines - largest) / SMOOTHING)

@@ -144,7 +144,7 @@ def sparse_split(
 def margin_value(
     w: FloatArray, b: float, X: FloatArray, sign: FloatArray, C: float, weight: FloatArray | None = None
 ) -> float:
-    """``1/2 |w|^2 + C sum_i n_i max(0, 1 - y_i (w.x_i + b))`` of a split on samples of weights n_i (1 unless given)."""
+    """Return ``1/2 |w|^2 + C sum_i n_i max(0, 1 - y_i (w.x_i + b))`` of a split; weights n_i are 1 unless given."""
     losses = np.maximum(0.0, 1.0 - sign * (X @ w + b))
     return float(0.5 * w @ w + C * weighted_sum(losses, weight))
 
@@ -289,7 +289,7 @@ class _Search:
         self.fits: dict[tuple[object, ...], Split] = {}
 
     def subtree(self, t: int, members: IntArray) -> _Subtree:
-        """Best subtree found for the samples that reach node t."""
+        """Return the best subtree found for the samples that reach node t."""
         plain = self._plain(self.nodes, t, members)
         if t in self.topology.last_branches:
             return _Subtree({t: plain}, plain.value)
@@ -344,7 +344,7 @@ class _Search:
     def _routings(
         self, t: int, members: IntArray, plain: Split, penalties: tuple[float, ...]
     ) -> list[_Routing]:
-        """Distinct routings of node t along the path, the one at its own penalty first."""
+        """Return the distinct routings of node t along the path, the one at its own penalty first."""
         X, sign, weight = self.X[members], self.sign[members], self.weight[members]
         found: dict[bytes, _Routing] = {}
         for C in (None, *penalties):

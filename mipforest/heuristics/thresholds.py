@@ -76,7 +76,7 @@ class Thresholds:
         return slice(int(self.first[j]), int(self.first[j + 1]))
 
     def encode(self, feature: IntArray, threshold: FloatArray) -> FloatArray:
-        """(|B|, q) values of the variables u for splits ``x_j < threshold``; feature -1 does not split."""
+        """Return the (|B|, q) values of the variables u for splits ``x_j < threshold``; feature -1 does not split."""
         u = np.zeros((len(feature), len(self)))
         for t in np.flatnonzero(feature >= 0):
             values = np.unique(self.X[:, feature[t]])
@@ -85,7 +85,7 @@ class Thresholds:
         return u
 
     def decode(self, u: FloatArray) -> IntArray:
-        """(|B|,) chosen threshold of each node by the values of u, -1 where a node does not split."""
+        """Return the (|B|,) chosen threshold of each node by the values of u, -1 where a node does not split."""
         chosen = np.full(len(u), -1)
         for t, row in enumerate(u):
             on = np.flatnonzero(row > 0.5)

@@ -152,5 +152,5 @@ def _exact_product(A: SparseMatrix, x: FloatArray) -> list[Fraction]:
 
 
 def _outside(value: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Distance from each value to its interval."""
+    """Return the distance from each value to its interval."""
     return np.maximum(0.0, np.maximum(lower - value, value - upper))

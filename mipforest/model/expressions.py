@@ -209,7 +209,7 @@ class QuadraticExpr(ExpressionArray["QuadraticExpr"]):
         return f"<QuadraticExpr of shape {self.shape}, {self.weights.nnz} quadratic terms>"
 
     def hessian(self, n_columns: int) -> SparseMatrix:
-        """Symmetric (n, n) CSR matrix Q: the quadratic part of a scalar expression is ``1/2 x'Qx``."""
+        """Return the symmetric (n, n) CSR matrix Q: the quadratic part of a scalar expression is ``1/2 x'Qx``."""
         weight = np.asarray(self.weights.sum(axis=0)).ravel()
         half = sparse.coo_array((weight, (self.pairs[:, 0], self.pairs[:, 1])), shape=(n_columns, n_columns))
         Q = sparse.csr_array(half.tocsr() + half.T.tocsr())

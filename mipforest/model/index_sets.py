@@ -114,7 +114,7 @@ def numeric_key(key: Any, labels: tuple[Labels, ...]) -> tuple[Any, ...]:
 
 
 def kept_labels(keys: tuple[Any, ...], labels: tuple[Labels, ...], ndim: int) -> tuple[Labels, ...]:
-    """Labels of an indexed array; dimensions keep theirs under slices, numbers, and one list or mask."""
+    """Return the labels of an indexed array; dimensions keep theirs under slices, numbers, and one list or mask."""
     lists = [k for k in keys if not isinstance(k, slice) and k is not None and not _is_number(k)]
     numbers = any(_is_number(k) for k in keys)
     if lists and (len(lists) > 1 or numbers or np.ndim(lists[0]) != 1):

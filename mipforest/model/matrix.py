@@ -99,7 +99,7 @@ class IndicatorRows:
 
     @staticmethod
     def none(n_columns: int) -> IndicatorRows:
-        """No indicator row over ``n_columns`` columns."""
+        """Return no indicator row over ``n_columns`` columns."""
         no_int, no_float = np.zeros(0, dtype=np.int64), np.zeros(0)
         return IndicatorRows(no_int, no_int, sparse.csr_array((0, n_columns)), no_float, no_float)
 
@@ -181,7 +181,7 @@ class MatrixForm:
         return [name for block in self.rows for name in block.names()]
 
     def objective(self, x: FloatArray) -> float:
-        """Objective value at a point.
+        """Return the objective value at a point.
 
         Parameters
         ----------
@@ -306,7 +306,7 @@ def read_only(form: MatrixForm) -> MatrixForm:
 
 
 def index_type(entries: int, width: int) -> type[np.signedinteger[Any]]:
-    """Integer type that numbers the entries and columns of a matrix: 32 bits wherever they do."""
+    """Return the integer type that numbers the entries and columns of a matrix: 32 bits wherever they do."""
     return np.int32 if max(entries, width) < np.iinfo(np.int32).max else np.int64
 
 

@@ -335,7 +335,7 @@ class Model:
         )
 
     def bounds(self, expression: LinearExpr) -> tuple[FloatArray, FloatArray]:
-        """Interval of an expression's values over the variables' bounds, entry by entry.
+        """Return the interval of an expression's values over the variables' bounds, entry by entry.
 
         Returns
         -------
@@ -371,11 +371,11 @@ class Model:
         return violations(self.matrix(), self.point(values))
 
     def objective(self, values: Values | FloatArray) -> float:
-        """Objective at values (by block, or flat), in plain numpy."""
+        """Return the objective at values (by block, or flat), in plain numpy."""
         return self.matrix().objective(complete_point(self.matrix(), self.point(values)))
 
     def stats(self) -> Statistics:
-        """Size and numerical range of the model."""
+        """Return the size and numerical range of the model."""
         return statistics(self.matrix())
 
     def copy(self) -> Model:

@@ -20,7 +20,7 @@ from mipforest.model.matrix import index_type
 
 
 def is_sparse(value: object) -> bool:
-    """Whether a value is a scipy sparse array or matrix."""
+    """Return whether a value is a scipy sparse array or matrix."""
     return bool(sparse.issparse(value))
 
 
@@ -153,7 +153,7 @@ def broadcast_shape(a: Shape, b: Shape, operation: str) -> Shape:
 
 
 def summation(shape: Shape, axis: int | tuple[int, ...] | None) -> tuple[SparseMatrix, Shape]:
-    """Matrix that sums an array over axes, and the shape that remains."""
+    """Return the matrix that sums an array over axes, and the shape that remains."""
     ndim = len(shape)
     axes = tuple(range(ndim)) if axis is None else tuple(np.atleast_1d(axis).tolist())
     if any(not isinstance(a, int) or not -ndim <= a < ndim for a in axes):
@@ -169,7 +169,7 @@ def summation(shape: Shape, axis: int | tuple[int, ...] | None) -> tuple[SparseM
 
 
 def left_product(X: Any, shape: Shape) -> tuple[SparseMatrix, Shape]:
-    """Matrix of ``E -> X @ E`` for an expression array E of the given shape, and the product's shape."""
+    """Return the matrix of ``E -> X @ E`` for an expression array E of the given shape, and the product's shape."""
     X = numeric_matrix(X)
     check_product(X.shape, shape)
     if X.ndim == 1:
@@ -189,7 +189,7 @@ def left_product(X: Any, shape: Shape) -> tuple[SparseMatrix, Shape]:
 
 
 def right_product(shape: Shape, X: Any) -> tuple[SparseMatrix, Shape]:
-    """Matrix of ``E -> E @ X`` for an expression array E of the given shape, and the product's shape."""
+    """Return the matrix of ``E -> E @ X`` for an expression array E of the given shape, and the product's shape."""
     X = numeric_matrix(X)
     check_product(shape, X.shape)
     if X.ndim == 1:
@@ -210,7 +210,7 @@ def check_product(a: Shape, b: Shape) -> None:
 
 
 def _uniform_rows(coefficients: FloatArray, entries: Any, width: int) -> SparseMatrix:
-    """CSR matrix in which every row has the same number of entries."""
+    """Return the CSR matrix in which every row has the same number of entries."""
     n_rows, per_row = entries.shape
     index = index_type(entries.size, width)
     indptr = np.arange(n_rows + 1, dtype=index) * index(per_row)
@@ -220,7 +220,7 @@ def _uniform_rows(coefficients: FloatArray, entries: Any, width: int) -> SparseM
 
 
 def _equal_blocks(block: SparseMatrix, times: int) -> SparseMatrix:
-    """Block-diagonal CSR matrix of one block several times."""
+    """Return the block-diagonal CSR matrix of one block several times."""
     height, width = block.shape
     index = index_type(times * max(block.nnz, 1), times * width)
     shifts = np.arange(times, dtype=index)[:, None]

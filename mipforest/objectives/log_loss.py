@@ -53,7 +53,7 @@ def log_loss(v: FloatArray) -> FloatArray:
 
 
 def tangent_points(tangents: str) -> FloatArray:
-    """(K,) finite tangent points, ascending, of a published set (``V0`` .. ``V3``) or of K greedy ones.
+    """Return the (K,) finite tangent points, ascending, of a published set (``V0`` .. ``V3``) or of K greedy ones.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def tangent_points(tangents: str) -> FloatArray:
 
 
 def greedy_points(count: int) -> FloatArray:
-    """(count,) finite tangent points, ascending, by the greedy rule; the first one is 0.
+    """Return the (count,) finite tangent points, ascending, by the greedy rule; the first one is 0.
 
     Points come in mirror pairs, first the positive one, so that an odd count gives a symmetric set.
     """
@@ -134,13 +134,13 @@ def _tangents(points: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _crossing(u: float, v: float) -> float:
-    """Where the tangents at u < v cross."""
+    """Return where the tangents at u < v cross."""
     (a, b), (slope_u, slope_v) = _tangents(np.array([u, v]))
     return float((a - b) / (slope_v - slope_u))
 
 
 def _best_cut(u: float, v: float) -> tuple[float, float]:
-    """Point between two neighbouring tangent points whose tangent gains the most area, and that area."""
+    """Return the point between two neighbouring tangent points whose tangent gains the most area, and that area."""
     if not np.isfinite(u) and not np.isfinite(v):
         return 0.0, _area_gained(0.0, u, v)
     from scipy.optimize import minimize_scalar  # late: slow to import, and most runs do without
@@ -155,7 +155,7 @@ def _best_cut(u: float, v: float) -> tuple[float, float]:
 
 
 def _area_gained(x: float, u: float, v: float) -> float:
-    """Area of the triangle that the tangent at x cuts off the corner of the tangents at u < x < v."""
+    """Return the area of the triangle that the tangent at x cuts off the corner of the tangents at u < x < v."""
     corner = _crossing(u, v)
     (at_x, at_u), (slope_x, slope_u) = _tangents(np.array([x, u]))
     rise = (at_x - at_u) + (slope_x - slope_u) * corner

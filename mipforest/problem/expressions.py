@@ -65,7 +65,7 @@ class TreeExpressions:
         return False
 
     def features(self) -> Expression:
-        """(|B|, p) expression that is 1 where a branch node uses a feature, else 0."""
+        """Return the (|B|, p) expression that is 1 where a branch node uses a feature, else 0."""
         raise self._missing("which features its splits use")
 
     def require_feature(self, j: int) -> None:
@@ -73,11 +73,11 @@ class TreeExpressions:
         self.m.add(f"require_{self.data.features.labels[j]}", self.features()[:, j].sum() >= 1)
 
     def leaves(self) -> Expression:
-        """(n, |L|) expression that is 1 where a sample is in a leaf, else 0."""
+        """Return the (n, |L|) expression that is 1 where a sample is in a leaf, else 0."""
         raise self._missing("which leaf a sample is in")
 
     def predicted(self, k: int) -> Expression:  # noqa: ARG002
-        """(n,) expression that is 1 where a sample is predicted class number k, else 0."""
+        """Return the (n,) expression that is 1 where a sample is predicted class number k, else 0."""
         raise self._missing("which class a sample is predicted")
 
     def keep_monotone(self, j: int, *, increasing: bool) -> None:  # noqa: ARG002
@@ -100,7 +100,7 @@ class TreeExpressions:
         return {}
 
     def encode(self, fitted: Tree) -> dict[str, FloatArray]:  # noqa: ARG002
-        """Values of the blocks that these methods have added to the model, for a tree for scaled features."""
+        """Return the values of the blocks that these methods have added, for a tree for scaled features."""
         return {}
 
     def _missing(self, what: str) -> NotExpressed:
@@ -284,7 +284,7 @@ class LinearTreeExpressions(TreeExpressions):
         return {name: value for name, value in added.items() if name in self.m.variables}
 
     def _second_class(self) -> Expression:
-        """(n,) binaries: 1 where the score of a sample at its last branch node is at least 0."""
+        """Return the (n,) binaries: 1 where the score of a sample at its last branch node is at least 0."""
         if "second_class" not in self.m.variables:
             last = np.asarray(self.topology.last_branches)
             w, b, z = self.m["w"], self.m["b"], self.m["z"]

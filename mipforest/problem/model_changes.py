@@ -51,7 +51,7 @@ class BuiltModel:
         self._rows = tuple(_BuiltRows.of(block) for block in model.constraints.values())
 
     def objective_replaced(self) -> bool:
-        """Whether the objective over the built columns changed, or reads columns that were added."""
+        """Return whether the objective over the built columns changed, or reads columns that were added."""
         now, built = self._model.matrix(), self._form
         n = built.n_columns
         same_linear = (
@@ -61,7 +61,7 @@ class BuiltModel:
         return not (same_linear and Q_now == Q_built and now.maximize == built.maximize)
 
     def touched_blocks(self) -> frozenset[str]:
-        """Blocks that added or removed constraints read, or whose bounds or integrality were changed."""
+        """Return the blocks that added or removed constraints read, or whose bounds or integrality were changed."""
         return self.changes().blocks
 
     def changes(self, neutral: Collection[str] = ()) -> ModelChanges:
@@ -227,7 +227,7 @@ def _widened(A: SparseMatrix, n: int) -> SparseMatrix:
 
 
 def _quadratic_entries(form: MatrixForm) -> dict[tuple[int, int], float]:
-    """Entries of Q by position."""
+    """Return the entries of Q by position."""
     if form.Q is None:
         return {}
     Q = form.Q.tocoo()

@@ -25,7 +25,7 @@ class UnknownFormulation(MipforestError, ValueError):
 
 @cache
 def formulation_classes() -> dict[str, type[Formulation]]:
-    """All registered formulations by name, built in or from another package."""
+    """Return all registered formulations by name, built in or from another package."""
     return {
         entry.name: entry.load()
         for entry in sorted(entry_points(group=FORMULATIONS), key=lambda entry: entry.name)
@@ -101,7 +101,7 @@ def loss_names() -> tuple[str, ...]:
 
 @cache
 def loss_classes() -> dict[str, type[BranchLoss]]:
-    """All registered losses by name, built in or from another package."""
+    """Return all registered losses by name, built in or from another package."""
     return {name: entry_points(group=LOSSES)[name].load() for name in loss_names()}
 
 

@@ -233,7 +233,7 @@ def _with_fewer_features(problem: BuiltProblem, tree: Tree) -> Values | None:
 
 
 def _allowed_features(problem: BuiltProblem) -> BoolArray:
-    """(|B|, p) features that the added rows and bounds, each taken alone, let a node use."""
+    """Return the (|B|, p) features that the added rows and bounds, each taken alone, let a node use."""
     model, shape = problem.model, (problem.topology.n_branches, problem.data.p)
     allowed = np.ones(shape, dtype=bool)
     form = model.matrix()
@@ -250,7 +250,7 @@ def _allowed_features(problem: BuiltProblem) -> BoolArray:
 
 
 def feasible_values(problem: BuiltProblem, tree: Tree) -> Values | None:
-    """Values of all blocks for a tree; ``None`` if they break a row, or none are found for added blocks."""
+    """Return the values of all blocks for a tree; ``None`` if they break a row, or none are found for added blocks."""
     values = problem.encoded(tree)
     if values.keys() < problem.model.variables.keys():
         return _completed(problem, values)

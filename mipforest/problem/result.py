@@ -229,7 +229,7 @@ class Result:
         return regression_measures(np.asarray(data.y, dtype=np.float64), predicted, data.weights)._asdict()
 
     def to_dict(self, test: Dataset | None = None) -> dict[str, Any]:
-        """Everything worth keeping, ready for JSON (NaN and infinities become ``None``).
+        """Return everything worth keeping, ready for JSON (NaN and infinities become ``None``).
 
         Parameters
         ----------
@@ -297,7 +297,7 @@ class Result:
         return ready
 
     def _all_measures(self, train: Dataset, test: Dataset | None) -> dict[str, Any]:
-        """Measures of any model, then what this formulation measures and reports, and the names of that."""
+        """Return the measures of any model, then what this formulation measures and reports, and the names of that."""
         formulation, instance = self.problem.formulation, self.problem.instance
         found: dict[str, Any] = {}
         reported: dict[str, None] = {}

@@ -138,7 +138,7 @@ class TreeSearch(ABC):
 
     @classmethod
     def available(cls) -> bool:
-        """Whether what it needs is installed (it is not imported)."""
+        """Return whether what it needs is installed (it is not imported)."""
         return find_spec(cls.package) is not None
 
     def version(self) -> str:

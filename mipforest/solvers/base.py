@@ -82,7 +82,7 @@ class Solver(ABC):
 
     @classmethod
     def available(cls) -> bool:
-        """Whether the solver's package is installed (it is not imported)."""
+        """Return whether the solver's package is installed (it is not imported)."""
         return find_spec(cls.package) is not None
 
     @classmethod
@@ -230,7 +230,7 @@ class Solver(ABC):
 
 
 def needed(form: MatrixForm) -> frozenset[Feature]:
-    """Features that a solver must have to take this model as it is."""
+    """Return the features that a solver must have to take this model as it is."""
     features = {Feature.LP}
     if form.integer.any():
         features.add(Feature.MIP)

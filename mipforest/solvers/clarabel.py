@@ -103,7 +103,7 @@ def _solve_in_time(
 def _solve(
     form: MatrixForm, free: BoolArray, settings: SolveSettings
 ) -> tuple[Status, FloatArray | None, float, str]:
-    """Status, point, bound and Clarabel's word on a model with free columns."""
+    """Return the status, point, bound and Clarabel's word on a model with free columns."""
     solution = _run(form, free, settings)
     word = str(solution.status)
     if word in JUDGED:
@@ -124,7 +124,7 @@ def _solve(
 
 
 def _run(form: MatrixForm, free: BoolArray, settings: SolveSettings) -> Any:
-    """Clarabel's solution of ``minimise 1/2 v'Pv + q.v, G v + s = h, s in cones`` over the free columns v."""
+    """Return Clarabel's solution of ``minimise 1/2 v'Pv + q.v, G v + s = h, s in cones`` over the free columns v."""
     import clarabel
 
     at_zero = _filled(form, free, 0.0)

@@ -29,7 +29,7 @@ TIME_LIMIT = 5.0
 
 
 def is_convex(form: MatrixForm) -> bool:
-    """Whether the objective is convex when minimised, concave when maximised, up to round-off.
+    """Return whether the objective is convex when minimised, concave when maximised, up to round-off.
 
     ``Q + ROUND_OFF max|Q| I`` must be positive definite (of ``-Q`` when maximising). A diagonally dominant
     Q is recognised at once; otherwise each connected component of its graph is factorised on its own, in
@@ -72,7 +72,7 @@ def require_convex(form: MatrixForm, solver: str) -> None:
 
 
 def _components(Q: SparseMatrix) -> list[SparseMatrix]:
-    """Diagonal blocks of Q, one per connected component with more than one column."""
+    """Return the diagonal blocks of Q, one per connected component with more than one column."""
     count, component = sparse.csgraph.connected_components(Q, directed=False)
     order = np.argsort(component, kind="stable")
     groups = np.split(order, np.searchsorted(component[order], np.arange(1, count)))
@@ -80,7 +80,7 @@ def _components(Q: SparseMatrix) -> list[SparseMatrix]:
 
 
 def _positive_definite(block: SparseMatrix, shift: float) -> bool:
-    """Whether ``block + shift I`` has a Cholesky factor."""
+    """Return whether ``block + shift I`` has a Cholesky factor."""
     try:
         cholesky(block.toarray() + shift * np.eye(block.shape[0]), check_finite=False, overwrite_a=True)
     except LinAlgError:

@@ -14,7 +14,7 @@ GROUP = "mipforest.solvers"
 
 @cache
 def solver_classes() -> dict[str, type[Solver]]:
-    """All registered solvers by name, installed or not, built in or from another package."""
+    """Return all registered solvers by name, installed or not, built in or from another package."""
     return {
         entry.name: entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
     }

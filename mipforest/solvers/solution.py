@@ -144,12 +144,12 @@ class Solution:
         return relative_gap(self.objective, self.bound) if self.found else float("inf")
 
     def __getitem__(self, block: str) -> FloatArray:
-        """Values of one variable block."""
+        """Return the values of one variable block."""
         return self.values[block]
 
 
 def relative_gap(objective: float, bound: float) -> float:
-    """Gap between an objective value and a bound, relative to the objective.
+    """Return the gap between an objective value and a bound, relative to the objective.
 
     The convention of HiGHS and Gurobi: ``|objective - bound| / |objective|``, with 0 when they agree up to
     :data:`ROUNDED_ZERO`, and inf when the objective is 0 and they do not.

@@ -212,6 +212,6 @@ def solvers_run_on() -> bool:
 
 
 def _changed(before: Event, after: Event) -> bool:
-    """Whether incumbent or bound moved (NaN to NaN is no move)."""
+    """Return whether incumbent or bound moved (NaN to NaN is no move)."""
     both_without = math.isnan(before.objective) and math.isnan(after.objective)
     return before.bound != after.bound or not (both_without or before.objective == after.objective)

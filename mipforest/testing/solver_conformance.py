@@ -55,7 +55,7 @@ OPT_OUT: Mapping[str, Mapping[str, str]] = {
 
 
 def arguments(solver: str) -> dict[str, Any]:
-    """Keyword arguments of :func:`~mipforest.testing.solver_conformance.run_conformance` for a solver."""
+    """Return the keyword arguments of :func:`~mipforest.testing.solver_conformance.run_conformance` for a solver."""
     return {"opt_out": OPT_OUT.get(solver), "node_limit": NODE_LIMIT.get(solver)}
 
 

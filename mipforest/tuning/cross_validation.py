@@ -131,7 +131,7 @@ class Records:
         return [self._fits[place] for place in places if place in self._fits]
 
     def finished(self, setting: int) -> bool:
-        """Whether a setting is fitted on all folds."""
+        """Return whether a setting is fitted on all folds."""
         return len(self.of_setting(setting)) == len(self._plan.folds)
 
     def table(self) -> pd.DataFrame:

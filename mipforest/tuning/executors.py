@@ -74,7 +74,7 @@ class InThisProcess(AbstractContextManager["InThisProcess"]):
         self._stopping = stopping
 
     def __exit__(self, *exception: object) -> None:
-        """Nothing is left behind."""
+        """Leave nothing behind."""
 
     def submit(self, work: Work, neighbour: Tree | None) -> Future[Fit]:
         """Do a fit; Ctrl-C and errors arrive here."""

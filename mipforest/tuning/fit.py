@@ -259,7 +259,7 @@ def better_start(problem: Problem, neighbour: Tree | None, *, seed: int) -> Star
 
 
 def _value(problem: Problem, tree: Tree) -> float:
-    """Objective of a start tree as the solver will get it."""
+    """Return the objective of a start tree as the solver will get it."""
     if feasible_values(problem, tree) is not None:
         return problem.formulation.evaluate(tree, problem.instance)
     repaired, _ = problem.start_values(tree)

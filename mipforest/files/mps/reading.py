@@ -137,7 +137,7 @@ class MpsContent:
         )
 
     def _hessian(self) -> SparseMatrix | None:
-        """Both triangles of Q, or None if it has no entry."""
+        """Return both triangles of Q, or None if it has no entry."""
         terms = [(i, j, value) for (i, j), value in self.quadratic.items() if value != 0]
         if not terms:
             return None
@@ -161,7 +161,7 @@ class MpsContent:
         return keep
 
     def _are_halves(self, A: SparseMatrix, first: int, second: int) -> bool:
-        """Whether two rows are ``G`` and ``L`` without ranges, on the same condition and coefficients."""
+        """Return whether two rows are ``G`` and ``L`` without ranges, on the same condition and coefficients."""
         a, b = (slice(A.indptr[row], A.indptr[row + 1]) for row in (first, second))
         return (
             second == first + 1
@@ -181,7 +181,7 @@ def _rows_of(A: SparseMatrix, rows: npt.NDArray[np.integer]) -> SparseMatrix:
 
 
 def _block(name: str, names: list[str]) -> tuple[Block, ...]:
-    """One block of all names; none if there are none."""
+    """Return one block of all names; none if there are none."""
     return (Block(name, 0, (len(names),), flat_names=tuple(names)),) if names else ()
 
 

@@ -64,7 +64,7 @@ def _text(names: list[str]) -> TextArray:
 
 
 def _rows_section(rows: FileRows, objective: str) -> bytes:
-    """Types and names; a comment ahead of every two rows that are the sides of one."""
+    """Write types and names; a comment ahead of every two rows that are the sides of one."""
     text = [f" {kind.decode()} {name}\n" for kind, name in zip(rows.kind.tolist(), rows.names, strict=True)]
     for upper in np.flatnonzero(rows.is_upper_half):
         text[upper - 1] = f"{TWO_SIDES}{rows.names[upper - 1]} {rows.names[upper]}\n" + text[upper - 1]
@@ -72,7 +72,7 @@ def _rows_section(rows: FileRows, objective: str) -> bytes:
 
 
 def _columns_section(form: MatrixForm, rows: FileRows, columns: list[str], objective: str) -> Iterator[bytes]:
-    """One line per coefficient, column by column; a column without any gets a 0 in the objective.
+    """Write one line per coefficient, column by column; a column without any gets a 0 in the objective.
 
     Each line is three texts out of three tables: also the lines of the objective, and those that open and
     close a run of integer columns. These two kinds are inserted into the lines of the matrix.
@@ -104,7 +104,7 @@ def _columns_section(form: MatrixForm, rows: FileRows, columns: list[str], objec
 
 
 def _rhs_section(form: MatrixForm, rows: FileRows, row_table: TextArray, objective: str) -> Iterator[bytes]:
-    """Right-hand sides other than 0; the objective's is minus its constant."""
+    """Write right-hand sides other than 0; the objective's is minus its constant."""
     yield b"RHS\n"
     if form.offset != 0:
         yield b" RHS " + objective.encode() + b" " + number_text(np.array([-form.offset]))[0] + b"\n"
@@ -114,7 +114,7 @@ def _rhs_section(form: MatrixForm, rows: FileRows, row_table: TextArray, objecti
 
 
 def _bounds_section(form: MatrixForm, column_table: TextArray) -> Iterator[bytes]:
-    """Bounds other than ``[0, inf]``; of integer columns all, because readers differ in their defaults."""
+    """Write bounds other than ``[0, inf]``; of integer columns all, because readers differ in their defaults."""
     lower, upper, integer = form.col_lower, form.col_upper, form.integer
     whole = np.select(
         [lower == upper, np.isinf(lower) & np.isinf(upper), integer & (lower == 0) & (upper == 1)],

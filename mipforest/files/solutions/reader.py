@@ -38,7 +38,7 @@ _CBC = re.compile(r"(.+?)(?: \(no integer solution.*\))? - objective value\s+(\S
 
 
 def _read_scip(found: SolutionFile, lines: Lines) -> None:
-    """Head lines, then ``name value (obj:cost)``; columns that are 0 are absent."""
+    """Read head lines, then ``name value (obj:cost)``; columns that are 0 are absent."""
     found.writer = "SCIP"
     found.sparse = True
     for number, text in lines:
@@ -57,7 +57,7 @@ def _read_scip(found: SolutionFile, lines: Lines) -> None:
 
 
 def _read_highs(found: SolutionFile, lines: Lines) -> None:
-    """Status, then a primal part with one ``name value`` per column, or ``name value index`` if sparse."""
+    """Read status, then a primal part with one ``name value`` per column, or ``name value index`` if sparse."""
     found.writer = "HiGHS"
     next(lines)
     _, found.status = next(lines, (0, ""))
@@ -91,7 +91,7 @@ def _read_highs(found: SolutionFile, lines: Lines) -> None:
 
 
 def _read_pretty(found: SolutionFile, lines: Lines) -> None:
-    """HiGHS' table: index, status of the basis if there is one, lower, upper, primal, dual if any, type, name."""
+    """Read HiGHS' table: index, status of the basis if there is one, lower, upper, primal, dual if any, type, name."""
     found.writer = "HiGHS"
     next(lines)
     header = next(lines, (0, ""))[1].split()
@@ -134,7 +134,7 @@ def _read_cbc(found: SolutionFile, lines: Lines) -> None:
 
 
 def _read_glpk(found: SolutionFile, lines: Lines) -> None:
-    """``c`` comments, ``s`` the solution, ``j number value`` columns; ``e o f`` at the end."""
+    """Read ``c`` comments, ``s`` the solution, ``j number value`` columns; ``e o f`` at the end."""
     found.writer = "GLPK"
     found.numbered = True
     kind, columns = "", -1
@@ -242,7 +242,7 @@ def _lines(path: Path) -> Lines:
 
 
 def _read_plain(found: SolutionFile, lines: Lines) -> None:
-    """Lines ``name value``."""
+    """Read lines ``name value``."""
     for number, text in lines:
         if text.startswith("#"):
             if text.startswith("# Solution for model"):
@@ -258,7 +258,7 @@ def _read_plain(found: SolutionFile, lines: Lines) -> None:
 
 
 def _read_json(found: SolutionFile) -> None:
-    """Gurobi's JSON: the columns that are not 0."""
+    """Read Gurobi's JSON: the columns that are not 0."""
     content = _json_of(found.path)
     try:
         information, columns = content["SolutionInfo"], content["Vars"]

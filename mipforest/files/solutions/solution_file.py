@@ -67,7 +67,7 @@ class SolutionFile:
     writer: str = ""
 
     def agrees_with(self, objective: float) -> bool:
-        """Whether the file states this objective (up to the tolerance of solvers), or none."""
+        """Return whether the file states this objective (up to the tolerance of solvers), or none."""
         return self.objective is None or math.isclose(
             self.objective, objective, rel_tol=FEASIBILITY_TOLERANCE, abs_tol=FEASIBILITY_TOLERANCE
         )
@@ -105,7 +105,7 @@ def number_or_none(text: str) -> float | None:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text reads as a number."""
+    """Return whether a text reads as a number."""
     try:
         float(text)
     except ValueError:

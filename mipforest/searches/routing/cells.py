@@ -284,7 +284,7 @@ class CellSolver:
 
 
 def _sides(n_nodes: int) -> NDArray[np.int8]:
-    """(nodes, nodes) 2 where a group stands, -1 or 1 where it went at a node above, else 0."""
+    """Return (nodes, nodes) 2 where a group stands, -1 or 1 where it went at a node above, else 0."""
     sides = np.zeros((2 * n_nodes + 1, 2 * n_nodes + 1), np.int8)
     for node in range(2 * n_nodes + 1):
         sides[node, node], at = 2, node

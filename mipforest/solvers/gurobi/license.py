@@ -104,7 +104,7 @@ def require_license(size: Size, environment: gurobipy.Env) -> None:
 
 
 def is_restricted(environment: gurobipy.Env) -> bool:
-    """Whether the licence in use limits the size of models.
+    """Return whether the licence in use limits the size of models.
 
     Gurobi tells it in no attribute, so a model without rows, one variable too large, is put to it: an
     answer of a millisecond.

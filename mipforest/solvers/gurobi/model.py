@@ -102,7 +102,7 @@ def set_option(model: gurobipy.Model, name: str, value: Any) -> None:
 
 
 def _is_a(value: Any, kind: type) -> bool:
-    """Whether a value is of an option's type, or a number that loses nothing in it."""
+    """Return whether a value is of an option's type, or a number that loses nothing in it."""
     if kind is str:
         return isinstance(value, str)
     # NaN is not equal to itself: Gurobi would leave the option as it was.

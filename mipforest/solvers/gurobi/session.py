@@ -181,7 +181,7 @@ class GurobiSession:
         return Answer(status, message, x, bound, self._listener)
 
     def _may_change_method(self) -> bool:
-        """Whether the interior-point method ran by Gurobi's own choice."""
+        """Return whether the interior-point method ran by Gurobi's own choice."""
         return not self._model.IsMIP and self._model.Params.Method == _ANY_METHOD
 
     def _without_optimum(self) -> Status:

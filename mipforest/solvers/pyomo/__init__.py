@@ -72,7 +72,7 @@ class Pyomo(Solver):
         return _class_of(inner)()
 
     def version(self) -> str:
-        """Version of Pyomo; the solvers behind it do not all tell theirs."""
+        """Return the version of Pyomo; the solvers behind it do not all tell theirs."""
         return installed_version(self.package)
 
     def solve(
@@ -125,7 +125,7 @@ class Pyomo(Solver):
 
 @cache
 def _class_of(interface: str) -> type[Pyomo]:
-    """Class of one interface: what a solver is and can do belongs to its class."""
+    """Return the class of one interface: what a solver is and can do belongs to its class."""
     facts = {
         "name": f"pyomo:{interface}",
         "interface": interface,
@@ -143,7 +143,7 @@ def _found() -> str:
 
 
 def _obviously_infeasible(form: MatrixForm) -> bool:
-    """Whether a bound, an integrality or an empty row cannot hold, on its own."""
+    """Return whether a bound, an integrality or an empty row cannot hold, on its own."""
     lower, upper = whole_bounds(form)
     empty = np.diff(form.A.indptr) == 0
     broken = (form.row_lower > FEASIBILITY_TOLERANCE) | (form.row_upper < -FEASIBILITY_TOLERANCE)
@@ -208,7 +208,7 @@ def family_of(interface: str) -> Family:
 
 
 def features_of(interface: str) -> frozenset[Feature]:
-    """Features that an interface is known to have: linear ones, unless it was tried with more."""
+    """Return the features that an interface is known to have: linear ones, unless it was tried with more."""
     return _LINEAR | _QUADRATIC.get(interface, frozenset())
 
 

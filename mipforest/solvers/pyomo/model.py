@@ -109,7 +109,7 @@ def _objective(form: MatrixForm, variables: list[Any]) -> Any:
 
 
 def _index_sets(block: Block) -> tuple[Any, ...]:
-    """Index sets of a block's component; none for a scalar."""
+    """Return the index sets of a block's component; none for a scalar."""
     if block.flat_names is not None:
         short = [_inside_brackets(block.name, name) for name in block.flat_names]
         return (short if len(set(short)) == len(short) else list(block.flat_names),)

@@ -64,7 +64,7 @@ class Answer(NamedTuple):
 
 @cache
 def usable(interface: str) -> bool:
-    """Whether Pyomo has an interface of that name and finds the solver behind it."""
+    """Return whether Pyomo has an interface of that name and finds the solver behind it."""
     if interface not in SolverFactory:
         return False
     with LoggingIntercept(module="pyomo"):
@@ -188,7 +188,7 @@ def _nearest_to_zero(form: MatrixForm) -> FloatArray:
 
 
 def _read_columns(form: MatrixForm) -> list[int]:
-    """Columns with an entry in the objective or in a row."""
+    """Return the columns with an entry in the objective or in a row."""
     parts = [np.flatnonzero(form.c), form.A.indices]
     if form.Q is not None:
         parts.append(form.Q.indices)

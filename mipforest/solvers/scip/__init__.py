@@ -85,7 +85,7 @@ class Scip(Solver):
     zero_option: ClassVar[str] = "numerics/epsilon"
 
     def version(self) -> str:
-        """Version of SCIP, and of PySCIPOpt, which brings it along."""
+        """Return the version of SCIP, and of PySCIPOpt, which brings it along."""
         from pyscipopt import Model
 
         scip = Model()

@@ -130,7 +130,7 @@ class Parameter:
     range: str
 
     def takes(self, value: Any) -> bool:
-        """Whether a value has the right type and lies within the range."""
+        """Return whether a value has the right type and lies within the range."""
         if self.kind == "string":
             return isinstance(value, str)
         if self.kind == "char":
@@ -229,7 +229,7 @@ class ScipStart:
         return bool(self._given)
 
     def is_completed_by(self, solution: Any) -> bool:
-        """Whether a solution of SCIP has the integer values that were given."""
+        """Return whether a solution of SCIP has the integer values that were given."""
         return all(abs(solution[self._variables[j]] - value) < 0.5 for j, value in self._given.items())
 
     def conclude(self, completion: FloatArray | None) -> None:

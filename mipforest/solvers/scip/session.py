@@ -225,7 +225,7 @@ def submit(work: Callable[[], Result]) -> Future[Result]:
 
 @cache
 def _threads(process: int) -> ThreadPoolExecutor:
-    """Threads of a process: a forked one inherits the object, but not its threads."""
+    """Return the threads of a process: a forked one inherits the object, but not its threads."""
     return ThreadPoolExecutor(AT_ONCE, thread_name_prefix=f"mipforest-scip-{process}")
 
 

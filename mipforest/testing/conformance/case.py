@@ -320,7 +320,7 @@ def assert_value(form: MatrixForm, solution: Solution, value: float, point: Mapp
 
 
 def above(form: MatrixForm, first: float, second: float) -> bool:
-    """Whether ``first`` is above ``second`` (below, when maximising) by more than the tolerance.
+    """Return whether ``first`` is above ``second`` (below, when maximising) by more than the tolerance.
 
     Parameters
     ----------
