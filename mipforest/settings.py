@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
+
+from threadpoolctl import threadpool_limits
 
 from mipforest.errors import NotAllowed, closest
 from mipforest.time_budget import Tell, TimeBudget
@@ -169,3 +172,13 @@ def _check_processors(name: str, threads: object) -> None:
             f"{name} is {shown}, and this machine has {processors} processor(s); give 1 to {most}, or leave it "
             "to the solver"
         )
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Return a context in which numpy and scipy multiply on one thread.
+
+    Products of a tree's nodes are small: more threads wait for each other, ten times as long as they compute where the
+    processors are busy. Solvers have threads of their own.
+    """
+    limited: AbstractContextManager[object] = threadpool_limits(limits=1, user_api="blas")
+    return limited

@@ -51,6 +51,7 @@ class TimeBudget:
         self._tell, self._clock = tell, clock
         self._deadline = math.inf if seconds is None else clock() + seconds
         self._seconds: dict[str, float] = {}
+        self._excluded = 0.0
         self._prepared: dict[str, float] | None = None
         self._under_way: list[str] = []
         self._since = clock()
@@ -121,14 +122,14 @@ class TimeBudget:
         return dict(self._seconds)
 
     @property
-    def compile_seconds(self) -> float:
-        """Wall time of compiling searches so far, which happens once on a machine."""
-        return (self._whole or self)._seconds.get("compile", 0.0)
+    def excluded_seconds(self) -> float:
+        """Wall time of compiling and loading so far, which the limit does not count."""
+        return (self._whole or self)._excluded
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a result says of seconds that were not counted: nothing where a search was loaded, not compiled."""
-        seconds = self.compile_seconds
+        seconds = (self._whole or self)._seconds.get("compile", 0.0)
         return (COMPILED.format(seconds),) if seconds > LONG_COMPILATION else ()
 
     @contextmanager
@@ -170,6 +171,7 @@ class TimeBudget:
         if self._under_way:
             self._seconds[self._under_way[-1]] -= seconds
         self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+        self._excluded += seconds
 
     @contextmanager
     def loading(self) -> Iterator[None]:

@@ -5,6 +5,8 @@ import math
 
 import pytest
 
+from mipforest import get_formulation, load
+from mipforest.problem import tree_search
 from mipforest.settings import SolveSettings
 from mipforest.time_budget import TimeBudget
 
@@ -101,6 +103,17 @@ def test_a_limit_of_zero_is_for_the_start_alone_and_limits_no_preparation():
     assert SolveSettings(time_limit=5).budget().remaining <= 5
 
 
+def test_loading_searches_leaves_a_short_limit_to_the_first_solve(clock, monkeypatch):
+    def slow():
+        clock.now += 3
+        return {}
+
+    monkeypatch.setattr(tree_search, "search_classes", slow)
+    problem = get_formulation("oct-h")().build(load("iris"), 1, budget=TimeBudget(2.0, clock=clock))
+    tree_search.Auto().choose(problem, SolveSettings())
+    assert problem.budget.remaining == 2.0
+
+
 def test_what_is_excluded_counts_for_itself_and_puts_off_every_end(clock):
     told = []
     budget = TimeBudget(10.0, clock=clock, tell=lambda line, plain=False: told.append((line, plain)))
@@ -113,7 +126,7 @@ def test_what_is_excluded_counts_for_itself_and_puts_off_every_end(clock):
         assert budget.remaining == 9.0
         assert part.remaining == 4.5
     assert budget.seconds == {"prepare": 1.0, "compile": 30.0}
-    assert budget.compile_seconds == part.compile_seconds == 30.0
+    assert budget.excluded_seconds == part.excluded_seconds == 30.0
     assert "compiled in 30 s" in budget.notes[0]
     assert not TimeBudget(clock=clock).notes
     assert told == [("preparing", False), ("compiling", True)]

@@ -14,6 +14,7 @@ from mipforest.problem.operations import Instance, Operations
 from mipforest.problem.parameters import ParameterError, parameters_of
 from mipforest.problem.problem import Problem
 from mipforest.problem.tree_search import Auto, TreeSearch
+from mipforest.settings import one_blas_thread
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
@@ -110,7 +111,7 @@ class Formulation(Operations):
             If the model does not take the data or depth.
         """
         budget = budget or TimeBudget()
-        began, topology = monotonic() - budget.compile_seconds, Topology(depth)
+        began, topology = monotonic() - budget.excluded_seconds, Topology(depth)
         self.check_data(data, topology)
         self.check_weights(data)
         if solver is not None:
@@ -122,7 +123,7 @@ class Formulation(Operations):
                     taken = solver.takes(problem)
                 if taken:
                     return problem
-        with budget.phase("prepare"):
+        with budget.phase("prepare"), one_blas_thread():
             instance = self.bind(data, topology, budget)
         return self._declared(instance, began, whole=whole)
 
@@ -147,7 +148,7 @@ class Formulation(Operations):
                 formulation=self,
                 instance=instance,
                 model=model,
-                prepare_seconds=declared_from - budget.compile_seconds - began,
+                prepare_seconds=declared_from - budget.excluded_seconds - began,
                 build_seconds=now - declared_from,
                 unfinished=unfinished,
             )

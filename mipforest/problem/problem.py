@@ -33,7 +33,7 @@ from mipforest.problem.tree_search import (
     solver_or_search,
     start_search,
 )
-from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE, SolveSettings, one_of
+from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE, SolveSettings, one_blas_thread, one_of
 from mipforest.solvers.base import Solver
 from mipforest.solvers.claims import beside, settled
 from mipforest.solvers.solution import Event, Progress, Solution, Status
@@ -120,7 +120,8 @@ class Problem(BuiltProblem):
                 solver = solver_or_search(solver)
         with self.budget.phase("load"):  # as may the searches that are asked
             solver, why = solver.choose(self, settings) if isinstance(solver, Auto) else (solver, "")
-        solved = self._by(solver, settings, on_progress)
+        with one_blas_thread():
+            solved = self._by(solver, settings, on_progress)
         message = "; ".join(filter(None, (why and f"auto: {why}", solved.solution.message)))
         return replace(solved, solution=replace(solved.solution, message=message))
 
@@ -222,14 +223,14 @@ class Problem(BuiltProblem):
         """Let a tree search find the tree, checked as a solver's point is; one that proves nothing claims no bound."""
         search.check(self)
         budget = self.budget
-        began = monotonic() - budget.compile_seconds
+        began = monotonic() - budget.excluded_seconds
         with budget.phase("start"):
             start = self.start_tree(settings.start, seed=settings.seed)
         with budget.phase("solve"):
             within = replace(settings, time_limit=budget.at_most() if settings.time_limit != 0 else 0.0)
             found = search.search(self, within, start=start, on_progress=on_progress)
         with budget.phase("check"):
-            seconds = monotonic() - budget.compile_seconds - began
+            seconds = monotonic() - budget.excluded_seconds - began
             result = self._found(search, found, start, seconds, settings.gap)
         return replace(result, phase_seconds=budget.seconds)
 

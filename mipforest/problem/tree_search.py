@@ -345,7 +345,9 @@ class Auto:
         if problem.changed():
             return get_solver(MATRIX_SOLVER), CHANGED
         reasons = []
-        for plugin in search_classes().values():
+        with problem.budget.loading():
+            searches = search_classes()
+        for plugin in searches.values():
             if plugin.preferred and plugin.available():
                 search = plugin()
                 reason = search.objection(problem)

@@ -87,9 +87,9 @@ def glue(function: _F) -> _F:
 def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
     """Run a search on something tiny, so that its functions are there; return the seconds if they had to be compiled.
 
-    That happens once on a machine; later processes load them. It is told when it begins, and the budget does not count
-    it.
+    That happens once on a machine, and is told when it begins; later processes load them. The budget counts neither.
     """
+    began = monotonic()
     from numba.core.event import Listener, install_listener
 
     class Compilation(Listener):  # type: ignore[misc]
@@ -104,11 +104,9 @@ def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
         def on_end(self, event: object) -> None:
             del event
 
-    began, compilation = monotonic(), Compilation()
+    compilation = Compilation()
     with install_listener("numba:compile", compilation):
         run()
-    if not compilation.begun:
-        return 0.0
     seconds = monotonic() - began
-    budget.exclude("compile", seconds)
-    return seconds
+    budget.exclude("compile" if compilation.begun else "load", seconds)
+    return seconds if compilation.begun else 0.0
