@@ -93,6 +93,20 @@ class Case:
         return total
 
 
+def hold_for_all(check, cases):
+    """Call a check with every case; fail once, naming the cases it fails for and what each says.
+
+    For slow tests of hundreds of cases: as parameters they would cost every run of the default tests seconds.
+    """
+    failed = {}
+    for case in cases:
+        try:
+            check(case)
+        except AssertionError as error:
+            failed[case] = str(error)
+    assert not failed, "\n".join(f"{case}: {why}" for case, why in failed.items())
+
+
 # ---------------------------------------------------------------------- for the local search
 
 

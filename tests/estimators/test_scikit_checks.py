@@ -9,7 +9,7 @@ scikit-learn itself skips its one on the array API where the environment variabl
 import pytest
 from estimators_at_hand import GENERIC, SHAPES
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 #: Two levels where a check has three clusters to tell apart, or a line to follow by constants; else one.
 DEPTH = {"oct": 2, "oct-h": 2, "ort": 2, "ort-h": 2, "any": 2, "any-regressor": 2}
@@ -39,13 +39,21 @@ def test_passes_scikit_learns_check(estimator, check):
     check(estimator)
 
 
+def passes_all(estimator):
+    """One test for hundreds of checks: as parameters they would cost every run of the default tests seconds."""
+    done = check_estimator(
+        estimator, expected_failed_checks=expected_to_fail(estimator), on_skip=None, on_fail=None
+    )
+    failed = {check["check_name"]: check["exception"] for check in done if check["status"] == "failed"}
+    assert not failed
+    assert len(done) > 40
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
-@parametrize_with_checks(
-    [quick(name) for name in ALL if name not in QUICK], expected_failed_checks=expected_to_fail
-)
-def test_passes_scikit_learns_check_in_other_shapes(estimator, check):
-    check(estimator)
+@pytest.mark.parametrize("name", [name for name in ALL if name not in QUICK])
+def test_passes_scikit_learns_checks_in_other_shapes(name):
+    passes_all(quick(name))
 
 
 #: Small enough to be solved to proven optimality in every check: then fits are equal again.
@@ -54,8 +62,6 @@ PROVEN = ("oct", "ort", "margot", "olct", "miret")
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
-@parametrize_with_checks(
-    [quick(name).set_params(time_limit=None) for name in PROVEN], expected_failed_checks=expected_to_fail
-)
-def test_passes_scikit_learns_check_solved_to_optimality(estimator, check):
-    check(estimator)
+@pytest.mark.parametrize("name", PROVEN)
+def test_passes_scikit_learns_checks_solved_to_optimality(name):
+    passes_all(quick(name).set_params(time_limit=None))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from univariate_cases import Case
+from univariate_cases import Case, hold_for_all
 
 from formulations.oct import Oct
 from formulations.oct_h import OctH
@@ -14,11 +14,10 @@ from mipforest.searches.exact import search as search_module
 from mipforest.searches.exact.search import exact_search
 
 #: The first ones have every loss with and without weights, costs of classes, leaf sizes, at every depth.
-SEEDS = [pytest.param(seed, marks=[pytest.mark.slow] if seed >= 24 else []) for seed in range(500)]
+FIRST = 24
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_value_tree_and_bounds_are_those_of_enumeration(seed):
+def agree_with_enumeration(seed):
     case = Case(seed)
     optimum = case.enumerated(np.arange(case.data.n), case.depth)
     found = exact_search(case.problem, case.depth)
@@ -42,6 +41,16 @@ def test_value_tree_and_bounds_are_those_of_enumeration(seed):
             assert outcome.by_threshold[k] <= best + 1e-12
         if case.depth <= 2:
             assert complete.by_threshold[k] == pytest.approx(best, abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(FIRST))
+def test_value_tree_and_bounds_are_those_of_enumeration(seed):
+    agree_with_enumeration(seed)
+
+
+@pytest.mark.slow
+def test_value_tree_and_bounds_are_those_of_enumeration_in_more_cases():
+    hold_for_all(agree_with_enumeration, range(FIRST, 500))
 
 
 @pytest.mark.parametrize(("seed", "depth"), [(2, 3), (5, 4)])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from univariate_cases import LOSSES, Case, local, noisy, numbers
+from univariate_cases import LOSSES, Case, hold_for_all, local, noisy, numbers
 
 import mipforest
 from formulations.margot import Margot
@@ -80,8 +80,11 @@ def swept(samples, work, feature):
 
 
 @pytest.mark.slow  # its kernel takes seconds to compile
-@pytest.mark.parametrize("seed", range(60))
-def test_every_value_of_a_sweep_is_that_of_its_tree(seed):
+def test_every_value_of_a_sweep_is_that_of_its_tree():
+    hold_for_all(values_of_a_sweep_are_those_of_its_tree, range(60))
+
+
+def values_of_a_sweep_are_those_of_its_tree(seed):
     case = Case(seed)
     samples, features = samples_of(local(case.problem), tie_break=False)
     work, depth = work_for(samples, 3), 3
@@ -124,10 +127,17 @@ def test_every_value_of_a_sweep_is_that_of_its_tree(seed):
     assert seen
 
 
-@pytest.mark.parametrize(
-    "seed", [pytest.param(s, marks=[pytest.mark.slow] if s >= 24 else []) for s in range(300)]
-)
+@pytest.mark.parametrize("seed", range(24))
 def test_no_visit_improves_the_result_and_no_tree_is_better_than_the_exact_search(seed):
+    no_visit_improves_the_result(seed)
+
+
+@pytest.mark.slow
+def test_no_visit_improves_the_result_in_more_cases():
+    hold_for_all(no_visit_improves_the_result, range(24, 300))
+
+
+def no_visit_improves_the_result(seed):
     case = Case(seed)
     X, rows = case.data.X, np.arange(case.data.n)
     found = local_search(local(case.problem), case.depth, starts=2, kicks=0, tie_break=False)
