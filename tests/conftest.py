@@ -63,7 +63,7 @@ def heard_ctrl_c() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def command_built_once() -> Iterator[None]:
-    """Keep the parser of a command line: typer's runner builds it for every call, which takes longer than most calls."""
+    """Keep the parser of a command line: typer builds it for every call, which takes longer than most calls."""
     from typer import testing
 
     with pytest.MonkeyPatch.context() as patch:
