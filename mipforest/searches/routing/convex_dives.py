@@ -60,10 +60,14 @@ class ConvexDives:
 
     def first(self) -> CellPosition:
         """Return the position from which all trees can be reached."""
+        return self.at(np.zeros(self._G, np.int64))
+
+    def at(self, reached: IntArray) -> CellPosition:
+        """Return the position of a partial routing, with all features open."""
         cells = [[self._solver.entry(0.0, self._solver.first(t))] for t in range(self._n_nodes)]
         versions = [self._solver.number() for _ in range(self._n_nodes)]
         features = np.ones((self._n_nodes, self._p), dtype=bool)
-        return CellPosition(np.zeros(self._G, np.int64), cells, versions, features)
+        return CellPosition(reached, cells, versions, features)
 
     def dive(self, start: CellPosition, target: float, most: int, stop: IntArray) -> Dived:
         """Dive from a position; see :class:`~mipforest.searches.routing.search.Dives`."""

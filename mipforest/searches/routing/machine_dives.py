@@ -94,7 +94,11 @@ class MachineDives:
 
     def first(self) -> WarmPosition:
         """Return the position at the root."""
-        return WarmPosition(np.zeros(len(self._groups.X), np.int16), None)
+        return self.at(np.zeros(len(self._groups.X), np.int64))
+
+    def at(self, reached: IntArray) -> WarmPosition:
+        """Return the position of a partial routing."""
+        return WarmPosition(reached.astype(np.int16), None)
 
     @staticmethod
     def _stored(reached: IntArray, duals: FloatArray) -> WarmPosition:

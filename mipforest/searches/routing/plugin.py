@@ -114,6 +114,7 @@ class Routing(TreeSearch):
                 gap=settings.gap,
                 complete=trees.realised,
                 propose=trees.proposed,
+                scores=trees.scores,
                 threads=settings.threads or os.cpu_count() or 1,
                 recorder=recorder,
             )
@@ -215,6 +216,10 @@ class _Trees:
             budget=self._nodes.budget,
             alpha=np.inf if self._nodes.alpha is None else self._nodes.alpha,
         )
+
+    def scores(self) -> FloatArray:
+        """Return the scores (G, |B|) of the groups at the nodes of the best tree."""
+        return self.best.scores(self._X)
 
     def realised(self, position: WarmPosition | CellPosition) -> float:
         """Return the value of the best tree with a complete routing; inf where no hyperplanes realise it."""

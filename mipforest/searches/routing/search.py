@@ -17,6 +17,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches.routing.dive import COMPLETE, STOPPED
+from mipforest.searches.routing.neighbourhoods import Neighbourhoods
 from mipforest.searches.routing.recording import NO_LOG, Recorder
 
 #: Steps of one dive: it then hands back what is open, so that limits and other threads get their turn.
@@ -103,6 +104,9 @@ class Dives(Protocol):
     def first(self) -> Position:
         """Return the position from which all trees can be reached."""
 
+    def at(self, reached: IntArray) -> Position:
+        """Return the position of a partial routing (G,): the nodes that the groups of samples have reached."""
+
     def dive(self, start: Any, target: float, most: int, stop: IntArray) -> Dived:
         """Dive from a position.
 
@@ -153,6 +157,9 @@ class RoutingSearch:
         it.
     propose
         Called with a dive; returns the value of a tree made from the hyperplanes of its end.
+    scores
+        Returns the scores (G, |B|) of the groups at the nodes of the best tree, for
+        :class:`~mipforest.searches.routing.neighbourhoods.Neighbourhoods`; without it, there are none.
     threads
         Number of threads.
     recorder
@@ -167,6 +174,7 @@ class RoutingSearch:
         gap: float,
         complete: Callable[[Any], float],
         propose: Callable[[Dived], float],
+        scores: Callable[[], FloatArray] | None = None,
         threads: int = 1,
         recorder: Recorder | None = None,
     ) -> None:
@@ -176,9 +184,11 @@ class RoutingSearch:
         self._heap: list[_Open] = []
         self._to_close: list[_Open] = []
         self._running: dict[Future[Dived], _Open] = {}
+        self._neighbourhoods = None if scores is None else Neighbourhoods(scores, dives.at)
+        self._nearby: Future[Dived] | None = None
         self._numbers = 0
         self._kept_bytes = 0
-        self.best, self.nodes = np.inf, 0
+        self.best, self.nodes, self._dived = np.inf, 0, 0
         self._cut_bound = self._aspired = np.inf
         self.counts = np.zeros(4, np.int64)
 
@@ -216,49 +226,84 @@ class RoutingSearch:
         """
         self.best = best
         self._begin_below(np.inf, 0.0)
-        interrupted, dives = False, 0
+        interrupted, over = False, monotonic() >= deadline
         with ThreadPoolExecutor(self.threads) as pool:
             try:
                 while True:
-                    while (
-                        (self._heap or self._to_close)
-                        and len(self._running) < self.threads
-                        and monotonic() < deadline
-                        and not interrupted
-                    ):
-                        node = self._to_close.pop() if self._to_close else self._next()
-                        if node.bound >= self.target:
-                            self._cut_bound = min(self._cut_bound, node.bound)
-                            if self._recorder is None:
-                                self._kept_bytes -= node.position.bytes
-                                continue
-                        dives += 1
-                        target = self.target if dives % ALL_TREES else self._within_gap()
-                        future = pool.submit(self._dives.dive, node.position, target, STEPS, self._stop)
-                        self._running[future] = node
-                    if not self._running:
-                        if self._heap or self._to_close or self._aspired >= self._within_gap():
+                    while not over and len(self._busy) < self.threads and self._start_dive(pool):
+                        pass
+                    left = bool(self._heap or self._to_close)
+                    if not self._running and (self._nearby is None or not left):
+                        if left or over or self._aspired >= self._within_gap():
                             break  # the time is over, or nothing better than the best tree is left
                         self._begin_below(ASPIRATION * self._aspired, self._cut_bound)
                         continue
-                    done, _ = wait(self._running, timeout=0.1, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        dived = future.result()
-                        self._take(self._running.pop(future), dived)
-                        low = self.best > ASPIRATION * self.bound > 0.0
-                        if low and self._aspired == np.inf and self._recorder is None:
-                            self._aspired = ASPIRATION * self.bound
-                        if dives % TREES == 0 or dives & (dives - 1) == 0:
-                            self.best = min(self.best, self._propose(dived))
+                    for future in wait(self._busy, timeout=0.1, return_when=FIRST_COMPLETED).done:
+                        self._end_dive(future)
                     if on_progress is not None and on_progress(self.best, self.bound, self.nodes):
                         interrupted = True
-                    if monotonic() >= deadline or interrupted:
+                    over = interrupted or monotonic() >= deadline
+                    if over:
                         self._stop[0] = 1
             finally:
                 self._stop[0] = 1
         bound = self.bound if self._recorder is None else self._close_open(self._recorder)
         proven = not self._heap and bound >= self._within_gap()
         return Outcome(bound, self.nodes, proven, interrupted)
+
+    @property
+    def _busy(self) -> list[Future[Dived]]:
+        return [*self._running, *([] if self._nearby is None else [self._nearby])]
+
+    @property
+    def _far(self) -> bool:
+        """Whether the best tree is far above the bound."""
+        return self.best > ASPIRATION * self.bound
+
+    def _start_dive(self, pool: ThreadPoolExecutor) -> bool:
+        """Start a dive, around the best tree where it is time to; return whether there was one to start."""
+        left, around = bool(self._heap or self._to_close), self._neighbourhoods
+        if (
+            around is not None
+            and self._nearby is None
+            and (around.due(self.nodes, far=self._far) if left else self._running)
+        ):
+            position, most = around.start(self.best, self._within_gap())
+            self._nearby = pool.submit(self._dives.dive, position, self._within_gap(), most, self._stop)
+            return True
+        while self._heap or self._to_close:
+            node = self._to_close.pop() if self._to_close else self._next()
+            if node.bound >= self.target:
+                self._cut_bound = min(self._cut_bound, node.bound)
+                if self._recorder is None:
+                    self._kept_bytes -= node.position.bytes
+                    continue
+            self._dived += 1
+            target = self.target if self._dived % ALL_TREES else self._within_gap()
+            future = pool.submit(self._dives.dive, node.position, target, STEPS, self._stop)
+            self._running[future] = node
+            return True
+        return False
+
+    def _end_dive(self, future: Future[Dived]) -> None:
+        """Account for a dive, and look for a tree at its end."""
+        dived, around = future.result(), self._neighbourhoods
+        if around is not None and future is self._nearby:
+            self._nearby = None
+            self.nodes += dived.steps
+            self.counts += dived.counts
+            if dived.end == COMPLETE:
+                self.best = min(self.best, self._complete(dived.position))
+            around.take(dived.steps, dived.open, self._within_gap())
+            return
+        before = self.best
+        self._take(self._running.pop(future), dived)
+        if self._far and self.bound > 0.0 and self._aspired == np.inf and self._recorder is None:
+            self._aspired = ASPIRATION * self.bound
+        if self._dived % TREES == 0 or self._dived & (self._dived - 1) == 0:
+            self.best = min(self.best, self._propose(dived))
+        if around is not None and self.best < before:
+            around.begin_anew()
 
     def _begin_below(self, value: float, bound: float) -> None:
         """Begin at the root to look for trees of less than a value; none is below the bound."""

@@ -1,0 +1,70 @@
+"""Neighbourhoods of the best tree: which groups are decided anew, and that better trees are found there."""
+
+import numpy as np
+import pytest
+from margin_data import random_data, random_tree
+
+from formulations.margot import Margot
+from mipforest.searches.routing.dive import COMPLETE
+from mipforest.searches.routing.machine_dives import MachineDives
+from mipforest.searches.routing.neighbourhoods import Neighbourhoods, near
+from mipforest.searches.routing.plugin import _Trees
+
+
+def test_groups_close_to_a_hyperplane_wait_there_and_the_others_stay_where_the_tree_has_them():
+    distance = np.array([[4.0, 1, 9], [1, 9, 9], [3, 2, 9], [5, 9, 1], [2, 9, 9], [6, 9, 2]])
+    goes_right = np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0], [1, 0, 1], [1, 0, 0], [1, 0, 0]], dtype=bool)
+    distance, goes_right = (np.pad(a, ((0, 0), (0, 4))) for a in (distance, goes_right))  # the last level
+    none, some, every = (near(goes_right, distance, share) for share in (0.0, 0.3, 1.0))
+    assert none.tolist() == [4, 3, 3, 6, 5, 5]
+    assert some.tolist() == [
+        1,
+        0,
+        3,
+        2,
+        0,
+        5,
+    ]  # two of six at the root, then one of two at both of its children
+    assert every.tolist() == [0] * 6
+
+
+@pytest.fixture(scope="module")
+def poor():
+    """A problem with a poor tree, the value of that, and dives."""
+    problem = Margot(C=(0.1, 100.0)).build(random_data(5, n=40, p=3), 2)
+    trees = _Trees(problem, None)
+    trees.best = random_tree(np.random.default_rng(0), problem.data, 2, epsilon=1e-3)
+    trees.value = problem.formulation.evaluate(trees.best, problem.instance)
+    return problem, trees, MachineDives(trees.convex_nodes().machines())
+
+
+def test_a_better_tree_is_found_within_few_steps(poor):
+    problem, trees, dives = poor
+    around, stop, start = Neighbourhoods(trees.scores, dives.at), np.zeros(1, np.int64), trees.value
+    for _ in range(60):
+        position, most = around.start(trees.value, trees.value)
+        dived = dives.dive(position, trees.value, most, stop)
+        if dived.end == COMPLETE:
+            trees.realised(dived.position)
+        around.take(dived.steps, dived.open, trees.value)
+    assert trees.value < start
+    assert trees.value == pytest.approx(problem.formulation.evaluate(trees.best, problem.instance))
+    assert not problem.worst_violation(problem.encoded(trees.best))
+
+
+def test_they_take_their_share_of_the_steps_and_begin_anew_around_a_better_tree(poor):
+    _, trees, dives = poor
+    around = Neighbourhoods(trees.scores, dives.at)
+    assert around.due(0, far=False)
+    around.take(100, [], 1.0)
+    assert not around.due(150, far=True)
+    assert around.due(
+        200, far=False
+    )  # they promise something as long as no neighbourhood has used up its steps
+    around.start(1.0, 1.0)
+    around.take(400, [(0.0, dives.first())], 1.0)
+    around.start(1.0, 1.0)
+    assert not around.due(5000, far=False)
+    assert around.due(5000, far=True)
+    around.begin_anew()
+    assert around.due(5000, far=False)
