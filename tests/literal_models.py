@@ -1,6 +1,7 @@
 """The models of a second statement, written from the definitions for Gurobi: indicator rows, and no big-M.
 
 They share no row with the package. Thresholds of univariate splits compare ranks: no gap between values is small.
+Losses of samples are multiplied by their weights; leaf sizes and constraints count samples.
 """
 
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ class LiteralTree:
 
     def __post_init__(self):
         self.X, (self.n, self.p) = self.data.X, self.data.X.shape
+        self.weight = [float(weight) for weight in self.data.weights]
         paths = [format(k, f"0{d}b") if d else "" for d in range(self.depth) for k in range(2**d)]
         self.nodes, self.ends = paths, paths[-(2 ** (self.depth - 1)) :]
         if self.name not in LINEAR:
@@ -117,7 +119,8 @@ class LiteralTree:
             right = self.goes_right(t, epsilon, 0.0)
             here = [sum(self.z[i, end] for end in self.ends if end.startswith(t)) for i in range(self.n)]
             positive = self.data.sign > 0
-            return sum(here[i] - right[i] if positive[i] else right[i] for i in range(self.n))
+            wrong = [here[i] - right[i] if positive[i] else right[i] for i in range(self.n)]
+            return self.weighted(wrong)
         xi = self.m.addVars(self.n)
         for i in range(self.n):
             margin = float(self.data.sign[i]) * self.score(i, t)
@@ -126,7 +129,11 @@ class LiteralTree:
                     for intercept, slope in lines:
                         row = xi[i] >= intercept + slope * margin
                         self.m.addGenConstrIndicator(self.z[i, end], True, row)
-        return sum(xi.values())
+        return self.weighted(xi.values())
+
+    def weighted(self, losses):
+        """Return the sum of the losses of all samples times their weights."""
+        return sum(weight * loss for weight, loss in zip(self.weight, losses, strict=True))
 
     def goes_right(self, t, below, above):
         """Return, by sample, 1 where it passes t and goes right: a score of at least ``above``; else at most -below."""
@@ -211,19 +218,22 @@ class LiteralTree:
             for i in range(self.n):
                 self.m.addConstr(wrong[i] >= self.z[i, end] - self.label[int(y[i]), end])
             if majority:
-                size = [sum(self.z[i, end] for i in np.flatnonzero(y == k)) for k in range(K)]
+                size = [
+                    sum(self.weight[i] * self.z[i, end] for i in np.flatnonzero(y == k)) for k in range(K)
+                ]
                 for k in range(K):
                     for other in range(K):
                         self.m.addGenConstrIndicator(self.label[k, end], True, size[k] >= size[other])
-        self.baseline = self.n - int(np.bincount(y).max())
-        return wrong.sum() / self.baseline + cost
+        baseline = sum(self.weight) - float(np.bincount(y, self.weight).max())
+        return self.weighted(wrong.values()) / baseline + cost
 
     def regression(self):
         cost, values, m = self._leaf_tree(), self.values, self.m
         y = (self.data.y - self.data.y.min()) / np.ptp(self.data.y)
         squared, linear = values["loss"] == "squared", self.name in ("ort-l", "ort-lh")
-        centre = y.mean() if squared else np.median(y)
-        baseline = float(((y - centre) ** 2).sum() if squared else np.abs(y - centre).sum())
+        # The best constant is the mean, or one of the targets.
+        centres = [np.average(y, weights=self.weight)] if squared else y
+        baseline = min(float(self.weighted(np.abs(y - centre) ** (1 + squared))) for centre in centres)
         fitted = m.addVars(self.n, lb=-GRB.INFINITY)
         objective = gurobipy.QuadExpr(cost)
         counts = linear and values["regulariser"] == "l0"
@@ -245,9 +255,9 @@ class LiteralTree:
         for i in range(self.n):
             error = fitted[i] - float(y[i])
             if squared:
-                objective += error * error / baseline
+                objective += self.weight[i] / baseline * error * error
             else:
                 size = m.addVar()
                 m.addConstrs(size >= sign * error for sign in (-1, 1))
-                objective += size / baseline
+                objective += self.weight[i] / baseline * size
         return objective

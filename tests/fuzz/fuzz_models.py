@@ -4,7 +4,8 @@ python tests/fuzz/fuzz_models.py --minutes 30 --seed 0
 python tests/fuzz/fuzz_models.py --seed 3 --solves 5000 --log fuzz.jsonl
 python tests/fuzz/fuzz_models.py --table fuzz.jsonl
 
-Half of the problems have a constraint of ``mipforest.constraints``. What a solver claims is held against witnesses:
+Half of the problems have a constraint of ``mipforest.constraints``, a third have weights of samples. Two matrix solvers
+solve each, and all tree searches that take it. What they claim is held against witnesses:
 
 - *definition*: the tree's value by the definition is the solver's, at a feasible point ("verified");
 - *literal*: a second model, written from the definition with indicator rows and solved by Gurobi (``literal_trees``);
@@ -23,24 +24,21 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
 import numpy as np
 
-from formulations.routing.linear import LinearTree  # before the path below, which has a folder of this name
-
 sys.path.append(str(Path(__file__).parents[1]))  # the independent routes, when run as a command
 
 from cases import Case, Figures, Log, cases_of
-from enumerate_trees import absolute_loss, best_tree_value, misclassified, squared_loss
+from enumerate_trees import best_tree_value
 from independent_lp import HINGE, enumerated_errors, enumerated_tree
 from literal_trees import literal_optimum
 from random_problems import PARAMETERS, Constraint, one_of, random_constraint, random_data
+from univariate_cases import leaf_cost
 
 from mipforest.data import DataError, Dataset
-from mipforest.data.columns import Axis
 from mipforest.errors import EnsembleError, LicenseLimit
 from mipforest.problem.expressions import NotExpressed
 from mipforest.problem.formulation import Formulation
@@ -48,6 +46,7 @@ from mipforest.problem.parameters import ParameterError
 from mipforest.problem.problem import Problem
 from mipforest.problem.registry import formulation_classes
 from mipforest.problem.result import Result
+from mipforest.problem.tree_search import Auto, search_classes
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.registry import solver_classes
 from mipforest.testing.formulation_trial import random_oblique_tree, random_tree
@@ -56,8 +55,14 @@ from mipforest.trees import Tree
 #: Seconds for a solve; bounds and values are compared also where it ends the solve.
 TIME_LIMIT = 3.0
 
-#: Solvers, where they are installed: the first solves every problem, the others take turns.
+#: Matrix solvers, where they are installed: the first solves every problem, the others take turns.
 SOLVERS = ("highs", "scip", "gurobi")
+
+#: Relative gap that is asked for; of a search whose nodes are not solved that accurately, a wider one.
+GAP, WIDER_GAP = 1e-6, {"convex-routing": 1e-5}
+
+#: Share of the problems whose samples have weights, and what these are.
+WEIGHTED, WEIGHTS = 1 / 3, (0.4, 1.0, 2.0, 3.5)
 
 #: Relative difference of two values that count as equal: gaps and tolerances of solvers.
 EQUAL = 2e-5
@@ -76,7 +81,7 @@ FEWER_TREES_IN = {
 
 
 def check(
-    rng: np.random.Generator, solvers: tuple[str, ...], case: Case, *, weights: float = 0.0
+    rng: np.random.Generator, solvers: tuple[str, ...], case: Case, *, weights: float = WEIGHTED
 ) -> Iterator[str]:
     """Draw a problem and check it in all variants; yield what is wrong, and note in the case what was solved.
 
@@ -93,13 +98,13 @@ def check(
     (apart,) = rng.spawn(1)
     case.weights = bool(apart.random() < weights)
     if case.weights:
-        data = data.with_weights(apart.integers(1, 4, data.n).astype(float))
+        data = data.with_weights(apart.choice(WEIGHTS, data.n))
     taken = (solvers[0], one_of(*solvers[1:])(rng)) if len(solvers) > 1 else solvers
     constraint = random_constraint(rng, data, depth) if rng.random() < 0.5 else None
     what = f"{name} depth {depth} n {data.n} p {data.p} {values} {constraint or ''}"
     case.model, case.depth = name, depth
     case.constraint = None if constraint is None else constraint.name
-    optimum = None if constraint is not None or case.weights else _enumerated(model(**values), data, depth)
+    optimum = None if constraint is not None else _enumerated(model(**values), data, depth)
     results: dict[tuple[str, str], Result] = {}
     trees: list[Tree] = []
     for variant in model.variants:
@@ -113,10 +118,11 @@ def check(
             continue
         yield from (f"{what} {variant}: {text}" for text in drawn)
         expected = _literal(problem, constraint)
-        # The second solver starts from nothing: it has to find what it claims.
-        for solver, start in zip(taken, ("default", "none"), strict=False):
+        for solver in (*taken, *_searches(problem)):
+            # The other solvers start from nothing: they have to find what they claim.
+            start, gap = "default" if solver == taken[0] else "none", WIDER_GAP.get(solver, GAP)
             try:
-                result = problem.solve(solver, time_limit=TIME_LIMIT, gap=1e-6, start=start)
+                result = problem.solve(solver, time_limit=TIME_LIMIT, gap=gap, start=start, threads=1)
             except LicenseLimit:
                 case.refused += 1
                 continue
@@ -133,6 +139,13 @@ def check(
     for own, result in results.items() if len(results) > 1 else ():
         case.solve(*own).witnesses.append("other")
         yield from (f"{what}: {text}" for text in _claims(own, result, results, constraint))
+
+
+def _searches(problem: Problem) -> list[str]:
+    """Return the tree searches that take a problem, and ``auto`` where it chooses one of them."""
+    names = [name for name, search in search_classes().items() if search.available()]
+    taking = [name for name in names if search_classes()[name]().takes(problem)]
+    return [*taking, "auto"] if Auto().takes(problem) else taking
 
 
 def _trees(problem: Problem, rng: np.random.Generator, kept: list[Tree]) -> Iterator[str]:
@@ -202,12 +215,7 @@ def _claims(
 
 def _literal(problem: Problem, constraint: Constraint | None) -> float | None:
     """Return the optimum of the literal model, ``None`` where Gurobi does not finish."""
-    formulation, instance, data = problem.formulation, problem.instance, problem.data
-    if data.weighted:
-        if constraint is not None or not isinstance(formulation, LinearTree):
-            return None  # leaf sizes, constraints and targets count samples, not weights
-        data = repeated(data)
-    target = None
+    formulation, instance, target = problem.formulation, problem.instance, None
     if formulation.name == "miret":
         known = instance.target
         target = (instance.costs, instance.allowed, known.sign, known.weight, known.group)
@@ -215,7 +223,7 @@ def _literal(problem: Problem, constraint: Constraint | None) -> float | None:
     return literal_optimum(
         formulation.name,
         formulation.parameters(),
-        data,
+        problem.data,
         problem.topology.depth,
         target=target,
         constraint=asked,
@@ -225,30 +233,20 @@ def _literal(problem: Problem, constraint: Constraint | None) -> float | None:
     )
 
 
-def repeated(data: Dataset) -> Dataset:
-    """Return the samples as often as their weights say, with the same scaling, and without weights."""
-    rows = np.repeat(np.arange(data.n), data.weights.astype(int))
-    names = Axis(tuple(map(str, range(len(rows)))), "sample")
-    arrays = {name: getattr(data, name)[rows] for name in ("X", "X_raw", "y")}
-    return replace(data, **arrays, samples=names, weights=np.ones(len(rows)))
-
-
 def _enumerated(formulation: Formulation, data: Dataset, depth: int) -> float | None:
     """Return the optimum by trying all trees, where there is a route and it is quick."""
     X, values = data.X, formulation.parameters()
-    if formulation.name == "oct" and depth <= 2:
-        baseline = misclassified(data.y)(list(range(data.n)))
-        cost = values["alpha"] * baseline
-        return best_tree_value(X, misclassified(data.y), depth, cost, values["N_min"]) / max(baseline, 1)
-    if formulation.name == "ort" and depth <= 2:
-        loss = (squared_loss if values["loss"] == "squared" else absolute_loss)(data.y)
-        baseline = loss(list(range(data.n)))
+    if formulation.name in ("oct", "ort") and depth <= 2:
+        loss = values["loss"] if formulation.name == "ort" else "classes"
+        cost = leaf_cost(loss, data.y, data.weights, 1.0 - np.eye(len(data.classes)))
+        baseline = cost(np.arange(data.n))
         if baseline <= 1e-9:
             return None
-        return best_tree_value(X, loss, depth, values["alpha"] * baseline, values["N_min"]) / baseline
+        return best_tree_value(X, cost, depth, values["alpha"] * baseline, values["N_min"]) / baseline
     literal = formulation.name == "loss-optimal" and depth == 2 and data.n <= 5
     if (
         not literal
+        or data.weighted
         or values["regulariser"] != "l1"
         or values["selection"] != "none"
         or values["levels"] != "all"
@@ -289,7 +287,7 @@ def fuzz(
     solves: float = np.inf,
     cases: float = np.inf,
     log: Log | None = None,
-    weights: float = 0.0,
+    weights: float = WEIGHTED,
 ) -> Figures:
     """Check problems until the time or their number is over; an exception fails like a wrong answer.
 
@@ -336,7 +334,7 @@ def main() -> None:
     )
     parser.add_argument("--case", type=int, default=None, help="this case alone")
     parser.add_argument(
-        "--weights", type=float, default=0.0, metavar="SHARE", help="of problems with weights"
+        "--weights", type=float, default=WEIGHTED, metavar="SHARE", help="of problems with weights (a third)"
     )
     parser.add_argument("--log", type=Path, default=None, help="file of cases that grows (.jsonl)")
     parser.add_argument("--table", type=Path, nargs="+", default=(), help="sum up such files, solve nothing")
