@@ -1,7 +1,7 @@
 """Routes to an optimum that share no code with the package: enumeration over Gurobi's QPs, and SCIP's native MIQP."""
 
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def silent():
 
 
 def margin_qp(X, sign, C, right=None, epsilon=0.0):
-    """Value of the soft-margin problem of one node, by Gurobi; inf if the sides cannot be kept."""
+    """Value of the soft-margin problem of a node, by Gurobi, C one or by sample; inf if the sides cannot be kept."""
     n, p = X.shape
     if n == 0:
         return 0.0
@@ -42,36 +42,74 @@ def margin_qp(X, sign, C, right=None, epsilon=0.0):
         return qp.ObjVal
 
 
-def enumerated_margot(X, sign, C, depth, epsilon):
+def enumerated_margot(X, sign, C, depth, epsilon, weight=None):
     """Optimal value of MARGOT by trying every routing of the samples; one penalty C per level."""
-    return enumerated_tree(X, sign, C, depth, lambda *node: margin_qp(*node, epsilon))
+    return enumerated_tree(X, sign, C, depth, lambda *node: margin_qp(*node, epsilon), weight)
 
 
-def enumerated_tree(X, sign, C, depth, node_value):
-    """Optimal value of a tree by trying every routing; ``node_value`` takes X, sign, C, and sides or ``None``."""
-    known = {}
+def enumerated_tree(X, sign, C, depth, node_value, weight=None):
+    """Optimal value of a tree by trying every routing of the samples.
 
-    def subtree(members, level):
-        key = (members, level)
+    ``node_value`` takes X, sign, C by sample, and sides or ``None``; it is at least 0, and no less with sides than
+    without. A routing is passed over where its nodes without sides are worth more than a routing that was tried.
+    """
+    weight = np.ones(len(X)) if weight is None else weight
+    everywhere, least, known = parted(X) if depth > 1 else None, {}, {}
+
+    def without_sides(rows, level):
+        key = (rows.tobytes(), level)
+        if key not in least:
+            least[key] = node_value(X[rows], sign[rows], C[level] * weight[rows], None)
+        return least[key]
+
+    def subtree(rows, level):
+        if level == depth - 1:
+            return without_sides(rows, level)
+        key = (rows.tobytes(), level)
         if key not in known:
-            known[key] = best(members, level)
+            known[key] = best(rows, level)
         return known[key]
 
-    def best(members, level):
-        rows = list(members)
-        if level == depth - 1:
-            return node_value(X[rows], sign[rows], C[level], None)
-        values = []
-        for sides in product((False, True), repeat=len(rows)):
-            right = np.array(sides, dtype=bool)
-            own = node_value(X[rows], sign[rows], C[level], right)
-            if own < np.inf:
-                left_rows = tuple(np.array(rows, dtype=int)[~right])
-                right_rows = tuple(np.array(rows, dtype=int)[right])
-                values.append(own + subtree(left_rows, level + 1) + subtree(right_rows, level + 1))
-        return min(values)
+    def best(rows, level):
+        ways = []
+        # What parts some of the samples parts all of them: a hyperplane through a sample can give way.
+        for right in np.unique(everywhere[:, rows], axis=0):
+            parts = rows[~right], rows[right]
+            ways.append((sum(without_sides(part, level + 1) for part in parts), parts, right))
+        value, own_least = np.inf, without_sides(rows, level)
+        for below, parts, right in sorted(ways, key=lambda way: way[0]):
+            if own_least + below >= value:
+                break
+            own = node_value(X[rows], sign[rows], C[level] * weight[rows], right)
+            if own + below < value:
+                value = min(value, own + sum(subtree(part, level + 1) for part in parts))
+        return value
 
-    return subtree(tuple(range(len(X))), 0)
+    return subtree(np.arange(len(X)), 0)
+
+
+def parted(X):
+    """All ways, (k, n), to send the samples right (True) or left of a hyperplane that touches none of them."""
+    n, p = X.shape
+    found = []
+    with gurobipy.Model(env=silent()) as lp:
+        w, b = lp.addMVar(p, lb=-np.inf), lp.addVar(lb=-np.inf)
+
+        def extend(sides):
+            if len(sides) == n:
+                found.append(sides)
+                return
+            for right in (True, False) if sides else (True,):
+                score = X[len(sides)] @ w + b
+                row = lp.addConstr(score >= 1.0 if right else score <= -1.0)
+                lp.optimize()
+                if lp.Status == gurobipy.GRB.OPTIMAL:
+                    extend([*sides, right])
+                lp.remove(row)
+
+        extend([])
+    ways = np.array(found)
+    return np.concatenate([ways, ~ways])
 
 
 def best_features(node_value, X, budget, alpha):

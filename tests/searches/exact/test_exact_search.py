@@ -1,15 +1,16 @@
-"""The exact search against enumeration of all trees, and as a tree search."""
+"""The exact search against enumeration of all trees and integer programmes, and as a tree search."""
 
 import numpy as np
 import pytest
-from univariate_cases import Case, hold_for_all
+from univariate_cases import Case, hold_for_all, leaf_cost
 
 from formulations.oct import Oct
 from formulations.oct_h import OctH
 from formulations.ort import Ort
 from formulations.ort_l import OrtL
+from mipforest import solve
 from mipforest.data import Dataset, load
-from mipforest.errors import Unsupported
+from mipforest.errors import LicenseLimit, Unsupported
 from mipforest.searches.exact import search as search_module
 from mipforest.searches.exact.search import exact_search
 
@@ -74,6 +75,50 @@ def test_the_outcome_is_the_same_for_any_number_of_threads(seed, depth, monkeypa
     for value, bound in [(stopped.value, stopped.bound), *(event[:2] for event in told)]:
         assert bound <= alone.value <= value
     assert (stopped.by_threshold >= stopped.bound - 1e-9).all()
+
+
+def agree_with_an_integer_programme(seed):
+    """Compare with rows and enumeration, and the local search with the optimum and with CART."""
+    case = Case(seed)
+    rows, charged = np.arange(case.data.n), case.problem
+    data = case.data if charged.weight is None else case.data.with_weights(charged.weight)
+    costs = charged.costs
+    if costs is not None:
+        # A model predicts classes that are there.
+        classes = np.unique(charged.y)
+        costs = costs[np.ix_(classes, classes)]
+        case.cost = leaf_cost(case.loss, data.y, data.weights, costs)
+    baseline = case.cost(rows)
+    charges = {"variant": "paper", "alpha": charged.split_cost / baseline, "N_min": charged.N_min}
+    if charged.loss == "classes":
+        formulation = Oct(**charges, costs=None if costs is None else tuple(map(tuple, costs.tolist())))
+    else:
+        formulation = Ort(**charges, loss=charged.loss)
+    depth = min(case.depth, 2 + seed % 2)
+    problem = formulation.build(data, depth)
+    exact = problem.solve("exact-search", gap=1e-9)
+    local = problem.solve("local-search", start=None, solver_options={"starts": 2, "kicks": 5})
+    cart = formulation.evaluate(formulation.start("cart", problem.instance), problem.instance)
+    for result in (exact, local):
+        assert result.verified, result.failed_checks
+    assert exact.status == "optimal"
+    assert exact.objective == pytest.approx(case.enumerated(rows, depth) / baseline, abs=1e-8)
+    assert exact.objective - 1e-9 <= local.objective <= cart + 1e-9
+    # The rows alone: nothing that a search has found is known to the solver.
+    settings = {"time_limit": 20, "gap": 1e-7, "threads": 1}
+    try:
+        by_rows = solve(problem.model, "gurobi", **settings)
+    except LicenseLimit:
+        by_rows = solve(problem.model, "highs", **settings)
+    assert by_rows.bound <= exact.objective + 1e-6
+    assert by_rows.objective >= exact.objective - 1e-5
+    if by_rows.status == "optimal":
+        assert by_rows.objective == pytest.approx(exact.objective, abs=1e-5)
+
+
+@pytest.mark.slow
+def test_an_integer_programme_has_the_same_optimum_and_the_local_search_is_between_it_and_cart():
+    hold_for_all(agree_with_an_integer_programme, range(500))
 
 
 def test_a_tree_that_is_known_and_optimal_stays():

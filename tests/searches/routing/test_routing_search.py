@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from independent_routes import enumerated_margot
+from independent_routes import enumerated_margot, scip_optimum
 from margin_data import random_data, random_tree
+from univariate_cases import hold_for_all
 
 import mipforest
 from formulations.margot import HfsMargot, Margot
@@ -30,25 +31,61 @@ def tied_data(seed):
     return Dataset.from_arrays(X, y, name=f"tied{seed}", scaling="none")
 
 
-#: The first eight have all depths, and data with ties and without; then come repetitions.
-SEEDS = [pytest.param(seed, marks=[pytest.mark.slow] if seed >= 8 else []) for seed in range(12)]
+def small_problem(seed, *, most_samples):
+    """Data, depth and penalties: all depths, samples on a grid or not, equal ones of both classes, weights."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(5, most_samples + 1)), int(rng.integers(1, 4))
+    X = rng.integers(0, 4, (n, p)) / 3.0 if seed % 2 else rng.random((n, p))
+    y = (rng.random(n) < rng.choice([0.1, 0.5])).astype(int)
+    if rng.random() < 0.3:
+        X[-2:], y[-2:] = X[:2], 1 - y[:2]
+    y[:2] = [0, 1]
+    data = Dataset.from_arrays(X, y, name=f"small{seed}", scaling="none")
+    if rng.random() < 0.5:
+        data = data.with_weights(rng.choice([0.3, 1.0, 2.0, 5.0], n))
+    depth = 1 + seed // 2 % 3
+    return data, depth, tuple(float(10.0**k) for k in rng.uniform(-3, 4, depth))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_optimum_is_that_of_enumeration(seed):
-    rng = np.random.default_rng(100 + seed)
-    depth = int(rng.integers(1, 4))
-    data = tied_data(seed) if seed % 2 else random_data(seed, n=6, p=2)
-    if depth == 3:
-        data = data.take(np.arange(5))
-    C = tuple(float(10.0**k) for k in rng.uniform(-3, 4, depth))
+#: The first ones have all depths, weights or not, and data with ties and without.
+FIRST = 8
+
+
+def agree_with_enumeration(seed):
+    data, depth, C = small_problem(seed, most_samples=8 if seed < FIRST else 14)
     result = Margot(C=C).build(data, depth).solve("routing", gap=GAP, time_limit=60, threads=1)
-    optimum = enumerated_margot(data.X, data.sign, C, depth, 1e-3)
+    optimum = enumerated_margot(data.X, data.sign, C, depth, 1e-3, data.weights)
     assert result.status == "optimal"
     assert result.verified, result.doubts
     assert result.objective == pytest.approx(optimum, rel=1e-5, abs=1e-6)
     assert result.bound <= optimum * (1 + 1e-6) + 1e-6
     assert all(event.bound <= optimum * (1 + 1e-6) + 1e-6 for event in result.solution.events)
+
+
+@pytest.mark.parametrize("seed", range(FIRST))
+def test_the_optimum_is_that_of_enumeration(seed):
+    agree_with_enumeration(seed)
+
+
+@pytest.mark.slow
+def test_the_optimum_is_that_of_enumeration_in_more_cases():
+    hold_for_all(agree_with_enumeration, range(FIRST, 308))
+
+
+def agree_with_an_integer_programme(seed):
+    data, depth, C = small_problem(
+        seed, most_samples=14 if seed % 6 < 4 else 8
+    )  # three levels take SCIP long
+    problem = Margot(C=C).build(data, depth)
+    result = problem.solve("routing", gap=GAP, time_limit=60, threads=1)
+    expected = scip_optimum(problem.model.matrix())
+    assert expected is not None
+    assert result.objective == pytest.approx(expected, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.slow
+def test_an_integer_programme_has_the_same_optimum():
+    hold_for_all(agree_with_an_integer_programme, range(1000, 1030))
 
 
 @pytest.mark.parametrize(
