@@ -21,6 +21,7 @@ from mipforest.problem.proofs import (
     start_proven,
     with_covered_bound,
     with_least_objective,
+    with_start,
 )
 from mipforest.problem.repair import GROWTH, contradictory, feasible_start, feasible_values, relimited
 from mipforest.problem.result import Result
@@ -217,6 +218,8 @@ class Problem(BuiltProblem):
         )
         if solution.stopped:
             self.budget.stop()
+        if values is not None and not solution.found:
+            solution = with_start(self, solution, values)
         return self._snapped_to_tree(solution, settings.gap)
 
     def _searched(self, search: TreeSearch, settings: SolveSettings, on_progress: Progress) -> Result:

@@ -18,6 +18,7 @@ from mipforest.problem.built import BuiltProblem
 from mipforest.problem.repair import contradictory
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.base import Solver
+from mipforest.solvers.checks import judge_start
 from mipforest.solvers.claims import no_bound
 from mipforest.solvers.solution import Event, Progress, Solution, Status, closed
 
@@ -118,6 +119,27 @@ def _at_most(event: Event, bound: float, *, maximize: bool) -> Event:
 
 
 # ------------------------------------------------------------------ starts in the place of a solve
+
+
+def with_start(problem: BuiltProblem, solution: Solution, values: Values) -> Solution:
+    """Offer the start where a solver ends without a point, unless no start says anything: the objective has no bound.
+
+    So it is after penalties that outweigh a solver's tolerances, an infeasibility that the start contradicts, or a
+    start that the solver did not take.
+    """
+    form = problem.model.matrix()
+    x = judge_start(form, form.to_point(values)).full
+    unbounded = solution.status is Status.UNBOUNDED and problem.least_objective() == -np.inf
+    if x is None or unbounded:
+        return solution
+    told = f"{solution.solver} ends without a solution: the tree is the start"
+    return replace(
+        solution,
+        x=x,
+        values=form.to_values(x),
+        objective=form.objective(x),
+        warnings=(*solution.warnings, told),
+    )
 
 
 def proven_while_built(problem: BuiltProblem, values: Values, gap: float) -> bool:

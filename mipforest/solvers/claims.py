@@ -237,8 +237,8 @@ def beside(solution: Solution, form: MatrixForm, point: FloatArray, *, gap: floa
         return solution
     value, slip = form.objective(point), worth_of_violations(form, point)
     if solution.status in NO_OPTIMUM:
-        if solution.status is Status.UNBOUNDED:
-            return solution
+        if solution.status is not Status.INFEASIBLE:
+            return replace(solution, status=Status.UNBOUNDED)
         doubt = f"the solver calls the model {solution.status}, but a feasible point of value {value:.9g} is known"
         return replace(
             solution, status=Status.ERROR, bound=no_bound(form), warnings=(*solution.warnings, doubt)

@@ -12,7 +12,8 @@ from formulations.ort_l import OrtL
 from mipforest.data import Dataset
 from mipforest.problem.proofs import with_least_objective
 from mipforest.problem.result import status_in_words, who_vouches
-from mipforest.solvers.solution import Event, Status
+from mipforest.solvers.registry import get_solver
+from mipforest.solvers.solution import Event, Solution, Status
 
 pytestmark = pytest.mark.usefixtures("few_penalties")
 
@@ -124,6 +125,38 @@ def test_a_sum_of_losses_is_never_called_unbounded():
     result = Margot(C=1e10).build(data, 1).solve("highs", time_limit=5)
     assert result.status != "unbounded"
     assert result.bound >= 0
+    assert result.verified  # the start is offered at least
+
+
+@pytest.mark.parametrize(
+    ("claim", "status"),
+    [
+        ("UNBOUNDED", "limit"),
+        ("INFEASIBLE_OR_UNBOUNDED", "limit"),
+        ("INFEASIBLE", "error"),
+        ("LIMIT", "limit"),
+    ],
+)
+def test_where_a_solver_ends_without_a_point_the_start_is_offered(claim, status, monkeypatch):
+    data = Dataset.from_arrays(np.array([[0.0], [0.4], [0.6], [1.0]]), np.array([0, 1, 0, 1]))
+    problem = Margot().build(data, 1)
+    solver = get_solver("highs")
+
+    def nothing(form, plugin, settings, start, priorities, on_progress):
+        return replace(
+            Solution(Status[claim], None, {}, np.nan, -np.inf, 0, 0.0, "highs", ""), warnings=("told",)
+        )
+
+    monkeypatch.setattr("mipforest.solving._routed", nothing)
+    result = problem.solve(solver)
+    assert (result.status, result.bound) == (status, 0.0 if claim != "INFEASIBLE" else result.bound)
+    assert result.verified
+    assert result.proven_for is None
+    assert result.objective == pytest.approx(problem.known_value())
+    assert result.solution.warnings[0] == "told"
+    assert "highs ends without a solution: the tree is the start" in result.solution.warnings
+    nothing_known = problem.solve(solver, start=None)
+    assert nothing_known.tree is None
 
 
 def test_the_bound_names_who_vouches_for_it():
