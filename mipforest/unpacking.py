@@ -28,17 +28,24 @@ def most_unpacked(path: str | os.PathLike[str]) -> int:
     return max(SUSPECT_SIZE, SUSPECT_RATIO * os.path.getsize(path))
 
 
-def unpacked_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
+def unpacked_blocks(path: str | os.PathLike[str], most: int | None = None) -> Iterator[bytes]:
     """Yield what a gzip file holds, a block at a time.
+
+    Parameters
+    ----------
+    path
+        The file.
+    most
+        Bytes that it may grow to; :func:`most_unpacked` unless given.
 
     Raises
     ------
     UnpackingError
-        If the file is damaged or cut off, or grows beyond :func:`most_unpacked`.
+        If the file is damaged or cut off, or grows beyond that.
     OSError
         As the system reports it.
     """
-    size, most = 0, most_unpacked(path)
+    size, most = 0, most_unpacked(path) if most is None else most
     with gzip.open(path, "rb") as file:
         while True:
             try:
@@ -53,7 +60,8 @@ def unpacked_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
             size += len(block)
             if size > most:
                 raise UnpackingError(
-                    f"the compressed data expand to more than {SUSPECT_RATIO} times their size",
+                    f"the compressed data expand to more than {most >> 20} MiB, "
+                    f"{most / max(1, os.path.getsize(path)):.0f} times their size",
                     hint="if you trust the file, unpack it first",
                 )
             yield block

@@ -23,6 +23,10 @@ SUFFIXES = (".csv", ".csv.gz", ".parquet")
 #: What is a whole number as it is written; Python takes no more digits at once.
 _WHOLE_NUMBER = r"\s*[+-]?[0-9]{1,4000}\s*"
 
+#: Compressed text of more than 32 MiB is refused where it is more than 20 times the file: as numbers, and with what reads
+#: them, it takes up to 14 times its size in memory.
+_LARGE_TEXT, _LARGE_RATIO = 32 << 20, 20
+
 #: Most rows of a Parquet file that are unpacked at a time.
 _BATCH = 1024
 
@@ -49,7 +53,7 @@ def read_file(path: Path) -> Any:
     ------
     DataError
         If there is no such file, it is a directory, of another kind, empty, cannot be read, or is a compressed
-        file that unpacks to more than 200 times its size (and 4 MiB).
+        file that unpacks to more than 200 times its size (and 4 MiB), text also to more than 20 times (and 32 MiB).
     """
     _check_path(path)
     try:
@@ -116,7 +120,11 @@ def _content_of(path: Path) -> bytes:
     As bytes, which parsers read without a copy: a text of hundreds of megabytes would be there several times.
     """
     try:
-        data = b"".join(unpacked_blocks(path)) if path.name.endswith(".gz") else path.read_bytes()
+        if path.name.endswith(".gz"):
+            most = min(most_unpacked(path), max(_LARGE_TEXT, _LARGE_RATIO * path.stat().st_size))
+            data = b"".join(unpacked_blocks(path, most))
+        else:
+            data = path.read_bytes()
         decoder = getincrementaldecoder("utf-8")()
         for start in range(0, len(data), BLOCK):
             decoder.decode(data[start : start + BLOCK])

@@ -37,8 +37,20 @@ def test_a_csv_that_unpacks_to_gigabytes_is_refused_while_it_is_read(tmp_path):
     path.write_bytes(gzip.compress(header) + gzip.compress(line * 1000) * 600)
     assert path.stat().st_size < 5 << 20
     told, used = memory_of_loading(path)
-    assert "expand to more than 200 times their size; if you trust the file, unpack it first" in told
+    assert "expand to more than 32 MiB" in told
+    assert "times their size; if you trust the file, unpack it first" in told
     assert used < MOST_BYTES
+
+
+def test_large_text_that_is_mostly_the_same_is_refused_before_it_becomes_numbers(tmp_path, monkeypatch):
+    path = tmp_path / "zeros.csv.gz"
+    path.write_bytes(gzip.compress(b"a,target\n" + b"0,x\n1,y\n" * 200_000))
+    assert load(path).n == 400_000
+    monkeypatch.setattr("mipforest.data.files._LARGE_TEXT", 1 << 20)
+    with pytest.raises(
+        DataError, match="expand to more than 1 MiB, .* times their size; if you trust the file"
+    ):
+        load(path)
 
 
 @pytest.mark.parametrize("kind", [pytest.param("rows", marks=pytest.mark.slow), "texts"])
