@@ -48,7 +48,7 @@ def test_large_text_that_is_mostly_the_same_is_refused_before_it_becomes_numbers
     assert load(path).n == 400_000
     monkeypatch.setattr("mipforest.data.files._LARGE_TEXT", 1 << 20)
     with pytest.raises(
-        DataError, match="expand to more than 1 MiB, .* times their size; if you trust the file"
+        DataError, match=r"expand to more than 1 MiB, .* times their size; if you trust the file"
     ):
         load(path)
 
