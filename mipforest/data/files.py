@@ -23,8 +23,8 @@ SUFFIXES = (".csv", ".csv.gz", ".parquet")
 #: What is a whole number as it is written; Python takes no more digits at once.
 _WHOLE_NUMBER = r"\s*[+-]?[0-9]{1,4000}\s*"
 
-#: Compressed text of more than 32 MiB is refused where it is more than 20 times the file: as numbers, and with what reads
-#: them, it takes up to 14 times its size in memory.
+#: Compressed text of more than 32 MiB is refused where it is more than 20 times the file: as numbers, and with what
+#: reads them, it takes up to 14 times its size in memory.
 _LARGE_TEXT, _LARGE_RATIO = 32 << 20, 20
 
 #: Most rows of a Parquet file that are unpacked at a time.
