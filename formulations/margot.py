@@ -98,7 +98,7 @@ class Margot(LinearTree):
         if self.variant != "tight":
             return 0.0
         data = instance.data
-        return instance.nodes.least(0, data.X, data.sign, data.weights)
+        return instance.nodes.lower_bound(0, data.X, data.sign, data.weights)
 
     def _limits(
         self,

@@ -18,7 +18,7 @@ size of that class).
 another (row), the charges :math:`w_i \kappa_{y_i k}` take the place of errors: :math:`N_t - N_{kt}` is
 :math:`\sum_i w_i \kappa_{y_i k} z_{it}`, n its upper bound in (2.20), (2.21), and :math:`\hat L` the charges of the
 best constant prediction. :math:`N_{min}` still counts samples. In (e) to (h), :math:`q_{gkt}` is the share of group g
-that reaches leaf t where class k is predicted, and :math:`n_{gk}` what this saves against the group's dearest
+that reaches leaf t where class k is predicted, and :math:`n_{gk}` what this saves against the group's costliest
 prediction.
 
 **Variants.** ``paper``: the above. ``tight`` (the default) has the same optimal value:
@@ -98,8 +98,8 @@ class OctInstance(ClassTreeInstance):
     routing
         By the thesis' rows, or by thresholds: as the variant says.
     gains
-        (g, K) what predicting each class saves in each row of the routing, against the dearest prediction: for samples
-        of weight 1 without a cost matrix, the number of samples of the class.
+        (g, K) what predicting each class saves in each row of the routing, against the costliest prediction: for
+        samples of weight 1 without a cost matrix, the number of samples of the class.
     roots
         Bounds on the errors by the root's threshold, in variant ``tight``; ``None`` where nothing is proven.
     """
@@ -109,7 +109,7 @@ class OctInstance(ClassTreeInstance):
     roots: RootValues | None = None
 
     @property
-    def dearest(self) -> float:
+    def costliest(self) -> float:
         """Charges of all samples at the prediction against which :attr:`gains` are counted."""
         return float((self.gains.sum(axis=0) + self.charges.sum(axis=0))[0])
 
@@ -165,7 +165,7 @@ class Oct(Formulation):
         d = m.binary("d", topology.branches)
         left = routing.declare_splits(m, d)  # (a), (b)
         q = m.nonnegative("q", (len(group), topology.leaves), upper=1)
-        errors = instance.dearest - gains[group, label] @ q.sum(axis=1)
+        errors = instance.costliest - gains[group, label] @ q.sum(axis=1)
         m.minimize(errors / baseline + self.alpha * d.sum())  # (2.23)
         m.add("one_class", c.sum(axis=0) == 1, over=topology.leaves)  # (2.18)
         m.add("errors", errors >= 0)  # (h)
@@ -244,10 +244,10 @@ class Oct(Formulation):
         )
 
     def _gains(self, group: IntArray, charges: FloatArray, data: Dataset) -> FloatArray:
-        """Return (g, K) what predicting each class saves in each group (n,), against the dearest prediction."""
-        dearest = data.weights if self.costs is None else charges.max(axis=1)
+        """Return (g, K) what predicting each class saves in each group (n,), against the costliest prediction."""
+        costliest = data.weights if self.costs is None else charges.max(axis=1)
         gains = np.zeros((int(group.max()) + 1, charges.shape[1]))
-        np.add.at(gains, group, dearest[:, None] - charges)
+        np.add.at(gains, group, costliest[:, None] - charges)
         return gains
 
     def _searched(self, instance: OctInstance) -> tuple[Tree, RootValues]:

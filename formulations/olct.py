@@ -105,7 +105,7 @@ class Olct(LevelTree):
         m.add("parts", w == w_plus - w_minus, over=weights)  # (3.16)
         m.add("assign", z.sum(axis=1) == 1, over=data.samples)  # (3.6)
         if self.variant == "indicator":
-            self._declare_switched(m, instance, score)
+            self._declare_indicators(m, instance, score)
             return
         lines = zip(tangents.intercepts, tangents.slopes, limits.M_xi, strict=True)
         for k, (a, d, M) in enumerate(lines):
@@ -117,7 +117,7 @@ class Olct(LevelTree):
             m.add("right", above >= -M_right * (1 - right), over=upper_nodes)  # (3.7b)
             m.add("left", above + self.epsilon <= M_left * (1 - left), over=upper_nodes)  # (3.7a)
 
-    def _declare_switched(self, m: Model, instance: LevelInstance, score: LinearExpr) -> None:
+    def _declare_indicators(self, m: Model, instance: LevelInstance, score: LinearExpr) -> None:
         """Add the rows of losses and sides without big-Ms: one per node and last node below it, on where z is 1."""
         y, topology, slacks, z, xi = (
             instance.data.sign[:, None],

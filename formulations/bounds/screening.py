@@ -157,18 +157,18 @@ class _Screening:
         for t, dual in zip(topology.branches, duals, strict=True):
             below, margin = _below(topology.reach, t), np.zeros(len(self.X))
             asked = open_ & possible[:, below].any(axis=1) & possible[:, ~below].any(axis=1)
-            for sign, turned in ((1.0, dual), (-1.0, dual.turned())):
+            for sign, mirrored in ((1.0, dual), (-1.0, dual.mirrored())):
                 of = asked & (self.sign == sign)
                 capacity = self.nodes.C[t] * self.weight[of]
-                margin[of] = turned.gains(self.X[of], np.ones(len(capacity)), capacity, slack, self.time)
+                margin[of] = mirrored.gains(self.X[of], np.ones(len(capacity)), capacity, slack, self.time)
             gains[:, below] += margin[:, None]
             if t in topology.upper_branches:
                 reaches, rates = (topology.reach_right, topology.reach_left), (0.0, self.nodes.epsilon)
-                for reach, turned, rate in zip(reaches, (dual, dual.turned()), rates, strict=True):
+                for reach, mirrored, rate in zip(reaches, (dual, dual.mirrored()), rates, strict=True):
                     side = _below(reach, t)
                     of = open_ & possible[:, side].any(axis=1)
                     X, no_limit = self.X[of], np.full(int(of.sum()), np.inf)
-                    kept = turned.gains(X, np.full(len(X), rate), no_limit, slack, self.time)
+                    kept = mirrored.gains(X, np.full(len(X), rate), no_limit, slack, self.time)
                     # A sample that is charged and kept: the larger amount of the two holds.
                     gains[np.ix_(of, side)] += np.maximum(kept - margin[of], 0.0)[:, None]
         return gains
@@ -179,8 +179,8 @@ class _Screening:
         radius = np.sqrt(2.0 * slack)
         weight = np.array([np.abs(dual.w) + radius for dual in duals]) * (1 + ROUNDING)
         most, least = (
-            np.column_stack([dual.greatest(samples, slack, self.time) for dual in of])
-            for of in (duals, [dual.turned() for dual in duals])
+            np.column_stack([dual.greatest_scores(samples, slack, self.time) for dual in of])
+            for of in (duals, [dual.mirrored() for dual in duals])
         )
         most, least = (bounds + ROUNDING * (1.0 + np.abs(bounds)) for bounds in (most, least))
         bias = np.maximum(most[-1], least[-1])
@@ -242,7 +242,7 @@ class _NodeDual:
         products: FloatArray = self.X @ self.X.T
         return products
 
-    def turned(self) -> _NodeDual:
+    def mirrored(self) -> _NodeDual:
         """Return the same with all signs changed: what rises falls, and scores are those of the other side."""
         return _NodeDual(self.X, -self.rate, -self.high, -self.low, -self.beta, -self.w, self.value)
 
@@ -260,7 +260,7 @@ class _NodeDual:
                 found[part] = _Steps(self, X[part], rate[part], capacity[part]).gain_up_to(enough)
         return found
 
-    def greatest(self, X: FloatArray, slack: float, time: TimeBudget) -> FloatArray:
+    def greatest_scores(self, X: FloatArray, slack: float, time: TimeBudget) -> FloatArray:
         """Return (n,) upper bounds on the scores of samples (n, p), infinite where nothing is proven.
 
         The objective charges at most the slack beyond the value; without time one pair step is taken.

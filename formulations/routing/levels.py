@@ -162,7 +162,7 @@ class LevelTree(LinearTree):
 
     def root_share(self, instance: LinearInstance) -> float:
         data, nodes = instance.data, instance.nodes
-        return nodes.least(0, data.X, data.sign, data.weights) if nodes.exact else 0.0
+        return nodes.lower_bound(0, data.X, data.sign, data.weights) if nodes.exact else 0.0
 
     def encode(self, tree: Tree, instance: LevelInstance) -> dict[str, FloatArray]:
         charged, slacks = np.asarray(instance.charged), instance.slacks

@@ -240,11 +240,12 @@ class LinearTree(Formulation):
     def polish(self, tree: Tree, instance: LinearInstance) -> Tree:
         """Solve every node's problem for the tree's routing of the samples, exactly where the loss is convex.
 
-        Of very many samples, or without time, see :meth:`~mipforest.heuristics.node_problems.NodeProblems.lifted`.
+        For very many samples, or without time, see
+        :meth:`~mipforest.heuristics.node_problems.NodeProblems.fitted_to_all`.
         """
         data, topology, nodes = instance.data, instance.topology, instance.nodes
         if data.n > nodes.exact_up_to or nodes.time.expired:
-            return nodes.lifted(tree, data, topology)
+            return nodes.fitted_to_all(tree, data, topology)
         here = passed(tree, data)
         goes_right = tree.scores(data.X) >= 0
         splits: dict[int, Split] = {}

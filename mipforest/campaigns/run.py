@@ -23,7 +23,7 @@ from mipforest.errors import CampaignError, did_you_mean
 
 
 @dataclass(frozen=True)
-class Standing:
+class CampaignProgress:
     """How far a campaign is.
 
     Attributes
@@ -39,7 +39,7 @@ class Standing:
 
 
 #: Called with an experiment, what came out of it, and how far the campaign is, after it was recorded.
-Finished = Callable[[PlannedExperiment, ExperimentResult, Standing], None]
+Finished = Callable[[PlannedExperiment, ExperimentResult, CampaignProgress], None]
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def work(campaign: Campaign, *, stopping: Callable[[], bool], finished: Finished
                 if finished is not None:
                     counts = store.counts(all_numbers)
                     each = (monotonic() - began) / max(before - counts.waiting, 1)
-                    finished(entry, result, Standing(counts, each * counts.waiting))
+                    finished(entry, result, CampaignProgress(counts, each * counts.waiting))
         finally:
             locks.close()
 

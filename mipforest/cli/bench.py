@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mipforest.campaigns import Counts
     from mipforest.campaigns.experiment_result import ExperimentResult
     from mipforest.campaigns.experiments import PlannedExperiment
-    from mipforest.campaigns.run import Standing
+    from mipforest.campaigns.run import CampaignProgress
 
 
 class BenchGroup(ReportingGroup):
@@ -95,7 +95,9 @@ def run_campaign(
     raise Exit(NO_ANSWER if counts.failed else 0)
 
 
-def print_experiment(planned: PlannedExperiment, result: ExperimentResult, standing: Standing) -> None:
+def print_experiment(
+    planned: PlannedExperiment, result: ExperimentResult, standing: CampaignProgress
+) -> None:
     """Print a line on a finished experiment; called in whichever process ran it."""
     counts = standing.counts
     far = f"{counts.all - counts.waiting} of {counts.all}"

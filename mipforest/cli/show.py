@@ -133,9 +133,9 @@ def _against_start(objective: float, start: float | None) -> str:
 
 def _verified(result: Mapping[str, Any]) -> str:
     if result["verified"]:
-        from mipforest.problem.result import who_vouches
+        from mipforest.problem.result import provers_in_words
 
-        by = who_vouches(result)
+        by = provers_in_words(result)
         return "yes: the tree, applied to the samples, has the solver's objective" + (f"; {by}" if by else "")
     if result["objective"] is None:
         return "no: there is no tree"

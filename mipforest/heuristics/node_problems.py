@@ -123,7 +123,7 @@ class NodeProblems:
         """Solve the convex problem of node t with these features."""
         bias, loss, norm = bias_if_empty(t), self.loss.convex, self.norm
         found = None
-        if self._takes(len(sign)):
+        if self._solves_exactly(len(sign)):
             found = margin_split(
                 X,
                 sign,
@@ -143,14 +143,14 @@ class NodeProblems:
             )
         return found
 
-    def _takes(self, n: int) -> bool:
+    def _solves_exactly(self, n: int) -> bool:
         """Return whether the problem of so many samples is solved exactly."""
         return n <= self.exact_up_to and not self.time.expired
 
-    def least(self, t: int, X: FloatArray, sign: FloatArray, weight: FloatArray) -> float:
+    def lower_bound(self, t: int, X: FloatArray, sign: FloatArray, weight: FloatArray) -> float:
         """Return a lower bound on the charge of node t for some samples, sides free; the loss is convex."""
         C, loss, norm = float(self.C[t]), self.loss.convex, self.norm
-        if self._takes(len(sign)):
+        if self._solves_exactly(len(sign)):
             found = margin_split(
                 X, sign, C, weight=weight, loss=loss, norm=norm, time_limit=self.time.at_most()
             )
@@ -201,7 +201,7 @@ class NodeProblems:
         moved = Split(split.w, split.b + shift, split.value)
         return moved, moved.scores(X) >= 0
 
-    def lifted(self, tree: Tree, data: Dataset, topology: Topology) -> Tree:
+    def fitted_to_all(self, tree: Tree, data: Dataset, topology: Topology) -> Tree:
         """Return a tree of many samples like another: its upper splits at the best scale, the last level fitted anew.
 
         Samples between the sides of a split, for the gap that it must keep, change sides.

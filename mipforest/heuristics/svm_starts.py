@@ -256,7 +256,7 @@ def svm_path(
         sample = _sample(data)
         share = float(data.weights.sum() / sample.weights.sum())
         weighing = replace(nodes, C=nodes.C * share, exact_up_to=0)
-        return nodes.lifted(_searched(sample, topology, weighing, time_limit), data, topology)
+        return nodes.fitted_to_all(_searched(sample, topology, weighing, time_limit), data, topology)
     return _searched(data, topology, nodes, time_limit)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from mipforest.model import Values
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.proofs import (
-    honest_progress,
+    proven_progress,
     proven_while_built,
     same_value,
     start_alone,
@@ -214,7 +214,7 @@ class Problem(BuiltProblem):
         limit = self.budget.at_most(share=share) if settings.time_limit != 0 else 0.0
         settings = replace(settings, start=values or {}, time_limit=limit)
         solution = solve(
-            self.model, solver, settings=settings, on_progress=honest_progress(self, on_progress)
+            self.model, solver, settings=settings, on_progress=proven_progress(self, on_progress)
         )
         if solution.stopped:
             self.budget.stop()

@@ -96,7 +96,7 @@ def _provers(problem: BuiltProblem, solution: Solution, least: float, gap: float
     return ("solver",) if solution.bound > least else without_model
 
 
-def honest_progress(problem: BuiltProblem, on_progress: Progress) -> Progress:
+def proven_progress(problem: BuiltProblem, on_progress: Progress) -> Progress:
     """Return progress for a solver, whose bounds reach ``on_progress`` as far as they will be kept in the end."""
     form, covered, least = problem.model.matrix(), problem.covered_up_to(), problem.least_objective()
     most = no_bound(form) if covered == -np.inf else covered

@@ -357,7 +357,7 @@ def status_in_words(result: Mapping[str, Any]) -> str:
     return f"{stopped} with a gap of {told}" if told else f"{stopped}, without a bound"
 
 
-def who_vouches(result: Mapping[str, Any]) -> str:
+def provers_in_words(result: Mapping[str, Any]) -> str:
     """Say who vouches for the bound, which no check of the tree covers; empty where there is none.
 
     Parameters

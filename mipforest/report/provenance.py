@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 from mipforest.formatting import duration, number
 from mipforest.problem.parameters import ensemble_parameter_of
 from mipforest.problem.registry import formulation_classes
-from mipforest.problem.result import status_in_words, who_vouches
+from mipforest.problem.result import provers_in_words, status_in_words
 from mipforest.report.markup import (
     LONGEST,
     PARTS,
@@ -57,7 +57,7 @@ def verification_section(result: Mapping[str, Any]) -> Element:
             "Verified: the solver's point satisfies the model, and the tree read off it, applied to the training "
             "samples by plain arithmetic, has the objective that the solver states."
         )
-        if by := who_vouches(result):
+        if by := provers_in_words(result):
             text += f" {by[0].upper()}{by[1:]}."
     else:
         text = "Not verified: the doubts below were not cleared. Do not rely on this tree."

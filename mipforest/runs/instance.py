@@ -131,7 +131,7 @@ def write_instance(
         write_point(written, x, start_path, comments=comments, model=path)
     formulation, data, tolerance = problem.formulation, problem.data, needed_tolerance(problem)
     if tolerance is not None and tolerance < FEASIBILITY_TOLERANCE:
-        warnings = [*warnings, _fine(tolerance, formulation.gap_parameter)]
+        warnings = [*warnings, _tolerance_warning(tolerance, formulation.gap_parameter)]
     metadata = {
         "format": FORMAT,
         "version": VERSION,
@@ -158,7 +158,7 @@ def write_instance(
     return metadata
 
 
-def _fine(tolerance: float, parameter: str) -> str:
+def _tolerance_warning(tolerance: float, parameter: str) -> str:
     return (
         f"by big-Ms, tolerances above {tolerance:.1g} can be worth the whole gap {parameter} on a side, and an optimum "
         f"at the solvers' default of {FEASIBILITY_TOLERANCE:g} may be that of no tree: solve with finer ones, or take "

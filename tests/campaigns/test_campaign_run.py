@@ -9,7 +9,7 @@ from campaign_suites import PAIR, campaign_of
 from mipforest.campaigns import Campaign, CampaignError, Counts, Store, run
 from mipforest.campaigns.experiment_result import load_experiment
 from mipforest.campaigns.experiments import plan
-from mipforest.campaigns.run import Standing
+from mipforest.campaigns.run import CampaignProgress
 from mipforest.campaigns.suite import read_suite
 from mipforest.campaigns.tables import results_table
 from mipforest.data import load
@@ -177,7 +177,7 @@ def test_a_killed_writer_leaves_the_file_whole(tmp_path):
 
 
 def test_it_is_told_how_far_a_campaign_is(tmp_path):
-    told: list[Standing] = []
+    told: list[CampaignProgress] = []
     run(campaign_of(tmp_path, PAIR), finished=lambda planned, result, standing: told.append(standing))
     assert [standing.counts for standing in told] == [Counts(1, 0, 1), Counts(2, 0, 0)]
     assert told[0].seconds_left > 0

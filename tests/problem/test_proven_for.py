@@ -11,7 +11,7 @@ from formulations.olct import Olct
 from formulations.ort_l import OrtL
 from mipforest.data import Dataset
 from mipforest.problem.proofs import with_least_objective
-from mipforest.problem.result import status_in_words, who_vouches
+from mipforest.problem.result import provers_in_words, status_in_words
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Event, Solution, Status
 
@@ -164,6 +164,9 @@ def test_the_bound_names_who_vouches_for_it():
     searched = Oct(alpha=0.1, N_min=1).build(data, 1).solve("highs").to_dict()
     assert searched["bound_by"] == ["solver", "exact-search"]
     alone = Oct(alpha=0.1, N_min=1, variant="paper").build(data, 1).solve("highs").to_dict()
-    assert who_vouches(alone) == "the bound rests on highs"
+    assert provers_in_words(alone) == "the bound rests on highs"
     both = {"solver": "highs", "bound_by": ["solver", "exact-search"]}
-    assert who_vouches(both) == "the bound rests on highs and the exact search before the solve, which agree"
+    assert (
+        provers_in_words(both)
+        == "the bound rests on highs and the exact search before the solve, which agree"
+    )

@@ -50,6 +50,7 @@ from mipforest.searches.local.state import (
     value_below,
 )
 from mipforest.searches.local.sweeps import (
+    HALF,
     add_medians,
     fit_leaves,
     keep_base,
@@ -141,7 +142,7 @@ def _search(
                 make_leaf(work, t)
                 refit(samples, work, t)
         partition_below(samples, work, t)
-        _soil(work, t)
+        _mark_changed(work, t)
         _descend(samples, work, stop, report, improve)
         found = value_below(samples, work, 0)
         if found <= value + samples.tolerance:
@@ -173,11 +174,11 @@ def _descend(samples: Samples, work: Work, stop: IntArray, report: IntArray, imp
             if visit(samples, work, t, improve):
                 report[1] += 1
                 improved = True
-                _soil(work, t)
+                _mark_changed(work, t)
 
 
 @kernel
-def _soil(work: Work, t: int) -> None:
+def _mark_changed(work: Work, t: int) -> None:
     """Note that nodes below t have other samples, and t and those above it another subtree."""
     for k in range(list_below(work, t, QUEUE)):
         work.trees[OWN, work.places[QUEUE, k]].clean = False
@@ -306,7 +307,7 @@ def _loss_as_leaf(samples: Samples, work: Work, order: Int32Array, begin: int, m
         y, w = samples.target[i], samples.value[i, 0]
         below += w
         below_y += w * y
-        if 2.0 * below >= total * (1.0 - 1e-15):
+        if 2.0 * below >= total * HALF:
             return float(max(0.0, y * (2.0 * below - total) + total_y - 2.0 * below_y))
     return np.inf
 

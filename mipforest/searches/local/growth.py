@@ -25,6 +25,9 @@ from mipforest.searches.local.state import (
 )
 from mipforest.searches.local.sweeps import growth_kind, leaf_cost, sweep
 
+#: Impurity per sample up to which a node is pure: what rounding leaves of it.
+PURE = 1e-12
+
 
 @kernel
 def best_cut(samples: Samples, work: Work, f: int, ids: Int32Array, bar: float) -> int:
@@ -78,7 +81,7 @@ def grow(samples: Samples, work: Work, t: int, drawn: int) -> None:
                 work.sums[1, 1, v] += samples.value[i, v]
         work.leaves[0].base_size, work.leaves[0].base_cost = 0, 0.0
         work.leaves[1].base_size, work.leaves[1].base_cost = m, leaf_cost(kind, 0.0, 1.0, work.sums[1, 1])
-        if work.leaves[1].base_cost <= 1e-12 * m:
+        if work.leaves[1].base_cost <= PURE * m:
             continue
         feature, cut, best = -1, 0, np.inf
         for f in range(p):

@@ -32,6 +32,9 @@ ROUNDS = 20
 #: Features of a random hyperplane, at most.
 MOST_FEATURES = 10
 
+#: Sizes of the largest weight between which a hyperplane is not scaled anew: scores stay far from overflow.
+SMALL, LARGE = 1e-6, 1e6
+
 #: The margin is asked for with this share more, so that rounding in another order leaves it.
 MARGIN_ROOM = 1e-6
 
@@ -177,7 +180,7 @@ def _score(samples: Samples, work: Work, order: Int32Array, begin: int, m: int) 
     largest = abs(a[p])
     for j in range(p):
         largest = max(largest, abs(a[j]))
-    if largest > 1e6 or 0.0 < largest < 1e-6:
+    if largest > LARGE or 0.0 < largest < SMALL:
         for j in range(p + 1):
             a[j] /= largest
     for q in range(begin, begin + m):

@@ -30,6 +30,9 @@ TIE = 0.4
 #: Least improvement of the impurity that counts, as a share of its weight.
 TIE_TOLERANCE = 1e-3
 
+#: What rounding may take from a whole number of errors and the impurity that is added to it.
+WHOLE = 1e-6
+
 #: Seconds between two looks at the clock, and at what was found.
 INTERVAL = 0.05
 
@@ -231,7 +234,7 @@ def samples_of(
         tie=tie,
         tolerance=TIE_TOLERANCE * tie
         if tie > 0 and kind != LINEAR
-        else (ACCURACY if kind == LINEAR else TOLERANCE) * max(float(unit), 1e-300),
+        else (ACCURACY if kind == LINEAR else TOLERANCE) * max(float(unit), np.finfo(float).tiny),
         hyperplanes=hyperplanes if oblique else -1,
     )
     return samples, features
@@ -240,7 +243,7 @@ def samples_of(
 def _objective(found: float, problem: LocalProblem, samples: Samples) -> float:
     """Return the objective without the impurity: errors are whole numbers where it has a weight."""
     whole = samples.tie > 0 and samples.kind != LINEAR
-    return float(np.floor(found + 1e-6) if whole else found) / problem.unit
+    return float(np.floor(found + WHOLE) if whole else found) / problem.unit
 
 
 def _read(tree: LocalTree, samples: Samples, features: IntArray, work: Work) -> None:

@@ -35,6 +35,9 @@ from mipforest.searches.exact.losses import (
 from mipforest.searches.local.lasso import LINEAR, lasso_cost
 from mipforest.searches.local.state import SIDE, Samples, Work
 
+#: The median of a leaf is reached where twice the weight so far is this share of all: sums are rounded.
+HALF = 1.0 - 1e-15
+
 
 class Links(NamedTuple):
     """Neighbours of samples in the lists by target, (n,) each; -1 at the ends."""
@@ -113,7 +116,7 @@ def fit_leaves(
         )
         below[leaf] += w
         below_y[leaf] += w * y
-        if 2.0 * below[leaf] >= total * (1.0 - 1e-15):
+        if 2.0 * below[leaf] >= total * HALF:
             work.leaves[leaf].cost = max(0.0, y * (2.0 * below[leaf] - total) + total_y - 2.0 * below_y[leaf])
 
 
