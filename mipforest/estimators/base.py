@@ -89,6 +89,12 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         Options under the solver's own names.
     bridges
         Parts of the model to rewrite although the solver takes them: ``"quadratic"``, ``"indicator"``.
+    missing
+        ``"error"`` refuses missing values; ``"impute"`` fills them in, in ``fit`` and in ``predict``, by what
+        the training samples tell: the lower median of a column of numbers, the most frequent level of any other.
+    handle_unknown
+        A level that the training samples do not have: ``"error"`` refuses it, ``"ignore"`` takes it for none of theirs,
+        as scikit-learn's ``OneHotEncoder`` does.
     verbose
         1 prints what was built, a line whenever incumbent or bound moved, and how the solve ended.
     on_progress
@@ -141,6 +147,8 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     random_state: Any = 0
     solver_options: Mapping[str, Any] | None = None
     bridges: str | Iterable[str] = ()
+    missing: str = "error"
+    handle_unknown: str = "error"
     verbose: int = 0
     on_progress: Progress | None = None
 
@@ -159,6 +167,12 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         WholeNumber(at_least=1).check("depth", self.depth)
         if not isinstance(self.verbose, bool):  # True and False are usual
             WholeNumber(at_least=0).check("verbose", self.verbose)
+        for name, value, known in (
+            ("missing", self.missing, ("error", "impute")),
+            ("handle_unknown", self.handle_unknown, ("error", "ignore")),
+        ):
+            if value not in known:
+                raise ParameterError(f"parameter {name} is {value!r}; choose {' or '.join(map(repr, known))}")
         try:
             SolveSettings(time_limit=self.time_limit, gap=self.gap, threads=self.threads)
         except NotAllowed as error:
@@ -193,8 +207,8 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         Parameters
         ----------
         X
-            (n, p) numbers without missing values, or a pandas DataFrame, whose columns of texts, categories
-            or true/false are one-hot encoded.
+            (n, p) numbers, or a pandas DataFrame, whose columns of texts, categories or true/false are one-hot
+            encoded; values may lack with ``missing="impute"``.
         y
             (n,) targets.
         sample_weight
@@ -227,7 +241,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         self.__dict__.pop("tree_", None)
         self._check_settings()
         seed = seed_of(self.random_state)
-        self._encoding, X_raw = learn_features(self, X)
+        self._encoding, X_raw = learn_features(self, X, sample_weight)
         # Models that state their constants for features in [0, 1] leave no choice: no parameter ``scaling``.
         scaling = getattr(self, "scaling", None)
         if scaling is None:
@@ -314,7 +328,12 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     def _features(self, X: Any) -> FloatArray:
         """Return (n, p') encoded features in original units."""
         check_is_fitted(self, "tree_")
-        return read_features(self, self._encoding, X)
+        return read_features(self, self._encoding, X, "none" if self.handle_unknown == "ignore" else "error")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "impute"
+        return tags
 
     def apply(self, X: Any) -> IntArray:
         """Return (n,) the leaf that each sample reaches, by its number: nodes are numbered by level, root 0."""

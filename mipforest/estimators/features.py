@@ -10,14 +10,14 @@ from sklearn.utils import validation
 
 from mipforest.arrays import FloatArray
 from mipforest.data.columns import refuse_rounding
-from mipforest.data.encoding import Column, Encoding
+from mipforest.data.encoding import Column, Encoding, Unseen
 from mipforest.data.table import refuse_many_levels, with_text_names
 
 #: With one sample there is nothing to tell apart.
 LEAST_SAMPLES = 2
 
 
-def learn_features(estimator: Any, X: Any) -> tuple[Encoding, FloatArray]:
+def learn_features(estimator: Any, X: Any, sample_weight: Any = None) -> tuple[Encoding, FloatArray]:
     """Check training samples and learn what their columns are.
 
     Columns of numbers are features. In a pandas DataFrame every other column (texts, categories, true/false)
@@ -26,9 +26,12 @@ def learn_features(estimator: Any, X: Any) -> tuple[Encoding, FloatArray]:
     Parameters
     ----------
     estimator
-        Gets ``n_features_in_`` and, for a DataFrame with text names, ``feature_names_in_``.
+        Gets ``n_features_in_`` and, for a DataFrame with text names, ``feature_names_in_``. Its ``missing`` says
+        whether missing values are filled in.
     X
-        (n, p) array-like or DataFrame of n >= 2 rows, without missing values.
+        (n, p) array-like or DataFrame of n >= 2 rows.
+    sample_weight
+        (n,) weights; samples of weight 0 do not tell what to fill in.
 
     Returns
     -------
@@ -51,15 +54,23 @@ def learn_features(estimator: Any, X: Any) -> tuple[Encoding, FloatArray]:
             )
         frame = with_text_names(X)
         refuse_many_levels(frame)
-        encoding = Encoding.fit(frame)
-        return encoding, encoding.encode(frame)
-    matrix = validate(estimator, X, reset=True, dtype=np.float64, ensure_min_samples=LEAST_SAMPLES)
-    refuse_rounding(X, matrix, "X")
-    names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(matrix.shape[1])])
-    return Encoding.unscaled([Column(str(name)) for name in names]), matrix
+    else:
+        matrix = validate(estimator, X, reset=True, dtype=np.float64, ensure_min_samples=LEAST_SAMPLES)
+        refuse_rounding(X, matrix, "X")
+        names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(matrix.shape[1])])
+        if estimator.missing == "error":
+            return Encoding.unscaled([Column(str(name)) for name in names]), matrix
+        frame = pd.DataFrame(matrix, columns=[str(name) for name in names])
+    filled = None
+    if estimator.missing == "impute":
+        filled = np.ones(len(frame), dtype=bool)
+        if sample_weight is not None and np.shape(sample_weight) == filled.shape:
+            filled = np.asarray(sample_weight) > 0
+    encoding = Encoding.fit(frame, fill_from=filled)
+    return encoding, encoding.encode(frame)
 
 
-def read_features(estimator: Any, encoding: Encoding, X: Any) -> FloatArray:
+def read_features(estimator: Any, encoding: Encoding, X: Any, unseen: Unseen = "error") -> FloatArray:
     """Turn samples into (n, p') features in original units, as the training samples were.
 
     They are laid out row by row, as the training samples are: another layout rounds scores differently.
@@ -67,19 +78,22 @@ def read_features(estimator: Any, encoding: Encoding, X: Any) -> FloatArray:
     Raises
     ------
     ValueError, TypeError
-        If columns are others than in training, a value is missing, or a level is new.
+        If columns are others than in training, a value is missing that nothing fills in, or a level is new.
     """
     numeric = all(column.levels is None and not column.base for column in encoding.columns)
     if numeric and not isinstance(X, pd.DataFrame):
         matrix: FloatArray = validate(estimator, X, reset=False, dtype=np.float64, order="C")
         refuse_rounding(X, matrix, "X")
-        return matrix
-    validate(estimator, X, reset=False, skip_check_array=True)
+        if not np.isnan(matrix).any():
+            return matrix
+        X = pd.DataFrame(matrix)
+    else:
+        validate(estimator, X, reset=False, skip_check_array=True)
     if not isinstance(X, pd.DataFrame):
         X = pd.DataFrame(np.asarray(X, dtype=object))
     # Names are checked above where there are any; without them columns are told by position.
     frame = X.set_axis([column.name for column in encoding.columns], axis="columns")
-    return np.ascontiguousarray(encoding.encode(frame))
+    return np.ascontiguousarray(encoding.encode(frame, unseen=unseen))
 
 
 def validate(estimator: Any, X: Any, *, reset: bool, skip_check_array: bool = False, **checks: Any) -> Any:
@@ -106,9 +120,12 @@ def validate(estimator: Any, X: Any, *, reset: bool, skip_check_array: bool = Fa
         As scikit-learn states.
     """
     if hasattr(validation, "validate_data"):
+        if not skip_check_array:
+            checks["ensure_all_finite"] = "allow-nan" if estimator.missing == "impute" else True
         return validation.validate_data(
             estimator, X, reset=reset, skip_check_array=skip_check_array, **checks
         )
     if skip_check_array:
         return estimator._validate_data(X, reset=reset, cast_to_ndarray=False)
+    checks["force_all_finite"] = "allow-nan" if estimator.missing == "impute" else True
     return estimator._validate_data(X, reset=reset, **checks)

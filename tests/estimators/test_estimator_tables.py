@@ -120,3 +120,46 @@ def test_the_command_line_gives_the_same_predictions(people, model, estimator, t
     kept = json.loads((tmp_path / "run" / "result.json").read_text())
     assert estimator.objective_ == pytest.approx(kept["objective"], rel=1e-12)
     assert list(estimator.features_used_) == kept["features_used"]
+
+
+def test_a_new_level_is_none_of_those_known_where_it_may_be(people):
+    fitted = OCTClassifier(depth=1, time_limit=0, handle_unknown="ignore").fit(
+        features(people), people["answer"]
+    )
+    new = features(people).assign(colour="purple")
+    none = fitted.tree_.predict(np.column_stack([new["age"], *np.zeros((3, len(new))), new["member"]]))
+    assert list(fitted.predict(new)) == list(fitted.classes_[none])
+
+
+@pytest.mark.parametrize("as_table", [True, False])
+def test_missing_numbers_count_as_the_lower_median_of_training(as_table):
+    X, y = np.array([[1.0], [2.0], [np.nan], [8.0], [9.0], [9.0]]), np.array([0, 0, 0, 1, 1, 1])
+    given = pd.DataFrame(X, columns=["size"]) if as_table else X
+    fitted = OCTClassifier(depth=1, time_limit=0, missing="impute").fit(given, y)
+    filled = np.where(np.isnan(X), 8.0, X)
+    assert list(fitted.predict(given)) == list(fitted.tree_.predict(filled))
+    assert fitted.apply(given)[2] == fitted.apply(given)[3]
+    with pytest.raises(ValueError, match=r"NaN|missing"):
+        OCTClassifier(depth=1, time_limit=0).fit(given, y)
+
+
+def test_samples_of_weight_0_do_not_tell_what_a_missing_value_counts_as():
+    X, y = np.array([[1.0], [2.0], [50.0], [60.0], [70.0], [np.nan]]), np.array([0, 0, 1, 1, 1, 0])
+    fitted = OCTClassifier(depth=1, time_limit=0, missing="impute").fit(
+        X, y, sample_weight=[1, 1, 1, 0, 0, 1]
+    )
+    assert fitted.apply(X)[5] == fitted.apply(X)[1]
+
+
+def test_a_missing_level_counts_as_the_most_frequent_one(people):
+    table = features(people)
+    fitted = OCTClassifier(depth=2, time_limit=0, missing="impute").fit(table, people["answer"])
+    often = table["colour"].mode()[0]
+    lacking = fitted.predict(table.assign(colour=None))
+    assert list(lacking) == list(fitted.predict(table.assign(colour=often)))
+
+
+@pytest.mark.parametrize("wrong", [{"missing": "drop"}, {"handle_unknown": "none"}])
+def test_other_treatments_are_refused(people, wrong):
+    with pytest.raises(ValueError, match="choose 'error' or"):
+        OCTClassifier(**wrong).fit(features(people), people["answer"])
