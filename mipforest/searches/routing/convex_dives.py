@@ -52,6 +52,8 @@ class ConvexDives:
         The problem.
     """
 
+    needs_trees = True
+
     def __init__(self, nodes: ConvexNodes) -> None:
         self._solver = CellSolver(nodes)
         self._hard = not np.isfinite(nodes.alpha)

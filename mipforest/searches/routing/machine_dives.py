@@ -81,6 +81,8 @@ class MachineDives:
         Of a certificate.
     """
 
+    needs_trees = True
+
     def __init__(self, problem: RoutingProblem, recorder: Recorder | None = None) -> None:
         # The node's value does not change when all samples are moved; small numbers keep the sums exact.
         self._centre, self._recorder = problem.X.mean(axis=0), recorder

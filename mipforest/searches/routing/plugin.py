@@ -21,6 +21,7 @@ from mipforest.trees import Topology, Tree
 
 if TYPE_CHECKING:
     from mipforest.searches.routing.cells import CellPosition, ConvexNodes
+    from mipforest.searches.routing.feature_dives import FeaturePosition
     from mipforest.searches.routing.machine_dives import WarmPosition
     from mipforest.searches.routing.recording import Recorder
     from mipforest.searches.routing.search import Dived, Dives
@@ -66,7 +67,7 @@ class Routing(TreeSearch):
         return "" if nodes.budget is None else "it takes no feature selection"
 
     @staticmethod
-    def _compile(budget: TimeBudget) -> float:
+    def _compile(nodes: ConvexNodes, budget: TimeBudget) -> float:  # noqa: ARG004
         from mipforest.searches.routing.machine_dives import compile_kernels
 
         return compile_kernels(budget)
@@ -89,11 +90,11 @@ class Routing(TreeSearch):
         from mipforest.searches.routing.recording import recording
         from mipforest.searches.routing.search import RoutingSearch
 
-        self._compile(problem.budget)
         events = SearchEvents(on_progress)
-        deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
         trees = _Trees(problem, start)
         routing = trees.convex_nodes()
+        events.began += self._compile(routing, problem.budget)
+        deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
 
         def told(objective: float, bound: float, nodes: int) -> bool:
             return events.tell(objective, _lowered(bound, objective), nodes)
@@ -113,7 +114,7 @@ class Routing(TreeSearch):
                 dives,
                 gap=settings.gap,
                 complete=trees.realised,
-                propose=trees.proposed,
+                propose=trees.proposed if dives.needs_trees else lambda _: np.inf,
                 scores=trees.scores,
                 threads=settings.threads or os.cpu_count() or 1,
                 recorder=recorder,
@@ -155,16 +156,18 @@ class ConvexRouting(Routing):
         return ""
 
     @staticmethod
-    def _compile(budget: TimeBudget) -> float:
+    def _compile(nodes: ConvexNodes, budget: TimeBudget) -> float:
         from mipforest.searches.routing.convex_dives import compile_convex
+        from mipforest.searches.routing.feature_dives import FeatureDives, compile_features
 
-        return compile_convex(budget)
+        return compile_features(budget) if FeatureDives.takes(nodes) else compile_convex(budget)
 
     @staticmethod
     def _dives(nodes: ConvexNodes, recorder: Recorder | None) -> Dives:  # noqa: ARG004
         from mipforest.searches.routing.convex_dives import ConvexDives
+        from mipforest.searches.routing.feature_dives import FeatureDives
 
-        return ConvexDives(nodes)
+        return FeatureDives(nodes) if FeatureDives.takes(nodes) else ConvexDives(nodes)
 
 
 def _lowered(bound: float, objective: float) -> float:
@@ -221,7 +224,7 @@ class _Trees:
         """Return the scores (G, |B|) of the groups at the nodes of the best tree."""
         return self.best.scores(self._X)
 
-    def realised(self, position: WarmPosition | CellPosition) -> float:
+    def realised(self, position: WarmPosition | CellPosition | FeaturePosition) -> float:
         """Return the value of the best tree with a complete routing; inf where no hyperplanes realise it."""
         data, topology = self._data, self._problem.topology
         at = position.reached.astype(np.int64)[self._group]
@@ -282,8 +285,9 @@ class _Trees:
 def _chosen(position: Any) -> BoolArray | None:
     """Return the features (|B|, p) that a position has chosen, if it does choose."""
     from mipforest.searches.routing.cells import CellPosition
+    from mipforest.searches.routing.feature_dives import FeaturePosition
 
-    return position.features if isinstance(position, CellPosition) else None
+    return position.features if isinstance(position, CellPosition | FeaturePosition) else None
 
 
 def _used(chosen: BoolArray) -> IntArray:

@@ -99,7 +99,15 @@ class Dived:
 
 
 class Dives(Protocol):
-    """What dives for a search, from several threads at once."""
+    """What dives for a search, from several threads at once.
+
+    Attributes
+    ----------
+    needs_trees
+        Whether trees are to be made from the hyperplanes of its dives, as it makes none of them itself.
+    """
+
+    needs_trees: bool
 
     def first(self) -> Position:
         """Return the position from which all trees can be reached."""

@@ -18,6 +18,9 @@ from mipforest.objectives.log_loss import LogisticLoss, tangent_points
 from mipforest.searches.routing import cells
 from mipforest.searches.routing.convex_interior import solve_node
 from mipforest.searches.routing.convex_node import UNLIMITED, Charge, measure_rises, node_for
+from mipforest.searches.routing.feature_choices import solve_split
+from mipforest.searches.routing.feature_dives import FeatureDives, _Nodes
+from mipforest.searches.routing.few_features import Points, room_for
 from mipforest.testing.formulation_trial import repeated
 
 #: Nodes are solved to 1e-7, and values here are as small as 0.1: a smaller gap may stay open.
@@ -170,6 +173,76 @@ def test_a_rise_is_at_most_what_the_variable_is_worth(norm, seed):
     assert compared >= 4
 
 
+def feature_nodes(seed, n, p, C, budget, alpha, grid=False):
+    """Nodes of a tree of one level on random samples, or samples of few different values, and their signs."""
+    data = random_data(seed, n=n, p=p)
+    X = np.unique(np.round(2 * data.X) / 2 if grid else data.X, axis=0)
+    sign = np.where(np.random.default_rng(seed).random(len(X)) < 0.4, -1.0, 1.0)
+    weight = np.eye(2)[(sign > 0).astype(int)]
+    one = np.ones(1)
+    nodes = cells.ConvexNodes(
+        X, weight, C * one, 1e4 * one, 1, EPSILON, np.ones((1, 2)), False, np.array([budget]), alpha
+    )
+    return nodes, sign
+
+
+@pytest.mark.parametrize("alpha", [np.inf, 0.4])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_least_choice_of_features_is_the_best_one_for_any_samples(seed, alpha):
+    C = float(10.0 ** (seed - 1))
+    nodes, sign = feature_nodes(seed, 16, 4, C, 2, alpha, grid=seed % 2 == 1)
+    of = _Nodes(nodes)
+    room, choices = room_for(of.samples, 4), of.choices(0)
+    for n in (6, len(sign)):  # bounds are handed down to more samples
+        weight = np.where(np.arange(len(sign))[:, None] < n, nodes.weight, 0.0)
+        choices = of.raised(room, 0, weight, choices, np.inf, other_samples=True)
+        choices = of.decided(room, 0, weight, choices, np.inf)
+        best = machine(nodes.X[:n], sign[:n], C, None, 2, alpha)
+        assert choices.least_bound == pytest.approx(best, rel=1e-5, abs=1e-9)
+        assert choices.least_bound <= best * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_rise_on_few_features_is_at_most_what_the_side_is_worth(seed):
+    C = float(10.0 ** (seed - 1))
+    nodes, _ = feature_nodes(seed, 14, 2, C, 2, np.inf)
+    of = _Nodes(nodes)
+    points, room = Points(of.samples, nodes.weight, np.arange(2)), room_for(of.samples, 2)
+    side, rises = np.zeros(len(points.weight), np.int64), np.zeros((2, len(points.weight)))
+    kept = np.argsort(nodes.X @ [1.0, -0.6])[[0, 1, -2, -1]]
+    side[points.at[kept]] = [-1, -1, 1, 1]
+
+    def value(rises):
+        return solve_split(points.samples, room, points.weight, C, 1e4, EPSILON, side, rises, np.inf)
+
+    before = value(rises)
+    assert before > 0
+    for g in np.flatnonzero(side == 0)[:4]:
+        for row, to in ((0, -1), (1, 1)):
+            rise = rises[row, g]
+            side[g] = to
+            assert before + rise <= value(np.zeros_like(rises)) * (1 + 1e-6) + 1e-9
+            side[g] = 0
+
+
+@pytest.mark.parametrize("alpha", [np.inf, pytest.param(1.3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
+def test_dives_on_few_features_find_what_dives_over_cells_find(monkeypatch, seed, alpha):
+    data = random_data(seed, n=14, p=4)
+    C = tuple(float(10.0**k) for k in np.random.default_rng(seed).uniform(-1, 2, 2))
+    model = (
+        HfsMargot(C=C, B=(1 + seed % 2, 2))
+        if alpha == np.inf
+        else SfsMargot(C=C, B=1 + seed % 2, alpha=alpha)
+    )
+    problem = model.build(data, 2)
+    by_features = problem.solve("convex-routing", gap=GAP, time_limit=60, threads=1)
+    monkeypatch.setattr(FeatureDives, "takes", lambda nodes: False)
+    by_cells = problem.solve("convex-routing", gap=GAP, time_limit=60, threads=1)
+    assert by_features.status == by_cells.status == "optimal"
+    assert by_features.objective == pytest.approx(by_cells.objective, rel=2 * GAP)
+
+
 def test_kinks_add_up_to_the_loss():
     v = np.linspace(-9, 9, 73)
     for loss in (HINGE, LogisticLoss(tangent_points("V0")), LogisticLoss(tangent_points("V3"))):
@@ -219,7 +292,7 @@ def test_a_stopped_search_keeps_its_tree_and_a_true_bound():
     assert result.bound <= result.objective
 
 
-@pytest.mark.parametrize("model", ["hard budget", "olct"])
+@pytest.mark.parametrize("model", ["budgeted olct", "olct"])
 def test_iterations_that_overflow_prove_nothing_and_break_nothing(monkeypatch, model):
     problem = MODELS[model][0](C=3.0, epsilon=EPSILON).build(random_data(2, n=10, p=2), 2)
     optimum = problem.solve("convex-routing", gap=GAP, time_limit=60).objective

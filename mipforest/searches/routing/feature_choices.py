@@ -1,0 +1,342 @@
+r"""Compiled: which few features are the best at a node, and what its sides are worth on some.
+
+In the dual of a machine on features F,
+
+.. math::
+
+    \max_{0 \le a \le U}\; \sum_i r_i a_i - \tfrac12 \sum_{j \in F} u_j^2, \quad u_j = \sum_i a_i d_i x_{ij},
+    \quad \text{subject to} \quad \sum_i d_i a_i = 0,
+
+only the second sum knows F. **So each dual point, found for some features, bounds the node's value with any others,**
+for a subtraction each (:func:`raise_least`), and most choices of features are never solved. With a cost of
+:math:`\alpha` per feature, those that a choice may have or not count :math:`\max(0, \tfrac12 u_j^2 - \alpha)`. The
+least bound of all choices bounds the node, and is its value once it is that of one choice which is solved. More samples
+never lower the value of a choice, so its bound holds for all that extends a partial routing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.searches import entry, glue, kernel
+from mipforest.searches.routing.few_features import (
+    CAPACITY,
+    REWARD,
+    SIDE,
+    SUM,
+    UNLIMITED,
+    A,
+    Room,
+    Samples,
+    machine,
+)
+
+#: A variable farther than this from its bounds, relative to its capacity up to 1, is free.
+_FREE = 1e-6
+
+
+@kernel
+def _charge(
+    samples: Samples, room: Room, weight: FloatArray, C: float, features: IntArray
+) -> tuple[int, int]:
+    """Write the margins of samples on some features, equal ones as one; return how many, and the number of features."""
+    X, Z, v, cell, cells, kinks = samples.X, room.Z, room.v, room.cell, room.cells, samples.kinks
+    G, different, m = len(X), 1, 0
+    for feature in features:
+        if different <= G:
+            different *= samples.sizes[feature]
+    q = len(features)
+    if 2 * different > G:
+        different = G
+    for c in range(different):
+        cells[c, 0], cells[c, 1] = 0.0, 0.0
+    for g in range(G):
+        code = g
+        if different < G:
+            code = 0
+            for j in range(q):
+                code = code * samples.sizes[features[j]] + samples.codes[features[j], g]
+        cell[g] = code
+        cells[code, 0] += weight[g, 0]
+        cells[code, 1] += weight[g, 1]
+        cells[code, 2] = g
+    for c in range(different):
+        for side in range(2):
+            if cells[c, side] > 0.0:
+                g, d = int(cells[c, 2]), 2.0 * side - 1.0
+                for k in range(len(kinks)):
+                    for j in range(q):
+                        Z[j, m] = d * X[g, features[j]]
+                    Z[q, m] = d
+                    v[REWARD, m], v[CAPACITY, m] = kinks[k, 0], C * cells[c, side] * kinks[k, 1]
+                    m += 1
+    return m, q
+
+
+@glue
+def _sum_over_all(samples: Samples, room: Room, weight: FloatArray, m: int, q: int) -> float:
+    """Write half the squares of u of all features for the point in row :data:`A`; return its rewards."""
+    X, v, cells, charge, K = samples.X, room.v, room.cells, room.charge, len(samples.kinks)
+    rewards, at = -room.f[SUM, q], 0
+    for i in range(m):
+        rewards += v[A, i] * v[REWARD, i]
+    for j in range(len(charge)):
+        charge[j] = 0.0
+    c = 0
+    while at < m:
+        for side in range(2):
+            if cells[c, side] > 0.0:
+                total = 0.0
+                for _ in range(K):
+                    total += v[A, at]
+                    at += 1
+                cells[c, side] = total / cells[c, side]
+        c += 1
+    for g in range(len(X)):
+        c = room.cell[g]
+        share = weight[g, 1] * cells[c, 1] - weight[g, 0] * cells[c, 0]
+        if share != 0.0:
+            for j in range(len(charge)):
+                charge[j] += share * X[g, j]
+    for j in range(len(charge)):
+        charge[j] *= 0.5 * charge[j]
+    return float(rewards)
+
+
+class Choices(NamedTuple):
+    """Sets of choices of features that cover all, each with a lower bound of a node's value; ``size[0]`` of N rows.
+
+    A row stands for the choices of its first ``given`` features with any of those that follow.
+
+    Attributes
+    ----------
+    features
+        (N, q) features.
+    given, listed
+        (N,) how many features a choice has for certain, and how many it may have.
+    bound, solved
+        (N,) lower bounds, and whether no solution of the row itself raises them any more.
+    next
+        (N,) which of the features that it may have is given to one half of a row when it is split.
+    size
+        (1,) number of rows.
+    """
+
+    features: IntArray
+    given: IntArray
+    listed: IntArray
+    bound: FloatArray
+    solved: BoolArray
+    next: IntArray
+    size: IntArray
+
+    @property
+    def least(self) -> int:
+        """The row of the least bound."""
+        return int(self.bound[: self.size[0]].argmin())
+
+    @property
+    def least_bound(self) -> float:
+        """The least bound."""
+        return float(self.bound[: self.size[0]].min())
+
+
+@entry
+def raise_least(
+    samples: Samples, room: Room, weight: FloatArray, C: float, bias_limit: float, choices: Choices, free: float,
+    alpha: float, stop: float,
+) -> int:  # fmt: skip
+    """Raise the least bounds of choices of features until the least is that of one choice, or up to a value.
+
+    Parameters
+    ----------
+    samples, room
+        The samples, and room.
+    weight
+        (G, 2) weights of the samples that are charged, by class.
+    C, bias_limit
+        Penalty of the node, and bound on its bias.
+    choices
+        The choices, changed: rows are solved, and split while there is room for more.
+    free, alpha
+        How many features are free of cost, and the cost of every further one; 0 where no choice has further ones.
+    stop
+        Bounds from there on are not raised.
+
+    Returns
+    -------
+    The row of the least bound.
+    """
+    given, listed, bound, solved = choices.given, choices.listed, choices.bound, choices.solved
+    while True:
+        least = 0
+        for k in range(1, choices.size[0]):
+            if bound[k] < bound[least]:
+                least = k
+        if bound[least] >= stop:
+            return least
+        if not solved[least]:
+            m, q = _charge(samples, room, weight, C, choices.features[least, : listed[least]])
+            value = machine(room, m, q, bias_limit, stop - _price(choices, least, free, alpha))
+            rewards = _sum_over_all(samples, room, weight, m, q)
+            for k in range(choices.size[0]):
+                before = bound[k]
+                _raise_by(choices, k, room.charge, rewards + _price(choices, k, free, alpha), alpha)
+                if bound[k] > before and k != least:
+                    room.counts[2] += 1
+            if given[least] == listed[least]:
+                bound[least] = max(bound[least], value + _price(choices, least, free, alpha))
+            best = given[least]
+            for j in range(given[least], listed[least]):
+                if room.charge[choices.features[least, j]] > room.charge[choices.features[least, best]]:
+                    best = j
+            choices.next[least] = best
+            solved[least] = bound[least] < stop
+        elif given[least] < listed[least] and choices.size[0] < len(bound):
+            _split(choices, least)
+        else:
+            return least
+
+
+@glue
+def _price(choices: Choices, k: int, free: float, alpha: float) -> float:
+    """Return what a row's given features cost at least; below 0 where more may come that are free."""
+    further = choices.given[k] - free
+    price: float = alpha * (max(0.0, further) if choices.given[k] == choices.listed[k] else further)
+    return price
+
+
+@glue
+def _raise_by(choices: Choices, k: int, charge: FloatArray, value: float, alpha: float) -> None:
+    """Raise the bound of a row by a dual point: features that may be there count where they are worth their cost."""
+    for j in range(choices.listed[k]):
+        worth = charge[choices.features[k, j]]
+        value -= worth if j < choices.given[k] else max(0.0, worth - alpha)
+    choices.bound[k] = max(choices.bound[k], value)
+
+
+@glue
+def _split(choices: Choices, k: int) -> None:
+    """Split a row into the choices with and without its next feature."""
+    new, given, listed = choices.size[0], choices.given[k], choices.listed[k]
+    feature = choices.features[k, choices.next[k]]
+    choices.features[k, choices.next[k]] = choices.features[k, given]
+    choices.features[k, given] = feature
+    for j in range(listed):
+        choices.features[new, j] = choices.features[k, j]
+    choices.features[new, given] = choices.features[k, listed - 1]
+    choices.given[new], choices.listed[new] = given, listed - 1
+    choices.given[k] = given + 1
+    choices.bound[new] = choices.bound[k]
+    choices.solved[k], choices.solved[new] = False, False
+    choices.size[0] = new + 1
+
+
+@entry
+def solve_choice(
+    samples: Samples, room: Room, weight: FloatArray, C: float, bias_limit: float, features: IntArray
+) -> float:
+    """Return the value of the machine of some samples on features (q,); weights and bias are in ``room.f``."""
+    m, q = _charge(samples, room, weight, C, features)
+    value: float = machine(room, m, q, bias_limit, np.inf)
+    return value
+
+
+@entry
+def solve_split(
+    points: Samples, room: Room, weight: FloatArray, C: float, bias_limit: float, epsilon: float, side: IntArray,
+    rises: FloatArray, stop: float,
+) -> float:  # fmt: skip
+    """Solve the machine of a node above the last level, and measure what keeping another point on a side raises it by.
+
+    Parameters
+    ----------
+    points
+        The K different points on the features of the node: all features are used.
+    room
+        Room.
+    weight
+        (K, 2) weights of the samples at each point, by class.
+    C, bias_limit, epsilon
+        Penalty, bound on the bias, and gap that stands for a strict inequality.
+    side
+        (K,) -1 for points that must stay left, 1 right, 0 for undecided ones.
+    rises
+        (2, K) proven rises for undecided points that are kept left, or right, written.
+    stop
+        Value from which on no more is needed.
+
+    Returns
+    -------
+    The value that is proven.
+    """
+    X, Z, v, f, kinks = points.X, room.Z, room.v, room.f, points.kinks
+    n_points, q = X.shape
+    m = 0
+    for g in range(n_points):
+        for c in range(2):
+            if weight[g, c] > 0.0:
+                for k in range(len(kinks)):
+                    for j in range(q):
+                        Z[j, m] = (2.0 * c - 1.0) * X[g, j]
+                    Z[q, m] = 2.0 * c - 1.0
+                    v[REWARD, m], v[CAPACITY, m] = kinks[k, 0], C * weight[g, c] * kinks[k, 1]
+                    m += 1
+        if side[g] != 0:
+            for j in range(q):
+                Z[j, m] = side[g] * X[g, j]
+            Z[q, m] = side[g]
+            v[REWARD, m], v[CAPACITY, m] = epsilon if side[g] < 0 else 0.0, UNLIMITED
+            m += 1
+    value = machine(room, m, q, bias_limit, stop)
+    for g in range(n_points):
+        rises[0, g], rises[1, g] = 0.0, 0.0
+    if value >= stop:
+        return value
+    free = 0
+    for i in range(m):
+        near = _FREE * min(v[CAPACITY, i], 1.0)
+        if v[A, i] > near and v[CAPACITY, i] - v[A, i] > near:
+            v[SIDE, free] = i
+            free += 1
+    for g in range(n_points):
+        if side[g] == 0:
+            score = 0.0
+            for j in range(q):
+                score += X[g, j] * f[SUM, j]
+            rises[0, g] = _rise(room, X[g], q, free, -1.0, epsilon + score)
+            rises[1, g] = _rise(room, X[g], q, free, 1.0, -score)
+    return value
+
+
+@kernel
+def _rise(room: Room, x: FloatArray, q: int, free: int, d: float, lack: float) -> float:
+    """Return the most that one pair step with a point's side and a free variable raises the value.
+
+    Parameters
+    ----------
+    room, free
+        A solved machine, and how many of its variables are free.
+    x, q
+        The point and the number of its features.
+    d, lack
+        Side, and what is lacking of its reward without the bias.
+    """
+    Z, v, f, best = room.Z, room.v, room.f, 0.0
+    for k in range(free):
+        i = int(v[SIDE, k])
+        own, curvature = v[REWARD, i], 0.0
+        for j in range(q):
+            own -= Z[j, i] * f[SUM, j]
+            curvature += (x[j] - Z[q, i] * Z[j, i]) ** 2
+        # The equality is kept: a variable of the same direction falls, another one rises.
+        same = Z[q, i] == d
+        slope = lack - own if same else lack + own
+        most = v[A, i] if same else v[CAPACITY, i] - v[A, i]
+        if slope > 0.0:
+            step = min(most, slope / max(curvature, 1e-12))
+            best = max(best, step * (slope - 0.5 * step * curvature))
+    return best
