@@ -133,7 +133,8 @@ class TreeSearch(ABC):
     takes_weights: ClassVar[bool] = False
     #: Whether it writes certificates.
     certifies: ClassVar[bool] = False
-    #: What ``solver_options`` may hold: whole numbers, at least 0, by name with what they mean.
+    #: What ``solver_options`` may hold, by name with what it means: whole numbers, at least 0, unless a search checks
+    #: them itself.
     options: ClassVar[Mapping[str, str]] = {}
 
     @classmethod

@@ -6,21 +6,19 @@ Dask computes anew where a worker took them with it.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import signal
 from collections.abc import Callable, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Future
 from contextlib import AbstractContextManager
-from importlib.metadata import version
-from importlib.util import find_spec
 from time import monotonic, sleep
 from types import TracebackType
 from typing import Any, Protocol
 
 from joblib.externals.loky import ProcessPoolExecutor
 
-from mipforest.errors import ClusterError, TuningError
+from mipforest.cluster import TIMEOUT, connected, explained
+from mipforest.errors import TuningError
 from mipforest.trees import Tree
 from mipforest.tuning.fit import Fit, Fold, Work, fit
 
@@ -143,10 +141,6 @@ def _ignore_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-#: Seconds to wait for the scheduler, and then for its first worker.
-TIMEOUT = 10.0
-
-
 class DaskCluster(AbstractContextManager["DaskCluster"]):
     """A Dask cluster that is there already.
 
@@ -169,9 +163,8 @@ class DaskCluster(AbstractContextManager["DaskCluster"]):
     slots: float = math.inf
 
     def __init__(self, folds: Sequence[Fold], address: str, timeout: float = TIMEOUT) -> None:
-        self._client = _connected(address, timeout)
+        self._client = connected(address, timeout)
         try:
-            _check_workers(self._client, address, timeout)
             self._folds = [self._client.submit(_kept, fold, pure=False) for fold in folds]
             self._pool = self._client.get_executor(pure=False)
         except BaseException:
@@ -190,71 +183,7 @@ class DaskCluster(AbstractContextManager["DaskCluster"]):
 
     def explained(self, error: Exception) -> Exception:
         """Say what Dask's own errors mean."""
-        from distributed import KilledWorker
-
-        if isinstance(error, KilledWorker):
-            return ClusterError(
-                f"a fit was given up after several workers had died with it ({error}); give the workers more "
-                "memory, or take a smaller model"
-            )
-        if isinstance(error, CancelledError):
-            return ClusterError("the Dask scheduler has gone, and with it what was under way; start it anew")
-        if isinstance(error, ModuleNotFoundError):
-            return ClusterError(
-                f"a Dask worker has not what the fits need ({error}); install it where the workers run"
-            )
-        return error
-
-
-def _connected(address: str, timeout: float) -> Any:
-    """Connect to a scheduler."""
-    if find_spec("distributed") is None:
-        raise ClusterError("Dask is not installed; run: pip install 'mipforest[dask]'")
-    from distributed import Client
-
-    try:
-        # In a thread: a notebook runs a loop in this one.
-        with ThreadPoolExecutor(1) as thread:
-            thread.submit(asyncio.run, _greet(address, timeout)).result()
-        return Client(address, timeout=timeout, set_as_default=False)
-    except (OSError, ValueError) as error:  # nothing answers there; the address is none
-        reason = f" ({error})" if str(error) else ""
-        raise ClusterError(
-            f"no Dask scheduler answers at {address} within {timeout:g} s{reason}; start one with "
-            "'dask scheduler', and workers with 'dask worker ADDRESS'"
-        ) from error
-
-
-async def _greet(address: str, timeout: float) -> None:
-    """Connect and leave again.
-
-    A ``Client`` leaves a thread behind where nothing answers, and waits for ever where something else does.
-    """
-    from distributed.comm import connect
-
-    comm = await asyncio.wait_for(connect(address, timeout), timeout)
-    await comm.close()
-
-
-def _check_workers(client: Any, address: str, timeout: float) -> None:
-    """Refuse a cluster whose workers cannot do a fit."""
-    try:
-        client.wait_for_workers(1, timeout=timeout)
-    except TimeoutError:
-        raise ClusterError(
-            f"the Dask scheduler at {address} has had no worker for {timeout:g} s; start some with "
-            f"'dask worker {address}'"
-        ) from None
-    here = version("mipforest")
-    for worker, there in client.run(version, "mipforest", on_error="return").items():
-        if isinstance(there, Exception):
-            raise ClusterError(
-                f"the Dask worker {worker} has no mipforest; install version {here} where the workers run"
-            )
-        if there != here:
-            raise ClusterError(
-                f"the Dask worker {worker} has mipforest {there}, this is {here}; install the same version"
-            )
+        return explained(error, "fit")
 
 
 def _kept(fold: Fold) -> Fold:

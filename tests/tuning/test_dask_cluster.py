@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from dask_processes import Cluster
 
+from mipforest import cluster as module
 from mipforest import get_formulation, load
 from mipforest.tuning import ClusterError, FitError, Plan, Records, cross_validate, tune
-from mipforest.tuning import executors as module
 from mipforest.tuning.executors import DaskCluster
 
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="Dask is not installed")

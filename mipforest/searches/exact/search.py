@@ -245,8 +245,12 @@ class _Memory(NamedTuple):
         own.tree[0, 1:], own.state[0, STAGE] = its.tree[0, 1:], CLOSE
         found = other.known.hash[:, 0] != 0
         slot = other.known.hash[found, 0] & np.uint64(max(0, len(self.known.hash) - 1))
-        for mine, others in zip(self.known, other.known, strict=True):
-            mine[slot] = others[found]
+        known, new = self.known, other.known
+        known.hash[slot], known.found[slot], known.tree[slot] = (
+            new.hash[found],
+            new.found[found],
+            new.tree[found],
+        )
         other.known.hash[:] = 0
 
 
@@ -291,7 +295,7 @@ def _rows(problem: UnivariateProblem) -> tuple[Rows, Int32Array]:
     rank = np.array([np.unique(column, return_inverse=True)[1] for column in X.T], dtype=np.int32)
     size = np.bincount(row, minlength=n)
     values, centred, most = np.zeros((n, 1)), np.zeros(n), np.full(n, np.inf)
-    row_weight, label = np.bincount(row, weight, n), np.zeros(n, np.int32)
+    row_weight, label = np.bincount(row, weight, n).astype(np.float64), np.zeros(n, np.int32)
     if problem.loss == "classes":
         labels = y.astype(np.int64)
         K = int(labels.max()) + 1 if problem.costs is None else len(problem.costs)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import ClassVar
 
 import numpy as np
 
+from mipforest.errors import NotAllowed
 from mipforest.heuristics.thresholds import TreeCharges, tree_of_splits
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.tree_search import Found, SearchEvents, TreeSearch
@@ -29,7 +30,16 @@ class LocalSearch(TreeSearch):
         "starts": f"how many trees to start from ({STARTS})",
         "kicks": f"how often to change each of them at random and to improve it again ({KICKS})",
         "hyperplanes": f"how many random hyperplanes each visit of a node tries, where splits are such ({HYPERPLANES})",
+        "dask": "the scheduler's address of a Dask cluster that takes the starts, such as tcp://127.0.0.1:8786",
     }
+
+    def check_options(self, settings: SolveSettings) -> None:
+        """Refuse options that the search does not take; see :meth:`TreeSearch.check_options`."""
+        numbers = {name: value for name, value in settings.solver_options.items() if name != "dask"}
+        super().check_options(replace(settings, solver_options=numbers))
+        address = settings.solver_options.get("dask", "")
+        if not isinstance(address, str):
+            raise NotAllowed(f"{self.name}: option dask is {address!r}; give the scheduler's address")
 
     def refusal(self, problem: BuiltProblem) -> str:
         """Say why the search does not take a problem; empty where it does."""
@@ -73,6 +83,7 @@ class LocalSearch(TreeSearch):
             threads=settings.threads,
             deadline=np.inf if settings.time_limit is None else events.began + settings.time_limit,
             on_progress=events.tell,
+            dask=options.get("dask"),
         )
         found = tree_of_splits(problem.data, problem.topology, outcome.tree.w, outcome.tree.b)
         best = min(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from queue import SimpleQueue
 from time import monotonic
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, L
 from mipforest.searches.local.descent import search_from, search_hyperplanes_from
 from mipforest.searches.local.lasso import ACCURACY, LINEAR
 from mipforest.searches.local.state import LEAF, NONE, OBLIQUE, OWN, Samples, Work, work_for
+from mipforest.searches.local.workers import Elsewhere, Ended, Threads
 from mipforest.time_budget import TimeBudget
 from mipforest.trees.sides import midpoint
 
@@ -89,6 +91,8 @@ def local_search(
     tie_break: bool = True,
     deadline: float = np.inf,
     on_progress: Callable[[float, float, int], bool | None] | None = None,
+    dask: str | None = None,
+    only: int | None = None,
 ) -> Outcome:
     """Search for a good tree from many starts.
 
@@ -116,18 +120,28 @@ def local_search(
         On the clock of :func:`time.monotonic`.
     on_progress
         Called now and then with objective, bound (none) and visits; returning ``True`` stops the search.
+    dask
+        Address of the scheduler of a Dask cluster whose workers take the starts, one per thread; the outcome is the
+        same as here, unless it is stopped: then starts that are under way there are lost.
+    only
+        The one start that is wanted, by its number.
+
+    Raises
+    ------
+    ClusterError
+        If the cluster cannot be used.
     """
     samples, features = samples_of(problem, tie_break=tie_break, hyperplanes=hyperplanes)
     n_starts = len(trees) + starts
     seeds = np.random.SeedSequence(seed).generate_state(n_starts, np.uint64) >> np.uint64(1)
     values = np.full(n_starts, np.inf)
     stop, report = np.zeros(1, np.int64), np.zeros((n_starts, 2), np.int64)
-    best: tuple[float, int, LocalTree] | None = None
+    best: Ended | None = None
     search = search_hyperplanes_from if samples.hyperplanes >= 0 else search_from
     some = max(1, round(np.sqrt(len(samples.rank))))
     memory: SimpleQueue[Work] = SimpleQueue()
 
-    def run(r: int) -> tuple[float, int, LocalTree]:
+    def run(r: int) -> Ended:
         work = memory.get() if not memory.empty() else work_for(samples, depth)
         work.sums[:] = 0.0  # coefficients that were left there would matter in the last digits
         try:
@@ -135,39 +149,63 @@ def local_search(
             if r < len(trees):
                 _read(trees[r], samples, features, work)
             found = search(samples, work, drawn, kicks, int(seeds[r]), stop, report[r])
-            return _objective(found, problem, samples), r, _written(problem, samples, features, work)
+            tree = _written(problem, samples, features, work)
+            return Ended(_objective(found, problem, samples), r, tree, report[r], not stop[0])
         finally:
             memory.put(work)
 
-    interrupted, following = False, iter(range(n_starts))
-    n_threads = threads or os.cpu_count() or 1
-    with ThreadPoolExecutor(n_threads) as pool:
-        running: set[Future[tuple[float, int, LocalTree]]] = set()
+    interrupted, following = False, iter(range(n_starts) if only is None else [only])
+    options = {
+        "starts": starts,
+        "kicks": kicks,
+        "hyperplanes": hyperplanes,
+        "seed": seed,
+        "tie_break": tie_break,
+    }
+    here = Threads(run, threads or os.cpu_count() or 1)
+    with (
+        here
+        if dask is None
+        else Elsewhere(dask, _one_start, problem, depth, {**options, "trees": trees}, deadline) as pool
+    ):
+        running: set[Future[Ended]] = set()
         try:
             while True:
                 # Nothing is better than 0; starts before the one that has it come to their end.
-                while len(running) < n_threads and not stop[0] and (best is None or best[0] > 0.0):
+                while len(running) < pool.slots and not stop[0] and (best is None or best.value > 0.0):
                     r = next(following, None)
                     if r is None:
                         break
-                    running.add(pool.submit(run, r))
+                    running.add(pool.submit(r))
                 if not running:
                     break
                 over, running = wait(running, timeout=INTERVAL, return_when=FIRST_COMPLETED)
                 for future in over:
-                    found = future.result()
-                    values[found[1]] = found[0]
+                    found = pool.ended(future)
+                    values[found.number], report[found.number] = found.value, found.steps
+                    stop[0] |= not found.over
                     if best is None or found[:2] < best[:2]:
                         best = found
                 if on_progress is not None and best is not None:
-                    interrupted |= bool(on_progress(best[0], -np.inf, int(report[:, 0].sum())))
+                    interrupted |= bool(on_progress(best.value, -np.inf, int(report[:, 0].sum())))
                 if interrupted or (running and monotonic() >= deadline):
                     stop[0] = 1
+                if stop[0] and pool.given_up(interrupted):
+                    break
         finally:
             ended, stop[0] = not stop[0], 1
-    assert best is not None  # a start that is stopped has a tree
+    best = best or run(0)  # all that was elsewhere may be lost; a start that is stopped has a tree
     visits, moves = report.sum(axis=0).tolist()
-    return Outcome(best[0], best[2], values, visits, moves, bool(ended), interrupted)
+    return Outcome(best.value, best.tree, values, visits, moves, bool(ended), interrupted)
+
+
+def _one_start(
+    problem: LocalProblem, depth: int, options: dict[str, Any], number: int, seconds: float
+) -> Ended:
+    """Do a start on a worker of a cluster, which may have to compile the search first."""
+    compile_kernels(TimeBudget(), oblique=problem.margin is not None)
+    found = local_search(problem, depth, **options, only=number, deadline=monotonic() + seconds)
+    return Ended(found.value, number, found.tree, np.array([found.visits, found.moves]), found.ended)
 
 
 def samples_of(

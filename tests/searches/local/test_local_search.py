@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dask_processes import Cluster
 from univariate_cases import LOSSES, Case, hold_for_all, local, noisy, numbers
 
 import mipforest
@@ -11,7 +12,7 @@ from formulations.margot import Margot
 from formulations.oct import Oct
 from formulations.ort import Ort
 from mipforest.data import Dataset, load
-from mipforest.errors import NotAllowed, Unsupported
+from mipforest.errors import ClusterError, NotAllowed, Unsupported
 from mipforest.problem.formulation import deepened
 from mipforest.searches import entry
 from mipforest.searches.exact.losses import ABSOLUTE
@@ -165,6 +166,66 @@ def test_the_number_of_threads_does_not_matter():
         assert (one.values == two.values).all()
         assert (one.tree.w == two.tree.w).all()
         assert (one.tree.b == two.tree.b).all()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A Dask cluster of one worker with two threads, in this process."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=1,
+        threads_per_worker=2,
+        processes=False,
+        dashboard_address=None,
+        protocol="tcp",
+        host="127.0.0.1",
+    ) as running:
+        yield running.scheduler_address
+
+
+def same(one, other):
+    return (
+        one.value == other.value and (one.values == other.values).all() and (one.tree.w == other.tree.w).all()
+    )
+
+
+def test_a_dask_cluster_leads_to_the_same_tree(cluster):
+    problem = noisy()
+    here = local_search(problem, 3, starts=4, kicks=3, seed=3)
+    there = local_search(problem, 3, starts=4, kicks=3, seed=3, dask=cluster)
+    assert same(here, there)
+    assert there.ended
+    assert (there.visits, there.moves) == (here.visits, here.moves)
+    stopped = local_search(problem, 3, starts=4, kicks=10**6, deadline=0.0, dask=cluster)
+    assert not stopped.ended
+    assert np.isfinite(stopped.value)
+
+    built = Oct(variant="paper").build(medium(4), 2)
+    options = {"starts": 2, "kicks": 5}
+    results = [
+        built.solve("local-search", solver_options=options | more, seed=1) for more in ({}, {"dask": cluster})
+    ]
+    assert (results[0].tree.w == results[1].tree.w).all()
+
+
+def test_a_cluster_that_is_not_there_is_told():
+    built = Oct().build(medium(1, n=20), 1)
+    with pytest.raises(ClusterError, match="no Dask scheduler answers at nonsense"):
+        built.solve("local-search", solver_options={"dask": "nonsense"})
+    with pytest.raises(NotAllowed, match="option dask is 3; give the scheduler's address"):
+        built.solve("local-search", solver_options={"dask": 3})
+
+
+@pytest.mark.slow  # workers that are processes of their own
+def test_the_number_of_workers_of_a_dask_cluster_does_not_matter(tmp_path):
+    pytest.importorskip("distributed")
+    problem = numbers()
+    here = local_search(problem, 3, starts=8, kicks=20, seed=5)
+    with Cluster(tmp_path) as running:
+        for number in (1, 2):
+            running.add_worker()
+            running.wait_for_workers(number)
+            assert same(here, local_search(problem, 3, starts=8, kicks=20, seed=5, dask=running.address))
 
 
 def test_more_starts_and_deeper_trees_are_no_worse():
