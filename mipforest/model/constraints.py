@@ -20,10 +20,9 @@ from mipforest.errors import (
 )
 from mipforest.model.expression_array import Relation
 from mipforest.model.expressions import LinearExpr, QuadraticExpr
-from mipforest.model.index_sets import Labels, index_sets, numeric_key
 from mipforest.model.matrix import Block, IndicatorRows, stack_rows, widen
 from mipforest.model.operators import Shape, broadcast_shape, numeric, positions
-from mipforest.model.variables import VarArray
+from mipforest.model.variables import Labels, VarArray, index_sets, numeric_key
 
 
 class Rows(Protocol):

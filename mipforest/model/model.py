@@ -23,7 +23,6 @@ from mipforest.model.constraints import (
 )
 from mipforest.model.expression_array import Relation
 from mipforest.model.expressions import LinearExpr, QuadraticExpr
-from mipforest.model.index_sets import IndexSets, check_name, index_sets
 from mipforest.model.matrix import (
     Block,
     MatrixForm,
@@ -35,7 +34,7 @@ from mipforest.model.matrix import (
     widen,
 )
 from mipforest.model.operators import fitted, numeric
-from mipforest.model.variables import VarArray, check_bounds
+from mipforest.model.variables import IndexSets, VarArray, check_bounds, check_name, index_sets
 
 
 class Model:
@@ -340,8 +339,7 @@ class Model:
         Returns
         -------
         lower, upper
-            Arrays of the expression's shape; infinite where an unbounded variable decides. The
-            constraints are not used.
+            Arrays of the expression's shape, infinite where an unbounded variable decides; constraints are not used.
 
         Raises
         ------
