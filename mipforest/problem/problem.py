@@ -38,6 +38,7 @@ from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.claims import beside, settled
 from mipforest.solvers.solution import Event, Progress, Solution, Status
+from mipforest.solvers.worker import out_of_memory
 from mipforest.solving import solve
 from mipforest.trees import Tree
 
@@ -213,9 +214,15 @@ class Problem(BuiltProblem):
             return start_alone(self, solver, values)
         limit = self.budget.at_most(share=share) if settings.time_limit != 0 else 0.0
         settings = replace(settings, start=values or {}, time_limit=limit)
-        solution = solve(
-            self.model, solver, settings=settings, on_progress=proven_progress(self, on_progress)
-        )
+        try:
+            solution = solve(
+                self.model, solver, settings=settings, on_progress=proven_progress(self, on_progress)
+            )
+        except MemoryError:
+            if values is None:
+                raise
+            alone = start_alone(self, solver, values)
+            return replace(alone, status=Status.LIMIT, warnings=(out_of_memory(solver.name),))
         if solution.stopped:
             self.budget.stop()
         if values is not None and not solution.found:

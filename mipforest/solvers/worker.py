@@ -198,6 +198,13 @@ def left_behind(solver: str) -> str:
     )
 
 
+def out_of_memory(solver: str) -> str:
+    """Say of a solver that it ran out of memory."""
+    return (
+        f"{solver} ran out of memory, and was stopped: take fewer threads, a smaller depth, or fewer samples"
+    )
+
+
 def _joined_at_exit(thread: Thread) -> None:
     """Let the end of the program wait for a thread.
 

@@ -159,6 +159,26 @@ def test_where_a_solver_ends_without_a_point_the_start_is_offered(claim, status,
     assert nothing_known.tree is None
 
 
+def test_a_solver_that_runs_out_of_memory_loses_no_start(monkeypatch):
+    def greedy(*_):
+        raise MemoryError
+
+    data = Dataset.from_arrays(np.array([[0.0], [0.4], [0.6], [1.0]]), np.array([0, 1, 0, 1]))
+    problem = Olct().build(data, 1)
+    for place, name in (
+        ("mipforest.solving._routed", "highs"),  # while it takes the model
+        ("mipforest.solvers.highs.session.HighsSession._run", "HiGHS"),  # while it runs
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(place, greedy)
+            result = problem.solve("highs")
+        assert (result.status, result.verified, result.proven_for) == ("limit", True, None)
+        assert any(f"{name} ran out of memory" in told for told in result.solution.warnings)
+    monkeypatch.setattr("mipforest.solving._routed", greedy)
+    with pytest.raises(MemoryError):
+        problem.solve("highs", start=None)
+
+
 def test_the_bound_names_who_vouches_for_it():
     data = Dataset.from_arrays(np.arange(6.0)[:, None], np.array([0, 1, 0, 1, 1, 0]))
     searched = Oct(alpha=0.1, N_min=1).build(data, 1).solve("highs").to_dict()

@@ -11,7 +11,7 @@ from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Feature, Solver
 from mipforest.solvers.checks import SMALL_ENTRY, JudgedStart, judge_start
 from mipforest.solvers.solution import Progress, Solution, Status
-from mipforest.solvers.worker import Worker, left_behind
+from mipforest.solvers.worker import Worker, left_behind, out_of_memory
 
 #: Our status for each HighsModelStatus that is not an error.
 STATUS = {
@@ -129,6 +129,7 @@ class Highs(Solver):
             warnings += [DENIED] if outcome != INFEASIBLE else []
         if session.late:
             x, nodes = session.reported
+            exhausted = outcome == "kMemoryLimit"
             return self.solution(
                 form,
                 worker,
@@ -138,8 +139,8 @@ class Highs(Solver):
                 bound=worker.bound if form.is_mip else None,
                 nodes=nodes,
                 start=known,
-                warnings=[*warnings, left_behind("HiGHS")],
-                message="left behind",
+                warnings=[*warnings, out_of_memory("HiGHS") if exhausted else left_behind("HiGHS")],
+                message="out of memory" if exhausted else "left behind",
             )
         status, info = STATUS.get(outcome, Status.ERROR), session.highs.getInfo()
         words = session.highs.modelStatusToString(session.highs.getModelStatus())

@@ -61,8 +61,8 @@ class HighsSession:
     said
         Its warnings and errors so far.
     late
-        Whether HiGHS was left behind in a step in which it does not look at its clock. :attr:`highs` is its own then:
-        it ends at its next look.
+        Whether HiGHS was left behind in a step in which it does not look at its clock, or ran out of memory.
+        :attr:`highs` is its own then: it ends at its next look.
     reported
         (n,) the best point that HiGHS has told, and the number of nodes.
     """
@@ -183,6 +183,9 @@ class HighsSession:
         except SolverLate:
             self.late = True
             return "kInterrupt" if self._worker.stop.is_set() else "kTimeLimit"
+        except MemoryError:
+            self.late = True  # what is left of the object is for nobody
+            return "kMemoryLimit"
         outcome = self.highs.getModelStatus()
         if outcome == highspy.HighsModelStatus.kNotset:
             self._check(status, "cannot solve the model")
