@@ -108,11 +108,14 @@ def build(
 ) -> None:
     """Build instances from the suite: model, metadata and start; the same suite gives the same bytes.
 
-    Best known values are kept while the model stays the same.
+    Best known values are kept while the model stays the same. A folder that is empty, or not there, gets the suite,
+    the catalogue and the best known solutions that mipforest brings.
     """
     import mipforest
-    from mipforest.instances import build_instance
+    from mipforest.instances import Library, build_instance
 
+    if not (library / "suite.toml").is_file():
+        Library.copied(library)
     lib = _library(library)
     entries = []
     for spec in lib.chosen(tuple(only or ())):

@@ -62,6 +62,7 @@ def build_problem(spec: InstanceSpec, known: Entry | None = None) -> Built:
         formulation = make_formulation(spec.model, spec.parameters, spec.variant, ensemble=spec.ensemble)
         source = spec.source(formulation.scaling)
         problem = formulation.build(source.load().train, spec.depth)
+        problem.model.name = spec.name
     except (UnknownFormulation, ParameterError, DataError) as error:
         raise error.located(f"instance {spec.name}", SuiteError) from error
     entry = _entry(spec, problem)

@@ -9,7 +9,9 @@ import csv
 import io
 import math
 import os
-from collections.abc import Callable, Mapping
+import shutil
+import sysconfig
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -108,6 +110,21 @@ def write_catalogue(entries: Mapping[str, Entry], path: Path) -> None:
         file.write(text.getvalue())
 
 
+def write_solu(entries: Iterable[Entry], path: Path) -> None:
+    """Write optimal and best known values as MIPLIB does; the file appears complete or not at all."""
+    lines = []
+    for entry in entries:
+        if math.isnan(entry.objective):
+            lines.append(f"=unkn= {entry.name}")
+        else:
+            solved = entry.status != "open"
+            lines.append(f"{'=opt=' if solved else '=best='} {entry.name} {entry.objective!r}")
+        if entry.status == "open" and math.isfinite(entry.bound):
+            lines.append(f"=bestdual= {entry.name} {entry.bound!r}")
+    with atomic_write(path, "w") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
 def _written(value: object) -> str:
     if isinstance(value, float):
         return "" if not math.isfinite(value) else repr(value)
@@ -154,7 +171,7 @@ def _entry(path: Path, number: int, row: Mapping[str | None, str | None]) -> Ent
 
 @dataclass(frozen=True)
 class Library:
-    """A folder with ``suite.toml``, ``catalogue.csv``, and one folder per family.
+    """A folder with ``suite.toml``, ``catalogue.csv``, ``instances.solu``, and one folder per family.
 
     A family's folder holds, for each instance, ``NAME.mps.gz`` (the model), ``NAME.json`` (its metadata),
     ``NAME.mst`` (a start) and ``NAME.sol`` (the best known solution).
@@ -166,6 +183,30 @@ class Library:
     """
 
     folder: Path
+
+    @classmethod
+    def copied(cls, folder: Path) -> Library:
+        """Copy what the package brings of its library into a folder: suite, catalogue and best known solutions.
+
+        Raises
+        ------
+        SuiteError
+            If the installation has no library, or the folder holds something already.
+        OSError
+            If a file cannot be written.
+        """
+        checkout = Path(__file__).parents[2] / "instances"
+        installed = Path(sysconfig.get_path("data")) / "share" / "mipforest" / "instances"
+        source = next((known for known in (installed, checkout) if (known / "suite.toml").is_file()), None)
+        if source is None:
+            raise SuiteError(f"this installation of mipforest has no instance library (none in {installed})")
+        if folder.exists() and any(folder.iterdir()):
+            raise SuiteError(f"{folder} holds something else than an instance library; give an empty folder")
+        for file in (source / "suite.toml", source / "catalogue.csv", *source.glob("*/*.sol")):
+            copy = folder / file.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+        return cls(folder)
 
     @property
     def catalogue_path(self) -> Path:
@@ -238,6 +279,7 @@ class Library:
             entries[entry.name] = entry
             names = [*(name for name in suite if name in entries), *sorted(entries.keys() - suite.keys())]
             write_catalogue({name: entries[name] for name in names}, self.catalogue_path)
+            write_solu([entries[name] for name in names], self.folder / "instances.solu")
             return entry
         finally:
             os.close(turn)

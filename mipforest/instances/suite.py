@@ -15,7 +15,7 @@ from mipforest.runs.data_source import DataSource
 from mipforest.runs.text_files import TomlReader
 from mipforest.trees import MAX_DEPTH
 
-FAMILIES = ("small", "medium", "hard")
+FAMILIES = ("small", "medium", "large")
 
 #: Names become names of files.
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,63}")
@@ -56,7 +56,7 @@ class InstanceSpec:
     name
         Unique; lower-case letters, digits, dots and hyphens.
     family
-        ``"small"``, ``"medium"`` or ``"hard"``.
+        ``"small"``, ``"medium"`` or ``"large"``.
     model, variant, depth, parameters
         The formulation; the default variant if empty.
     data

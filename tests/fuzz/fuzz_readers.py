@@ -84,7 +84,7 @@ parameters = { C = [1.0, 2.0], big_M = "paper", B = 1, strict = true }
 
 [[instance]]
 name = "miret-4-partitions-d2"
-family = "hard"
+family = "large"
 model = "miret"
 depth = 2
 data = "synthetic:4-partitions"

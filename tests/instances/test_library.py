@@ -69,6 +69,30 @@ def test_the_same_suite_gives_the_same_bytes(library, tmp_path):
     assert library.catalogue_path.read_bytes() == again.catalogue_path.read_bytes()
 
 
+def test_the_name_in_the_file_is_that_of_the_instance(library):
+    build_all(library)
+    for spec in library.suite.values():
+        assert read_mps(library.model_path(spec)).name == spec.name
+
+
+def test_values_are_written_as_miplib_does(library):
+    entries = {entry.name: entry for entry in build_all(library)}
+    solu = library.folder / "instances.solu"
+    assert solu.read_text() == "=unkn= oct-iris\n=unkn= margot-4\n"
+    library.record(replace(entries["oct-iris"], objective=0.5, bound=0.5, seconds=1.0))
+    library.record(replace(entries["margot-4"], objective=3.0, bound=2.0, seconds=1.0))
+    assert solu.read_text() == "=opt= oct-iris 0.5\n=best= margot-4 3.0\n=bestdual= margot-4 2.0\n"
+
+
+def test_the_library_that_the_package_brings_is_copied_into_an_empty_folder(tmp_path):
+    copied = Library.copied(tmp_path / "mine")
+    assert (copied.folder / "suite.toml").read_bytes() == (SHIPPED / "suite.toml").read_bytes()
+    assert copied.entries().keys() == Library(SHIPPED).entries().keys()
+    assert all(copied.solution_path(spec).is_file() for spec in copied.suite.values())
+    with pytest.raises(SuiteError, match="holds something else"):
+        Library.copied(tmp_path)
+
+
 def test_the_catalogue_counts_what_the_file_holds(library):
     for entry in build_all(library):
         form = read_mps(library.model_path(library.suite[entry.name]))

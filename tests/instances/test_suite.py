@@ -52,7 +52,7 @@ def test_reads_every_key(tmp_path):
         (("depth = 1", "depth = 1\ntest_size = 8"), "test_size is 8; it is a share between 0 and 1"),
         (("depth = 1", "depth = 1\ntest_size = nan"), "test_size is nan"),
         (("depth = 1", "depht = 1"), "the key 'depht', which means nothing .did you mean 'depth'"),
-        (('"small"', '"tiny"'), "the family is 'tiny'; it is one of small, medium, hard"),
+        (('"small"', '"tiny"'), "the family is 'tiny'; it is one of small, medium, large"),
         (('name = "a"', 'name = "../a"'), "must be lower-case letters"),
         (('name = "a"', 'name = "/etc/passwd"'), "must be lower-case letters"),
         (('"iris"', '"secret.csv"'), "a library takes what everybody has"),
@@ -116,7 +116,7 @@ def mutated(text, rng):
 
 def test_the_shipped_suite_covers_every_model_in_every_size_it_can():
     specs = read_suite(SHIPPED)
-    assert {spec.family for spec in specs.values()} == {"small", "medium", "hard"}
+    assert {spec.family for spec in specs.values()} == {"small", "medium", "large"}
     for spec in specs.values():
         kind = get_formulation(spec.model)
         assert spec.variant in ("", *kind.variants)

@@ -21,7 +21,7 @@ from mipforest.files.solutions.reader import PointError, SolutionFile, read_solu
 from mipforest.files.streams import lines, number_text, split_suffix
 from mipforest.model.matrix import MatrixForm
 
-__all__ = ["Point", "PointError", "point_in", "point_of", "read_point", "write_point"]
+__all__ = ["Point", "PointError", "point_in", "point_of", "read_point", "read_solution", "write_point"]
 
 #: Names that are searched for the nearest to a mistyped one; more would take seconds.
 _SEARCHED = 20_000

@@ -8,8 +8,8 @@ COIN-OR Cbc                ``solution FILE``: zeros are left out; eight digits
 GLPK                       ``glpsol -w FILE``: columns by number
 =========================  =======================================================================
 
-The plain format, ``name value`` on each line behind comments with ``#``, is Gurobi's, and what
-:func:`mipforest.files.solutions.write_point` writes.
+The plain format, ``name value`` on each line behind comments with ``#``, is Gurobi's, MIPLIB's (with ``=obj= value`` at
+its head, zeros left out), and what :func:`mipforest.files.solutions.write_point` writes.
 """
 
 from __future__ import annotations
@@ -252,6 +252,11 @@ def _read_plain(found: SolutionFile, lines: Lines) -> None:
                 found.objective = number_or_none(stated[1])
             continue
         fields = text.split()
+        if fields[0] == "=infeas=":
+            raise PointError(found.path, 0, "it says =infeas=: the model has no solution")
+        if fields[0] in ("=obj=", "=best=") and len(fields) == 2:  # the head of MIPLIB's solutions
+            found.writer, found.sparse, found.objective = "MIPLIB", True, number_or_none(fields[1])
+            continue
         if len(fields) != 2:
             raise PointError(found.path, number, f"expected 'name value', found {short(text)}")
         found.add(number, *fields)

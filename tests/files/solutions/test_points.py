@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from mipforest.files import write_mps
-from mipforest.files.solutions import PointError, point_of, read_point, write_point
+from mipforest.files.solutions import PointError, point_of, read_point, read_solution, write_point
 from mipforest.model import Block, IndicatorRows, MatrixForm
 
 
@@ -106,6 +106,16 @@ def test_gurobi_reads_what_we_write_and_we_what_it_writes(instance):
         model.write(str(folder / "small.sol"))
         model.dispose()
     expect_optimum(form, folder / "small.sol")
+
+
+def test_solutions_as_miplib_writes_them_are_read(tmp_path):
+    path = tmp_path / "a.sol"
+    path.write_text("=obj= 12.5\nx 1\ny[2] 0.5\n")
+    found = read_solution(path)
+    assert (found.objective, found.values, found.writer) == (12.5, {"x": 1.0, "y[2]": 0.5}, "MIPLIB")
+    path.write_text("=infeas=\n")
+    with pytest.raises(PointError, match="no solution"):
+        read_solution(path)
 
 
 def test_compressed_files_are_read(tmp_path):
