@@ -15,7 +15,7 @@ from mipforest.report.markup import Part, details, element, section, short, tabl
 from mipforest.report.node_text import NodeTexts
 from mipforest.report.try_sample import node_rules, try_sample
 from mipforest.trees import Tree
-from mipforest.trees.figure import FAINT, Sizes, class_colours, place, text_size
+from mipforest.trees.figure import FAINT, Sizes, class_colours, line_height, place
 from mipforest.trees.node_box import BAR_GAP, BAR_HEIGHT, PADDING, PALE, Line, NodeBox, node_box
 from mipforest.trees.reachable import ReachableNode
 
@@ -296,7 +296,7 @@ class _Picture:
             shapes.append(element("rect", **outline, rx="6", class_="leaf", fill=box.edge, stroke=box.edge))
         y = top + INCH * PADDING
         shapes += self._lines(box.lines, y, node.number)
-        y += INCH * sum(_height(line) for line in box.lines)
+        y += INCH * sum(line_height(line.points) for line in box.lines)
         if box.bar:
             shapes += self._bar(box, left + INCH * PADDING, y + INCH * BAR_GAP, width - 2 * INCH * PADDING)
             y += INCH * (BAR_HEIGHT + 2 * BAR_GAP)
@@ -314,7 +314,7 @@ class _Picture:
     def _lines(self, lines: tuple[Line, ...], y: float, node: int) -> list[Element]:
         parts = []
         for line in lines:
-            height = INCH * _height(line)
+            height = INCH * line_height(line.points)
             parts.append(
                 element(
                     "text",
@@ -339,7 +339,3 @@ class _Picture:
                 )
             left += share * width
         return parts
-
-
-def _height(line: Line) -> float:
-    return text_size("", line.points)[1]

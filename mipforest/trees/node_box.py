@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.trees.figure import FAINT, INK, class_colours, shorten, text_size, tint, value_colours
+from mipforest.trees.figure import (
+    FAINT,
+    INK,
+    class_colours,
+    line_height,
+    shorten,
+    text_width,
+    tint,
+    value_colours,
+)
 from mipforest.trees.measures import NodeStatistics
 from mipforest.trees.reachable import ReachableNode
 from mipforest.trees.text import describe_linear_leaf, describe_split, format_number, leaf_text
@@ -61,16 +71,16 @@ class NodeBox:
     face: str
     edge: str
 
-    @property
+    @cached_property
     def width(self) -> float:
         """Width of the box."""
-        texts = [text_size(line.text, line.points, line.weight)[0] for line in self.lines + self.footer]
+        texts = [text_width(line.text, line.points, line.weight) for line in self.lines + self.footer]
         return max([MIN_WIDTH, *(width + 2 * PADDING for width in texts)])
 
     @property
     def height(self) -> float:
         """Height of the box."""
-        texts = sum(text_size(line.text, line.points)[1] for line in self.lines + self.footer)
+        texts = sum(line_height(line.points) for line in self.lines + self.footer)
         return texts + (BAR_HEIGHT + 2 * BAR_GAP if self.bar else 0.0) + 2 * PADDING
 
 

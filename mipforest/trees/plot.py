@@ -17,11 +17,12 @@ from mipforest.trees.figure import (
     add_legend,
     class_colours,
     figure_of,
+    line_height,
     new_figure,
     place,
     save_figure,
     shorten,
-    text_size,
+    text_width,
 )
 from mipforest.trees.measures import node_statistics
 from mipforest.trees.node_box import BAR_GAP, BAR_HEIGHT, PADDING, Line, NodeBox, node_box
@@ -116,7 +117,7 @@ def _walk(node: ReachableNode) -> Iterator[ReachableNode]:
 
 
 def _legend_width(tree: Tree) -> float:
-    return sum(text_size(shorten(name), 9)[0] + 0.55 for name in tree.classes)
+    return sum(text_width(shorten(name), 9) + 0.55 for name in tree.classes)
 
 
 class _Drawing:
@@ -178,7 +179,7 @@ class _Drawing:
 
     def _lines(self, lines: tuple[Line, ...], x: float, y: float) -> float:
         for line in lines:
-            height = text_size(line.text, line.points, line.weight)[1]
+            height = line_height(line.points)
             self._text(line, x, y - height / 2)
             y -= height
         return y

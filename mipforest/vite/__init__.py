@@ -17,7 +17,7 @@ from mipforest.data import Dataset
 from mipforest.ensembles import EnsembleError, ensemble_for
 from mipforest.ensembles.target import DEFAULT_SEED
 from mipforest.trees import Topology
-from mipforest.trees.figure import FAINT, new_figure, save_figure, shorten, text_size
+from mipforest.trees.figure import FAINT, new_figure, save_figure, shorten, text_width
 from mipforest.vite.node_tree import NodeTree
 from mipforest.vite.panels import (
     HEADING,
@@ -139,7 +139,7 @@ def plot_vite(tables: EnsembleTables, *, max_features: int = 6) -> Figure:
         LevelMap(tables, darkest), tree, ProximityMap(tables), ProbabilityPlot(tables)
     )
     title, subtitle = _titles(tables)
-    width = 2 * MARGIN + max(width, text_size(title, 14, "bold")[0], text_size(subtitle, SMALL)[0])
+    width = 2 * MARGIN + max(width, text_width(title, 14, "bold"), text_width(subtitle, SMALL))
     height += 2 * MARGIN + TITLE
     figure = new_figure(width, height)
     axes = inch_axes(figure, 0, 0, width, height)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from mipforest.trees import Topology
-from mipforest.trees.figure import FAINT, place, shorten, text_size
+from mipforest.trees.figure import FAINT, place, shorten, text_width
 from mipforest.trees.reachable import ReachableNode
 from mipforest.trees.text import format_number
 from mipforest.vite.panels import (
@@ -146,15 +146,15 @@ class NodeBox:
     @property
     def columns(self) -> tuple[float, float]:
         """Width in inches that its names, and its ranges, need."""
-        names = max((text_size(row.name, NORMAL)[0] for row in self.rows), default=0.0)
-        ranges = max((text_size(row.range, SMALL)[0] for row in self.rows), default=0.0)
+        names = max((text_width(row.name, NORMAL) for row in self.rows), default=0.0)
+        ranges = max((text_width(row.range, SMALL) for row in self.rows), default=0.0)
         return names, ranges
 
     @property
     def heading_width(self) -> float:
         """Width in inches of its first line, and of its last."""
-        first = text_size(f"n{self.node}", NORMAL, "bold")[0] + GAP + text_size(self.role, SMALL)[0]
-        return max(first, text_size(self.rest, SMALL)[0])
+        first = text_width(f"n{self.node}", NORMAL, "bold") + GAP + text_width(self.role, SMALL)
+        return max(first, text_width(self.rest, SMALL))
 
 
 def node_box(tables: EnsembleTables, node: int, max_features: int) -> NodeBox:

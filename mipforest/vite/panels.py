@@ -21,7 +21,7 @@ from scipy.spatial.distance import squareform
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.ensembles import proximity
-from mipforest.trees.figure import FAINT, INK, add_legend, class_colours, shorten, text_size
+from mipforest.trees.figure import FAINT, INK, add_legend, class_colours, shorten, text_width
 from mipforest.vite.tables import EnsembleTables
 
 #: Height of a line of a table, and width of a cell with a percentage, in inches.
@@ -56,8 +56,8 @@ class Panel(ABC):
     @property
     def room(self) -> float:
         """Width with the heading."""
-        title = text_size(self.title, HEADING, "bold")[0]
-        return max(self.width, title, *(text_size(sentence, SMALL)[0] for sentence in self.caption))
+        title = text_width(self.title, HEADING, "bold")
+        return max(self.width, title, *(text_width(sentence, SMALL) for sentence in self.caption))
 
     @abstractmethod
     def draw(self, figure: Figure, left: float, bottom: float) -> None:
@@ -172,7 +172,7 @@ class LevelMap(Panel):
             "that are on the feature.",
             f"{unused} other feature{'s' * (unused > 1)}: no splits." if unused else "",
         )
-        self.names = max(text_size(name, NORMAL)[0] for name, _ in self.rows) + NAME_GAP
+        self.names = max(text_width(name, NORMAL) for name, _ in self.rows) + NAME_GAP
         self.width = self.names + self.depth * CELL
         self.height = (len(self.rows) + 1.4) * ROW
 
@@ -295,7 +295,7 @@ class ProbabilityPlot(Panel):
             "ensemble gives to the class it predicts.",
             "Black: samples that it predicts wrongly.",
         )
-        self.width = LEFT + max(PLOT_WIDTH, *(text_size(heading, NORMAL)[0] for heading in self.headings))
+        self.width = LEFT + max(PLOT_WIDTH, *(text_width(heading, NORMAL) for heading in self.headings))
         self.height = 2 * PLOT_HEIGHT + BETWEEN + BELOW + ABOVE
 
     def draw(self, figure: Figure, left: float, bottom: float) -> None:

@@ -6,6 +6,8 @@ import shutil
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 
 class Trap:
     """A pickle that leaves a trace when it is loaded."""

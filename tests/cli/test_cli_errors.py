@@ -9,6 +9,8 @@ from small_run import SMALL
 from mipforest.cli.errors import _leave
 from mipforest.solvers import worker
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 NO_MODEL = ("solve", "--depth", "1", "--data", "iris")
 NO_DATA = ("solve", "--model", "margot", "--depth", "1")
 

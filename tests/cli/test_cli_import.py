@@ -16,6 +16,8 @@ from mipforest.files import read_mps
 from mipforest.problem.parameters import TreeEnsemble, parameter
 from mipforest.runs import RunError, import_solution
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 
 @pytest.fixture(scope="module")
 def exported(people_csv, tmp_path_factory):

@@ -4,6 +4,8 @@ import shutil
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 
 @pytest.fixture
 def run(finished_run, tmp_path):

@@ -36,10 +36,16 @@ def test_a_pipeline_passes_tables_on():
     assert pipeline[-1].features_used_ == ("passthrough__petal length (cm)",)
 
 
-def test_a_search_over_two_processes_refits_the_best():
+@pytest.mark.parametrize(
+    # Where estimators are pickled on their way: below, and in test_tune, whose workers are processes of the same kind.
+    "backend",
+    ["threading", pytest.param("loky", marks=pytest.mark.slow)],
+)
+def test_a_search_over_two_workers_refits_the_best(backend):
     grid = {"C": [10.0], "feature_selection": [None, "hard"]}
     search = GridSearchCV(MargotClassifier(depth=1, time_limit=0), grid, cv=2, n_jobs=2, error_score="raise")
-    search.fit(X, Y)
+    with joblib.parallel_config(backend):
+        search.fit(X, Y)
     alone = GridSearchCV(MargotClassifier(depth=1, time_limit=0), grid, cv=2).fit(X, Y)
     np.testing.assert_array_equal(search.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"])
     assert search.best_estimator_.verified_

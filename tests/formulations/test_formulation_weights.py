@@ -14,6 +14,8 @@ from mipforest.problem.parameters import ParameterError, parse_parameters
 from mipforest.problem.registry import formulation_classes
 from mipforest.testing.formulation_trial import few_samples, repeated, small_data
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 #: Tangents of a quadratic loss cannot close a much smaller gap in doubles.
 GAP = 1e-4
 

@@ -12,6 +12,8 @@ from mipforest.model import Model
 from mipforest.testing import assert_same_form
 from mipforest.trees import Topology
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 BY_LEVEL = {1: 2.0, 2: (2.0, 0.5), 3: (2.0, 0.5, 1.0)}
 
 

@@ -19,6 +19,8 @@ from formulations.margot import Margot, SfsMargot
 from formulations.oct_h import OctH
 from mipforest.data import Dataset
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 KEYS = {
     "model", "variant", "depth", "parameters", "data", "solver", "solver_version", "bridges", "status",
     "objective", "bound", "gap", "seconds", "build_seconds", "nodes", "verified", "evaluated_objective",

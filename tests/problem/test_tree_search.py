@@ -13,6 +13,8 @@ from mipforest.problem.tree_search import Auto, solver_or_search
 from mipforest.settings import SolveSettings
 from mipforest.time_budget import TimeBudget
 
+pytestmark = pytest.mark.usefixtures("few_penalties")
+
 
 def margot():
     return Margot().build(random_data(0, n=8, p=2), 2)
