@@ -228,6 +228,7 @@ def load_experiment(experiment: Experiment, folder: Path | None) -> ExperimentDa
         seed=experiment.settings.seed,
         scaling=experiment.scaling,  # type: ignore[arg-type] # checked by the suite
         task=entry.task,
+        weight=entry.weight,
     )
     if split is None:
         return ExperimentData(whole.sha256, _merged(whole, entry), None)

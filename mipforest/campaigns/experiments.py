@@ -62,6 +62,8 @@ class Experiment:
     def definition(self) -> str:
         """Return all that decides the result as JSON; equal for equal experiments only."""
         plain = asdict(self)
+        if self.data.weight is None:  # as before suites had weights: results keep their keys
+            del plain["data"]["weight"]
         settings = plain.pop("settings")
         plain |= {name: settings[name] for name in _DECISIVE}
         return json.dumps(plain, sort_keys=True, allow_nan=False)

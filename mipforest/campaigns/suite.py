@@ -43,7 +43,14 @@ _SUITE: dict[str, type] = {
     "published": dict,
 }
 _SPLIT: dict[str, type] = {"test_size": float, "stratify": str, "seed": int}
-_DATA: dict[str, type] = {"load": str, "target": str, "task": str, "positive": list, "scaling": str}
+_DATA: dict[str, type] = {
+    "load": str,
+    "target": str,
+    "task": str,
+    "positive": list,
+    "scaling": str,
+    "weight": str,
+}
 _MODEL: dict[str, type] = {
     "model": str,
     "variant": object,
@@ -85,7 +92,7 @@ class DataEntry:
     ----------
     load
         Bundled name, generator, ``openml:NAME``, or name of a file in the folder that the user names.
-    target, task, scaling
+    target, task, scaling, weight
         As for :func:`mipforest.data.load`; the model's own scaling if ``None``.
     positive
         Classes that are merged into the positive one, all others into the negative one; empty to merge none.
@@ -96,6 +103,7 @@ class DataEntry:
     task: Task | None = None
     positive: tuple[str, ...] = ()
     scaling: Scaling | None = None
+    weight: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from typer import Argument, Option
 from mipforest.cli import options as o
 from mipforest.cli.errors import CommandError
 from mipforest.cli.output import print_json, print_text
+from mipforest.errors import did_you_mean
 
 if TYPE_CHECKING:
     from mipforest.runs import SavedTree
@@ -51,6 +52,14 @@ def predict(
             "classes among the training samples in the leaf.",
         ),
     ] = False,
+    weight: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMN",
+            help="Column of weights: accuracy and all other measures weigh rows; each counts once without it.",
+            show_default=False,
+        ),
+    ] = None,
     unseen: Annotated[
         o.Unseen,
         Option(help="A level of text that the training data do not have: an error, or none of theirs."),
@@ -75,7 +84,7 @@ def predict(
     _refuse_gaps(frame, saved, table)
     predicted = _labels(saved, frame, unseen)
     probabilities = _probabilities(saved, frame, unseen) if proba or saved.tree.logistic else {}
-    quality = _quality(saved, frame, unseen)
+    quality = _quality(saved, frame, unseen, weight)
     added = [] if output is None else _write(frame, predicted, probabilities, output)
     if as_json:
         told: dict[str, Any] = {"n": len(predicted), "predictions": predicted}
@@ -120,8 +129,11 @@ def _probabilities(saved: SavedTree, frame: Any, unseen: o.Unseen) -> dict[str, 
     return dict(zip(saved.tree.classes, by_class, strict=True))
 
 
-def _quality(saved: SavedTree, frame: Any, unseen: o.Unseen) -> dict[str, float]:
+def _quality(saved: SavedTree, frame: Any, unseen: o.Unseen, weight: str | None) -> dict[str, float]:
     """Compare with the target column, if it is there."""
+    if weight is not None and weight not in frame.columns:
+        hint = did_you_mean(weight, list(map(str, frame.columns)))
+        raise CommandError(f"--weight: the table has no column {weight!r}{hint}")
     if saved.target not in frame.columns or frame[saved.target].isna().any():
         return {}
     import numpy as np
@@ -129,11 +141,18 @@ def _quality(saved: SavedTree, frame: Any, unseen: o.Unseen) -> dict[str, float]
     from mipforest.trees import calibration_measures, class_measures, regression_measures
 
     predicted, stated = saved.predict(frame, unseen=unseen.value), saved.targets(frame[saved.target])
+    weights = None
+    if weight is not None:
+        from mipforest.data.table import positive_weights
+
+        kept, given, _ = positive_weights(frame[weight], len(frame), f"column {weight!r}")
+        weights = np.zeros(len(frame))
+        weights[kept] = given
     if not saved.tree.is_classifier:
-        return regression_measures(np.asarray(stated), np.asarray(predicted))._asdict()
-    found = class_measures(np.asarray(stated, np.int64), np.asarray(predicted, np.int64))._asdict()
+        return regression_measures(np.asarray(stated), np.asarray(predicted), weights)._asdict()
+    found = class_measures(np.asarray(stated, np.int64), np.asarray(predicted, np.int64), weights)._asdict()
     if saved.tree.logistic:
-        calibration = calibration_measures(stated, saved.predict_proba(frame, unseen=unseen.value))
+        calibration = calibration_measures(stated, saved.predict_proba(frame, unseen=unseen.value), weights)
         found |= {"brier_score": calibration.brier_score, "log_loss": calibration.log_loss}
     return found
 

@@ -10,7 +10,7 @@ from mipforest.campaigns import Campaign, CampaignError, Counts, Store, run
 from mipforest.campaigns.experiment_result import load_experiment
 from mipforest.campaigns.experiments import plan
 from mipforest.campaigns.run import CampaignProgress
-from mipforest.campaigns.suite import read_suite
+from mipforest.campaigns.suite import parse_suite, read_suite
 from mipforest.campaigns.tables import results_table
 from mipforest.data import load
 from mipforest.trees import from_dict
@@ -97,6 +97,20 @@ def test_only_what_is_chosen_is_run(tmp_path):
     assert list(cells["state"]) == ["waiting", "waiting", "done", "done"]
     with pytest.raises(CampaignError, match="did you mean 'other'"):
         run(campaign_of(tmp_path, text, only=("othe",)))
+
+
+def test_weights_of_samples_are_those_of_a_column(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    text = PAIR.replace("synthetic:tree,depth=1,n=24,p=2", "mine.csv").replace("[2, 3]", "[0]")
+    frame = pd.DataFrame({"a": range(20), "times": [1, 2] * 10, "target": [0] * 10 + [1] * 10})
+    frame.to_csv(folder / "mine.csv", index=False)
+    weighed = text.replace('load = "mine.csv"', 'load = "mine.csv"\nweight = "times"')
+    plain, other = (plan(parse_suite(kind))[0].experiment for kind in (text, weighed))
+    data, weighted = (load_experiment(experiment, folder).train for experiment in (plain, other))
+    assert (data.p, weighted.p) == (2, 1)
+    assert set(weighted.weights) == {1.0, 2.0}
+    assert '"weight"' not in plain.definition()
 
 
 def test_data_that_changed_meanwhile_stop_the_campaign(tmp_path):

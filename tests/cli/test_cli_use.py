@@ -58,6 +58,17 @@ def test_predictions_are_those_of_training(mipforest, finished_run, people, peop
     assert f"accuracy: {result['train_accuracy']:.1%}" in done.err
 
 
+def test_accuracy_weighs_rows_where_weights_are_named(mipforest, finished_run, people, people_csv, tmp_path):
+    predicted = mipforest("predict", finished_run, people_csv).out.splitlines()
+    right = np.array(predicted) == people["answer"].to_numpy()
+    weighted = people.assign(count=np.where(right, 3, 0) + (np.arange(len(people)) % 2))
+    weighted.to_csv(tmp_path / "weighted.csv", index=False)
+    told = mipforest("predict", finished_run, tmp_path / "weighted.csv", "--weight", "count", "--json").json
+    assert told["accuracy"] == pytest.approx(np.average(right, weights=weighted["count"]))
+    wrong = mipforest("predict", finished_run, people_csv, "--weight", "cuont")
+    assert (wrong.code, "no column 'cuont'" in wrong.err) == (2, True)
+
+
 def test_predictions_are_appended_to_the_table(mipforest, finished_run, people, people_csv, tmp_path):
     printed = mipforest("predict", finished_run, people_csv).out.splitlines()
     done = mipforest("predict", finished_run, people_csv, "-o", tmp_path / "out.csv")
