@@ -303,7 +303,7 @@ def _data(label: str, table: Any) -> DataEntry:
 
 def _check_place(where: str, load: str) -> None:
     """Refuse a file outside the folder of data."""
-    if not load.endswith(SUFFIXES):
+    if load.startswith(("openml:", "synthetic:")) and not load.endswith(SUFFIXES):
         return
     parts = PurePath(load.replace("\\", "/")).parts
     if PurePath(load).is_absolute() or ".." in parts or load.startswith("~") or "\0" in load:

@@ -219,7 +219,7 @@ def test_solver_options_that_reach_files_or_mean_nothing_are_refused(option, tol
         parse_suite(f"{PAIR}\n[solver_options.highs]\n{option}\n")
 
 
-@pytest.mark.parametrize("load", ["../../x.csv", "/etc/x.csv", "~/x.csv", "a/../../x.parquet"])
+@pytest.mark.parametrize("load", ["../../x", "../../x.csv", "/etc/x.csv", "~/x.csv", "a/../../x.parquet"])
 def test_data_outside_the_folder_are_refused(load):
     text = PAIR.replace('load = "synthetic:tree,depth=1,n=24,p=2"', f'load = "{load}"')
     with pytest.raises(CampaignError, match="leads out of the folder of data"):
