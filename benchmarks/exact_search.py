@@ -155,21 +155,21 @@ def parameters(folder: Path, limit: float) -> str:
     return table(header, rows)
 
 
-def growth(limit: float) -> str:
-    """Seconds by the number of samples: three classes in four features, 5% of the labels at random."""
+def growth(sizes: Sequence[tuple[int, int]], limit: float) -> str:
+    """Seconds by the numbers of samples and features: three classes, of three features, 5% of the labels at random."""
     rows = []
-    for n in (100, 1000, 10_000, 100_000):
+    for n, p in sizes:
         rng = np.random.default_rng(0)
-        X = rng.random((n, 4))
+        X = rng.random((n, p))
         y = (X[:, 0] > 0.5).astype(int) + (X[:, 1] + (X[:, 2] > 0.3) > 1.2)
         y = np.where(rng.random(n) < 0.05, rng.integers(0, 3, n), y)
         data = Dataset.from_arrays(X, y)
-        row = [str(n)]
+        row = [f"{n} x {p}"]
         for depth in (2, 3):
             row += found(*timed(problem_of(data, "classes"), data, depth, limit))
         rows.append(row)
         print(*row, flush=True)
-    return table(["n", "D=2: errors", "seconds", "D=3: errors", "seconds"], rows)
+    return table(["n x p", "D=2: errors", "seconds", "D=3: errors", "seconds"], rows)
 
 
 def main() -> None:
@@ -210,9 +210,11 @@ Seconds at depth 3; costs of splits are shares of the loss of CART's tree of dep
 
 ## Growth
 
-Three classes in four features without ties, 5% of the labels at random.
+Three classes without ties, 5% of the labels at random: more samples, and more features, most of which say nothing.
 
-{growth(args.limit)}
+{growth([(n, 4) for n in (100, 1000, 10_000, 100_000)], args.limit)}
+
+{growth([(1000, p) for p in (4, 8, 16, 32)], args.limit)}
 
 {measured_with(PACKAGES)}
 Run again: `python benchmarks/exact_search.py --data FOLDER --limit {args.limit:g} --output FILE`.

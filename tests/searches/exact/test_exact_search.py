@@ -1,5 +1,7 @@
 """The exact search against enumeration of all trees and integer programmes, and as a tree search."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from univariate_cases import Case, hold_for_all, leaf_cost
@@ -11,6 +13,7 @@ from formulations.ort_l import OrtL
 from mipforest import solve
 from mipforest.data import Dataset, load
 from mipforest.errors import LicenseLimit, Unsupported
+from mipforest.searches.exact import losses
 from mipforest.searches.exact import search as search_module
 from mipforest.searches.exact.search import exact_search
 
@@ -127,6 +130,23 @@ def test_a_tree_that_is_known_and_optimal_stays():
     found = exact_search(case.problem, case.depth, best=optimum)
     assert found.chosen is None
     assert found.value == optimum
+
+
+def test_medians_of_what_is_left_are_those_of_numpy(monkeypatch):
+    monkeypatch.setattr(losses, "settle", losses.settle.py_func)
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(1, 9))
+        y = np.sort(rng.integers(0, 6, n) / 2.0)
+        rows = SimpleNamespace(value=np.column_stack([np.ones(n), y]), target=y, place=np.arange(n))
+        room = SimpleNamespace(before=np.arange(n) - 1, after=np.append(np.arange(1, n), -1))
+        middle, below, below_y = np.zeros(1, int), np.zeros(1), np.zeros(1)
+        weight, weight_y, left = np.array([float(n)]), np.array([y.sum()]), list(range(n))
+        for row in rng.permutation(n):
+            left.remove(row)
+            loss = losses.take_out.py_func(rows, row, 0, middle, weight, weight_y, below, below_y, room)
+            expected = np.abs(y[left] - np.median(y[left])).sum() if left else 0.0
+            assert loss == pytest.approx(expected, abs=1e-9)
 
 
 # ---------------------------------------------------------------------- as a tree search

@@ -5,16 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
-from univariate_cases import LOSSES, noisy, numbers
+from univariate_cases import LOSSES, leaf_cost, noisy, numbers
 
 from formulations.oct import Oct
 from formulations.oct_h import OctH
 from formulations.ort import Ort, OrtH
 from formulations.ort_l import OrtL, OrtLH
 from mipforest.data import Dataset, load
+from mipforest.searches import entry
 from mipforest.searches.local import LocalTree
+from mipforest.searches.local.descent import _enter
+from mipforest.searches.local.hyperplanes import _best_coefficient, _best_threshold, _score
 from mipforest.searches.local.plugin import charged_by
-from mipforest.searches.local.search import local_search
+from mipforest.searches.local.search import local_search, samples_of
+from mipforest.searches.local.state import LEAF, NONE, OWN, work_for
 
 # ---------------------------------------------------------------------- hyperplanes
 
@@ -60,6 +64,73 @@ def test_hyperplanes_of_regression_trees_are_verified_and_no_worse_than_univaria
     assert found.value <= start.objective + 1e-9
 
 
+@entry
+def all_thresholds(samples, work, k):
+    """Sweep all thresholds without coefficient k of the hyperplane at work, of two leaves."""
+    n = len(work.scores)
+    _score(samples, work, samples.order, 0, n)
+    _best_threshold(
+        samples, work, samples.order, 0, n, _enter(samples, work, 0, samples.order)[3], k, 0.0, -np.inf
+    )
+
+
+@entry
+def all_coefficients(samples, work, k):
+    """Sweep all values of coefficient k of the hyperplane at work, of two leaves."""
+    n = len(work.scores)
+    _score(samples, work, samples.order, 0, n)
+    _best_coefficient(
+        samples, work, samples.order, 0, n, _enter(samples, work, 0, samples.order)[3], k, 0.0, -np.inf
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_value_of_a_coefficient_and_of_a_threshold_is_that_of_its_hyperplane(loss):
+    problem = replace(noisy(n=50) if loss == "classes" else numbers(n=50, loss=loss), margin=0.0)
+    problem.X[:5] = 0.0  # these stay on their side whatever the coefficient
+    cost = leaf_cost(loss, problem.y, np.ones(50), 1.0 - np.eye(3))
+    samples, _ = samples_of(problem, tie_break=False, hyperplanes=1)
+    work = work_for(samples, 2)
+    work.trees[OWN]["feature"], work.trees[OWN]["feature"][0], work.trees[OWN]["count"][0] = NONE, LEAF, 50
+    rng = np.random.default_rng(0)
+    for sweep, k in ((sweep, k) for k in range(5) for sweep in (all_thresholds, all_coefficients)):
+        a = np.append(rng.uniform(-1, 1, 5), 0.2)
+        work.weights[0] = a
+        moving = 50 if sweep is all_thresholds else int((problem.X[:, k] > 0).sum())
+        sweep(samples, work, k)
+        seen = 0
+        for q in np.flatnonzero(np.diff(work.key[:moving]) > 1e-9):
+            here, middle = a.copy(), work.key[q : q + 2].mean()
+            if sweep is all_thresholds:
+                here[k], here[5] = 0.0, middle
+            else:
+                here[k] = middle
+            left = problem.X @ here[:5] < here[5]
+            expected = sum(cost(np.flatnonzero(side)) for side in (left, ~left) if side.any())
+            assert work.curve[q] == pytest.approx(expected, abs=1e-9)
+            seen += 1
+        assert seen > 30
+
+
+@pytest.mark.slow
+def test_random_hyperplanes_help_and_units_of_weights_do_not_matter():
+    data = diagonal()
+    problem = charged_by(OctH().build(data, 1))
+    problem = replace(problem, X=data.X, margin=0.0, split_cost=0.0)
+    univariate = local_search(replace(problem, margin=None), 1, starts=3, kicks=0).value
+    none, some = (local_search(problem, 1, starts=3, kicks=0, hyperplanes=h).value for h in (0, 5))
+    assert some < none <= univariate
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        tree = LocalTree(rng.uniform(-1, 1, (1, 3)), np.zeros(1))
+        values = [
+            local_search(problem, 1, starts=0, kicks=0, trees=[LocalTree(scale * tree.w, tree.b)]).value
+            for scale in (1.0, 4.0, 0.25)
+        ]
+        assert values[0] == values[1] == values[2]
+
+
 # ---------------------------------------------------------------------- linear leaves
 
 
@@ -79,10 +150,13 @@ def test_a_linear_leaf_is_the_lasso_and_a_high_price_leaves_constants():
         assert linear.values == pytest.approx(constant.values, rel=1e-5)
 
 
-def test_linear_leaves_do_not_depend_on_threads():
+def test_linear_leaves_do_not_depend_on_threads_and_on_units_of_the_target():
     problem = replace(numbers(n=60), coefficient_cost=0.5)
     one, two = (local_search(problem, 2, starts=4, kicks=2, threads=threads) for threads in (1, 2))
     assert (one.values == two.values).all()
+    # The price of coefficients, in units of the loss, is that of their own units times the loss of one leaf.
+    other = local_search(replace(problem, y=4 * problem.y - 3, coefficient_cost=2.0), 2, starts=4, kicks=2)
+    assert other.values == pytest.approx(16 * one.values, rel=1e-5)
 
 
 @pytest.mark.parametrize("model", [OrtL, pytest.param(OrtLH, marks=pytest.mark.slow)])

@@ -22,6 +22,8 @@ from mipforest.searches.local.descent import _enter, search_from
 from mipforest.searches.local.search import _read, local_search, samples_of
 from mipforest.searches.local.state import OWN, order_at, work_for
 from mipforest.searches.local.sweeps import add_medians, fit_leaves, keep_base, sweep
+from mipforest.trees import load as load_tree
+from mipforest.trees import save
 
 # ---------------------------------------------------------------------- by the definition
 
@@ -65,6 +67,22 @@ def improvements(node, X, rows, cost, split_cost, n_min, levels):
             yield from improvements(child, X, part, cost, split_cost, n_min, levels - 1)
 
 
+def every_split_separates(node, X, rows):
+    """Whether no leaf of a tree is empty."""
+    if node is None:
+        return True
+    left = X[rows, node[0]] < node[1]
+    below = every_split_separates(node[2], X, rows[left]) and every_split_separates(node[3], X, rows[~left])
+    return left.any() and not left.all() and below
+
+
+def random_tree(seed, X, depth):
+    """A tree of random splits at values of the samples."""
+    rng = np.random.default_rng(seed)
+    w = np.eye(X.shape[1])[rng.integers(0, X.shape[1], 2**depth - 1)]
+    return LocalTree(w, -np.array([rng.choice(X @ column) for column in w]))
+
+
 # ---------------------------------------------------------------------- kernels
 
 
@@ -88,11 +106,8 @@ def test_every_value_of_a_sweep_is_that_of_its_tree():
 def values_of_a_sweep_are_those_of_its_tree(seed):
     case = Case(seed)
     samples, features = samples_of(local(case.problem), tie_break=False)
-    work, depth = work_for(samples, 3), 3
-    rng = np.random.default_rng(seed)
-    w = np.eye(case.data.p)[rng.choice(features, 2**depth - 1)]
-    b = -np.array([rng.choice(case.data.X @ column) for column in w])
-    _read(LocalTree(w, b), samples, features, work)
+    work = work_for(samples, 3)
+    _read(random_tree(seed, case.data.X, 3), samples, features, work)
     if case.n_min == 1:
         search_from(samples, work, 0, 0, 0, np.ones(1, np.int64), np.zeros(2, np.int64))
     else:  # of any sizes
@@ -128,6 +143,21 @@ def values_of_a_sweep_are_those_of_its_tree(seed):
     assert seen
 
 
+@pytest.mark.slow  # its kernel takes seconds to compile
+def test_sums_of_linear_leaves_are_right_after_a_sweep():
+    problem = replace(numbers(n=400), coefficient_cost=0.5)
+    samples, features = samples_of(problem)
+    work = work_for(samples, 3)
+    _read(random_tree(1, problem.X, 3), samples, features, work)
+    search_from(samples, work, 0, 0, 0, np.ones(1, np.int64), np.zeros(2, np.int64))
+    V = samples.value.shape[1]
+    for f in range(len(features)):
+        swept(samples, work, f)
+        for leaf in range(work.leaf[:, :2].max() + 1):
+            expected = samples.value[work.leaf[:, 0] == leaf].sum(axis=0)
+            assert work.sums[0, leaf, :V] == pytest.approx(expected, abs=1e-8)
+
+
 @pytest.mark.parametrize("seed", range(24))
 def test_no_visit_improves_the_result_and_no_tree_is_better_than_the_exact_search(seed):
     no_visit_improves_the_result(seed)
@@ -145,6 +175,10 @@ def no_visit_improves_the_result(seed):
     tree = nested(found.tree)
     args = case.cost, case.problem.split_cost, case.n_min
     assert value(tree, X, rows, *args) == pytest.approx(found.value, abs=1e-9)
+    assert every_split_separates(tree, X, rows)
+    some = random_tree(seed, X, case.depth)
+    alone = local_search(local(case.problem), case.depth, starts=0, kicks=0, trees=[some])
+    assert alone.value <= value(nested(some), X, rows, *args) + 1e-9
     assert min(improvements(tree, X, rows, *args, case.depth), default=0.0) > -1e-7
 
     optimum = exact_search(case.problem, case.depth).value
@@ -257,6 +291,14 @@ def test_at_depth_one_order_of_samples_features_classes_and_scales_do_not_matter
         replace(problem, y=3 - problem.y),
     ):
         assert local_search(other, 1).value == value
+    for problem in (numbers(3, n=150), numbers(3, n=150, loss="absolute")):
+        value = local_search(problem, 1, starts=1, kicks=0).value
+        for other in (
+            replace(problem, X=problem.X[samples], y=problem.y[samples]),
+            replace(problem, X=problem.X[:, features]),
+            replace(problem, X=np.exp(3 * problem.X)),
+        ):
+            assert local_search(other, 1, starts=1, kicks=0).value == pytest.approx(value, rel=1e-9)
 
 
 @pytest.mark.parametrize("loss", LOSSES[1:])
@@ -296,7 +338,7 @@ def medium(seed, *, n=60, classes=3):
         Ort(variant="paper", loss="absolute", alpha=0.01),
     ],
 )
-def test_results_are_verified_and_between_the_optimum_and_cart(formulation):
+def test_results_are_verified_and_between_the_optimum_and_cart(formulation, tmp_path):
     data = medium(1) if isinstance(formulation, Oct) else load("diabetes").take(np.arange(0, 442, 8))
     problem = formulation.build(data, 2)
     result = problem.solve("local-search", solver_options={"starts": 3, "kicks": 20})
@@ -311,6 +353,8 @@ def test_results_are_verified_and_between_the_optimum_and_cart(formulation):
     assert result.objective >= optimum.objective - 1e-9
     leaves = result.tree.apply(data.X_raw)
     assert min(np.bincount(leaves)[np.unique(leaves)]) >= formulation.N_min
+    save(result.tree, tmp_path / "tree.json")
+    assert (load_tree(tmp_path / "tree.json").apply(data.X_raw) == leaves).all()
     objectives = [event.objective for event in result.solution.events]
     assert all(np.diff(objectives) <= 1e-12)
 
@@ -375,3 +419,11 @@ def test_proven_optima_are_reached_or_missed_by_one_error(papers_data, name, dep
     data = mipforest.load(str(papers_data / f"{name}.csv"), target="target", task="classification")
     found = local_search(LocalProblem(X=data.X, y=data.y, loss="classes"), depth)
     assert errors <= found.value <= errors + (depth == 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "errors"), [(name, errors) for name, depth, errors in OPTIMA if depth == 2])
+def test_a_thousand_starts_without_kicks_reach_the_optimum_of_depth_two(papers_data, name, errors):
+    data = mipforest.load(str(papers_data / f"{name}.csv"), target="target", task="classification")
+    problem = LocalProblem(X=data.X, y=data.y, loss="classes")
+    assert local_search(problem, 2, starts=1000, kicks=0, threads=None).value == errors
