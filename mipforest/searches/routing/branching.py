@@ -23,6 +23,9 @@ from mipforest.searches.routing.node_dual import (
 #: Candidates that are tried on both sides, the pair steps each gets, and their tolerance.
 _CANDIDATES, _TRIAL_STEPS, _TRIAL_TOLERANCE = 4, 30.0, 1e-3
 
+#: In the rank of a candidate a rise counts as at least this, and the larger one by this power of it.
+_LEAST_RISE, _LARGER = 1e-9, 0.3
+
 #: Weight of candidates below the root: a side there is decided for fewer samples.
 _BELOW_ROOT = 0.5
 
@@ -31,7 +34,7 @@ _BELOW_ROOT = 0.5
 def promise(left: float, right: float, t: int) -> float:
     """Rank a candidate at node t by the rises of the bound on its sides: the smaller counts most."""
     low, high = min(left, right), max(left, right)
-    rank: float = max(low, 1e-9) * max(high, 1e-9) ** 0.3
+    rank: float = max(low, _LEAST_RISE) * max(high, _LEAST_RISE) ** _LARGER
     return rank if t == 0 else _BELOW_ROOT * rank
 
 

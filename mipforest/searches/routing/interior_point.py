@@ -34,6 +34,13 @@ _NEAR, _NEAR_MOST = 1e-9, 1e3
 #: conditions of optimality, in multiples of the accuracy.
 _BALANCED_ENOUGH, _STATIONARY = 1e-6, 100.0
 
+#: Where the value is above what is asked for by this share and amount, and the dual's equality is violated by less than
+#: the last one, no more is needed.
+_PAST_SHARE, _PAST, _PAST_BALANCED = 1e-6, 1e-9, 1e-9
+
+#: Least curvature of a variable's barrier, and least divisor: far below what double precision tells apart.
+_LEAST_THETA, _LEAST_DIVISOR = 1e-12, 1e-300
+
 #: A sum of variables below this counts as the 0 that it should be; the rest is charged to the value.
 _BALANCED = 1e-14
 
@@ -79,7 +86,7 @@ def cholesky(M: FloatArray) -> None:
         pivot = M[j, j]
         for s in range(j):
             pivot -= M[j, s] * M[j, s]
-        root = np.sqrt(max(pivot, 1e-300))
+        root = np.sqrt(max(pivot, _LEAST_DIVISOR))
         M[j, j] = root
         for i in range(j + 1, q):
             entry = M[i, j]
@@ -191,7 +198,7 @@ def interior_point(
             complementarity += v[A, r] * v[S, r] + v[LEFT, r] * v[TIGHT, r]
             v[RESIDUAL, r] = v[Z1, r] - v[REWARD, r] + multiplier * v[D, r] - v[S, r] + v[TIGHT, r]
             worst = max(worst, abs(v[RESIDUAL, r]))
-            v[THETA, r] = max(v[S, r] / v[A, r] + v[TIGHT, r] / v[LEFT, r], 1e-12)
+            v[THETA, r] = max(v[S, r] / v[A, r] + v[TIGHT, r] / v[LEFT, r], _LEAST_THETA)
         small = 1.0 + abs(objective)
         if (
             abs(balance) < _BALANCED_ENOUGH * small
@@ -199,7 +206,7 @@ def interior_point(
             and worst < _STATIONARY * accuracy
         ):
             break
-        if abs(balance) < 1e-9 * small and objective > stop * (1.0 + 1e-6) + 1e-9:
+        if abs(balance) < _PAST_BALANCED * small and objective > stop * (1.0 + _PAST_SHARE) + _PAST:
             break
         _normal_matrix(Z, v, m, M)
         cholesky(M)
@@ -226,7 +233,7 @@ def interior_point(
             for r in range(m):
                 v[Y1, r] -= v[Z1, r] / v[THETA, r]
                 numerator += v[D, r] * v[Y1, r]
-            change = numerator / denominator if denominator > 1e-300 else 0.0
+            change = numerator / denominator if denominator > _LEAST_DIVISOR else 0.0
             primal, dual = 1.0, 1.0
             for r in range(m):
                 c1 = aim - v[A, r] * v[S, r] - v[DA, r] * v[DS, r]

@@ -35,7 +35,7 @@ def poor():
     trees = _Trees(problem, None)
     trees.best = random_tree(np.random.default_rng(0), problem.data, 2, epsilon=1e-3)
     trees.value = problem.formulation.evaluate(trees.best, problem.instance)
-    return problem, trees, MachineDives(trees.convex_nodes().machines())
+    return problem, trees, MachineDives(trees.convex_nodes())
 
 
 def test_a_better_tree_is_found_within_few_steps(poor):

@@ -112,7 +112,7 @@ def test_far_above_the_bound_it_looks_for_much_better_trees_first_and_stays_exac
     problem = Margot(C=(0.1, 10.0)).build(data, 2)
     optimum = problem.solve("routing", gap=GAP, time_limit=60, threads=1).objective
     trees = _Trees(problem, None)
-    dives = MachineDives(trees.convex_nodes().machines())
+    dives = MachineDives(trees.convex_nodes())
     search = RoutingSearch(dives, gap=GAP, complete=trees.realised, propose=lambda _: np.inf)
     told = []
     found = search.run(1e6, deadline=np.inf, on_progress=lambda *event: told.append(event))
