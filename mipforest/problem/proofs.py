@@ -13,7 +13,9 @@ from importlib.metadata import version
 
 import numpy as np
 
+from mipforest.arrays import FloatArray
 from mipforest.model import Values
+from mipforest.model.matrix import MatrixForm
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.repair import contradictory
 from mipforest.settings import FEASIBILITY_TOLERANCE
@@ -198,15 +200,35 @@ def same_value(evaluated: float, objective: float) -> bool:
 def needed_tolerance(problem: BuiltProblem) -> float | None:
     """Return the tolerance of a solver, on rows and integers, up to which no point takes a sample's other side.
 
-    The rows of both sides slip by the tolerance, and by it times their entries at integers, the big-Ms: beyond
-    this tolerance both together may be worth the whole gap, and a solver's optimum may be that of no tree. ``None``
-    where no row has a gap.
+    The rows of both sides slip by the tolerance, by it times their entries at integers, the big-Ms, and by the weights
+    that leak through features that are switched off (:func:`_leaks`): beyond this tolerance all together may be worth
+    the whole gap, and a solver's optimum may be that of no tree. ``None`` where no row has a gap.
     """
     blocks, formulation = problem.model.constraints, problem.formulation
     if "left" not in blocks or not formulation.gap_parameter:
         return None
     gap = float(formulation.parameters()[formulation.gap_parameter])
-    integer, slips = problem.model.matrix().integer.astype(float), 0.0
+    form = problem.model.matrix()
+    slip, slips = np.where(form.integer, 1.0, _leaks(form)), 0.0
     for rows in (blocks[side].A for side in ("left", "right") if side in blocks):
-        slips += 1.0 + float((abs(rows) @ integer[: rows.shape[1]]).max(initial=0.0))
+        slips += 1.0 + float((abs(rows) @ slip[: rows.shape[1]]).max(initial=0.0))
     return gap / slips
+
+
+def _leaks(form: MatrixForm) -> FloatArray:
+    """Return (n,) how far, in tolerances, columns may be from 0 although integers switch them off.
+
+    A row ``w <= M s`` lets w be as large as M times the tolerance on integers, and the tolerance on rows. Such rows
+    have one continuous column, integers, and the side 0.
+    """
+    A, continuous = abs(form.A), (~form.integer).astype(float)
+    integers = A @ form.integer.astype(float)
+    zero = (form.row_lower == 0) | (form.row_upper == 0)
+    switches = np.flatnonzero(((A > 0) @ continuous == 1) & (integers > 0) & zero)
+    entries = A[switches].tocoo()
+    alone = ~form.integer[entries.col]
+    leaks = np.zeros(form.n_columns)
+    np.maximum.at(
+        leaks, entries.col[alone], (1.0 + integers[switches][entries.row[alone]]) / entries.data[alone]
+    )
+    return leaks
