@@ -67,16 +67,21 @@ def test_without_a_tree_the_constants_of_the_paper_prove_nothing():
     assert status_in_words(result.to_dict()).startswith("infeasible for the paper's constants")
 
 
-def test_rising_leaves_are_proven_with_constants_that_extrapolation_cannot_break():
+@pytest.mark.parametrize(
+    ("parameters", "best", "cut_off"),
+    [({}, 0.120424, 0.522358), ({"lam": 5e-4, "loss": "absolute"}, 0.00625, 0.582824)],
+)
+def test_rising_leaves_are_proven_with_constants_that_extrapolation_cannot_break(parameters, best, cut_off):
     found = {}
     for variant in OrtL.variants:
-        problem = OrtL(variant=variant).build(RISE, 1)
+        problem = OrtL(variant=variant, **parameters).build(RISE, 1)
         problem.model.add("rising", problem.model["beta"] >= 0)
         found[variant] = problem.solve("highs", time_limit=60)
         assert found[variant].verified
     assert found["tight"].proven_for == "definition"
-    assert found["tight"].objective < found["paper"].objective - 0.1
-    assert found["paper"].proven_for == "constants"
+    assert found["tight"].objective == pytest.approx(best, rel=1e-3)
+    assert found["paper"].objective == pytest.approx(cut_off, rel=1e-3)
+    assert (found["paper"].proven_for, found["paper"].bound_for) == ("constants", "constants")
     assert not any("paper" in text for text in found["tight"].solution.warnings)
 
 
