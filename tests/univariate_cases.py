@@ -123,6 +123,11 @@ def noisy(seed=0, *, n=150, p=5, classes=3):
     return LocalProblem(X=X, y=y, loss="classes")
 
 
+def medium(seed, *, n=60, classes=3):
+    problem = noisy(seed, n=n, classes=classes)
+    return Dataset.from_arrays(problem.X, problem.y)
+
+
 def numbers(seed=0, *, loss="squared", n=120):
     problem = noisy(seed, n=n)
     rng = np.random.default_rng(seed)

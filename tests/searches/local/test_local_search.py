@@ -1,19 +1,14 @@
-"""The local search against definitions: sweeps, local optima, exact optima, invariances, and as a tree search."""
+"""The local search against definitions: sweeps, local optima, exact optima, and invariances."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from dask_processes import Cluster
-from univariate_cases import LOSSES, Case, hold_for_all, local, noisy, numbers
+from univariate_cases import LOSSES, Case, hold_for_all, local, medium, noisy, numbers
 
-import mipforest
-from formulations.margot import Margot
 from formulations.oct import Oct
-from formulations.ort import Ort
-from mipforest.data import Dataset, load
-from mipforest.errors import ClusterError, NotAllowed, Unsupported
-from mipforest.problem.formulation import deepened
+from mipforest.errors import ClusterError, NotAllowed
 from mipforest.searches import entry
 from mipforest.searches.exact.losses import ABSOLUTE
 from mipforest.searches.exact.search import exact_search
@@ -22,8 +17,6 @@ from mipforest.searches.local.descent import _enter, search_from
 from mipforest.searches.local.search import _read, local_search, samples_of
 from mipforest.searches.local.state import OWN, order_at, work_for
 from mipforest.searches.local.sweeps import add_medians, fit_leaves, keep_base, sweep
-from mipforest.trees import load as load_tree
-from mipforest.trees import save
 
 # ---------------------------------------------------------------------- by the definition
 
@@ -319,111 +312,3 @@ def test_features_without_a_threshold_leave_one_leaf():
     found = local_search(problem, 2, starts=1)
     assert found.value == 1
     assert not found.tree.w.any()
-
-
-# ---------------------------------------------------------------------- as a tree search
-
-
-def medium(seed, *, n=60, classes=3):
-    problem = noisy(seed, n=n, classes=classes)
-    return Dataset.from_arrays(problem.X, problem.y)
-
-
-@pytest.mark.parametrize(
-    "formulation",
-    [
-        Oct(variant="paper"),
-        Oct(variant="paper", alpha=0.02, N_min=4),
-        Ort(variant="paper", N_min=5),
-        Ort(variant="paper", loss="absolute", alpha=0.01),
-    ],
-)
-def test_results_are_verified_and_between_the_optimum_and_cart(formulation, tmp_path):
-    data = medium(1) if isinstance(formulation, Oct) else load("diabetes").take(np.arange(0, 442, 8))
-    problem = formulation.build(data, 2)
-    result = problem.solve("local-search", solver_options={"starts": 3, "kicks": 20})
-    assert result.status == "best_found"
-    assert result.bound == -np.inf
-    assert result.verified, result.failed_checks
-    assert result.objective <= formulation.evaluate(
-        formulation.start("cart", problem.instance), problem.instance
-    )
-    optimum = problem.solve("exact-search", gap=0.0)
-    assert optimum.status == "optimal"
-    assert result.objective >= optimum.objective - 1e-9
-    leaves = result.tree.apply(data.X_raw)
-    assert min(np.bincount(leaves)[np.unique(leaves)]) >= formulation.N_min
-    save(result.tree, tmp_path / "tree.json")
-    assert (load_tree(tmp_path / "tree.json").apply(data.X_raw) == leaves).all()
-    objectives = [event.objective for event in result.solution.events]
-    assert all(np.diff(objectives) <= 1e-12)
-
-
-def test_the_start_is_among_the_starts_also_without_time():
-    problem = Oct(variant="paper").build(medium(4), 3)
-    best = problem.solve("exact-search")
-    result = problem.solve("local-search", start=best.tree, time_limit=0)
-    assert result.objective == best.objective
-    assert result.verified
-    deeper = Oct(variant="paper").build(medium(4), 4)
-    assert (
-        deeper.solve("local-search", start=deepened(best.tree.unscaled()), time_limit=0).objective
-        <= best.objective
-    )
-
-
-def test_a_search_that_is_stopped_keeps_its_tree():
-    problem = Oct(variant="paper", alpha=0.01).build(medium(5, n=100), 3)
-    result = problem.solve(
-        "local-search",
-        start="cart",
-        on_progress=lambda event: True,
-        threads=1,
-        solver_options={"starts": 10**6},
-    )
-    assert result.status == "interrupted"
-    assert result.verified
-
-
-def test_other_models_and_options_are_refused():
-    problem = Margot().build(medium(1, n=20, classes=2), 1)
-    with pytest.raises(Unsupported, match=r"margot has other trees than it knows.*--solver highs"):
-        problem.solve("local-search")
-    problem = Oct().build(medium(1, n=20), 1)
-    with pytest.raises(NotAllowed, match=r"would not use restarts: its options are starts, how many"):
-        problem.solve("local-search", solver_options={"restarts": 3})
-    with pytest.raises(NotAllowed, match="option starts is -1"):
-        problem.solve("local-search", solver_options={"starts": -1})
-    with pytest.raises(
-        NotAllowed, match="exact-search is a tree search and would not use starts: options and bridges"
-    ):
-        problem.solve("exact-search", solver_options={"starts": 3})
-
-
-# ---------------------------------------------------------------------- proven optima
-
-#: Fewest errors of trees on the papers' data sets, by exact searches: data set, depth, errors.
-OPTIMA = [
-    ("banknote", 2, 100), ("banknote", 3, 23), ("transfusion", 2, 164), ("transfusion", 3, 142), ("wine", 2, 6),
-    ("wine", 3, 0), ("breast_cancer_diagnostic", 2, 22), ("breast_cancer_diagnostic", 3, 9), ("ionosphere", 2, 29),
-    ("sonar", 2, 32), ("diabetes", 2, 171), ("diabetes", 3, 151), ("balance_scale", 2, 177), ("balance_scale", 3, 141),
-    ("parkinsons", 2, 16), ("parkinsons", 3, 2), ("indian_liver", 2, 148), ("haberman", 2, 67), ("haberman", 3, 58),
-    ("climate_model", 2, 33), ("cleveland", 2, 116), ("breast_cancer_wisconsin", 2, 22),
-    ("breast_cancer_wisconsin", 3, 15),
-]  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "depth", "errors"), OPTIMA)
-def test_proven_optima_are_reached_or_missed_by_one_error(papers_data, name, depth, errors):
-    data = mipforest.load(str(papers_data / f"{name}.csv"), target="target", task="classification")
-    found = local_search(LocalProblem(X=data.X, y=data.y, loss="classes"), depth)
-    assert errors <= found.value <= errors + (depth == 3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "errors"), [(name, errors) for name, depth, errors in OPTIMA if depth == 2])
-def test_a_thousand_starts_without_kicks_reach_the_optimum_of_depth_two(papers_data, name, errors):
-    data = mipforest.load(str(papers_data / f"{name}.csv"), target="target", task="classification")
-    problem = LocalProblem(X=data.X, y=data.y, loss="classes")
-    assert local_search(problem, 2, starts=1000, kicks=0, threads=None).value == errors
