@@ -1,5 +1,6 @@
 """The documentation site: it builds without a warning, and its hooks do what they say."""
 
+import json
 import re
 import subprocess
 import sys
@@ -78,6 +79,22 @@ def test_formulas_are_mathml_and_nothing_comes_from_the_network(site):
         assert not LATEX.search(text), (page, LATEX.search(text))
         assert 'src="http' not in text, page
         assert '<link rel="stylesheet" href="http' not in text, page
+
+
+@on_the_site
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("warm start", "starts.html"),
+        ("categorical", "estimators.html"),
+        ("Jupyter", "estimators.html"),
+        ("GridSearchCV", "estimators.html"),
+    ],
+)
+def test_a_search_for_a_topic_finds_its_page(site, words, page):
+    index = json.loads((site / "search" / "search_index.json").read_text())
+    found = {entry["location"].split("#")[0] for entry in index["docs"] if words in entry["text"]}
+    assert page in found
 
 
 @on_the_site
