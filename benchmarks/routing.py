@@ -30,6 +30,7 @@ from mipforest.data import Dataset
 from mipforest.problem import Problem
 from mipforest.problem.formulation import Formulation
 from mipforest.searches.routing.convex_dives import compile_convex
+from mipforest.searches.routing.feature_dives import compile_features
 from mipforest.searches.routing.machine_dives import compile_kernels
 from mipforest.time_budget import TimeBudget
 
@@ -75,7 +76,7 @@ def main() -> None:
     add_output(parser)
     args = parser.parse_args()
     if args.model != "margot":
-        compile_convex(TimeBudget())
+        (compile_convex if args.model == "olct" else compile_features)(TimeBudget())
         cases = olct_cases(args.data) if args.model == "olct" else sparse_cases(args.data, args.model)
         kept = [case for case in cases if not args.names or case[0] in args.names]
         publish(

@@ -179,21 +179,17 @@ def raise_least(
         if bound[least] >= stop:
             return least
         if not solved[least]:
-            m, q = _charge(samples, room, weight, C, choices.features[least, : listed[least]])
-            value = machine(room, m, q, bias_limit, stop - _price(choices, least, free, alpha))
-            rewards = _sum_over_all(samples, room, weight, m, q)
-            for k in range(choices.size[0]):
-                before = bound[k]
-                _raise_by(choices, k, room.charge, rewards + _price(choices, k, free, alpha), alpha)
-                if bound[k] > before and k != least:
-                    room.counts[2] += 1
-            if given[least] == listed[least]:
-                bound[least] = max(bound[least], value + _price(choices, least, free, alpha))
-            best = given[least]
-            for j in range(given[least], listed[least]):
-                if room.charge[choices.features[least, j]] > room.charge[choices.features[least, best]]:
-                    best = j
-            choices.next[least] = best
+            # Once with all features that there may be, then with those that are worth their cost at that point.
+            used = listed[least]
+            for _ in range(2):
+                m, q = _charge(samples, room, weight, C, choices.features[least, :used])
+                value = machine(room, m, q, bias_limit, stop - _price(choices, least, free, alpha))
+                _raise_all(choices, room, _sum_over_all(samples, room, weight, m, q), free, alpha)
+                if given[least] == listed[least]:
+                    bound[least] = max(bound[least], value + _price(choices, least, free, alpha))
+                before, used = used, _worth(choices, least, room.charge, alpha)
+                if used == before or bound[least] >= stop:
+                    break
             solved[least] = bound[least] < stop
         elif given[least] < listed[least] and choices.size[0] < len(bound):
             _split(choices, least)
@@ -202,20 +198,41 @@ def raise_least(
 
 
 @glue
+def _raise_all(choices: Choices, room: Room, rewards: float, free: float, alpha: float) -> None:
+    """Raise the bounds of all rows by a dual point, for which features count that may be there and are worth it."""
+    for k in range(choices.size[0]):
+        value = rewards + _price(choices, k, free, alpha)
+        for j in range(choices.listed[k]):
+            worth = room.charge[choices.features[k, j]]
+            value -= worth if j < choices.given[k] else max(0.0, worth - alpha)
+        if value > choices.bound[k]:
+            choices.bound[k] = value
+            room.counts[2] += 1
+
+
+@glue
+def _worth(choices: Choices, k: int, charge: FloatArray, alpha: float) -> int:
+    """Put features of a row that are worth their cost first; return how many are used then."""
+    features, used, most = choices.features[k], int(choices.given[k]), -1.0
+    choices.next[k] = used
+    for j in range(choices.given[k], choices.listed[k]):
+        feature = features[j]
+        if charge[feature] > alpha:
+            features[j] = features[used]
+            features[used] = feature
+            if charge[feature] > most:
+                most = charge[feature]
+                choices.next[k] = used
+            used += 1
+    return used
+
+
+@glue
 def _price(choices: Choices, k: int, free: float, alpha: float) -> float:
     """Return what a row's given features cost at least; below 0 where more may come that are free."""
     further = choices.given[k] - free
     price: float = alpha * (max(0.0, further) if choices.given[k] == choices.listed[k] else further)
     return price
-
-
-@glue
-def _raise_by(choices: Choices, k: int, charge: FloatArray, value: float, alpha: float) -> None:
-    """Raise the bound of a row by a dual point: features that may be there count where they are worth their cost."""
-    for j in range(choices.listed[k]):
-        worth = charge[choices.features[k, j]]
-        value -= worth if j < choices.given[k] else max(0.0, worth - alpha)
-    choices.bound[k] = max(choices.bound[k], value)
 
 
 @glue

@@ -27,7 +27,7 @@ from mipforest.time_budget import TimeBudget
 #: Levels of branch nodes, and choices of features of a node without a price, from which on these dives do not pay.
 MOST_LEVELS, MOST_CHOICES = 2, 50_000
 
-#: Rows by which choices may grow at a time.
+#: Rows by which choices may grow while sides are open.
 _GROWTH = 64
 
 #: Of this many dives of a root's features, one begins with the tree of its hyperplane.
@@ -125,14 +125,15 @@ class _Nodes:
         )  # fmt: skip
 
     def raised(
-        self, room: Room, t: int, weight: FloatArray, choices: Choices, stop: float, *, other_samples: bool
-    ) -> Choices:
+        self, room: Room, t: int, weight: FloatArray, choices: Choices, stop: float, *, other_samples: bool,
+        growth: int = _GROWTH,
+    ) -> Choices:  # fmt: skip
         """Return choices of node t with the least bound raised; what was solved for other samples no longer is."""
         n = int(choices.size[0])
         solved = np.zeros(n, np.bool_) if other_samples else choices.solved[:n]
         if self.alpha:
             grown = [
-                np.concatenate([rows[:n], np.zeros((_GROWTH, *rows.shape[1:]), rows.dtype)])
+                np.concatenate([rows[:n], np.zeros((growth, *rows.shape[1:]), rows.dtype)])
                 for rows in choices._replace(solved=solved)[:6]
             ]
             features, given, listed, bound, solved, following = grown
@@ -148,7 +149,8 @@ class _Nodes:
     def decided(self, room: Room, t: int, weight: FloatArray, choices: Choices, stop: float) -> Choices:
         """Return choices of node t raised until the least bound is that of one choice, or up to a value."""
         while True:
-            choices = self.raised(room, t, weight, choices, stop, other_samples=False)
+            n = max(_GROWTH, int(choices.size[0]))
+            choices = self.raised(room, t, weight, choices, stop, other_samples=False, growth=n)
             k = choices.least
             if choices.bound[k] >= stop or choices.given[k] == choices.listed[k]:
                 return choices
