@@ -7,6 +7,7 @@ The folder given by ``--data`` holds the data sets as ``NAME.csv``, last column 
 paper's: 80%, stratified, seed 0, features scaled to [0, 1] on the training part.
 
     python benchmarks/routing.py --data FOLDER --depth 2 --limit 60 --output docs/benchmarks/routing.md
+    python benchmarks/routing.py --growth docs/pictures/routing-growth.svg --limit 30
     python benchmarks/routing.py --data FOLDER --model hfs --limit 60 --output docs/benchmarks/routing_hfs.md
     python benchmarks/routing.py --data FOLDER --model sfs --limit 60 --output docs/benchmarks/routing_sfs.md
     python benchmarks/routing.py --data FOLDER --model olct --limit 300 --output docs/benchmarks/routing_olct.md
@@ -16,22 +17,25 @@ from __future__ import annotations
 
 import argparse
 import tomllib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from time import process_time
 
+import numpy as np
 import olct
 from markdown import add_output, measured_with, publish, table
+from matplotlib.figure import Figure
 from starts import MARGOT, paper_split
 
 from formulations.margot import HfsMargot, Margot, SfsMargot
 from formulations.olct import Olct
-from mipforest.data import Dataset
-from mipforest.problem import Problem
+from mipforest.data import Dataset, load
 from mipforest.problem.formulation import Formulation
 from mipforest.searches.routing.convex_dives import compile_convex
 from mipforest.searches.routing.feature_dives import compile_features
 from mipforest.searches.routing.machine_dives import compile_kernels
+from mipforest.solvers.solution import Event
 from mipforest.time_budget import TimeBudget
 
 #: Data set: the paper's penalties C by level, and seconds of its Gurobi 9.5.1 (600 s: the gap that was left).
@@ -56,8 +60,14 @@ PAPER = {
 SPARSE = {"hfs": HfsMargot, "sfs": SfsMargot}
 CAMPAIGN = Path(__file__).parent.parent / "campaigns" / "margot-tables-7-8.toml"
 
-#: Variants of the model that HiGHS gets.
-HIGHS_VARIANTS = ("valid", "tight")
+#: Matrix solvers beside the search, the names of their columns, and the variant of the model that each gets.
+MATRIX = {"HiGHS": ("highs", "valid"), "HiGHS tight": ("highs", "tight"), "SCIP": ("scip", "valid")}
+
+#: Samples and penalties of the picture of growth, and those that stay while the other changes.
+SIZES, PENALTIES, SIZE, PENALTY = (100, 200, 400, 800, 1500, 3000), tuple(np.logspace(-3, 4, 8)), 200, 1.0
+
+#: Features of its samples, and the share of labels that are wrong.
+FEATURES, WRONG = 2, 0.01
 
 PACKAGES = ("numpy", "numba", "highspy", "clarabel")
 
@@ -65,16 +75,24 @@ PACKAGES = ("numpy", "numba", "highspy", "clarabel")
 def main() -> None:
     """Read the arguments, run, write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder with the data sets")
+    parser.add_argument("--data", type=Path, help="folder with the data sets")
     parser.add_argument("--model", choices=("margot", *SPARSE, "olct"), default="margot")
     parser.add_argument("--depth", type=int, default=2, help="of MARGOT; the others have depth 2")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each search")
+    parser.add_argument("--matrix", nargs="*", choices=MATRIX, default=[], help="matrix solvers beside it")
+    parser.add_argument("--matrix-limit", type=float, default=20.0, help="seconds for each of them")
     parser.add_argument(
-        "--highs-limit", type=float, default=0.0, help="seconds for HiGHS on each variant; 0: leave it out"
+        "--names", nargs="*", help="data sets; all of the model's if left out, and built-in ones"
     )
-    parser.add_argument("--names", nargs="*", help="data sets; all of the model's if left out")
+    parser.add_argument("--growth", type=Path, help="draw how it grows with samples and C, instead of a page")
     add_output(parser)
     args = parser.parse_args()
+    if args.growth:
+        compile_kernels(TimeBudget())
+        draw_growth(args.limit, args.growth)
+        return
+    if args.data is None:
+        parser.error("--data FOLDER is needed for all but --growth")
     if args.model != "margot":
         (compile_convex if args.model == "olct" else compile_features)(TimeBudget())
         cases = olct_cases(args.data) if args.model == "olct" else sparse_cases(args.data, args.model)
@@ -85,16 +103,19 @@ def main() -> None:
         return
     compile_kernels(TimeBudget())
     names = args.names or sorted(CASES)
-    rows = [row(args.data, name, args.depth, args.limit, args.highs_limit) for name in names]
-    publish(page(rows, args.depth, args.limit, args.highs_limit), args.output)
+    rows = [row(args.data, name, args.depth, args.limit, args.matrix, args.matrix_limit) for name in names]
+    publish(page(rows, args.depth, args.limit, args.matrix, args.matrix_limit), args.output)
 
 
-def row(folder: Path, name: str, depth: int, limit: float, highs_limit: float) -> list[str]:
+def row(
+    folder: Path, name: str, depth: int, limit: float, matrix: list[str], matrix_limit: float
+) -> list[str]:
     """Solve one training set; penalties below the second level are those of the second."""
-    top, below = CASES[name]
-    data = paper_split(folder, name)
+    top, below = CASES.get(name, (1.0, 1.0))
+    data = paper_split(folder, name) if name in CASES else load(name)
     formulation = Margot(C=(top, *(below,) * (depth - 1)))
     problem = formulation.build(data, depth)
+    began = process_time()
     found = problem.solve("routing", time_limit=limit)
     cells = [
         name,
@@ -103,41 +124,32 @@ def row(folder: Path, name: str, depth: int, limit: float, highs_limit: float) -
         f"{found.bound:.6g}",
         f"{100 * found.gap:.2f}%",
         f"{found.solution.seconds:.1f}",
+        f"{process_time() - began:.1f}",
         str(found.solution.nodes),
         "yes" if found.verified else "NO",
     ]
-    if highs_limit:
-        # Preparing counts in the limit of both.
-        for variant in HIGHS_VARIANTS:
-            built = replace(formulation, variant=variant).build(data, depth, budget=TimeBudget(highs_limit))
-            cells += highs(built, highs_limit)
-    cells += [PAPER[name]] if depth == 2 else []
+    for solver, variant in map(MATRIX.__getitem__, matrix):
+        # Preparing counts in the limit.
+        built = replace(formulation, variant=variant).build(data, depth, budget=TimeBudget(matrix_limit))
+        other = built.solve(solver, time_limit=matrix_limit)
+        cells += [f"{other.objective:.6g}", f"{100 * other.gap:.1f}%"]
+    cells += [PAPER[name]] if depth == 2 and name in PAPER else []
     print(" | ".join(cells), flush=True)
     return cells
 
 
-def highs(problem: Problem, limit: float) -> list[str]:
-    """Objective and gap of HiGHS."""
-    found = problem.solve("highs", time_limit=limit)
-    return [f"{found.objective:.6g}", f"{100 * found.gap:.1f}%"]
-
-
-def page(rows: list[list[str]], depth: int, limit: float, highs_limit: float) -> str:
-    header = ["data", "n x p", "objective", "bound", "gap", "seconds", "nodes", "verified"]
-    if highs_limit:
-        header += [
-            title for variant in HIGHS_VARIANTS for title in (f"HiGHS {variant}, {highs_limit:g} s", "gap")
-        ]
+def page(rows: list[list[str]], depth: int, limit: float, matrix: list[str], matrix_limit: float) -> str:
+    header = ["data", "n x p", "objective", "bound", "gap", "seconds", "processor s", "nodes", "verified"]
+    header += [title for name in matrix for title in (f"{name}, {matrix_limit:g} s", "gap")]
     header += ["paper: Gurobi 9.5.1"] if depth == 2 else []
-    matrix = ""
-    if highs_limit:
-        matrix = f" HiGHS has {highs_limit:g} s for each\nvariant of the model, preparing included."
+    beside = f" Matrix solvers have {matrix_limit:g} s,\npreparing included." if matrix else ""
     certified = sum(float(cells[4].rstrip("%")) <= 0.01 for cells in rows)
     total = sum(float(cells[5]) for cells in rows)
     return f"""# The search `routing` on the sets of the MARGOT paper
 
 MARGOT, depth {depth}, the paper's splits and penalties, at most {limit:g} s each. The search begins with the tree known
-from building the model (`svm-path`), whose time is not in the seconds; its compilation is not either.{matrix}
+from building the model (`svm-path`), whose time is not in the seconds; its compilation is not either. Processor seconds
+are those of all threads.{beside}
 
 {table(header, rows)}
 
@@ -146,6 +158,54 @@ from building the model (`svm-path`), whose time is not in the seconds; its comp
 {measured_with(PACKAGES)}
 Run again: `python benchmarks/routing.py --data FOLDER --depth {depth} --limit {limit:g} --output FILE`.
 """
+
+
+def growing(n: int) -> Dataset:
+    """Return samples whose labels an oblique tree of depth 2 gives, but for those that are wrong."""
+    rng = np.random.default_rng(0)
+    X, w = rng.random((n, FEATURES)), rng.standard_normal((3, FEATURES))
+    root, left, right = ((X - 0.5) @ w.T > 0).T
+    y = np.where(root, right, left) ^ (rng.random(n) < WRONG)
+    return Dataset.from_arrays(X, y.astype(int), name=f"{n} samples")
+
+
+def over_at(end: float) -> Callable[[Event], bool]:
+    """Return what ends a solve once the process has had some processor seconds."""
+    return lambda _: process_time() > end
+
+
+def draw_growth(limit: float, file: Path) -> None:
+    """Draw nodes and processor seconds of one thread against the number of samples, and against C.
+
+    The limit is one of processor seconds, so that the picture depends less on what else the machine does. What is not
+    proven until then is a circle.
+    """
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots(2, 2, sharex="col", sharey="row")
+    cases = ([(n, PENALTY) for n in SIZES], [(SIZE, C) for C in PENALTIES])
+    titles = (f"samples (C = {PENALTY:g})", f"C ({SIZE} samples)")
+    for column, (points, title) in enumerate(zip(cases, titles, strict=True)):
+        told = []
+        for n, C in points:
+            problem = Margot(C=float(C)).build(growing(n), 2)
+            began = process_time()
+            found = problem.solve(
+                "routing", time_limit=None, threads=1, on_progress=over_at(process_time() + limit)
+            )
+            seconds = process_time() - began
+            told.append((n if column == 0 else float(C), found.solution.nodes, seconds))
+            print(f"n {n}, C {C:g}: {found.status}, gap {100 * found.gap:.2f}%, {told[-1][1:]}", flush=True)
+            proven = "full" if found.status == "optimal" else "none"
+            for k in range(2):
+                axes[k, column].plot(told[-1][0], told[-1][1 + k], "o", color="C0", fillstyle=proven)
+        x, nodes, spent = zip(*told, strict=True)
+        for axis, y, label in zip(axes[:, column], (nodes, spent), ("nodes", "processor s"), strict=True):
+            axis.plot(x, y, "-", color="C0", linewidth=0.8)
+            axis.set(xscale="log", yscale="log", ylabel=label if column == 0 else "")
+            axis.grid(visible=True, alpha=0.3)
+        axes[1, column].set_xlabel(title)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file)
 
 
 #: Name of a data set, the model, and its training part.

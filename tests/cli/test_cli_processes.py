@@ -85,6 +85,26 @@ def test_a_killed_run_leaves_nothing_and_does_not_block_the_next(mipforest, tmp_
     assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
 
 
+@pytest.mark.slow  # as above, of a search
+def test_a_killed_search_leaves_no_half_certificate_and_does_not_block_the_next(
+    mipforest, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    search = [*LONG[:-1], "routing", "--threads", 1, "--certificate", "proof.gz", "--out", "run"]
+    process = start_process(*search, "--time-limit", 60, cwd=tmp_path)
+    wait_for_announcement(process)
+    while process.poll() is None and not any(entry.is_file() for entry in tmp_path.glob(".*.part")):
+        time.sleep(0.02)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert all(entry.match(".*.part") for entry in tmp_path.iterdir())
+    again = mipforest(*search, "--time-limit", 1)
+    assert again.code == 0, again.err
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["verified"] is True
+    assert mipforest("certify", "proof.gz").code == 0
+
+
 def test_files_that_cannot_grow_leave_no_half_written_run(mipforest, tmp_path):
     _, most = before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (3000, most))

@@ -47,7 +47,7 @@ CUT_OFF, COMPLETE, STOPPED = 0, 1, 2
 CHANGED, STALE = range(2)
 
 #: Violation up to which pair steps go on, at open nodes and at complete routings.
-_TOLERANCE, _FINAL_TOLERANCE = 1e-5, 1e-7
+_TOLERANCE, _FINAL_TOLERANCE = 1e-3, 1e-7
 
 #: Pair steps before the interior point takes over, and its iterations.
 _PAIR_STEPS, _INTERIOR_STEPS = 200.0, 80.0

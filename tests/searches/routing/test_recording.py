@@ -70,7 +70,7 @@ def test_a_stopped_search_certifies_its_bound(tmp_path):
 def proven(tmp_path_factory):
     """A problem, its result, and its certificate."""
     path = tmp_path_factory.mktemp("proven") / "proof.gz"
-    problem = Margot(C=3.0).build(random_data(4, n=25, p=3), 2)
+    problem = Margot(C=3.0).build(random_data(1, n=28, p=3), 2)
     return problem, problem.solve("routing", certificate=path, threads=1, time_limit=60), path
 
 
