@@ -41,6 +41,7 @@ from mipforest.searches.local.state import (
     charge,
     copy_subtree,
     draw,
+    leaf_apart,
     leaf_below,
     list_below,
     make_leaf,
@@ -48,6 +49,7 @@ from mipforest.searches.local.state import (
     partition_below,
     raise_subtree,
     value_below,
+    within_margin,
 )
 from mipforest.searches.local.sweeps import (
     HALF,
@@ -316,21 +318,25 @@ def _loss_as_leaf(samples: Samples, work: Work, order: Int32Array, begin: int, m
 def refit(samples: Samples, work: Work, t: int) -> float:
     """Route the samples of a node through its subtree, fit its leaves and drop empty ones; return what it costs.
 
-    Infinite where a leaf has too few samples. Leaves have numbers of samples and losses then; their slices are made by
-    :func:`~mipforest.searches.local.state.partition_below`.
+    Infinite where a leaf has too few samples, or the sides of a split are within the margin: samples that come to a
+    node when a split above it changes may lie between them. Leaves have numbers of samples and losses then; their
+    slices are made by :func:`~mipforest.searches.local.state.partition_below`.
     """
     nodes, leaves = work.trees[OWN], 0
     end = list_below(work, t, QUEUE)
     for k in range(end):
         u = work.places[QUEUE, k]
+        nodes[u].low, nodes[u].high = -np.inf, np.inf
         if nodes[u].feature == LEAF:
             work.places[SLOT, u] = leaves
             leaves += 1
     begin, m = nodes[t].begin, nodes[t].count
     order = order_at(samples, work, work.places[LEVEL, t])
     for q in range(begin, begin + m):
-        work.leaf[order[0, q], 0] = work.places[SLOT, leaf_below(samples, work, t, order[0, q])]
-        work.leaf[order[0, q], SIDE] = 2
+        i = order[0, q]
+        leaf = leaf_apart(samples, work, t, i) if samples.margin > 0.0 else leaf_below(samples, work, t, i)
+        work.leaf[i, 0] = work.places[SLOT, leaf]
+        work.leaf[i, SIDE] = 2
     fit_leaves(samples, work, order, begin, m, 0, leaves)
     bad = False
     for k in range(end - 1, -1, -1):
@@ -348,5 +354,6 @@ def refit(samples: Samples, work: Work, t: int) -> float:
             nodes[u].count = kept
         else:
             nodes[u].count = nodes[a].count + nodes[b].count
+            bad |= samples.margin > 0.0 and within_margin(samples, work, u)
     nodes[t].begin = begin
     return np.inf if bad else value_below(samples, work, t)

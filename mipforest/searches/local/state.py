@@ -73,7 +73,8 @@ class Samples(NamedTuple):
 
 
 #: A node: feature of its split, or :data:`LEAF`, :data:`NONE`, :data:`OBLIQUE`; least rank that goes right, or least
-#: score; slice of its samples; loss of a leaf; whether the last visit found nothing, and nothing has changed since.
+#: score; slice of its samples; loss of a leaf; whether the last visit found nothing, and nothing has changed since;
+#: where splits have a margin, the greatest score that goes left and the least that goes right.
 NODE = np.dtype(
     [
         ("feature", "i8"),
@@ -83,6 +84,8 @@ NODE = np.dtype(
         ("count", "i8"),
         ("cost", "f8"),
         ("clean", "i8"),
+        ("low", "f8"),
+        ("high", "f8"),
     ],
     align=True,
 )
@@ -232,6 +235,36 @@ def leaf_below(samples: Samples, work: Work, t: int, i: int) -> int:
     while work.trees[OWN, t].feature >= 0:
         t = 2 * t + (2 if goes_right(samples, work, t, i) else 1)
     return t
+
+
+@kernel
+def leaf_apart(samples: Samples, work: Work, t: int, i: int) -> int:
+    """Return the leaf that a sample reaches from a node; splits on the way keep ``low`` and ``high`` with its score."""
+    while work.trees[OWN, t].feature >= 0:
+        node, score = work.trees[OWN, t], 0.0
+        if node.feature == OBLIQUE:
+            for j in range(samples.X.shape[1]):
+                score += work.w[OWN, t, j] * samples.X[i, j]
+        else:
+            score = samples.distinct[samples.first[node.feature] + samples.rank[node.feature, i]]
+        if goes_right(samples, work, t, i):
+            node.high = min(node.high, score)
+            t = 2 * t + 2
+        else:
+            node.low = max(node.low, score)
+            t = 2 * t + 1
+    return t
+
+
+@kernel
+def within_margin(samples: Samples, work: Work, t: int) -> bool:
+    """Return whether the sides of a split are too near to each other, by :func:`leaf_apart` of all its samples."""
+    node, size = work.trees[OWN, t], 1.0
+    if node.feature == OBLIQUE:
+        size = 0.0
+        for j in range(work.w.shape[2]):
+            size += abs(work.w[OWN, t, j])
+    return bool(node.high - node.low < samples.margin * size)
 
 
 @glue

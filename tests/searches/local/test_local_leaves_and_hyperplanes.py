@@ -46,6 +46,19 @@ def test_one_hyperplane_is_found_where_univariate_splits_need_many():
 
 
 @pytest.mark.slow
+def test_samples_that_come_to_a_node_when_a_split_above_changes_keep_its_margin():
+    failed = {}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        data = Dataset.from_arrays(rng.random((10, 2)), np.round(rng.normal(size=10), 1), task="regression")
+        problem = OrtH(alpha=0.02, mu=0.05).build(data, 2 + seed % 2)
+        result = problem.solve("local-search", start=None, solver_options={"starts": 4, "kicks": 20})
+        if not result.verified:
+            failed[seed] = result.failed_checks
+    assert not failed
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES[1:])
 def test_hyperplanes_of_regression_trees_are_verified_and_no_worse_than_univariate_splits(loss):
     data = load("diabetes").take(np.arange(0, 442, 6))
