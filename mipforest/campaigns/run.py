@@ -7,18 +7,21 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from concurrent.futures import Future, as_completed
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from mipforest.campaigns.experiment_result import ExperimentResult, data_path, environment, solve_experiment
-from mipforest.campaigns.experiments import PlannedExperiment, plan
+from mipforest.campaigns.experiments import Experiment, PlannedExperiment, plan
 from mipforest.campaigns.store import Counts, Store
 from mipforest.campaigns.suite import Suite, read_suite
+from mipforest.cluster import connected, explained
 from mipforest.errors import CampaignError, did_you_mean
 
 
@@ -101,7 +104,12 @@ def _chosen(planned: tuple[PlannedExperiment, ...], only: Collection[str]) -> tu
 
 
 def run(
-    campaign: Campaign, *, jobs: int = 1, retry_failed: bool = False, finished: Finished | None = None
+    campaign: Campaign,
+    *,
+    jobs: int = 1,
+    dask: str | None = None,
+    retry_failed: bool = False,
+    finished: Finished | None = None,
 ) -> Counts:
     """Run the experiments that have no result yet.
 
@@ -113,6 +121,9 @@ def run(
         What to run.
     jobs
         Number of processes, at least 1; with 1, this process runs the experiments itself.
+    dask
+        Address of a Dask cluster that runs the experiments, such as ``tcp://127.0.0.1:8786``; its workers have the
+        folder of data under the same name.
     retry_failed
         Whether to run experiments again that failed before.
     finished
@@ -128,6 +139,8 @@ def run(
     ------
     CampaignError
         If the suite, the results file or the data cannot be used, or a process ended by itself.
+    ClusterError
+        If the cluster cannot be used, or is lost.
     UnknownFormulation, SolverUnavailable
         If a model or solver is unknown or missing.
     KeyboardInterrupt
@@ -141,7 +154,9 @@ def run(
         numbers = store.numbers({entry.experiment.key for entry in chosen}).values()
         if retry_failed:
             store.forget_failures(numbers)
-        if jobs == 1:
+        if dask is not None:
+            _run_on_cluster(campaign, dask, finished)
+        elif jobs == 1:
             work(campaign, stopping=_never, finished=finished)
         else:
             _run_processes(campaign, min(jobs, len(chosen)), finished)
@@ -178,7 +193,10 @@ def work(campaign: Campaign, *, stopping: Callable[[], bool], finished: Finished
                 with locks.held(number) as locked:
                     if not locked or store.is_finished(number):
                         continue
-                    result = _run_experiment(entry, campaign.folder, store, stopping)
+                    known = partial(
+                        store.check_data, entry.experiment.data_label, entry.experiment.settings.seed
+                    )
+                    result = _run_experiment(entry.experiment, campaign.folder, stopping, known)
                     store.record(number, suite.sha256, machine, result)
                 if finished is not None:
                     counts = store.counts(all_numbers)
@@ -189,16 +207,13 @@ def work(campaign: Campaign, *, stopping: Callable[[], bool], finished: Finished
 
 
 def _run_experiment(
-    entry: PlannedExperiment, folder: Path | None, store: Store, stopping: Callable[[], bool]
+    experiment: Experiment,
+    folder: Path | None,
+    stopping: Callable[[], bool],
+    check_data: Callable[[str], None],
 ) -> ExperimentResult:
-    experiment = entry.experiment
     try:
-        return solve_experiment(
-            experiment,
-            folder,
-            check_data=partial(store.check_data, experiment.data_label, experiment.settings.seed),
-            stopping=stopping,
-        )
+        return solve_experiment(experiment, folder, check_data=check_data, stopping=stopping)
     except CampaignError:
         raise
     except Exception as error:
@@ -208,6 +223,48 @@ def _run_experiment(
 
 def _never() -> bool:
     return False
+
+
+# ---------------------------------------------------------------------- a Dask cluster
+
+
+def _run_on_cluster(campaign: Campaign, address: str, finished: Finished | None) -> None:
+    """Hand the free experiments to a cluster, and record what comes back, under this process' locks."""
+    suite, _, chosen = campaign.read()
+    folder = None if campaign.folder is None else campaign.folder.absolute()
+    with ExitStack() as opened:
+        client = opened.enter_context(connected(address))
+        store = opened.enter_context(Store(campaign.results))
+        numbers = store.numbers({entry.experiment.key for entry in chosen})
+        locks = ExperimentLocks(campaign.results.with_name(f"{campaign.results.name}.lock"))
+        opened.callback(locks.close)
+        pool = client.get_executor(pure=False)
+        opened.callback(pool.shutdown, wait=False)
+        under_way: dict[Future[tuple[Any, ExperimentResult]], PlannedExperiment] = {}
+        for entry in chosen:
+            number = numbers[entry.experiment.key]
+            if opened.enter_context(locks.held(number)) and not store.is_finished(number):
+                under_way[pool.submit(_experiment_there, entry.experiment, folder)] = entry
+        began, before = monotonic(), len(under_way)
+        for done in as_completed(under_way):
+            entry = under_way[done]
+            try:
+                machine, result = done.result()
+            except Exception as error:
+                raise explained(error, "cell") from error
+            if result.values["state"] == "done":
+                sha256 = str(result.values["data_sha256"])
+                store.check_data(entry.experiment.data_label, entry.experiment.settings.seed, sha256)
+            store.record(numbers[entry.experiment.key], suite.sha256, machine, result)
+            if finished is not None:
+                counts = store.counts(numbers.values())
+                each = (monotonic() - began) / max(before - counts.waiting, 1)
+                finished(entry, result, CampaignProgress(counts, each * counts.waiting))
+
+
+def _experiment_there(experiment: Experiment, folder: Path | None) -> tuple[Any, ExperimentResult]:
+    """Run an experiment on a worker; return the worker's environment, too."""
+    return environment(), _run_experiment(experiment, folder, _never, lambda _: None)
 
 
 # ---------------------------------------------------------------------- several processes

@@ -59,6 +59,15 @@ def run_campaign(
         float | None,
         Option(min=0, metavar="SECONDS", help="Limit of each solve instead of the suite's; inf for none."),
     ] = None,
+    dask: Annotated[
+        str | None,
+        Option(
+            "--dask",
+            metavar="ADDRESS",
+            help="Dask cluster that runs the cells, such as tcp://127.0.0.1:8786.",
+            show_default=False,
+        ),
+    ] = None,
     retry_failed: Annotated[
         bool, Option("--retry-failed", help="Run cells again that failed before.")
     ] = False,
@@ -80,6 +89,7 @@ def run_campaign(
         counts = run(
             campaign,
             jobs=jobs,
+            dask=dask,
             retry_failed=retry_failed,
             finished=None if quiet or as_json else print_experiment,
         )

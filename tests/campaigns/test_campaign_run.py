@@ -5,6 +5,7 @@ import sqlite3
 import pandas as pd
 import pytest
 from campaign_suites import PAIR, campaign_of
+from dask_processes import Cluster
 
 from mipforest.campaigns import Campaign, CampaignError, Counts, Store, run
 from mipforest.campaigns.experiment_result import load_experiment
@@ -196,3 +197,26 @@ def test_it_is_told_how_far_a_campaign_is(tmp_path):
     assert [standing.counts for standing in told] == [Counts(1, 0, 1), Counts(2, 0, 0)]
     assert told[0].seconds_left > 0
     assert told[1].seconds_left == 0
+
+
+@pytest.mark.slow  # a cluster of its own
+def test_a_cluster_gives_the_results_of_this_machine_and_repeats_none(tmp_path):
+    folders = [tmp_path / name for name in ("here", "there", "cluster")]
+    for folder in folders:
+        folder.mkdir()
+    here, there = (campaign_of(folder, PAIR) for folder in folders[:2])
+    run(here)
+    with Cluster(folders[2]) as cluster:
+        cluster.add_worker()
+        cluster.wait_for_workers(1)
+        seen = []
+        counts = run(
+            there, dask=cluster.address, finished=lambda planned, *_: seen.append(planned.experiment.key)
+        )
+        assert counts == Counts(done=2, failed=0, waiting=0)
+        run(there, dask=cluster.address, finished=lambda planned, *_: seen.append(planned.experiment.key))
+    assert len(seen) == 2
+    told = ("state", "status", "objective", "data_sha256", "train_sha256")
+    assert [[row[name] for name in told] for row in results_of(there)] == [
+        [row[name] for name in told] for row in results_of(here)
+    ]
