@@ -38,8 +38,8 @@ the solver took, gap that of the outcome ("-" without a bound above 0 or without
 
 The start of Python and the imports are part of the total: about 2 s on an idle machine. The budget begins with loading
 the data. What exceeds the limit beyond that: a solver that does not end when it has to is left behind half a second
-later, and the result is checked and printed. At 100,000 samples thresholds are listed without a look at the clock, and a
-model that is not built in time is given up between two blocks of rows, for its start. MIRET ends with an error where
+later, and the result is checked and printed. At 100,000 samples thresholds are listed without a look at the clock, and
+a model that is not built in time is given up between two blocks of rows, for its start. MIRET ends with an error where
 the time runs out while its forest is fitted: fewer trees would be another target. The library that fits it is loaded
 outside the limit. Where the solver has 0 s, an exact search proved the start optimal while
 the model was built, or less time was left than the solver takes to read the model; the answer is the start's tree.
