@@ -7,7 +7,7 @@ The folder given by ``--data`` holds the data sets as ``NAME.csv``, last column 
 paper's: 80%, stratified, seed 0, features scaled to [0, 1] on the training part.
 
     python benchmarks/routing.py --data FOLDER --depth 2 --limit 60 --output docs/benchmarks/routing.md
-    python benchmarks/routing.py --growth docs/pictures/routing-growth.svg --limit 30
+    python benchmarks/routing.py --growth docs/pictures/routing-growth.svg --limit 6
     python benchmarks/routing.py --data FOLDER --model hfs --limit 60 --output docs/benchmarks/routing_hfs.md
     python benchmarks/routing.py --data FOLDER --model sfs --limit 60 --output docs/benchmarks/routing_sfs.md
     python benchmarks/routing.py --data FOLDER --model olct --limit 300 --output docs/benchmarks/routing_olct.md
@@ -68,6 +68,19 @@ SIZES, PENALTIES, SIZE, PENALTY = (100, 200, 400, 800, 1500, 3000), tuple(np.log
 
 #: Features of its samples, and the share of labels that are wrong.
 FEATURES, WRONG = 2, 0.01
+
+#: What the page of depth 2 says of it.
+GROWTH = f"""
+## Growth
+
+![Nodes and processor seconds against the number of samples, and against C](../pictures/routing-growth.svg)
+
+One thread; samples of {FEATURES} features, with the labels of an oblique tree of depth 2,
+{100 * WRONG:g}% of them wrong. Filled points are proven; circles were stopped after
+some processor seconds: fewer nodes where each takes longer. The number of samples decides what can be proven. C matters
+less, until it is so small that most samples lie within the margin.
+Draw again: `python benchmarks/routing.py --growth docs/pictures/routing-growth.svg --limit 6`.
+"""
 
 PACKAGES = ("numpy", "numba", "highspy", "clarabel")
 
@@ -157,7 +170,7 @@ are those of all threads.{beside}
 
 {measured_with(PACKAGES)}
 Run again: `python benchmarks/routing.py --data FOLDER --depth {depth} --limit {limit:g} --output FILE`.
-"""
+{GROWTH if depth == 2 else ""}"""
 
 
 def growing(n: int) -> Dataset:
