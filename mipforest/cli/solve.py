@@ -114,6 +114,8 @@ class Job:
             return problem.solve(self.solver, settings=settings, on_progress=on_progress)
 
     def _announcement(self, problem: Problem) -> str:
+        if problem.unfinished:
+            return f"{problem.data.name}: the time ran out while the model was built"
         limit = self.settings.time_limit
         within = "without a time limit" if limit is None else f"for at most {duration(limit)}"
         form = problem.model.matrix()
