@@ -29,6 +29,8 @@ from time import monotonic
 
 import numpy as np
 
+import formulations  # noqa: F401 - before the path below, which has a folder of this name
+
 sys.path.append(str(Path(__file__).parents[1]))  # the independent routes, when run as a command
 
 from cases import Case, Figures, Log, cases_of
