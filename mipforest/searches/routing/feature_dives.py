@@ -165,7 +165,6 @@ class FeatureDives:
         self._of = _Nodes(nodes)
         self._rooms: list[Room] = []
         self._points: dict[bytes, Points] = {}
-        self._found: IntArray | None = None
 
     @staticmethod
     def takes(nodes: ConvexNodes) -> bool:
@@ -183,18 +182,9 @@ class FeatureDives:
         below = [of.choices(t) for t in of.last]
         return FeaturePosition(others, none, none, 0.0, below, np.zeros(G, np.int64), features)
 
-    def at(self, reached: IntArray) -> FeaturePosition:
-        """Return the position of a partial routing with the root's features of the last tree that was found."""
-        here = self.first()
-        if self._found is None:
-            return here
-        at, waits = self._at(self._found).at, reached == 0
-        here.others, here.chosen = None, self._found
-        here.features[0] = np.isin(np.arange(here.features.shape[1]), here.chosen)
-        here.side = np.full(at.max() + 1, -1)
-        here.side[at[reached == 2]] = 1
-        here.side[np.union1d(at[waits], np.intersect1d(at[reached == 1], at[reached == 2]))] = 0
-        return here
+    def at(self, reached: IntArray) -> FeaturePosition:  # noqa: ARG002
+        """Return the position from which all trees can be reached: sides hold for some features of the root alone."""
+        return self.first()
 
     def _at(self, chosen: IntArray) -> Points:
         """Return the root on some features."""
@@ -211,7 +201,6 @@ class FeatureDives:
             end = descent.choose_root()
         elif self._of.last[0]:
             end = descent.decide_sides(self._at(start.chosen), most, stop)
-            self._found = start.chosen if end == COMPLETE else self._found
         else:
             end = descent.choose_below([self._of.nodes.weight])
         self._rooms.append(room)

@@ -115,7 +115,7 @@ class Routing(TreeSearch):
                 gap=settings.gap,
                 complete=trees.realised,
                 propose=trees.proposed if dives.needs_trees else lambda _: np.inf,
-                scores=trees.scores,
+                scores=trees.scores if dives.needs_trees else None,
                 threads=settings.threads or os.cpu_count() or 1,
                 recorder=recorder,
             )

@@ -104,7 +104,7 @@ class Dives(Protocol):
     Attributes
     ----------
     needs_trees
-        Whether trees are to be made from the hyperplanes of its dives, as it makes none of them itself.
+        Whether trees are to be made from hyperplanes and looked for around the best one, as dives make none of theirs.
     """
 
     needs_trees: bool
