@@ -24,8 +24,9 @@ _SHARE, _GROWTH = 0.05, 1.5
 #: are multiplied by a random number whose logarithm has this standard deviation.
 _STEPS, _NOISE = 400, 1.0
 
-#: Steps in all neighbourhoods as a share of all steps of the search: while they promise something, and later.
-_OFTEN, _SELDOM = 0.5, 0.05
+#: Steps in all neighbourhoods as a share of all steps of the search: the most, while they promise something, and the
+#: least. In between the share is the gap: where it is wide, better trees are likely, and a proof is far away.
+_MOST, _LEAST = 0.5, 0.05
 
 
 class Neighbourhoods:
@@ -53,9 +54,9 @@ class Neighbourhoods:
         self._share, self._noise = _SHARE, 0.0
         self._heap.clear()
 
-    def due(self, nodes: int, *, far: bool) -> bool:
-        """Return whether it is their turn, after these steps of all searches; ``far``: the best tree is a poor one."""
-        return self._steps <= (_OFTEN if far or self._noise == 0.0 else _SELDOM) * nodes
+    def due(self, nodes: int, gap: float) -> bool:
+        """Return whether it is their turn, after these steps of all searches, with this relative gap."""
+        return self._steps <= (_MOST if self._noise == 0.0 else min(max(gap, _LEAST), _MOST)) * nodes
 
     def start(self, best: float, target: float) -> tuple[Any, int]:
         """Return the position to dive from, and the steps at most.

@@ -263,18 +263,17 @@ class RoutingSearch:
     def _busy(self) -> list[Future[Dived]]:
         return [*self._running, *([] if self._nearby is None else [self._nearby])]
 
-    @property
-    def _far(self) -> bool:
-        """Whether the best tree is far above the bound."""
-        return self.best > ASPIRATION * self.bound
-
     def _start_dive(self, pool: ThreadPoolExecutor) -> bool:
         """Start a dive, around the best tree where it is time to; return whether there was one to start."""
         left, around = bool(self._heap or self._to_close), self._neighbourhoods
         if (
             around is not None
             and self._nearby is None
-            and (around.due(self.nodes, far=self._far) if left else self._running)
+            and (
+                around.due(self.nodes, (self.best - self.bound) / max(self.best, 1e-300))
+                if left
+                else self._running
+            )
         ):
             position, most = around.start(self.best, self._within_gap())
             self._nearby = pool.submit(self._dives.dive, position, self._within_gap(), most, self._stop)
@@ -306,7 +305,8 @@ class RoutingSearch:
             return
         before = self.best
         self._take(self._running.pop(future), dived)
-        if self._far and self.bound > 0.0 and self._aspired == np.inf and self._recorder is None:
+        low = self.best > ASPIRATION * self.bound > 0.0
+        if low and self._aspired == np.inf and self._recorder is None:
             self._aspired = ASPIRATION * self.bound
         if self._dived % TREES == 0 or self._dived & (self._dived - 1) == 0:
             self.best = min(self.best, self._propose(dived))

@@ -55,16 +55,16 @@ def test_a_better_tree_is_found_within_few_steps(poor):
 def test_they_take_their_share_of_the_steps_and_begin_anew_around_a_better_tree(poor):
     _, trees, dives = poor
     around = Neighbourhoods(trees.scores, dives.at)
-    assert around.due(0, far=False)
+    assert around.due(0, gap=0.0)
     around.take(100, [], 1.0)
-    assert not around.due(150, far=True)
+    assert not around.due(150, gap=1.0)
     assert around.due(
-        200, far=False
+        200, gap=0.0
     )  # they promise something as long as no neighbourhood has used up its steps
     around.start(1.0, 1.0)
     around.take(400, [(0.0, dives.first())], 1.0)
     around.start(1.0, 1.0)
-    assert not around.due(5000, far=False)
-    assert around.due(5000, far=True)
+    assert not around.due(5000, gap=0.09)
+    assert around.due(5000, gap=0.11)
     around.begin_anew()
-    assert around.due(5000, far=False)
+    assert around.due(5000, gap=0.0)
