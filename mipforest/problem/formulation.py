@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mipforest.data import DataError, Dataset
+from mipforest.errors import MipforestError
 from mipforest.model import Model
 from mipforest.problem.operations import Instance, Operations
 from mipforest.problem.parameters import ParameterError, parameters_of
@@ -28,7 +29,7 @@ PREVIOUS_DEPTH_TIME_LIMIT = 20.0
 START_SHARE = 0.5
 
 
-class _OutOfTime(Exception):
+class _OutOfTime(MipforestError):
     """The time ran out while a model was declared."""
 
 
