@@ -171,6 +171,8 @@ def start_proven(problem: BuiltProblem, solver: Solver, values: Values) -> Solut
 def start_alone(problem: BuiltProblem, solver: Solver, values: Values | None) -> Solution:
     """Return the start as the outcome of a solve for which no time is left."""
     form, stopped = problem.model.matrix(), problem.budget.stopped
+    left = problem.budget.remaining
+    why = f"the {left:.1f} s left are less than it takes to read the model's {form.A.nnz} entries"
     x = None if values is None else form.to_point(values)
     objective = np.nan if x is None else form.objective(x)
     return Solution(
@@ -184,7 +186,7 @@ def start_alone(problem: BuiltProblem, solver: Solver, values: Values | None) ->
         solver=solver.name,
         solver_version=solver.version(),
         start_objective=objective,
-        warnings=(f"the preparation left no time for the solve: {solver.name} was not called",),
+        warnings=(f"{solver.name} was not called: {why if left > 0 else 'the preparation left no time'}",),
         stopped=stopped,
     )
 

@@ -30,7 +30,9 @@ def chain(name, parameter, values, depth, fold):
 @pytest.mark.parametrize(
     ("name", "parameter", "values", "depth"),
     [
-        ("margot", "C", [0.01, 100.0], 2),
+        pytest.param(
+            "margot", "C", [0.01, 100.0], 2, marks=pytest.mark.slow
+        ),  # hfs-margot stands for it by default
         ("hfs-margot", "B", [3, 2, 1], 1),
         ("oct", "alpha", [0.1, 0.0], 2),
         ("oct-h", "alpha", [0.1, 0.0], 1),

@@ -93,6 +93,7 @@ def test_without_a_norm_everywhere_nothing_is_proven(open_weights):
     assert not problem.formulation.constants_proven(problem.instance, 1.0, problem.changes())
 
 
+@pytest.mark.slow  # by default the helpers of constraints are held against literal models
 def test_bounds_stay_honest_when_users_add_constraints():
     data = random_data(1, n=5, p=2)
     formulation = LossOptimal(C=1.0)

@@ -18,6 +18,7 @@ def margot(n: int) -> Problem:
     return Margot(C=1.0).build(Dataset.from_arrays(X[chosen, :8], y[chosen]), depth=2)
 
 
+@pytest.mark.slow  # tests of the formulation hold SCIP's value against its own by default
 def test_margot_has_the_value_that_highs_finds_through_tangents() -> None:
     problem = margot(24)
     by_highs = solve(problem.model, "highs", gap=1e-7)
