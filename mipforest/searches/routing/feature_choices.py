@@ -143,11 +143,17 @@ class Choices(NamedTuple):
         """The least bound."""
         return float(self.bound[: self.size[0]].min())
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether the least bound is the value of one choice of features."""
+        k = self.least
+        return bool(self.solved[k] and self.given[k] == self.listed[k])
+
 
 @entry
 def raise_least(
     samples: Samples, room: Room, weight: FloatArray, C: float, bias_limit: float, choices: Choices, free: float,
-    alpha: float, stop: float,
+    alpha: float, stop: float, halt: IntArray,
 ) -> int:  # fmt: skip
     """Raise the least bounds of choices of features until the least is that of one choice, or up to a value.
 
@@ -165,6 +171,8 @@ def raise_least(
         How many features are free of cost, and the cost of every further one; 0 where no choice has further ones.
     stop
         Bounds from there on are not raised.
+    halt
+        (1,) ends it early once it is not 0.
 
     Returns
     -------
@@ -176,7 +184,7 @@ def raise_least(
         for k in range(1, choices.size[0]):
             if bound[k] < bound[least]:
                 least = k
-        if bound[least] >= stop:
+        if bound[least] >= stop or halt[0] != 0:
             return least
         if not solved[least]:
             # Once with all features that there may be, then with those that are worth their cost at that point.

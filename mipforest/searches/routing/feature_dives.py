@@ -33,6 +33,9 @@ _GROWTH = 64
 #: Of this many dives of a root's features, one begins with the tree of its hyperplane.
 _TREES = 8
 
+#: A flag that never ends anything.
+_NEVER = np.zeros(1, np.int64)
+
 #: Share of the loss of a sample by a node's hyperplane that charging it there is expected to raise the value by; least
 #: rise, relative to what is left, and weight of the larger of two rises.
 _EXPECTED, _LEAST, _LARGER = 0.5, 1e-9, 0.3
@@ -126,7 +129,7 @@ class _Nodes:
 
     def raised(
         self, room: Room, t: int, weight: FloatArray, choices: Choices, stop: float, *, other_samples: bool,
-        growth: int = _GROWTH,
+        growth: int = _GROWTH, halt: IntArray = _NEVER,
     ) -> Choices:  # fmt: skip
         """Return choices of node t with the least bound raised; what was solved for other samples no longer is."""
         n = int(choices.size[0])
@@ -142,17 +145,21 @@ class _Nodes:
             choices = choices._replace(bound=choices.bound.copy(), solved=solved.copy())
         raise_least(
             self.samples, room, weight, self.nodes.C[t], self.nodes.bias_limit[t], choices, float(self.budget[t]),
-            self.alpha, stop,
+            self.alpha, stop, halt,
         )  # fmt: skip
         return choices
 
-    def decided(self, room: Room, t: int, weight: FloatArray, choices: Choices, stop: float) -> Choices:
-        """Return choices of node t raised until the least bound is that of one choice, or up to a value."""
+    def decided(
+        self, room: Room, t: int, weight: FloatArray, choices: Choices, stop: float, halt: IntArray = _NEVER
+    ) -> Choices:
+        """Return choices of node t raised until the least is decided (:attr:`~Choices.is_decided`), or up to a value.
+
+        Where ``halt`` ended it before, the bounds are proven all the same.
+        """
         while True:
             n = max(_GROWTH, int(choices.size[0]))
-            choices = self.raised(room, t, weight, choices, stop, other_samples=False, growth=n)
-            k = choices.least
-            if choices.bound[k] >= stop or choices.given[k] == choices.listed[k]:
+            choices = self.raised(room, t, weight, choices, stop, other_samples=False, growth=n, halt=halt)
+            if choices.least_bound >= stop or choices.is_decided or halt[0]:
                 return choices
 
 
@@ -196,11 +203,11 @@ class FeatureDives:
     def dive(self, start: FeaturePosition, target: float, most: int, stop: IntArray) -> Dived:
         """Dive from a position; see :class:`~mipforest.searches.routing.search.Dives`."""
         room = self._rooms.pop() if self._rooms else room_for(self._of.samples, self._of.samples.X.shape[1])
-        descent = _Descent(self._of, room, start.copy(), target)
+        descent = _Descent(self._of, room, start.copy(), target, stop)
         if start.others is not None:
             end = descent.choose_root()
         elif self._of.last[0]:
-            end = descent.decide_sides(self._at(start.chosen), most, stop)
+            end = descent.decide_sides(self._at(start.chosen), most)
         else:
             end = descent.choose_below([self._of.nodes.weight])
         self._rooms.append(room)
@@ -210,8 +217,8 @@ class FeatureDives:
 class _Descent:
     """One dive from a position, which it changes."""
 
-    def __init__(self, of: _Nodes, room: Room, here: FeaturePosition, target: float) -> None:
-        self._of, self._room, self._target, self._here = of, room, target, here
+    def __init__(self, of: _Nodes, room: Room, here: FeaturePosition, target: float, halt: IntArray) -> None:
+        self._of, self._room, self._target, self._here, self._halt = of, room, target, here, halt
         self._open: list[tuple[float, FeaturePosition]] = []
         self._cut_bound, self._steps = np.inf, 0
         self._w, self._b = np.zeros((len(of.budget), of.samples.X.shape[1])), np.ones(len(of.budget))
@@ -230,11 +237,14 @@ class _Descent:
         """Leave open the root's best choice of features, and the others."""
         here, of = self._here, self._of
         assert here.others is not None
-        others = of.decided(self._room, 0, of.nodes.weight, here.others, self._target)
+        others = of.decided(self._room, 0, of.nodes.weight, here.others, self._target, self._halt)
         k = others.least
         here.root_bound = float(others.bound[k])
         if here.root_bound >= self._target:
             return CUT_OFF
+        if not others.is_decided:
+            here.others = others
+            return STOPPED
         chosen = others.features[k, : others.given[k]].copy()
         features = here.features.copy()
         features[0] = np.isin(np.arange(features.shape[1]), chosen)
@@ -250,16 +260,18 @@ class _Descent:
         here, of = self._here, self._of
         for i, t in enumerate(of.last):
             stop = self._target - here.bound + here.below[i].least_bound
-            here.below[i] = of.decided(self._room, t, weights[i], here.below[i], stop)
+            here.below[i] = of.decided(self._room, t, weights[i], here.below[i], stop, self._halt)
             if here.bound >= self._target:
                 return CUT_OFF
+            if not here.below[i].is_decided:
+                return STOPPED
             k = here.below[i].least
             here.features = here.features.copy()
             here.features[t] = False
             here.features[t, here.below[i].features[k, : here.below[i].given[k]]] = True
         return COMPLETE
 
-    def decide_sides(self, points: Points, most: int, stop: IntArray) -> int:
+    def decide_sides(self, points: Points, most: int) -> int:
         """Decide sides of the root's points until all are, or nothing better is left."""
         here = self._here
         rises = np.zeros((2, len(points.weight)))
@@ -271,7 +283,7 @@ class _Descent:
             if here.side.all():
                 here.reached = np.where(here.side[points.at] < 0, 1, 2)
                 return self.choose_below(weights)
-            if stop[0]:
+            if self._halt[0]:
                 return STOPPED
             if self._steps == 1 and points.dives % _TREES == 1 and self._follow_plane(points):
                 return COMPLETE

@@ -18,6 +18,7 @@ from mipforest.objectives.log_loss import LogisticLoss, tangent_points
 from mipforest.searches.routing import cells
 from mipforest.searches.routing.convex_interior import solve_node
 from mipforest.searches.routing.convex_node import UNLIMITED, Charge, measure_rises, node_for
+from mipforest.searches.routing.dive import COMPLETE, STOPPED
 from mipforest.searches.routing.feature_choices import solve_split
 from mipforest.searches.routing.feature_dives import FeatureDives, _Nodes
 from mipforest.searches.routing.few_features import Points, room_for
@@ -200,6 +201,25 @@ def test_the_least_choice_of_features_is_the_best_one_for_any_samples(seed, alph
         best = machine(nodes.X[:n], sign[:n], C, None, 2, alpha)
         assert choices.least_bound == pytest.approx(best, rel=1e-5, abs=1e-9)
         assert choices.least_bound <= best * (1 + 1e-6)
+
+
+def test_choices_that_are_halted_have_true_bounds_and_are_decided_later():
+    nodes, sign = feature_nodes(0, 30, 6, 1.0, 2, 0.05)
+    of = _Nodes(nodes)
+    best = machine(nodes.X, sign, 1.0, None, 2, 0.05)
+    halted = of.decided(room_for(of.samples, 6), 0, nodes.weight, of.choices(0), np.inf, np.ones(1, np.int64))
+    assert not halted.is_decided
+    assert halted.least_bound <= best
+    later = of.decided(room_for(of.samples, 6), 0, nodes.weight, halted, np.inf)
+    assert later.is_decided
+    assert later.least_bound == pytest.approx(best, rel=1e-5)
+
+    dives = FeatureDives(nodes)
+    dived = dives.dive(dives.first(), np.inf, 400, np.ones(1, np.int64))
+    assert dived.end == STOPPED
+    [(bound, position)] = dived.open
+    assert bound <= best
+    assert dives.dive(position, np.inf, 400, np.zeros(1, np.int64)).end == COMPLETE
 
 
 @pytest.mark.parametrize("seed", range(4))
