@@ -1,4 +1,4 @@
-"""From a suite to its experiments: one solve each.
+"""From a suite to its experiments: one solve each, and the locks by which processes share them out.
 
 Results files, tables and messages call an experiment a *cell*: of the table of all models on all data.
 """
@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from mipforest.campaigns.suite import DataEntry, ModelEntry, Split, Suite
@@ -236,3 +239,62 @@ def _check(label: str, experiment: Experiment, kind: type[Formulation]) -> None:
             f"[models.{label}]: {experiment.model} is for {kind.task}, and [data.{experiment.data_label}] is a {task}; "
             "put them into two suites"
         )
+
+
+class ExperimentLocks:
+    """Locks of this process on experiments of a results file: of the operating system, on one byte of a file for each.
+
+    The system drops a lock when its process ends, however it ends: a killed process leaves nothing to wait for,
+    and one that hangs, sleeps or holds up all its threads keeps its lock. Leases with a clock give neither.
+
+    Parameters
+    ----------
+    path
+        The lock file; made where it is missing, left where it is.
+
+    Raises
+    ------
+    CampaignError
+        If the system has no such locks.
+    OSError
+        If the file cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            import fcntl
+        except ImportError as error:
+            raise CampaignError(
+                "campaigns need file locks of POSIX systems, which this system lacks; "
+                "run them on Linux, macOS or in WSL"
+            ) from error
+        self._fcntl = fcntl
+        # Closing any descriptor of this file would drop all locks of the process: it is opened once.
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+    def close(self) -> None:
+        """Drop all locks."""
+        os.close(self._file)
+
+    @contextmanager
+    def held(self, number: int) -> Iterator[bool]:
+        """Lock an experiment for the ``with`` block; yield ``False`` where another process has locked it.
+
+        Parameters
+        ----------
+        number
+            The experiment's number in the results file, at least 0.
+        """
+        locked = self._lock(number)
+        try:
+            yield locked
+        finally:
+            if locked:
+                self._fcntl.lockf(self._file, self._fcntl.LOCK_UN, 1, number)
+
+    def _lock(self, number: int) -> bool:
+        try:
+            self._fcntl.lockf(self._file, self._fcntl.LOCK_EX | self._fcntl.LOCK_NB, 1, number)
+        except (BlockingIOError, PermissionError):  # POSIX allows either to say that another has it
+            return False
+        return True

@@ -18,7 +18,7 @@ from time import monotonic
 from typing import Any
 
 from mipforest.campaigns.experiment_result import ExperimentResult, data_path, environment, solve_experiment
-from mipforest.campaigns.experiments import Experiment, PlannedExperiment, plan
+from mipforest.campaigns.experiments import Experiment, ExperimentLocks, PlannedExperiment, plan
 from mipforest.campaigns.store import Counts, Store
 from mipforest.campaigns.suite import Suite, read_suite
 from mipforest.cluster import connected, explained
@@ -81,6 +81,24 @@ class Campaign:
         suite = read_suite(self.suite_path)
         planned = plan(suite, time_limit=self.time_limit)
         return suite, planned, _chosen(planned, self.only)
+
+    def numbers(self, store: Store, chosen: Collection[PlannedExperiment]) -> tuple[int, ...]:
+        """Return the number of each chosen experiment in the results.
+
+        Raises
+        ------
+        CampaignError
+            If the results do not have one: the suite is another than the one that was registered.
+        """
+        known = store.numbers({entry.experiment.key for entry in chosen})
+        numbers = tuple(known[entry.experiment.key] for entry in chosen if entry.experiment.key in known)
+        if len(numbers) < len(chosen):
+            raise CampaignError(f"{self.suite_path} changed while it was read; run it again")
+        return numbers
+
+    def locks(self) -> ExperimentLocks:
+        """Return the locks of this process on the experiments."""
+        return ExperimentLocks(self.results.with_name(f"{self.results.name}.lock"))
 
 
 def _chosen(planned: tuple[PlannedExperiment, ...], only: Collection[str]) -> tuple[PlannedExperiment, ...]:
@@ -176,17 +194,13 @@ def work(campaign: Campaign, *, stopping: Callable[[], bool], finished: Finished
     suite, _, chosen = campaign.read()
     machine = environment()
     with Store(campaign.results) as store:
-        numbers = store.numbers({entry.experiment.key for entry in chosen})
-        all_numbers = set(numbers.values())
-        began, before = monotonic(), store.counts(all_numbers).waiting
-        locks = ExperimentLocks(campaign.results.with_name(f"{campaign.results.name}.lock"))
+        numbers = campaign.numbers(store, chosen)
+        progress = _progress_of(store, numbers)
+        locks = campaign.locks()
         try:
-            for entry in chosen:
+            for entry, number in zip(chosen, numbers, strict=True):
                 if stopping():
                     raise KeyboardInterrupt
-                number = numbers.get(entry.experiment.key)
-                if number is None:
-                    raise CampaignError(f"{campaign.suite_path} changed while it was read; run it again")
                 # Asked first to spare the lock, and again under it: another process may just have finished.
                 if store.is_finished(number):
                     continue
@@ -199,11 +213,22 @@ def work(campaign: Campaign, *, stopping: Callable[[], bool], finished: Finished
                     result = _run_experiment(entry.experiment, campaign.folder, stopping, known)
                     store.record(number, suite.sha256, machine, result)
                 if finished is not None:
-                    counts = store.counts(all_numbers)
-                    each = (monotonic() - began) / max(before - counts.waiting, 1)
-                    finished(entry, result, CampaignProgress(counts, each * counts.waiting))
+                    finished(entry, result, progress())
         finally:
             locks.close()
+
+
+def _progress_of(store: Store, numbers: Collection[int]) -> Callable[[], CampaignProgress]:
+    """Return a function that tells how far experiments are, and from the time since now, how long the others take."""
+    numbers = frozenset(numbers)
+    began, before = monotonic(), store.counts(numbers).waiting
+
+    def progress() -> CampaignProgress:
+        counts = store.counts(numbers)
+        each = (monotonic() - began) / max(before - counts.waiting, 1)
+        return CampaignProgress(counts, each * counts.waiting)
+
+    return progress
 
 
 def _run_experiment(
@@ -235,19 +260,18 @@ def _run_on_cluster(campaign: Campaign, address: str, finished: Finished | None)
     with ExitStack() as opened:
         client = opened.enter_context(connected(address))
         store = opened.enter_context(Store(campaign.results))
-        numbers = store.numbers({entry.experiment.key for entry in chosen})
-        locks = ExperimentLocks(campaign.results.with_name(f"{campaign.results.name}.lock"))
+        numbers = campaign.numbers(store, chosen)
+        progress = _progress_of(store, numbers)
+        locks = campaign.locks()
         opened.callback(locks.close)
         pool = client.get_executor(pure=False)
         opened.callback(pool.shutdown, wait=False)
-        under_way: dict[Future[tuple[Any, ExperimentResult]], PlannedExperiment] = {}
-        for entry in chosen:
-            number = numbers[entry.experiment.key]
+        under_way: dict[Future[tuple[Any, ExperimentResult]], tuple[PlannedExperiment, int]] = {}
+        for entry, number in zip(chosen, numbers, strict=True):
             if opened.enter_context(locks.held(number)) and not store.is_finished(number):
-                under_way[pool.submit(_experiment_there, entry.experiment, folder)] = entry
-        began, before = monotonic(), len(under_way)
+                under_way[pool.submit(_experiment_there, entry.experiment, folder)] = entry, number
         for done in as_completed(under_way):
-            entry = under_way[done]
+            entry, number = under_way[done]
             try:
                 machine, result = done.result()
             except Exception as error:
@@ -255,11 +279,9 @@ def _run_on_cluster(campaign: Campaign, address: str, finished: Finished | None)
             if result.values["state"] == "done":
                 sha256 = str(result.values["data_sha256"])
                 store.check_data(entry.experiment.data_label, entry.experiment.settings.seed, sha256)
-            store.record(numbers[entry.experiment.key], suite.sha256, machine, result)
+            store.record(number, suite.sha256, machine, result)
             if finished is not None:
-                counts = store.counts(numbers.values())
-                each = (monotonic() - began) / max(before - counts.waiting, 1)
-                finished(entry, result, CampaignProgress(counts, each * counts.waiting))
+                finished(entry, result, progress())
 
 
 def _experiment_there(experiment: Experiment, folder: Path | None) -> tuple[Any, ExperimentResult]:
@@ -332,65 +354,3 @@ def _work_as_child(campaign: Campaign, parent: int, stop: Event, finished: Finis
     except CampaignError as error:
         # The parent sees the exit code only.
         raise SystemExit(f"error: {error}") from error
-
-
-# ---------------------------------------------------------------------- locks
-
-
-class ExperimentLocks:
-    """Locks of this process on experiments of a results file: of the operating system, on one byte of a file for each.
-
-    The system drops a lock when its process ends, however it ends: a killed process leaves nothing to wait for,
-    and one that hangs, sleeps or holds up all its threads keeps its lock. Leases with a clock give neither.
-
-    Parameters
-    ----------
-    path
-        The lock file; made where it is missing, left where it is.
-
-    Raises
-    ------
-    CampaignError
-        If the system has no such locks.
-    OSError
-        If the file cannot be written.
-    """
-
-    def __init__(self, path: Path) -> None:
-        try:
-            import fcntl
-        except ImportError as error:
-            raise CampaignError(
-                "campaigns need file locks of POSIX systems, which this system lacks; "
-                "run them on Linux, macOS or in WSL"
-            ) from error
-        self._fcntl = fcntl
-        # Closing any descriptor of this file would drop all locks of the process: it is opened once.
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-
-    def close(self) -> None:
-        """Drop all locks."""
-        os.close(self._file)
-
-    @contextmanager
-    def held(self, number: int) -> Iterator[bool]:
-        """Lock an experiment for the ``with`` block; yield ``False`` where another process has locked it.
-
-        Parameters
-        ----------
-        number
-            The experiment's number in the results file, at least 0.
-        """
-        locked = self._lock(number)
-        try:
-            yield locked
-        finally:
-            if locked:
-                self._fcntl.lockf(self._file, self._fcntl.LOCK_UN, 1, number)
-
-    def _lock(self, number: int) -> bool:
-        try:
-            self._fcntl.lockf(self._file, self._fcntl.LOCK_EX | self._fcntl.LOCK_NB, 1, number)
-        except (BlockingIOError, PermissionError):  # POSIX allows either to say that another has it
-            return False
-        return True

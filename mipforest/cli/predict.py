@@ -138,16 +138,12 @@ def _quality(saved: SavedTree, frame: Any, unseen: o.Unseen, weight: str | None)
         return {}
     import numpy as np
 
+    from mipforest.data.table import checked_weights
     from mipforest.trees import calibration_measures, class_measures, regression_measures
 
     predicted, stated = saved.predict(frame, unseen=unseen.value), saved.targets(frame[saved.target])
-    weights = None
-    if weight is not None:
-        from mipforest.data.table import positive_weights
-
-        kept, given, _ = positive_weights(frame[weight], len(frame), f"column {weight!r}")
-        weights = np.zeros(len(frame))
-        weights[kept] = given
+    given = None if weight is None else frame[weight]
+    weights = checked_weights(given, len(frame), f"column {weight!r}")
     if not saved.tree.is_classifier:
         return regression_measures(np.asarray(stated), np.asarray(predicted), weights)._asdict()
     found = class_measures(np.asarray(stated, np.int64), np.asarray(predicted, np.int64), weights)._asdict()

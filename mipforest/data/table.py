@@ -205,6 +205,14 @@ def positive_weights(
     return kept, given[kept], (f"{count} of {n} rows left out because their weight is 0",) if count else ()
 
 
+def checked_weights(weights: ArrayLike | None, n: int, what: str) -> FloatArray:
+    """Return the weights (n,) of all samples, checked as :func:`positive_weights` does, those of 0 included."""
+    kept, positive, _ = positive_weights(weights, n, what)
+    found = np.zeros(n)
+    found[kept] = positive
+    return found
+
+
 def with_text_names(frame: Any) -> Any:
     """Return a table whose column names are text.
 

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
-from mipforest.data.table import positive_weights
+from mipforest.data.table import checked_weights
 from mipforest.errors import NotAllowed, NoTreeFound
 from mipforest.estimators.display import PrintedProgress, TreePictures
 from mipforest.estimators.features import learn_features, read_features
@@ -246,11 +246,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         scaling = getattr(self, "scaling", None)
         if scaling is None:
             scaling = self._model().scaling
-        weights = np.ones(len(X_raw))
-        if sample_weight is not None:
-            kept, given, _ = positive_weights(sample_weight, len(X_raw), "sample_weight")
-            weights = np.zeros(len(X_raw))
-            weights[kept] = given
+        weights = checked_weights(sample_weight, len(X_raw), "sample_weight")
         data = self._read(X_raw, y, weights, self._encoding.features, scaling)
         settings = SolveSettings(
             start=self.start,

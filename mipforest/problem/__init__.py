@@ -1,8 +1,8 @@
 """What a formulation is, and its use: bind it to data, build the model, solve it, check the answer.
 
-:mod:`~mipforest.problem.operations` and :mod:`~mipforest.problem.formulation` say what a formulation states,
-:mod:`~mipforest.problem.operations` what it knows of a data set, :mod:`~mipforest.problem.problem` how a built model is
-solved and :mod:`~mipforest.problem.result` what comes out.
+:mod:`~mipforest.problem.operations` and :mod:`~mipforest.problem.formulation` say what a formulation states and what
+it knows of a data set, :mod:`~mipforest.problem.problem` how a built model is solved,
+:mod:`~mipforest.problem.proofs` what is proven of the outcome, and :mod:`~mipforest.problem.result` what comes out.
 """
 
 from importlib import import_module

@@ -15,8 +15,7 @@ import pytest
 from campaign_suites import PAIR, TINY, campaign_of
 
 from mipforest.campaigns import Campaign, Counts, Store, run
-from mipforest.campaigns.experiments import PlannedExperiment
-from mipforest.campaigns.run import ExperimentLocks
+from mipforest.campaigns.experiments import ExperimentLocks, PlannedExperiment
 from mipforest.campaigns.tables import results_table
 
 #: Columns that differ from run to run of the same cell.
@@ -132,7 +131,7 @@ def test_ctrl_c_stops_and_says_how_to_go_on(tmp_path, jobs):
 HOLD = """
 import sys
 from pathlib import Path
-from mipforest.campaigns.run import ExperimentLocks
+from mipforest.campaigns.experiments import ExperimentLocks
 locks = ExperimentLocks(Path(sys.argv[1]))
 with locks.held(3) as locked:
     print(locked, flush=True)

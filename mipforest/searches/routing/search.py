@@ -265,17 +265,9 @@ class RoutingSearch:
 
     def _start_dive(self, pool: ThreadPoolExecutor) -> bool:
         """Start a dive, around the best tree where it is time to; return whether there was one to start."""
-        left, around = bool(self._heap or self._to_close), self._neighbourhoods
-        if (
-            around is not None
-            and self._nearby is None
-            and (
-                around.due(self.nodes, (self.best - self.bound) / max(self.best, 1e-300))
-                if left
-                else self._running
-            )
-        ):
-            position, most = around.start(self.best, self._within_gap())
+        if self._neighbourhood_due():
+            assert self._neighbourhoods is not None
+            position, most = self._neighbourhoods.start(self.best, self._within_gap())
             self._nearby = pool.submit(self._dives.dive, position, self._within_gap(), most, self._stop)
             return True
         while self._heap or self._to_close:
@@ -291,6 +283,15 @@ class RoutingSearch:
             self._running[future] = node
             return True
         return False
+
+    def _neighbourhood_due(self) -> bool:
+        """Return whether to dive around the best tree; also where other dives have left nothing to start."""
+        if self._neighbourhoods is None or self._nearby is not None:
+            return False
+        if not (self._heap or self._to_close):
+            return bool(self._running)
+        gap = (self.best - self.bound) / max(self.best, np.finfo(float).tiny)
+        return self._neighbourhoods.due(self.nodes, gap)
 
     def _end_dive(self, future: Future[Dived]) -> None:
         """Account for a dive, and look for a tree at its end."""
