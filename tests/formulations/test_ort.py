@@ -9,6 +9,7 @@ from sklearn.tree import DecisionTreeRegressor
 from formulations.leaves.values import range_of_means, range_of_medians
 from formulations.ort import Ort, OrtH
 from formulations.ort_l import OrtL, OrtLH
+from mipforest.constraints import require_features
 from mipforest.data import DataError, Dataset, load
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.parameters import ParameterError
@@ -43,6 +44,23 @@ def enumerated(data, loss, depth, alpha, n_min):
     cost = LEAF_COST[loss](data.y)
     baseline = cost(list(range(data.n)))
     return best_tree_value(data.X, cost, depth, alpha * baseline, n_min) / baseline
+
+
+def test_no_presolve_of_highs_cuts_off_the_optimum():
+    X = [
+        [0.8386012181799852],
+        [0.589842122319748],
+        [0.6633141501984764],
+        [0.05551311902737399],
+        [0.13120876719737307],
+    ]
+    problem = Ort(variant="paper", alpha=0.6, loss="absolute").build(
+        regression(X, [-0.7, -1.3, 1.1, 2.0, 0.5]), 2
+    )
+    require_features(problem, "x0")
+    result = problem.solve("highs", gap=1e-6)
+    assert (result.status, result.verified) == ("optimal", True)
+    assert result.objective == pytest.approx(1.3058823529411765)
 
 
 # ---------------------------------------------------------------------- constant leaves

@@ -10,6 +10,7 @@ from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import univariate_tree
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.formulation import deepened
+from mipforest.solvers.highs import DENIED
 from mipforest.trees import Topology
 
 PROVEN = {"time_limit": None, "gap": 1e-9}
@@ -169,6 +170,10 @@ def test_a_model_that_highs_calls_infeasible_after_its_presolve_has_its_optimum(
     data = regression(X, [0.5, 2.0, -0.5, 0.4, 0.2, 0.3])
     problem = OrtL(variant="paper", alpha=0.1, regulariser="l0", lam=0.0).build(data, 2)
     forbid_features(problem, "x0", nodes=[2])
-    result = problem.solve("highs", gap=1e-6, start="none")
-    assert (result.status, result.verified) == ("optimal", True), result.solution.message
-    assert result.objective == pytest.approx(0.2109605313617)
+    # By default the presolve rule that is wrong here is off.
+    wrong = {"presolve_rule_off": 0}
+    for options, denied in (({}, False), (wrong, True)):
+        result = problem.solve("highs", gap=1e-6, start="none", solver_options=options)
+        assert (result.status, result.verified) == ("optimal", True), result.solution.message
+        assert result.objective == pytest.approx(0.2109605313617)
+        assert (DENIED in result.solution.warnings) == denied

@@ -25,6 +25,10 @@ from mipforest.solvers.worker import SolverLate, Worker
 #: an optimum below 0.01 before the usual relative gap of 1e-4 is reached.
 ABSOLUTE_GAP = 1e-9
 
+#: The presolve rule "Enumeration", of HiGHS 1.13 to 1.15: where it fixes all but one binary of a sum that is 1, the row
+#: is lost (HiGHS issue 3216), as samples that reach a leaf have. Optima were cut off, feasible models infeasible.
+UNSOUND_RULES = 1 << 16
+
 #: Options that change what the answer means, with what to do instead.
 REFUSED = {"solve_relaxation": "build the relaxation as a model of its own"}
 
@@ -99,6 +103,7 @@ class HighsSession:
         self.set_option("mip_rel_gap", float(settings.gap))
         self.set_option("mip_abs_gap", ABSOLUTE_GAP)
         self.set_option("random_seed", settings.seed)
+        self.set_option("presolve_rule_off", UNSOUND_RULES)
         if settings.threads is not None:
             self.set_option("threads", settings.threads)
         if settings.log is not None:
