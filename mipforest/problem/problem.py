@@ -14,6 +14,7 @@ import numpy as np
 from mipforest.model import Values
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.proofs import (
+    broken_rows,
     proven_progress,
     proven_while_built,
     same_value,
@@ -275,7 +276,8 @@ class Problem(BuiltProblem):
         )
         if isinstance(by, Solver) or found.bound > -np.inf:
             solution = with_least_objective(self, solution, gap)
-        return self._checked(solution, found.tree if self.unfinished else None)
+        tree = found.tree if self.unfinished else None
+        return self._checked(solution, tree, sees_rows=not isinstance(by, TreeSearch))
 
     def start_tree(self, start: str | Tree | None = "default", *, seed: int = 0) -> Tree | None:
         """Return the tree to start from; of a tree search's name, its best tree after a share of the time."""
@@ -297,8 +299,8 @@ class Problem(BuiltProblem):
         """Replace a solution by that of the tree it stands for, where this is feasible and no worse.
 
         A solver that stops early may leave slack that the tree does not need: a feature switched on and not
-        used, a leaf value off its optimum. Where the tree is worse, by what the solver's tolerances are worth in the
-        objective, its own value counts: no tree attains the other. An optimum is then held to the ``gap`` again.
+        used, a leaf value off its optimum. Where the tree is worse, by what the solver's tolerances are worth, or its
+        point feasible and the solver's not, its own value counts. An optimum is then held to the ``gap`` again.
         """
         if solution.x is None:
             return solution
@@ -309,7 +311,9 @@ class Problem(BuiltProblem):
             if tidied is not None:
                 return tidied
         value = self.formulation.evaluate(tree, self.instance)
-        if self.as_built.objective_replaced() or same_value(value, solution.objective):
+        violation = self.model.violations(solution.x).max
+        feasible = violation <= FEASIBILITY_TOLERANCE
+        if self.as_built.objective_replaced() or (feasible and same_value(value, solution.objective)):
             return solution
         own = self._with_values_of(tree, solution, worse=True)
         if own is None:
@@ -318,10 +322,13 @@ class Problem(BuiltProblem):
         loosened = self.changes().loosened
         cause = "in the model without the rows that were removed" if loosened else "by its tolerances"
         told = (
-            f"the solver's point has the value {solution.objective:.9g} {cause}, and its tree {own.objective:.9g}: "
-            "this counts"
+            f"the solver's point has the value {solution.objective:.9g} {cause}, and its tree {own.objective:.9g}"
+            if feasible
+            else f"the solver's point violates the model by {violation:.3g}, and that of its tree does not"
         )
-        return replace(own, status=status, bound=bound, warnings=(*own.warnings, told, *doubts))
+        return replace(
+            own, status=status, bound=bound, warnings=(*own.warnings, f"{told}: this counts", *doubts)
+        )
 
     def _with_values_of(self, tree: Tree, solution: Solution, *, worse: bool = False) -> Solution | None:
         """Put the values of a tree into a solution; ``None`` where they are infeasible, or worse unless it may be."""
@@ -336,7 +343,7 @@ class Problem(BuiltProblem):
         bound = max(held.bound, objective) if form.maximize else min(held.bound, objective)
         return replace(held, x=x, values=form.to_values(x), objective=objective, bound=bound)
 
-    def _checked(self, solution: Solution, tree: Tree | None = None) -> Result:
+    def _checked(self, solution: Solution, tree: Tree | None = None, *, sees_rows: bool = True) -> Result:
         """Decode the tree unless it is given, route the training samples through it, and compare objectives."""
         if solution.x is None:
             return Result(
@@ -352,11 +359,7 @@ class Problem(BuiltProblem):
             tree = self.formulation.decode(solution.values, self.instance)
         evaluated = self.formulation.evaluate(tree, self.instance)
         violation = np.nan if self.unfinished else self.model.violations(solution.x).max
-        failed_checks = []
-        if violation > FEASIBILITY_TOLERANCE:
-            failed_checks.append(
-                f"the solution violates the model by {violation:.3g}, more than {FEASIBILITY_TOLERANCE:g}"
-            )
+        failed_checks, told = broken_rows(self, solution, violation, sees_rows=sees_rows)
         different = (
             f"the tree's objective by the definition is {evaluated:.9g}, "
             f"the solver's is {solution.objective:.9g}"
@@ -369,7 +372,7 @@ class Problem(BuiltProblem):
         refined, warnings = self._refined(tree)
         return Result(
             problem=self,
-            solution=replace(solution, warnings=(*solution.warnings, *warnings)),
+            solution=replace(solution, warnings=(*solution.warnings, *told, *warnings)),
             tree=replace(refined.with_scaling(offset, scale), levels=levels),
             solved_tree=replace(tree.with_scaling(offset, scale), levels=levels),
             evaluated_objective=evaluated,

@@ -199,6 +199,27 @@ def same_value(evaluated: float, objective: float) -> bool:
     return bool(abs(evaluated - objective) <= FEASIBILITY_TOLERANCE * max(1.0, abs(objective)))
 
 
+def broken_rows(
+    problem: BuiltProblem, solution: Solution, violation: float, *, sees_rows: bool
+) -> tuple[list[str], list[str]]:
+    """Judge a violation of the model, NaN of an unfinished one; return what speaks against the solution, and warnings.
+
+    A tree found by one that does not see rows may be left out by nothing but the variant's constants, where these are
+    not proven: that speaks against the constants, and its value by the definition stands.
+    """
+    if not violation > FEASIBILITY_TOLERANCE:
+        return [], []
+    formulation = problem.formulation
+    if sees_rows or formulation.constants_proven(problem.instance, solution.objective, problem.changes()):
+        told = f"the solution violates the model by {violation:.3g}, more than {FEASIBILITY_TOLERANCE:g}"
+        return [told], []
+    told = (
+        f"the constants of variant {formulation.variant} leave this tree out (rows are violated by {violation:.3g}): "
+        "its value is that by the definition"
+    )
+    return [], [told]
+
+
 def needed_tolerance(problem: BuiltProblem) -> float | None:
     """Return the tolerance of a solver, on rows and integers, up to which no point takes a sample's other side.
 

@@ -206,7 +206,7 @@ def _claims(
         fewer = FEWER_TREES_IN.get(constraint.name)
     for other, attained in results.items():
         # A tree that misses a row is one of other rows: those of ``paper`` may leave out the best one.
-        same_rows = own[0] == other[0] and attained.verified
+        same_rows = own[0] == other[0] and attained.max_violation <= FEASIBILITY_TOLERANCE
         if attained.tree is None or not (same_rows or (result.bound_for == "definition" and own[0] != fewer)):
             continue
         value = attained.evaluated_objective

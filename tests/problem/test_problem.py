@@ -287,6 +287,18 @@ def test_a_point_that_lives_on_tolerances_gives_way_to_its_tree():
     assert "this counts" in result.solution.warnings[-1]
 
 
+def test_a_point_that_breaks_a_row_gives_way_to_its_tree():
+    problem = built(C=0.01)
+    solution = problem.solve("highs", time_limit=0.0).solution
+    form, values = problem.model.matrix(), {**solution.values, "xi": solution.values["xi"] - 3e-6}
+    x = form.to_point(values)
+    broken = replace(solution, x=x, values=values, objective=form.objective(x))
+    assert "violates the model" in problem._checked(broken).failed_checks[0]
+    held = problem._snapped_to_tree(broken, 1e-4)
+    assert problem._checked(held).verified
+    assert "violates the model by 3e-06, and that of its tree does not" in held.warnings[-1]
+
+
 def test_writes_its_model(tmp_path):
     built(depth=1).write(tmp_path / "model.mps")
     assert "OBJSENSE" in (tmp_path / "model.mps").read_text() or (tmp_path / "model.mps").stat().st_size

@@ -8,7 +8,8 @@ import mipforest
 from formulations.margot import Margot
 from formulations.oct import Oct
 from formulations.ort import Ort
-from mipforest.data import load
+from formulations.ort_l import OrtL
+from mipforest.data import Dataset, load
 from mipforest.errors import NotAllowed, Unsupported
 from mipforest.problem.formulation import deepened
 from mipforest.searches.local import LocalProblem
@@ -47,6 +48,24 @@ def test_results_are_verified_and_between_the_optimum_and_cart(formulation, tmp_
     assert (load_tree(tmp_path / "tree.json").apply(data.X_raw) == leaves).all()
     objectives = [event.objective for event in result.solution.events]
     assert all(np.diff(objectives) <= 1e-12)
+
+
+def test_a_tree_that_only_the_papers_constants_leave_out_counts():
+    X = [8.170038567820811, 7.965496542462065, 6.908421090746959, 3.822272653215493]
+    X += [0.9460430743184302, 3.126538409987817, 8.237390560632945, 4.281980058760068]
+    y = [0.0, -0.5, 0.2, 0.2, -0.5, -0.7, 1.8, 0.2]
+    data = Dataset.from_arrays(np.array([X]).T, y, task="regression")
+    data = data.with_weights(np.array([2.0, 1.0, 0.4, 0.4, 0.4, 0.4, 0.4, 1.0]))
+    paper, tight = (
+        OrtL(variant=variant, alpha=0.02, N_min=2).build(data, 2) for variant in OrtL.variants[::-1]
+    )
+    result = paper.solve("local-search")
+    assert result.max_violation > 1
+    assert result.verified, result.failed_checks
+    assert "the constants of variant paper leave this tree out" in result.solution.warnings[-1]
+    assert result.objective == pytest.approx(tight.solve("local-search").objective)
+    of_a_solver = paper.checked(result.solution)
+    assert "violates the model" in of_a_solver.failed_checks[0]
 
 
 def test_the_start_is_among_the_starts_also_without_time():
