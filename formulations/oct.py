@@ -262,7 +262,12 @@ class Oct(Formulation):
             return given, roots
         chosen = np.full(topology.n_branches, -1) if roots.chosen is None else roots.chosen
         splits = tree_of_thresholds(data, topology, problem.thresholds, chosen)
-        return with_cheapest_labels(splits, instance), roots
+        found = with_cheapest_labels(splits, instance)
+        if not roots.ended:  # what it has by then may be worse than CART's tree
+            found = min(
+                found, given or self.start("cart", instance), key=lambda tree: self.evaluate(tree, instance)
+            )
+        return found, roots
 
     def univariate_problem(self, instance: OctInstance) -> UnivariateProblem:
         routing, data = instance.routing, instance.data

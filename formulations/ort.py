@@ -327,7 +327,12 @@ class Ort(ConstantLeafTree):
             return given, roots
         chosen = np.full(topology.n_branches, -1) if roots.chosen is None else roots.chosen
         splits = tree_of_thresholds(data, topology, problem.thresholds, chosen)
-        return instance.leaves.with_fitted_leaves(splits), roots
+        found = instance.leaves.with_fitted_leaves(splits)
+        if not roots.ended:  # what it has by then may be worse than CART's tree
+            found = min(
+                found, given or self.start("cart", instance), key=lambda tree: self.evaluate(tree, instance)
+            )
+        return found, roots
 
     def univariate_problem(self, instance: OrtInstance) -> UnivariateProblem:
         data, routing = instance.data, instance.routing

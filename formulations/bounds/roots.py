@@ -53,12 +53,15 @@ class RootValues:
         Lower bound on the value of all trees.
     chosen
         (|B|,) thresholds of the best tree, -1 where a node does not split; ``None`` if it is the one that was given.
+    ended
+        Whether the search came to its end: its best tree is the best of all.
     """
 
     by_threshold: FloatArray
     no_split: float
     least: float
     chosen: IntArray | None
+    ended: bool
 
 
 def root_values(
@@ -98,7 +101,7 @@ def root_values(
         on_progress=None if part is None else lambda *_: part.expired,
         complete=depth <= 2 and len(problem.thresholds) * scan <= MOST_COMPLETE,
     )
-    return RootValues(outcome.by_threshold, no_split, outcome.bound, outcome.chosen)
+    return RootValues(outcome.by_threshold, no_split, outcome.bound, outcome.chosen, outcome.ended)
 
 
 def root_bound(u: VarArray, d: VarArray, thresholds: Thresholds, roots: RootValues) -> LinearExpr:

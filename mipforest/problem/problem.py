@@ -15,6 +15,8 @@ from mipforest.model import Values
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.proofs import (
     broken_rows,
+    not_built,
+    not_called,
     proven_progress,
     proven_while_built,
     same_value,
@@ -212,7 +214,7 @@ class Problem(BuiltProblem):
         if values is not None and proven_while_built(self, values, settings.gap):
             return start_proven(self, solver, values)
         if self.budget.remaining <= HAND_OVER * self.model.matrix().A.nnz:
-            return start_alone(self, solver, values)
+            return start_alone(self, solver, values, not_called(self, solver))
         limit = self.budget.at_most(share=share) if settings.time_limit != 0 else 0.0
         settings = replace(settings, start=values or {}, time_limit=limit)
         try:
@@ -222,8 +224,8 @@ class Problem(BuiltProblem):
         except MemoryError:
             if values is None:
                 raise
-            alone = start_alone(self, solver, values)
-            return replace(alone, status=Status.LIMIT, warnings=(out_of_memory(solver.name),))
+            alone = start_alone(self, solver, values, out_of_memory(solver.name))
+            return replace(alone, status=Status.LIMIT)
         if solution.stopped:
             self.budget.stop()
         if values is not None and not solution.found:
@@ -247,12 +249,8 @@ class Problem(BuiltProblem):
 
     def _unfinished(self, solver: Solver, tree: Tree | None, gap: float) -> Result:
         """Return the start, and what is known without a model, where the time ran out while it was declared."""
-        told = (
-            f"{self.data.n} samples are too many for the time limit, which came while the model was built: the tree is "
-            "the start, its value that by the definition; there were no rows to check it against"
-        )
         status = Status.INTERRUPTED if self.budget.stopped else Status.TIME_LIMIT
-        found = Found(tree, -np.inf, status, warnings=() if tree is None else (told,))
+        found = Found(tree, -np.inf, status, warnings=() if tree is None else (not_built(self),))
         return replace(self._found(solver, found, tree, 0.0, gap), phase_seconds=self.budget.seconds)
 
     def _found(

@@ -68,9 +68,8 @@ def with_least_objective(problem: BuiltProblem, solution: Solution, gap: float) 
     if solution.status is Status.UNBOUNDED:
         # Where penalties are very large, a solver's tolerances on reduced costs outweigh the rest.
         told = f"the solver says unbounded, and no tree has less than {least:g}: scale the penalties down"
-        prover = "definition" if least == problem.formulation.least_objective else "exact-search"
-        warnings = (*solution.warnings, told)
-        return replace(solution, status=Status.LIMIT, bound=least, bound_by=(prover,), warnings=warnings)
+        provers, warnings = _provers(problem, solution, least, gap), (*solution.warnings, told)
+        return replace(solution, status=Status.LIMIT, bound=least, bound_by=provers, warnings=warnings)
     unproven = solution.status in UNPROVEN
     if not (unproven or solution.found):
         return solution
@@ -163,16 +162,13 @@ def start_proven(problem: BuiltProblem, solver: Solver, values: Values) -> Solut
         start_alone(problem, solver, values),
         solver="exact-search",
         solver_version=version("mipforest"),
-        warnings=(),
         message=f"an exact search proved the start optimal while the model was built: {solver.name} was not called",
     )
 
 
-def start_alone(problem: BuiltProblem, solver: Solver, values: Values | None) -> Solution:
-    """Return the start as the outcome of a solve for which no time is left."""
+def start_alone(problem: BuiltProblem, solver: Solver, values: Values | None, *told: str) -> Solution:
+    """Return the start as the outcome of a solve in which no solver said anything, with warnings of why."""
     form, stopped = problem.model.matrix(), problem.budget.stopped
-    left = problem.budget.remaining
-    why = f"the {left:.1f} s left are less than it takes to read the model's {form.A.nnz} entries"
     x = None if values is None else form.to_point(values)
     objective = np.nan if x is None else form.objective(x)
     return Solution(
@@ -186,9 +182,28 @@ def start_alone(problem: BuiltProblem, solver: Solver, values: Values | None) ->
         solver=solver.name,
         solver_version=solver.version(),
         start_objective=objective,
-        warnings=(f"{solver.name} was not called: {why if left > 0 else 'the preparation left no time'}",),
+        warnings=told,
         stopped=stopped,
     )
+
+
+def not_called(problem: BuiltProblem, solver: Solver) -> str:
+    """Say why a solver was not called: the time left is less than it takes to read the model, or a user stopped it."""
+    left, entries = problem.budget.remaining, problem.model.matrix().A.nnz
+    why = "the preparation left no time" if left <= 0 else ""
+    why = why or f"the {left:.1f} s left are less than it takes to read the model's {entries} entries"
+    return f"{solver.name} was not called: {'it was stopped before' if problem.budget.stopped else why}"
+
+
+def not_built(problem: BuiltProblem) -> str:
+    """Say why there is no model, and what the tree is worth without it."""
+    if problem.budget.stopped:
+        why = "it was stopped while the model was built"
+    else:
+        why = (
+            f"{problem.data.n} samples are too many for the time limit, which came while the model was built"
+        )
+    return f"{why}: the tree is the start, its value that by the definition; there were no rows to check it against"
 
 
 # ------------------------------------------------------------------ tolerances

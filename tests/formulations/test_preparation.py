@@ -52,6 +52,24 @@ def test_a_large_model_whose_start_is_proven_needs_no_solver(formulation, monkey
     assert problem.solve("highs", time_limit=0.0).solution.solver == "highs"
 
 
+@pytest.mark.parametrize("formulation", [Oct(), Ort()], ids=["oct", "ort"])
+def test_a_search_that_is_cut_short_leaves_no_worse_tree_than_cart(formulation, monkeypatch):
+    monkeypatch.setattr("formulations.bounds.roots.MOST_COMPLETE", 0)
+    monkeypatch.setattr("formulations.bounds.roots.MOST_SCANNED", {1: 0, 2: 0})
+    for seed in range(10):
+        drawn = random_data(seed, n=60, p=4)
+        data = drawn
+        if formulation.task == "regression":
+            data = Dataset.from_arrays(drawn.X_raw, drawn.X_raw @ [3.0, -1.0, 0.5, 2.0], task="regression")
+        for depth in (1, 2):
+            instance = formulation.bind(data, Topology(depth))
+            known, grown = (
+                formulation.evaluate(t, instance)
+                for t in (instance.known, formulation.start("cart", instance))
+            )
+            assert known <= grown
+
+
 class Looks:
     """A clock that stands still for some looks at it, and then is far beyond every limit."""
 

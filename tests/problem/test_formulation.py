@@ -135,7 +135,7 @@ def test_without_time_for_the_solver_the_start_is_the_outcome():
     result = problem.solve("highs")
     assert result.verified
     assert (result.status, result.objective, result.bound) == ("interrupted", 0.0, -np.inf)
-    assert "highs was not called" in result.solution.warnings[0]
+    assert "highs was not called: it was stopped" in result.solution.warnings[0]
     assert problem.solve("highs").status == "optimal"  # a further solve has its own time
 
 
@@ -151,6 +151,11 @@ def test_a_model_that_is_not_built_in_time_leaves_the_start(monkeypatch):
     assert result.tree is not None
     assert "came while the model was built" in result.solution.warnings[0]
     assert result.to_dict()["max_violation"] is None
+    stopped = TimeBudget(clock=slow.clock)
+    stopped.stop()
+    result = slow.build(DATA, 1, budget=stopped, whole=False).solve("highs")
+    assert result.status == "interrupted"
+    assert result.solution.warnings[0].startswith("it was stopped while the model was built")
     # Whoever adds rows needs all of it.
     whole = slow.build(DATA, 1, budget=TimeBudget(2.0, clock=slow.clock))
     assert not whole.unfinished
