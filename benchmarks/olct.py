@@ -58,7 +58,7 @@ def split(name: str, data: Dataset) -> Split:
 
 
 def solved(part: Split, formulation: Olct, limit: float) -> tuple[Result, dict[str, Any]]:
-    result = formulation.build(part.train, DEPTH).solve(time_limit=limit)
+    result = formulation.build(part.train, DEPTH).solve("highs", time_limit=limit)
     assert result.verified, result.failed_checks
     return result, result.to_dict(part.test)
 

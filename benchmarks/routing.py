@@ -1,16 +1,17 @@
-"""The tree searches ``routing`` and ``convex-routing`` on the training sets of their papers.
+"""The tree search ``routing`` on the training sets of its models' papers, beside matrix solvers.
 
-MARGOT is set beside HiGHS and the paper's own figures. HFS-MARGOT and SFS-MARGOT have the parameters of
-``campaigns/margot-tables-7-8.toml``; OLCT has the splits and C = 1 of ``benchmarks/olct.py``, with tangents V0.
+MARGOT, HFS-MARGOT and SFS-MARGOT have the paper's parameters (the sparse ones those of
+``campaigns/margot-tables-7-8.toml``); OLCT has the splits and C = 1 of ``benchmarks/olct.py``, with tangents V0.
 
 The folder given by ``--data`` holds the data sets as ``NAME.csv``, last column ``target``. The split is the
 paper's: 80%, stratified, seed 0, features scaled to [0, 1] on the training part.
 
-    python benchmarks/routing.py --data FOLDER --depth 2 --limit 60 --output docs/benchmarks/routing.md
+    python benchmarks/routing.py --data FOLDER --limit 60 --matrix HiGHS "HiGHS tight" SCIP --output FILE
+    python benchmarks/routing.py --data FOLDER --depth 3 --limit 300 --matrix HiGHS --output FILE
+    python benchmarks/routing.py --data FOLDER --model hfs --limit 60 --output FILE
+    python benchmarks/routing.py --data FOLDER --model sfs --limit 60 --output FILE
+    python benchmarks/routing.py --data FOLDER --model olct --limit 300 --matrix HiGHS --output FILE
     python benchmarks/routing.py --growth docs/pictures/routing-growth.svg --limit 6
-    python benchmarks/routing.py --data FOLDER --model hfs --limit 60 --output docs/benchmarks/routing_hfs.md
-    python benchmarks/routing.py --data FOLDER --model sfs --limit 60 --output docs/benchmarks/routing_sfs.md
-    python benchmarks/routing.py --data FOLDER --model olct --limit 300 --output docs/benchmarks/routing_olct.md
 """
 
 from __future__ import annotations
@@ -62,6 +63,15 @@ CAMPAIGN = Path(__file__).parent.parent / "campaigns" / "margot-tables-7-8.toml"
 
 #: Matrix solvers beside the search, the names of their columns, and the variant of the model that each gets.
 MATRIX = {"HiGHS": ("highs", "valid"), "HiGHS tight": ("highs", "tight"), "SCIP": ("scip", "valid")}
+MATRIX_COLUMNS = ("objective", "bound", "gap", "s", "nodes")
+
+#: What pages call the models, and their data and parameters.
+TITLES = {
+    "margot": ("MARGOT", "The MARGOT paper's splits and penalties"),
+    "hfs": ("HFS-MARGOT", "The MARGOT paper's splits and parameters (its table 22)"),
+    "sfs": ("SFS-MARGOT", "The MARGOT paper's splits and parameters (its table 22)"),
+    "olct": ("OLCT", "The splits of [OLCT's page](../olct.md), C = 1, tangents V0"),
+}
 
 #: Samples and penalties of the picture of growth, and those that stay while the other changes.
 SIZES, PENALTIES, SIZE, PENALTY = (100, 200, 400, 800, 1500, 3000), tuple(np.logspace(-3, 4, 8)), 200, 1.0
@@ -82,6 +92,9 @@ less, until it is so small that most samples lie within the margin.
 Draw again: `python benchmarks/routing.py --growth docs/pictures/routing-growth.svg --limit 6`.
 """
 
+#: Name of a data set, the model, and its training part.
+Case = tuple[str, Formulation, Dataset]
+
 PACKAGES = ("numpy", "numba", "highspy", "clarabel")
 
 
@@ -90,46 +103,53 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, help="folder with the data sets")
     parser.add_argument("--model", choices=("margot", *SPARSE, "olct"), default="margot")
-    parser.add_argument("--depth", type=int, default=2, help="of MARGOT; the others have depth 2")
+    parser.add_argument("--depth", type=int, default=2)
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each search")
     parser.add_argument("--matrix", nargs="*", choices=MATRIX, default=[], help="matrix solvers beside it")
-    parser.add_argument("--matrix-limit", type=float, default=20.0, help="seconds for each of them")
+    parser.add_argument("--matrix-limit", type=float, help="seconds for each of them; as for the search")
     parser.add_argument(
-        "--names", nargs="*", help="data sets; all of the model's if left out, and built-in ones"
+        "--names", nargs="*", help="data sets; all of the model's if left out, and built-in ones for margot"
     )
     parser.add_argument("--growth", type=Path, help="draw how it grows with samples and C, instead of a page")
     add_output(parser)
     args = parser.parse_args()
+    compile_kernels(TimeBudget())
     if args.growth:
-        compile_kernels(TimeBudget())
         draw_growth(args.limit, args.growth)
         return
     if args.data is None:
         parser.error("--data FOLDER is needed for all but --growth")
-    if args.model != "margot":
-        (compile_convex if args.model == "olct" else compile_features)(TimeBudget())
-        cases = olct_cases(args.data) if args.model == "olct" else sparse_cases(args.data, args.model)
-        kept = [case for case in cases if not args.names or case[0] in args.names]
-        publish(
-            convex_page([convex_row(*case, args.limit) for case in kept], args.model, args.limit), args.output
-        )
-        return
-    compile_kernels(TimeBudget())
-    names = args.names or sorted(CASES)
-    rows = [row(args.data, name, args.depth, args.limit, args.matrix, args.matrix_limit) for name in names]
-    publish(page(rows, args.depth, args.limit, args.matrix, args.matrix_limit), args.output)
+    compile_features(TimeBudget())
+    compile_convex(TimeBudget())
+    matrix_limit = args.matrix_limit or args.limit
+    rows = [row(*case, args, matrix_limit) for case in cases_of(args)]
+    publish(page(rows, args, matrix_limit), args.output)
+
+
+def cases_of(args: argparse.Namespace) -> list[Case]:
+    """Return a model's data sets, or those named; parameters below the second level are those of the second."""
+    if args.model == "margot":
+        cases = [margot_case(args.data, name) for name in args.names or sorted(CASES)]
+    else:
+        found = olct_cases(args.data) if args.model == "olct" else sparse_cases(args.data, args.model)
+        cases = [case for case in found if not args.names or case[0] in args.names]
+    return [(name, deeper(formulation, args.depth), data) for name, formulation, data in cases]
+
+
+def deeper(formulation: Formulation, depth: int) -> Formulation:
+    """Return a formulation whose parameters by level go on below the second as they are there."""
+    by_level = {name: value for name, value in vars(formulation).items() if isinstance(value, tuple)}
+    longer = {name: (*value, *value[-1:] * (depth - len(value)))[:depth] for name, value in by_level.items()}
+    return replace(formulation, **longer)
 
 
 def row(
-    folder: Path, name: str, depth: int, limit: float, matrix: list[str], matrix_limit: float
+    name: str, formulation: Formulation, data: Dataset, args: argparse.Namespace, matrix_limit: float
 ) -> list[str]:
-    """Solve one training set; penalties below the second level are those of the second."""
-    top, below = CASES.get(name, (1.0, 1.0))
-    data = paper_split(folder, name) if name in CASES else load(name)
-    formulation = Margot(C=(top, *(below,) * (depth - 1)))
-    problem = formulation.build(data, depth)
+    """Solve one training set."""
+    problem = formulation.build(data, args.depth)
     began = process_time()
-    found = problem.solve("routing", time_limit=limit)
+    found = problem.solve("routing", time_limit=args.limit)
     cells = [
         name,
         f"{data.n} x {data.p}",
@@ -141,27 +161,48 @@ def row(
         str(found.solution.nodes),
         "yes" if found.verified else "NO",
     ]
-    for solver, variant in map(MATRIX.__getitem__, matrix):
+    for solver, variant in map(MATRIX.__getitem__, args.matrix):
+        if variant not in formulation.variants:
+            cells += ["-"] * len(MATRIX_COLUMNS)
+            continue
         # Preparing counts in the limit.
-        built = replace(formulation, variant=variant).build(data, depth, budget=TimeBudget(matrix_limit))
+        built = replace(formulation, variant=variant).build(data, args.depth, budget=TimeBudget(matrix_limit))
         other = built.solve(solver, time_limit=matrix_limit)
-        cells += [f"{other.objective:.6g}", f"{100 * other.gap:.1f}%"]
-    cells += [PAPER[name]] if depth == 2 and name in PAPER else []
+        cells += [
+            f"{other.objective:.6g}",
+            f"{other.bound:.6g}",
+            f"{100 * other.gap:.1f}%",
+            f"{other.solution.seconds:.0f}",
+            str(other.solution.nodes),
+        ]
+    cells += [PAPER[name]] if has_paper_column(args) else []
     print(" | ".join(cells), flush=True)
     return cells
 
 
-def page(rows: list[list[str]], depth: int, limit: float, matrix: list[str], matrix_limit: float) -> str:
+def has_paper_column(args: argparse.Namespace) -> bool:
+    """Return whether the paper printed seconds for each of the data sets."""
+    return args.model == "margot" and args.depth == 2 and set(args.names or PAPER) <= set(PAPER)
+
+
+def page(rows: list[list[str]], args: argparse.Namespace, matrix_limit: float) -> str:
     header = ["data", "n x p", "objective", "bound", "gap", "seconds", "processor s", "nodes", "verified"]
-    header += [title for name in matrix for title in (f"{name}, {matrix_limit:g} s", "gap")]
-    header += ["paper: Gurobi 9.5.1"] if depth == 2 else []
-    beside = f" Matrix solvers have {matrix_limit:g} s,\npreparing included." if matrix else ""
+    header += [f"{name}: {column}" for name in args.matrix for column in MATRIX_COLUMNS]
+    header += ["paper: Gurobi 9.5.1"] if has_paper_column(args) else []
+    beside = f" Matrix solvers have {matrix_limit:g} s,\npreparing included." if args.matrix else ""
     certified = sum(float(cells[4].rstrip("%")) <= 0.01 for cells in rows)
     total = sum(float(cells[5]) for cells in rows)
-    return f"""# The search `routing` on the sets of the MARGOT paper
+    title, source = TITLES[args.model]
+    # What was run, word by word as it has to be typed.
+    command = f"--model {args.model} --depth {args.depth} --limit {args.limit:g}"
+    command += "".join(
+        [" --matrix", *(f' "{name}"' if " " in name else f" {name}" for name in args.matrix)]
+        * bool(args.matrix)
+    )
+    return f"""# The search `routing`: {title}, depth {args.depth}
 
-MARGOT, depth {depth}, the paper's splits and penalties, at most {limit:g} s each. The search begins with the tree known
-from building the model (`svm-path`), whose time is not in the seconds; its compilation is not either. Processor seconds
+{source}, at most {args.limit:g} s each. The search begins with the
+tree known from building the model, whose time is not in the seconds; its compilation is not either. Processor seconds
 are those of all threads.{beside}
 
 {table(header, rows)}
@@ -169,8 +210,8 @@ are those of all threads.{beside}
 {certified} of {len(rows)} certified within a gap of 0.01%, in {total:.0f} s of search together.
 
 {measured_with(PACKAGES)}
-Run again: `python benchmarks/routing.py --data FOLDER --depth {depth} --limit {limit:g} --output FILE`.
-{GROWTH if depth == 2 else ""}"""
+Run again: `python benchmarks/routing.py --data FOLDER {command} --output FILE`.
+{GROWTH if args.model == "margot" and args.depth == 2 else ""}"""
 
 
 def growing(n: int) -> Dataset:
@@ -221,8 +262,10 @@ def draw_growth(limit: float, file: Path) -> None:
     figure.savefig(file)
 
 
-#: Name of a data set, the model, and its training part.
-Case = tuple[str, Formulation, Dataset]
+def margot_case(folder: Path, name: str) -> Case:
+    """Return a set of tables 5 and 6 with the paper's penalties, or a built-in one with C = 1."""
+    data = paper_split(folder, name) if name in CASES else load(name)
+    return name, Margot(C=CASES.get(name, (1.0, 1.0))), data
 
 
 def sparse_cases(folder: Path, model: str) -> list[Case]:
@@ -242,43 +285,6 @@ def olct_cases(folder: Path) -> list[Case]:
     return [
         (part.name, Olct(C=1.0, tangents="V0", refinement=False), part.train) for part in olct.splits(folder)
     ]
-
-
-def convex_row(name: str, formulation: Formulation, data: Dataset, limit: float) -> list[str]:
-    """Solve one training set."""
-    problem = formulation.build(data, 2)
-    began = process_time()
-    found = problem.solve("convex-routing", time_limit=limit)
-    cells = [
-        name,
-        f"{data.n} x {data.p}",
-        f"{found.objective:.6g}",
-        f"{found.bound:.6g}",
-        f"{100 * found.gap:.2f}%",
-        f"{found.solution.seconds:.1f}",
-        f"{process_time() - began:.1f}",
-        str(found.solution.nodes),
-        "yes" if found.verified else "NO",
-    ]
-    print(" | ".join(cells), flush=True)
-    return cells
-
-
-def convex_page(rows: list[list[str]], model: str, limit: float) -> str:
-    header = ["data", "n x p", "objective", "bound", "gap", "seconds", "processor s", "nodes", "verified"]
-    certified = sum(float(cells[4].rstrip("%")) <= 0.01 for cells in rows)
-    return f"""# The search `convex-routing`: {model}
-
-Depth 2, at most {limit:g} s each, after the start tree. Seconds are those of the search, processor seconds those of all
-threads.
-
-{table(header, rows)}
-
-{certified} of {len(rows)} certified within a gap of 0.01%.
-
-{measured_with(PACKAGES)}
-Run again: `python benchmarks/routing.py --data FOLDER --model {model} --limit {limit:g} --output FILE`.
-"""
 
 
 if __name__ == "__main__":

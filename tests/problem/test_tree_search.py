@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from margin_data import random_data
 
-from formulations.margot import HfsMargot, Margot
+from formulations.margot import HfsMargot, Margot, SfsMargot
 from formulations.oct import Oct
+from formulations.oct_h import OctH
+from formulations.olct import Olct
 from mipforest.data import load
 from mipforest.errors import NotAllowed
 from mipforest.problem.built import StartError
@@ -26,8 +28,9 @@ def changed():
     return problem
 
 
-def test_auto_takes_the_exact_search_where_nothing_was_added():
-    chosen, why = Auto().choose(margot(), SolveSettings())
+@pytest.mark.parametrize("formulation", [Margot(), HfsMargot(B=1), SfsMargot(B=1), Olct()])
+def test_auto_takes_the_exact_search_where_nothing_was_added(formulation):
+    chosen, why = Auto().choose(formulation.build(random_data(0, n=8, p=2), 2), SolveSettings())
     assert chosen.name == "routing"
     assert why == "an exact tree search takes this problem"
 
@@ -37,7 +40,7 @@ def test_auto_takes_the_exact_search_where_nothing_was_added():
     [
         (changed, SolveSettings(), "the model was changed"),
         (
-            lambda: HfsMargot(B=1).build(random_data(0, n=8, p=2), 2),
+            lambda: OctH().build(random_data(0, n=8, p=2), 1),
             SolveSettings(),
             "no exact tree search takes this problem",
         ),

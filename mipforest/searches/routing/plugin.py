@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -34,12 +35,29 @@ ROUNDING = 1e-9
 
 
 class Routing(TreeSearch):
-    """Exact search over the routings of samples, for hinge loss and half the squared Euclidean norm at every node."""
+    """Exact search over the routings of samples, for trees whose nodes are convex problems.
+
+    Which dives search depends on the nodes: support vector machines on all features have compiled ones of their own
+    (:class:`~mipforest.searches.routing.machine_dives.MachineDives`), as have trees of one or two levels that select
+    features (:class:`~mipforest.searches.routing.feature_dives.FeatureDives`); all others are taken by
+    :class:`~mipforest.searches.routing.convex_dives.ConvexDives`.
+    """
 
     name: ClassVar[str] = "routing"
     summary: ClassVar[str] = "exact branch and bound over the routings of samples"
-    models: ClassVar[tuple[str, ...]] = ("margot", "loss-optimal")
-    models_in_words: ClassVar[str] = "margot; loss-optimal with hinge, l2, all levels, no selection"
+    models: ClassVar[tuple[str, ...]] = (
+        "margot",
+        "hfs-margot",
+        "sfs-margot",
+        "olct",
+        "budgeted-olct",
+        "univariate-olct",
+        "loss-optimal",
+    )
+    models_in_words: ClassVar[str] = (
+        "margot, hfs-margot, sfs-margot; olct, budgeted-olct, univariate-olct; loss-optimal with a convex loss, "
+        "l1 or l2, all levels"
+    )
     preferred: ClassVar[bool] = True
     certifies: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
@@ -49,9 +67,8 @@ class Routing(TreeSearch):
         nodes = problem.formulation.node_problems(problem.topology)
         if nodes is None:
             return f"the objective of {problem.formulation.name} is no sum of convex problems at the branch nodes"
-        reason = self._not_its_nodes(nodes)
-        if reason:
-            return reason
+        if not nodes.exact or nodes.norm not in (HALF_SQUARED_L2, L1) or nodes.uncharged:
+            return "it takes a convex loss and the norm l1 or l2, charged at every branch node"
         if problem.formulation.variant == "paper":
             return "variant 'paper' has constants that may cut off the best tree, and the search knows no constants"
         groups = len(problem.instance.distinct[0])
@@ -59,24 +76,12 @@ class Routing(TreeSearch):
             return f"the data have {groups} different samples, and it takes {MOST_GROUPS}"
         return ""
 
-    @staticmethod
-    def _not_its_nodes(nodes: NodeProblems) -> str:
-        """Say why the search does not take the problems of branch nodes; empty where it does."""
-        if nodes.loss is not HINGE or nodes.norm is not HALF_SQUARED_L2 or nodes.uncharged:
-            return "it takes hinge loss and half the squared Euclidean norm, charged at every branch node"
-        return "" if nodes.budget is None else "it takes no feature selection"
-
-    @staticmethod
-    def _compile(nodes: ConvexNodes, budget: TimeBudget) -> float:  # noqa: ARG004
-        from mipforest.searches.routing.machine_dives import compile_kernels
-
-        return compile_kernels(budget)
-
-    @staticmethod
-    def _dives(nodes: ConvexNodes, recorder: Recorder | None) -> Dives:
-        from mipforest.searches.routing.machine_dives import MachineDives
-
-        return MachineDives(nodes, recorder)
+    def uncertified(self, problem: BuiltProblem) -> str:
+        """Say why no certificate can be written for a problem; empty where one can."""
+        nodes = problem.formulation.node_problems(problem.topology)
+        if nodes is not None and _are_machines(nodes):
+            return ""
+        return "it writes them for hinge loss and half the squared Euclidean norm, without feature selection"
 
     def search(
         self,
@@ -93,7 +98,8 @@ class Routing(TreeSearch):
         events = SearchEvents(on_progress)
         trees = _Trees(problem, start)
         routing = trees.convex_nodes()
-        events.began += self._compile(routing, problem.budget)
+        compiled, make_dives = _dives_for(routing, machines=trees.are_machines)
+        events.began += compiled(problem.budget)
         deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
 
         def told(objective: float, bound: float, nodes: int) -> bool:
@@ -109,7 +115,7 @@ class Routing(TreeSearch):
             data=problem.data.name,
             program=f"mipforest {self.version()}",
         ) as recorder:
-            dives = self._dives(routing, recorder)
+            dives = make_dives(recorder)
             search = RoutingSearch(
                 dives,
                 gap=settings.gap,
@@ -129,45 +135,25 @@ class Routing(TreeSearch):
         return Found(trees.best, bound, status, outcome.nodes, ended)
 
 
-class ConvexRouting(Routing):
-    """The same search for every convex loss of lines, the norms l1 and l2, and nodes that select features."""
+def _are_machines(nodes: NodeProblems) -> bool:
+    """Return whether nodes are support vector machines on all features."""
+    return nodes.loss is HINGE and nodes.norm is HALF_SQUARED_L2 and nodes.budget is None
 
-    name: ClassVar[str] = "convex-routing"
-    summary: ClassVar[str] = "routing for any convex node and for feature selection"
-    models: ClassVar[tuple[str, ...]] = (
-        "hfs-margot",
-        "sfs-margot",
-        "olct",
-        "budgeted-olct",
-        "univariate-olct",
-        "loss-optimal",
-    )
-    models_in_words: ClassVar[str] = (
-        "hfs-margot, sfs-margot; olct, budgeted-olct, univariate-olct; loss-optimal with a convex loss, l1 or l2, "
-        "all levels"
-    )
-    preferred: ClassVar[bool] = False
-    certifies: ClassVar[bool] = False
 
-    @staticmethod
-    def _not_its_nodes(nodes: NodeProblems) -> str:
-        if not nodes.exact or nodes.norm not in (HALF_SQUARED_L2, L1) or nodes.uncharged:
-            return "it takes a convex loss and the norm l1 or l2, charged at every branch node"
-        return ""
+def _dives_for(
+    nodes: ConvexNodes, *, machines: bool
+) -> tuple[Callable[[TimeBudget], float], Callable[[Recorder | None], Dives]]:
+    """Return what compiles or loads the dives of a problem, in how many seconds, and what then makes them."""
+    # Imported here, as they import the compiler.
+    from mipforest.searches.routing.convex_dives import ConvexDives, compile_convex
+    from mipforest.searches.routing.feature_dives import FeatureDives, compile_features
+    from mipforest.searches.routing.machine_dives import MachineDives, compile_kernels
 
-    @staticmethod
-    def _compile(nodes: ConvexNodes, budget: TimeBudget) -> float:
-        from mipforest.searches.routing.convex_dives import compile_convex
-        from mipforest.searches.routing.feature_dives import FeatureDives, compile_features
-
-        return compile_features(budget) if FeatureDives.takes(nodes) else compile_convex(budget)
-
-    @staticmethod
-    def _dives(nodes: ConvexNodes, recorder: Recorder | None) -> Dives:  # noqa: ARG004
-        from mipforest.searches.routing.convex_dives import ConvexDives
-        from mipforest.searches.routing.feature_dives import FeatureDives
-
-        return FeatureDives(nodes) if FeatureDives.takes(nodes) else ConvexDives(nodes)
+    if machines:
+        return compile_kernels, lambda recorder: MachineDives(nodes, recorder)
+    if FeatureDives.takes(nodes):
+        return compile_features, lambda _: FeatureDives(nodes)
+    return compile_convex, lambda _: ConvexDives(nodes)
 
 
 def _lowered(bound: float, objective: float) -> float:
@@ -193,6 +179,11 @@ class _Trees:
                 self._keep(tree)
                 if nodes.budget is None:  # a search for features takes seconds, and has been
                     self._keep(problem.formulation.polish(tree, problem.instance))
+
+    @property
+    def are_machines(self) -> bool:
+        """Whether the nodes are support vector machines on all features."""
+        return _are_machines(self._nodes)
 
     def convex_nodes(self) -> ConvexNodes:
         """Return what the search needs."""

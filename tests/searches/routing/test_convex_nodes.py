@@ -9,7 +9,7 @@ from independent_routes import best_features, enumerated_tree, l1_lp, margin_qp
 from margin_data import random_data
 
 from formulations.loss_optimal import LossOptimal
-from formulations.margot import HfsMargot, SfsMargot
+from formulations.margot import HfsMargot, Margot, SfsMargot
 from formulations.olct import BudgetedOlct, Olct
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
@@ -79,11 +79,7 @@ def test_the_optimum_is_that_of_enumeration(model, seed, depth):
     make, node_value = MODELS[model]
     data = data_of(seed, n=4 if depth == 3 else 5)
     C = tuple(float(10.0**k) for k in np.random.default_rng(50 + seed).uniform(-1, 3, depth))
-    result = (
-        make(C=C, epsilon=EPSILON)
-        .build(data, depth)
-        .solve("convex-routing", gap=GAP, time_limit=60, threads=1)
-    )
+    result = make(C=C, epsilon=EPSILON).build(data, depth).solve("routing", gap=GAP, time_limit=60, threads=1)
     optimum = enumerated_tree(data.X, data.sign, C, depth, node_value)
     assert result.status == "optimal"
     assert result.verified, result.doubts
@@ -96,7 +92,7 @@ def test_the_optimum_is_that_of_enumeration(model, seed, depth):
 @pytest.mark.parametrize("model", MODELS)
 def test_the_search_agrees_with_a_matrix_solver(model, seed):
     problem = MODELS[model][0](C=3.0, epsilon=EPSILON).build(random_data(seed, n=14, p=3), 2)
-    by_search = problem.solve("convex-routing", gap=GAP, time_limit=60)
+    by_search = problem.solve("routing", gap=GAP, time_limit=60)
     by_matrix = problem.solve("gurobi", gap=GAP, time_limit=60)
     assert by_search.status == by_matrix.status == "optimal"
     assert by_search.objective == pytest.approx(by_matrix.objective, rel=2 * GAP)
@@ -256,9 +252,9 @@ def test_dives_on_few_features_find_what_dives_over_cells_find(monkeypatch, seed
         else SfsMargot(C=C, B=1 + seed % 2, alpha=alpha)
     )
     problem = model.build(data, 2)
-    by_features = problem.solve("convex-routing", gap=GAP, time_limit=60, threads=1)
+    by_features = problem.solve("routing", gap=GAP, time_limit=60, threads=1)
     monkeypatch.setattr(FeatureDives, "takes", lambda nodes: False)
-    by_cells = problem.solve("convex-routing", gap=GAP, time_limit=60, threads=1)
+    by_cells = problem.solve("routing", gap=GAP, time_limit=60, threads=1)
     assert by_features.status == by_cells.status == "optimal"
     assert by_features.objective == pytest.approx(by_cells.objective, rel=2 * GAP)
 
@@ -272,8 +268,10 @@ def test_kinks_add_up_to_the_loss():
 
 def test_no_certificate_is_written_for_them(tmp_path):
     problem = HfsMargot(B=1).build(random_data(0, n=8, p=2), 2)
-    with pytest.raises(Unsupported, match="convex-routing writes no certificate"):
-        problem.solve("convex-routing", certificate=tmp_path / "proof.gz")
+    with pytest.raises(
+        Unsupported, match="routing writes no certificate of this problem: it writes them for"
+    ):
+        problem.solve("routing", certificate=tmp_path / "proof.gz")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -284,12 +282,13 @@ def test_no_certificate_is_written_for_them(tmp_path):
         (LossOptimal(levels="last", variant="paper"), "charged at every branch node"),
         (LossOptimal(regulariser="none", variant="paper"), "the norm l1 or l2"),
         (HfsMargot(variant="paper"), "constants that may cut off"),
+        (Margot(variant="paper"), "constants that may cut off"),
     ],
 )
 def test_other_problems_are_refused_with_the_reason_and_the_way_out(formulation, reason):
     problem = formulation.build(random_data(0, n=8, p=2), 2)
     with pytest.raises(Unsupported, match=f"{reason}.*--solver highs"):
-        problem.solve("convex-routing")
+        problem.solve("routing")
 
 
 def test_weights_count_as_repetitions():
@@ -298,7 +297,7 @@ def test_weights_count_as_repetitions():
     weighted = Dataset.from_arrays(data.X_raw, data.y, weights=counts, scaling="none")
     alike = repeated(Dataset.from_arrays(data.X_raw, data.y, scaling="none"), counts)
     values = [
-        HfsMargot(C=2.0, B=1).build(each, 2).solve("convex-routing", gap=GAP, time_limit=60).objective
+        HfsMargot(C=2.0, B=1).build(each, 2).solve("routing", gap=GAP, time_limit=60).objective
         for each in (weighted, alike)
     ]
     assert values[0] == pytest.approx(values[1], rel=GAP)
@@ -306,7 +305,7 @@ def test_weights_count_as_repetitions():
 
 def test_a_stopped_search_keeps_its_tree_and_a_true_bound():
     problem = HfsMargot(C=20.0, B=2).build(random_data(7, n=40, p=4), 2)
-    result = problem.solve("convex-routing", on_progress=lambda event: event.nodes > 3, threads=1)
+    result = problem.solve("routing", on_progress=lambda event: event.nodes > 3, threads=1)
     assert result.status == "interrupted"
     assert result.verified
     assert result.bound <= result.objective
@@ -315,7 +314,7 @@ def test_a_stopped_search_keeps_its_tree_and_a_true_bound():
 @pytest.mark.parametrize("model", ["budgeted olct", "olct"])
 def test_iterations_that_overflow_prove_nothing_and_break_nothing(monkeypatch, model):
     problem = MODELS[model][0](C=3.0, epsilon=EPSILON).build(random_data(2, n=10, p=2), 2)
-    optimum = problem.solve("convex-routing", gap=GAP, time_limit=60).objective
+    optimum = problem.solve("routing", gap=GAP, time_limit=60).objective
     calls = count()
 
     def now_and_then(room, *rest):
@@ -324,6 +323,6 @@ def test_iterations_that_overflow_prove_nothing_and_break_nothing(monkeypatch, m
             room.f[:], room.result[:] = np.nan, np.nan
 
     monkeypatch.setattr(cells, "solve_node", now_and_then)
-    result = problem.solve("convex-routing", gap=GAP, time_limit=2, threads=1)
+    result = problem.solve("routing", gap=GAP, time_limit=2, threads=1)
     assert result.verified
     assert result.bound <= optimum * (1 + 1e-6)

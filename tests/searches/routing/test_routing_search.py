@@ -7,8 +7,7 @@ from margin_data import random_data, random_tree
 from univariate_cases import hold_for_all
 
 import mipforest
-from formulations.margot import HfsMargot, Margot
-from formulations.olct import Olct
+from formulations.margot import Margot
 from mipforest.certificates import certify
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
@@ -131,20 +130,6 @@ def test_the_search_agrees_with_a_matrix_solver():
     assert by_search.status == "optimal"
     assert by_search.objective <= by_matrix.objective * (1 + 1e-6)
     assert by_matrix.bound <= by_search.objective * (1 + 1e-6)
-
-
-@pytest.mark.parametrize(
-    ("formulation", "reason"),
-    [
-        (Margot(variant="paper"), "constants that may cut off"),
-        (HfsMargot(B=1), "no feature selection"),
-        (Olct(), "hinge loss and half the squared"),
-    ],
-)
-def test_other_problems_are_refused_with_the_reason_and_the_way_out(formulation, reason):
-    problem = formulation.build(random_data(0, n=8, p=2), 2)
-    with pytest.raises(Unsupported, match=f"{reason}.*--solver highs"):
-        problem.solve("routing")
 
 
 def test_a_changed_model_is_refused():
