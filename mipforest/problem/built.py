@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -90,6 +92,17 @@ class BuiltProblem:
         if least > -np.inf and (self.as_built.objective_replaced() or self.changes().loosened):
             return -np.inf
         return least
+
+    def at_least(self, value: float) -> Self:
+        """Return the problem with a proven lower bound on the objective of every tree of the model as it was built.
+
+        It bounds every tree that satisfies added constraints, too: they only leave trees out.
+        """
+        if value <= self.instance.least_objective:
+            return self
+        twin = copy(self)
+        object.__setattr__(twin, "instance", replace(self.instance, least_objective=value))
+        return twin
 
     def point_of(self, tree: Tree) -> tuple[FloatArray, Values, float]:
         """Return the point of a tree (scaled features), flat and by block, and its objective.

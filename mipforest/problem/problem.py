@@ -145,14 +145,15 @@ class Problem(BuiltProblem):
         if isinstance(solver, TreeSearch):
             return self._searched(solver, settings, report)
         with budget.phase("start"):
-            tree = self.start_tree(settings.start, seed=settings.seed)
+            tree, least = self._started(settings.start, settings.seed)
+            known = self.at_least(least)
             if self.unfinished:
-                return self._unfinished(solver, tree, settings.gap)
+                return known._unfinished(solver, tree, settings.gap)
             values, warnings = (None, []) if tree is None else self.start_values(tree)
         suggested = self.formulation.solver_options.get(solver.name, {})
         settings = replace(settings, solver_options={**suggested, **settings.solver_options})
         with budget.phase("solve"):
-            problem, solution = self._within_limits(solver, settings, values, report)
+            problem, solution = known._within_limits(solver, settings, values, report)
         with budget.phase("check"):
             solution, bound_warnings = with_covered_bound(problem, solution, settings.gap)
             solution = with_least_objective(problem, solution, settings.gap)
@@ -161,11 +162,7 @@ class Problem(BuiltProblem):
         return replace(result, phase_seconds=budget.seconds)
 
     def _within_limits(
-        self,
-        solver: Solver,
-        settings: SolveSettings,
-        values: Values | None,
-        on_progress: Progress,
+        self, solver: Solver, settings: SolveSettings, values: Values | None, on_progress: Progress
     ) -> tuple[Problem, Solution]:
         """Solve the model, built again with limits that hold under added constraints where it takes that for a proof.
 
@@ -279,9 +276,13 @@ class Problem(BuiltProblem):
 
     def start_tree(self, start: str | Tree | None = "default", *, seed: int = 0) -> Tree | None:
         """Return the tree to start from; of a tree search's name, its best tree after a share of the time."""
+        return self._started(start, seed)[0]
+
+    def _started(self, start: str | Tree | None, seed: int) -> tuple[Tree | None, float]:
+        """Return the tree to start from, and what a search for it proves of every tree as the problem was built."""
         search = start_search(start, self) if isinstance(start, str) else None
         if search is None:
-            return super().start_tree(start, seed=seed)
+            return super().start_tree(start, seed=seed), -np.inf
         return search.start_for(self, super().start_tree(seed=seed), seed=seed)
 
     def start_values(self, tree: Tree) -> tuple[Values | None, list[str]]:

@@ -205,7 +205,7 @@ class TreeSearch(ABC):
         """Return whether the search takes a problem as it is now."""
         return not self.objection(problem)
 
-    def start_for(self, problem: BuiltProblem, known: Tree | None, *, seed: int) -> Tree | None:
+    def start_for(self, problem: BuiltProblem, known: Tree | None, *, seed: int) -> tuple[Tree | None, float]:
         """Search for a share of the time for a tree that a matrix solver can start from.
 
         The problem is searched as it was built: a tree that breaks what was added since is repaired as any other start.
@@ -219,6 +219,11 @@ class TreeSearch(ABC):
         seed
             Seed of the search.
 
+        Returns
+        -------
+        tree, bound
+            The best tree, and a lower bound on the value of every tree of the problem as it was built.
+
         Raises
         ------
         StartError
@@ -229,13 +234,12 @@ class TreeSearch(ABC):
             model = Model(problem.model.name)
             problem.formulation.declare(model, problem.instance)
             as_built = replace(problem, model=model)
-        reason = self.objection(as_built)
-        if reason:
+        if reason := self.objection(as_built):
             raise StartError(f"start {self.name!r}: {reason}; take another start")
         limit = budget.at_most(START_SECONDS, share=START_SHARE)
         settings = SolveSettings(time_limit=limit, threads=1, seed=seed)
         found = self.search(as_built, settings, start=known, on_progress=lambda _: budget.stopped)
-        return found.tree or known
+        return found.tree or known, found.bound
 
     def uncertified(self, problem: BuiltProblem) -> str:  # noqa: ARG002
         """Say why a search that writes certificates writes none for a problem; empty where it does."""
@@ -249,8 +253,7 @@ class TreeSearch(ABC):
         Unsupported
             Saying why, and who takes it.
         """
-        reason = self.objection(problem)
-        if reason:
+        if reason := self.objection(problem):
             raise Unsupported(
                 f"{self.name} does not take this problem: {reason}; use a matrix solver, such as --solver highs"
             )

@@ -101,6 +101,16 @@ def test_a_start_that_breaks_what_was_added_is_repaired():
     assert any("no_first" in warning for warning in found.solution.warnings)
 
 
+def test_what_the_search_for_a_start_proves_bounds_a_constrained_model_too():
+    optimum = margot().solve("routing", threads=1, gap=1e-6).objective
+    found = changed().solve("highs", start="routing", time_limit=0)
+    assert optimum * (1 - 1e-4) <= found.bound <= optimum < found.objective
+    assert (found.bound_for, found.solution.bound_by) == ("definition", ("exact-search",))
+    loosened = margot()
+    loosened.model.constraints["margin"].remove()
+    assert loosened.solve("highs", start="routing", time_limit=0).bound == -np.inf
+
+
 def test_a_search_that_does_not_take_the_model_is_no_start():
     with pytest.raises(StartError, match="start 'exact-search': margot has other trees"):
         margot().solve("highs", start="exact-search")
