@@ -171,8 +171,12 @@ class Miret(Formulation):
 
     def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> MiretInstance:
         budget = budget or TimeBudget()
+        frequent, constant = (
+            (self.gamma, self.gamma_percentile),
+            self.variant != "improved",
+        )  # its trees split
         target = ensemble_target(
-            self.ensemble, self.gamma, self.gamma_percentile, self.proximity, data, topology.depth, budget
+            self.ensemble, *frequent, self.proximity, data, topology.depth, budget, constant=constant
         )
         group = self._groups(target, data)
         least_upper = {"paper": -1.0, "improved": 0.0, "tight": -self.epsilon / 2}[self.variant]

@@ -45,7 +45,7 @@ prediction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -70,6 +70,7 @@ from formulations.routing.univariate import (
     check_leaf_size,
     chosen_features,
     declare_hierarchy,
+    without_splits,
 )
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
@@ -307,6 +308,9 @@ class Oct(Formulation):
 
     def candidates(self, instance: OctInstance) -> Iterator[Tree]:
         return random_trees(instance.data, instance.topology, self.N_min)
+
+    def without_splits(self, tree: Tree, nodes: Sequence[int], instance: OctInstance) -> Tree:
+        return self.polish(without_splits(tree, nodes), instance)
 
     def polish(self, tree: Tree, instance: OctInstance) -> Tree:
         """Prune to the best subtree under the objective, from the leaves up, and relabel the leaves."""

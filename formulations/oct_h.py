@@ -9,6 +9,7 @@ the assignment z of samples to leaves are those of :mod:`formulations.routing.hy
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,7 +27,7 @@ from formulations.leaves.classes import (
     with_labels,
 )
 from formulations.routing.hyperplane import HyperplaneRouting
-from formulations.routing.univariate import check_leaf_size
+from formulations.routing.univariate import check_leaf_size, without_splits
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart_with_margin
@@ -137,6 +138,9 @@ class OctH(Formulation):
         if name == "previous-depth":
             return self.previous_depth(instance)
         return super().start(name, instance, seed=seed)
+
+    def without_splits(self, tree: Tree, nodes: Sequence[int], instance: ClassTreeInstance) -> Tree:
+        return self.polish(without_splits(tree, nodes), instance)
 
     def polish(self, tree: Tree, instance: ClassTreeInstance) -> Tree:
         return with_cheapest_labels(tree, instance)

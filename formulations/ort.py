@@ -56,7 +56,7 @@ exact, it takes the place of (i), as the two together make a slow linear relaxat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -80,6 +80,7 @@ from formulations.routing.univariate import (
     UnivariateRouting,
     check_leaf_size,
     leaves_of,
+    without_splits,
 )
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
@@ -178,6 +179,9 @@ class RegressionTree(Formulation):
 
     def expressions(self, m: Model, instance: OrtInstance) -> TreeExpressions:
         return RoutingExpressions(self.name, m, instance.data, instance.topology, instance.routing)
+
+    def without_splits(self, tree: Tree, nodes: Sequence[int], instance: OrtInstance) -> Tree:
+        return self.polish(without_splits(tree, nodes), instance)
 
     def polish(self, tree: Tree, instance: OrtInstance) -> Tree:
         """Take back splits that do not pay for themselves, and fit the leaves exactly."""

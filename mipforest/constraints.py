@@ -173,13 +173,41 @@ def min_samples_leaf(problem: Problem, n_min: int) -> None:
     NotExpressed
         If the model does not say which leaf a sample is in.
     """
+    _least_in_leaves(problem, "leaf_size", np.ones(problem.data.n), n_min)
+
+
+def min_weight_fraction_leaf(problem: Problem, share: float) -> None:
+    """Have at least a share of the weight of all training samples in every leaf that holds any sample.
+
+    Parameters
+    ----------
+    problem
+        A built problem.
+    share
+        Above 0, at most 0.5; with samples of weight 1 it is a share of their number.
+
+    Raises
+    ------
+    DataError
+        If the share is no such number.
+    NotExpressed
+        If the model does not say which leaf a sample is in.
+    """
+    if not 0 < share <= 0.5:
+        raise DataError(f"the least share of weight in a leaf is {share:g}; give one above 0, at most 0.5")
+    # Relative to the least weight, entries are of the order of 1, however large the weights are.
+    weights = problem.data.weights
+    _least_in_leaves(problem, "leaf_weight", weights / (share * weights.sum()), 1.0)
+
+
+def _least_in_leaves(problem: Problem, name: str, amounts: FloatArray, least: float) -> None:
+    """Have at least some amount of the samples' (n,) amounts in every leaf that holds any of them."""
     leaves = _expressions(problem).leaves()
     m, tree = problem.model, problem.topology
-    name = _free_name(problem, "leaf_size")
+    name = _free_name(problem, name)
     used = m.binary(f"{name}_used", tree.leaves)
-    size = leaves.sum(axis=0)
-    m.add(f"{name}_least", size >= n_min * used, over=tree.leaves)
-    m.add(f"{name}_empty", size <= problem.data.n * used, over=tree.leaves)
+    m.add(f"{name}_least", amounts @ leaves >= least * used, over=tree.leaves)
+    m.add(f"{name}_empty", leaves.sum(axis=0) <= problem.data.n * used, over=tree.leaves)
 
 
 def demographic_parity(

@@ -90,6 +90,10 @@ CASES = {
         lambda p: constraints.min_samples_leaf(p, 3),
         lambda t, y: all(size == 0 or size >= 3 for size in np.bincount(t.leaf, minlength=4)),
     ),
+    "min_weight_fraction_leaf": (
+        lambda p: constraints.min_weight_fraction_leaf(p, 0.3),
+        lambda t, y: all(size == 0 or size >= 3 for size in np.bincount(t.leaf, minlength=4)),
+    ),
     "demographic_parity": (
         lambda p: constraints.demographic_parity(p, GROUP, 0.25),
         lambda t, y: shares_within(t, np.full(len(y), True), 0.25),
@@ -115,6 +119,7 @@ SEEDS = {
     "monotone": 2,
     "fix_split": 2,
     "min_samples_leaf": 2,
+    "min_weight_fraction_leaf": 2,
     "demographic_parity": 1,
     "equal_opportunity": 2,
     "max_false_negatives": 3,

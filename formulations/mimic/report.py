@@ -127,6 +127,10 @@ def forced_errors(target: EnsembleTarget) -> tuple[int, int, float]:
 
 def level_notes(target: EnsembleTarget) -> tuple[str, ...]:
     """Return a sentence on each level at which no tree of the ensemble splits."""
+    if not target.allowed.any():
+        return (
+            "no tree of the ensemble splits: it predicts one class for all samples, and so does the tree",
+        )
     return tuple(
         f"no tree of the ensemble splits at level {level} (the root is level 0), so that the tree does not either: "
         f"depth {level} gives the same, an ensemble of deeper trees more"

@@ -80,6 +80,8 @@ def ensemble_target(
     data: Dataset,
     depth: int,
     budget: TimeBudget | None = None,
+    *,
+    constant: bool = False,
 ) -> EnsembleTarget:
     """Return the target for training data.
 
@@ -97,6 +99,8 @@ def ensemble_target(
         Levels of the tree.
     budget
         Time for an ensemble that is fitted here.
+    constant
+        Accept an ensemble none of whose trees splits.
 
     Raises
     ------
@@ -105,7 +109,7 @@ def ensemble_target(
     NoTreeFound
         If the time runs out before the ensemble is fitted.
     """
-    fitted = ensemble_for(ensemble, data, depth, budget=budget)
+    fitted = ensemble_for(ensemble, data, depth, constant=constant, budget=budget)
     frequency = level_frequencies(fitted, depth)
     thresholds = frequency_thresholds(frequency, gamma, percentile)
     group = np.arange(data.n)

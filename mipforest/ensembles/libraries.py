@@ -80,6 +80,10 @@ def fit_forest(
         If the time runs out.
     """
     forest = learner(max_depth=depth, max_features=None, class_weight="balanced", random_state=seed)
+    if weight is not None:
+        # From scikit-learn 1.9 on, "balanced" counts weights instead of samples, and would cancel those of classes.
+        weight = _balanced(y, weight)
+        forest.set_params(class_weight=None)
     # Begun anew for more trees, a forest goes on with the numbers that it would have drawn; the data are the same.
     forest.set_params(warm_start=True)
     step = max(1, ENTRIES_AT_ONCE // X.size)

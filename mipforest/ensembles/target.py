@@ -44,6 +44,7 @@ def ensemble_for(
     *,
     seed: int = DEFAULT_SEED,
     deeper: bool = False,
+    constant: bool = False,
     budget: TimeBudget | None = None,
 ) -> Ensemble:
     """Return the ensemble that a target means.
@@ -72,6 +73,8 @@ def ensemble_for(
         Seed of trees that are fitted here, if the target names none.
     deeper
         Accept trees deeper than ``depth``.
+    constant
+        Accept trees without any split.
     budget
         Time for trees that are fitted here: fewer of them would be another target.
 
@@ -96,7 +99,7 @@ def ensemble_for(
             f"the ensemble has {ensemble.n_features} features, {data.name} has {data.p}; take the ensemble of "
             "these data"
         )
-    if ensemble.depth == 0 or ensemble.total_weight == 0:
+    if (ensemble.depth == 0 and not constant) or ensemble.total_weight == 0:
         raise EnsembleError(
             f"{ensemble.description}: no tree tells samples apart, so there is nothing to show or to mimic"
         )

@@ -6,7 +6,7 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.constraints import min_weight_fraction_leaf
 from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.data.table import checked_weights
@@ -69,6 +70,9 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         Called with the built :class:`~mipforest.problem.problem.Problem` before the solve, to add constraints: see
         :mod:`mipforest.constraints`. A function of a module, or a ``functools.partial`` of one, goes into
         pickles and other processes; a lambda does not. In cross-validation it sees a part of the samples.
+    min_weight_fraction_leaf
+        Least share, 0 to 0.5, of the weight of all training samples in a leaf that holds any, as in scikit-learn's
+        trees; above 0 it is a constraint like others (:func:`~mipforest.constraints.min_weight_fraction_leaf`).
     solver
         A solver or a tree search, or the name of either; ``mipforest solvers`` lists them. ``"auto"``, the default,
         takes a tree search where one takes the model, and nothing was added to it; otherwise HiGHS.
@@ -139,6 +143,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     _: KW_ONLY
     variant: str | None = None
     constraints: Callable[[Problem], Any] | None = None
+    min_weight_fraction_leaf: float = 0.0
     solver: str | Solver | TreeSearch | Auto = AUTO
     start: str | Tree | None = "default"
     time_limit: float | None = TIME_LIMIT
@@ -167,6 +172,9 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         WholeNumber(at_least=1).check("depth", self.depth)
         if not isinstance(self.verbose, bool):  # True and False are usual
             WholeNumber(at_least=0).check("verbose", self.verbose)
+        share = self.min_weight_fraction_leaf
+        if not (isinstance(share, Real) and 0 <= share <= 0.5):
+            raise ParameterError(f"parameter min_weight_fraction_leaf is {share!r}; give a share, 0 to 0.5")
         for name, value, known in (
             ("missing", self.missing, ("error", "impute")),
             ("handle_unknown", self.handle_unknown, ("error", "ignore")),
@@ -257,10 +265,12 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
             solver_options=self.solver_options or {},
             bridges=(self.bridges,) if isinstance(self.bridges, str) else tuple(self.bridges),
         )
-        expected = searching(self.solver, settings) if self.constraints is None else None
+        constrained = self.constraints is not None or self.min_weight_fraction_leaf > 0
+        expected = None if constrained else searching(self.solver, settings)
         model = self._formulation(data)
-        whole = self.constraints is not None
-        problem = model.build(data, self.depth, budget=settings.budget(), solver=expected, whole=whole)
+        problem = model.build(data, self.depth, budget=settings.budget(), solver=expected, whole=constrained)
+        if self.min_weight_fraction_leaf > 0:
+            min_weight_fraction_leaf(problem, self.min_weight_fraction_leaf)
         if self.constraints is not None:
             self.constraints(problem)
         self._keep(self._solved(problem, settings))

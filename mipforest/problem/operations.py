@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -269,6 +269,20 @@ class StartOperations(ABC):
             For scaled features.
         allowed
             (|B|, p) whether a node may use a feature.
+        instance
+            What :meth:`ModelOperations.bind` returned.
+        """
+        return None
+
+    def without_splits(self, tree: Tree, nodes: Sequence[int], instance: Any) -> Tree | None:  # noqa: ARG002
+        """Return a tree like another without some of its splits, ``None`` where the formulation makes none.
+
+        Parameters
+        ----------
+        tree
+            For scaled features.
+        nodes
+            Branch nodes, which lose their splits with those below.
         instance
             What :meth:`ModelOperations.bind` returned.
         """

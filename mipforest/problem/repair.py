@@ -11,7 +11,7 @@ model are points of the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
@@ -117,6 +117,9 @@ SEARCH_TIME_LIMIT = 4.0
 #: Seconds for the linear programme that finds constraints contradictory.
 CONTRADICTION_TIME_LIMIT = 5.0
 
+#: Share of the time left that it may take: where it fails, splits can still be dropped, and the solver has the rest.
+SEARCH_SHARE = 0.5
+
 #: Repairs are tried in a model with limits for solutions up to this multiple of the known tree's value.
 AMPLE = 100.0
 
@@ -130,8 +133,8 @@ def feasible_start(problem: BuiltProblem, tree: Tree) -> tuple[Values | None, li
     The repairs, in turn: the nodes solved anew for the tree's routing; the tree known from building the model;
     splits that constraints fix put in, and the other nodes solved anew; features dropped, those that constraints forbid
     first, and the nodes solved anew with the others; the integer variables kept and the rest solved anew; the best of
-    many other trees that is feasible. Feasible is a tree that satisfies the rows with limits that hold for its value
-    (:mod:`mipforest.problem.repair`).
+    many other trees that is feasible; splits dropped.
+    Feasible is a tree that satisfies the rows with limits that hold for its value (:mod:`mipforest.problem.repair`).
     None is tried where the added constraints contradict each other.
 
     Parameters
@@ -189,6 +192,7 @@ def _repairs(problem: BuiltProblem, tree: Tree) -> Iterator[tuple[str, Callable[
         lambda: _completed(problem, problem.encoded(polished)),
     )
     yield "it is replaced by the best feasible one of many other trees", lambda: _searched(problem)
+    yield "splits were dropped from it", lambda: _with_fewer_splits(problem, tree)
 
 
 def contradictory(problem: BuiltProblem) -> bool:
@@ -229,6 +233,25 @@ def _with_fewer_features(problem: BuiltProblem, tree: Tree) -> Values | None:
         if values is not None or n_kept == 0:
             return values
         n_kept //= 2
+    return None
+
+
+def _with_fewer_splits(problem: BuiltProblem, tree: Tree) -> Values | None:
+    """Drop one split with those below it, the one that is missed least first; then all from some node on."""
+    time, branches = problem.budget.part(SEARCH_TIME_LIMIT), problem.topology.branches
+
+    def without(nodes: Sequence[int]) -> Tree | None:
+        return problem.formulation.without_splits(tree, nodes, problem.instance)
+
+    def value(candidate: Tree) -> float:
+        return problem.formulation.evaluate(candidate, problem.instance)
+
+    single = filter(None, (without([t]) for t in branches))
+    from_one_on = filter(None, (without(branches[t:]) for t in reversed(branches)))
+    for candidate in (*sorted(single, key=value), *from_one_on):
+        values = None if time.expired else feasible_values(problem, candidate)
+        if values is not None:
+            return values
     return None
 
 
@@ -281,7 +304,7 @@ def _completed(problem: BuiltProblem, values: Values) -> Values | None:
 
 def _searched(problem: BuiltProblem) -> Values | None:
     """Draw candidates of the formulation, and try them from the best on until one is feasible or time is over."""
-    time = problem.budget.part(SEARCH_TIME_LIMIT)
+    time = problem.budget.part(SEARCH_TIME_LIMIT, share=SEARCH_SHARE)
     drawing = time.part(share=0.5)
     candidates, values = [], []
     for tree in islice(problem.formulation.candidates(problem.instance), CANDIDATES):

@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 
 from mipforest import constraints
 from mipforest.data import DataError
-from mipforest.estimators import FitWarning, OCTClassifier
+from mipforest.estimators import FitWarning, OCTClassifier, OCTHClassifier
 
 pytestmark = pytest.mark.usefixtures("few_penalties")
 
@@ -56,6 +56,27 @@ def test_several_constraints_are_one_function():
     sizes = np.bincount(fitted.apply(X))
     assert (sizes[sizes > 0] >= 10).all()
     assert "petal width (cm)" not in fitted.features_used_
+
+
+@pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
+@pytest.mark.parametrize(
+    "classifier", [OCTClassifier(depth=1), OCTHClassifier(depth=1)], ids=["oct", "oct-h"]
+)
+def test_the_least_weight_of_a_leaf_holds_from_the_start_on(classifier):
+    """A leaf of flowers that weigh next to nothing is pure, and too light: the start's split is dropped for it."""
+    weights = np.where(Y == 2, 1.0, 1e-4)
+    free = clone(classifier).set_params(time_limit=0).fit(X, Y, weights)
+    assert (free.predict(X) != 2).any()
+    for limit in (0, 2):
+        light = clone(classifier).set_params(time_limit=limit, min_weight_fraction_leaf=0.1)
+        leaves = light.fit(X, Y, weights).apply(X)
+        assert all(weights[leaves == leaf].sum() >= 0.1 * weights.sum() for leaf in np.unique(leaves))
+        assert light.verified_
+
+
+def test_a_share_beyond_a_half_is_refused():
+    with pytest.raises(ValueError, match=r"min_weight_fraction_leaf is 0\.6; give a share, 0 to 0\.5"):
+        OCTClassifier(min_weight_fraction_leaf=0.6).fit(X, Y)
 
 
 def test_constraints_go_along_into_clones_and_files():

@@ -49,6 +49,21 @@ def test_an_ensemble_that_is_not_fitted_is_fitted_on_the_training_samples(target
     np.testing.assert_array_equal(fitted.classes_[answers(fitted)], clone(target).fit(X, Y).predict(X))
 
 
+def test_weights_of_classes_weigh_in_the_forest_on_top_of_their_balance():
+    fitted = mimic("random-forest:trees=5", class_weight={"benign": 10.0, "malignant": 0.1}).fit(X, Y)
+    plain = mimic("random-forest:trees=5").fit(X, Y)
+    assert (answers(fitted) == 0).sum() > (answers(plain) == 0).sum() + 5
+
+
+def test_a_forest_without_a_split_gives_a_tree_without_one():
+    """A class of no weight to speak of is in no tree's sample."""
+    fitted = mimic("random-forest:trees=5", class_weight={"benign": 1000.0, "malignant": 1e-4}).fit(X, Y)
+    assert fitted.verified_
+    assert fitted.get_n_leaves() == 1
+    assert (fitted.predict(X) == "benign").all()
+    assert any("no tree of the ensemble splits" in told for told in fitted.solution_.warnings)
+
+
 def test_cross_validation_fits_the_ensemble_on_each_fold():
     scores = cross_val_score(mimic(forest().fit(X, Y)), X, Y, cv=2, error_score="raise")
     assert scores.min() > 0.6

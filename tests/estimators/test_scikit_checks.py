@@ -2,8 +2,8 @@
 
 Some of them fit twice and compare, so fits must not depend on the clock. With ``time_limit=0`` they do not: the
 tree is that of the start, decoded and checked as any other. The start is a good tree, so that the checks of
-accuracy hold as well. No check is left out, and :func:`expected_to_fail` names the one that optimal trees fail;
-scikit-learn itself skips its one on the array API where the environment variable SCIPY_ARRAY_API is not 1.
+accuracy hold as well. No check is left out, and none is expected to fail; scikit-learn itself skips its one on the
+array API where the environment variable SCIPY_ARRAY_API is not 1.
 """
 
 import pytest
@@ -16,14 +16,6 @@ DEPTH = {"oct": 2, "oct-h": 2, "ort": 2, "ort-h": 2, "any": 2, "any-regressor": 
 
 ALL = SHAPES | GENERIC
 
-
-def expected_to_fail(estimator):
-    """Checks that ask for worse trees than optimal ones."""
-    check = "check_class_weight_classifiers"
-    reason = "a class of weight 0.0001 keeps its pure leaves; scikit-learn's trees get min_weight_fraction_leaf there"
-    return {check: reason} if estimator._model().name in ("oct", "oct-h") else {}
-
-
 #: What the checks reach, in its quickest shapes: a class of its own for two classes, a generic one for regressions. The
 #: others share their code, are all fitted in ``test_estimator_fits``, and are checked with the slow ones.
 QUICK = ("margot", "any-linear")
@@ -34,16 +26,14 @@ def quick(name):
 
 
 @pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
-@parametrize_with_checks([quick(name) for name in QUICK], expected_failed_checks=expected_to_fail)
+@parametrize_with_checks([quick(name) for name in QUICK])
 def test_passes_scikit_learns_check(estimator, check):
     check(estimator)
 
 
 def passes_all(estimator):
     """One test for hundreds of checks: as parameters they would cost every run of the default tests seconds."""
-    done = check_estimator(
-        estimator, expected_failed_checks=expected_to_fail(estimator), on_skip=None, on_fail=None
-    )
+    done = check_estimator(estimator, on_skip=None, on_fail=None)
     failed = {check["check_name"]: check["exception"] for check in done if check["status"] == "failed"}
     assert not failed
     assert len(done) > 40
@@ -54,6 +44,13 @@ def passes_all(estimator):
 @pytest.mark.parametrize("name", [name for name in ALL if name not in QUICK])
 def test_passes_scikit_learns_checks_in_other_shapes(name):
     passes_all(quick(name))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
+@pytest.mark.parametrize("name", ["oct", "oct-h", "ort", "margot", "olct", "miret", "any", "any-regressor"])
+def test_passes_scikit_learns_checks_with_default_arguments(name):
+    passes_all(type(ALL[name])(time_limit=2))
 
 
 #: Small enough to be solved to proven optimality in every check: then fits are equal again.
