@@ -70,7 +70,7 @@ once on a machine, which the time limit does not count. To have that done before
 server, run
 
 ```
-mipforest solve --model oct --depth 1 --data iris --quiet
+mipforest doctor
 ```
 
 once after the installation, as the user who will work there: what it compiles is kept in the user's cache

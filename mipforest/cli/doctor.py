@@ -1,4 +1,4 @@
-"""``mipforest doctor``: what is installed, which licences, and whether every solver works."""
+"""``mipforest doctor``: what is installed, which licences, and whether every solver and every tree search works."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from typer import Exit
 
@@ -15,8 +15,14 @@ from mipforest.cli import options as o
 from mipforest.cli.errors import SOLVER
 from mipforest.cli.output import print_json, print_table, print_text
 
+if TYPE_CHECKING:
+    from mipforest.problem.tree_search import TreeSearch
+
 #: Seconds that the self-test of one solver may take.
 SELF_TEST_SECONDS = 10.0
+
+#: Seconds for one model by a tree search, compiling not counted: its tree is looked at, proven or not.
+SEARCH_TEST_SECONDS = 1.0
 
 #: What its point may be off: a quadratic row that holds within 1e-6 leaves the point a few times that.
 SELF_TEST_TOLERANCE = 1e-5
@@ -33,7 +39,7 @@ _USED_EXTRAS = ("gurobi", "scip", "pyomo", "parquet", "dp", "xgboost", "dask")
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found out about one solver.
+    """What was found out about one solver or one tree search.
 
     Attributes
     ----------
@@ -54,33 +60,46 @@ class Diagnosis:
 
 
 def doctor(as_json: o.Json = False) -> None:
-    """Say what is installed, and try every solver on a small tree.
+    """Say what is installed, and try every solver and every tree search on a small tree.
 
     The self-test builds the model of a tree for 40 flowers, solves it and checks the answer, for at most ten seconds
-    for each solver.
+    for each solver. A tree search solves a model of each kind that it takes; the first time on a machine it is compiled
+    for that, under a minute each, so that later solves need not wait.
 
-    Exit code: 0 the default solver works; 4 it does not.
+    Exit code: 0 the default solver works, and no tree search fails; 4 otherwise.
     """
+    from mipforest.problem.tree_search import search_classes
     from mipforest.solvers.registry import solver_classes
 
-    found = [_diagnosis(name) for name in solver_classes()]
-    healthy = any(d.solver == DEFAULT and d.state == "works" for d in found)
-    if as_json:
-        content: dict[str, Any] = {"versions": versions(), "platform": platform.platform()}
-        print_json(content | {"solvers": [asdict(d) for d in found], "exit_code": 0 if healthy else SOLVER})
-    else:
+    if not as_json:
         print_text(f"Python {platform.python_version()} on {platform.platform()}")
         print_text(", ".join(f"{name} {version or '-'}" for name, version in versions().items()))
-        print_text()
-        rows = [
-            (d.solver, d.state, "" if d.seconds is None else f"{d.seconds:.1f} s", d.about) for d in found
-        ]
-        print_table(("solver", "state", "test", "about"), rows, wrapped=("about",))
-        if not healthy:
+    solvers = [_diagnosis(name) for name in solver_classes()]
+    if not as_json:
+        _print("solver", solvers)
+    searches = [_search_diagnosis(name) for name in search_classes()]
+    works = any(d.solver == DEFAULT and d.state == "works" for d in solvers)
+    failing = [d.solver for d in searches if d.state == "fails"]
+    code = 0 if works and not failing else SOLVER
+    if as_json:
+        content: dict[str, Any] = {"versions": versions(), "platform": platform.platform()}
+        content |= {"solvers": list(map(asdict, solvers)), "searches": list(map(asdict, searches))}
+        print_json(content | {"exit_code": code})
+    else:
+        _print("tree search", searches)
+        if not works:
             print_text(
                 f"\nThe default solver, {DEFAULT}, does not work: pip install --force-reinstall highspy"
             )
-    raise Exit(0 if healthy else SOLVER)
+        if failing:
+            print_text(f"\nNot all tree searches work; until they do, choose another way: --solver {DEFAULT}")
+    raise Exit(code)
+
+
+def _print(kind: str, found: list[Diagnosis]) -> None:
+    rows = [(d.solver, d.state, "" if d.seconds is None else f"{d.seconds:.1f} s", d.about) for d in found]
+    print_text()
+    print_table((kind, "state", "test", "about"), rows, wrapped=("about",))
 
 
 def _diagnosis(name: str) -> Diagnosis:
@@ -100,6 +119,48 @@ def _diagnosis(name: str) -> Diagnosis:
         return Diagnosis(name, "fails", f"{type(error).__name__}: {error}", monotonic() - began)
     state, about = ("fails", failure) if failure else ("works", about)
     return Diagnosis(name, state, about, monotonic() - began)
+
+
+def _search_diagnosis(name: str) -> Diagnosis:
+    from mipforest.problem.tree_search import search_classes
+
+    cls = search_classes()[name]
+    if not cls.available():
+        return Diagnosis(name, "not installed", f"pip install {cls.install}")
+    began, compiled = monotonic(), 0.0
+    try:
+        search = cls()
+        for model in search.models:
+            failure, seconds = _search_test(search, model)
+            compiled += seconds
+            if failure:
+                return Diagnosis(name, "fails", f"{model}: {failure}", monotonic() - began)
+        about = f"version {search.version()}: {', '.join(search.models)}"
+    except Exception as error:  # as for solvers
+        return Diagnosis(name, "fails", f"{type(error).__name__}: {error}", monotonic() - began)
+    if compiled:
+        about += f"; compiled in {compiled:.0f} s, once on this machine"
+    return Diagnosis(name, "works", about, monotonic() - began)
+
+
+def _search_test(search: TreeSearch, model: str) -> tuple[str, float]:
+    """Let a search find a small tree; return what is wrong with it, or nothing, and the seconds of compiling."""
+    from mipforest.data import load
+    from mipforest.problem.registry import get_formulation
+
+    formulation = get_formulation(model)()
+    data = load("diabetes") if formulation.task == "regression" else load("iris").binarise("virginica")
+    few = data.take(range(0, data.n, data.n // 15)).with_scaling(formulation.scaling)
+    problem = formulation.build(few, 1)
+    if not search.takes(problem):  # a part of the models of that name, other than the default one
+        return "", 0.0
+    result = problem.solve(search, time_limit=SEARCH_TEST_SECONDS)
+    wrong = (
+        "" if result.verified else f"the answer of the self-test is wrong: {'; '.join(result.failed_checks)}"
+    )
+    if result.tree is None:
+        wrong = f"the self-test ended with {result.status}: {result.solution.message}"
+    return wrong, result.phase_seconds.get("compile", 0.0)
 
 
 def _self_test(name: str) -> str:

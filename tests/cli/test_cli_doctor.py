@@ -4,20 +4,47 @@ import sys
 
 import pytest
 
+from mipforest.cli import doctor
+from mipforest.problem import tree_search
+from mipforest.searches.exact.plugin import ExactSearch
 from mipforest.solvers import registry
 from mipforest.solvers.highs import Highs
 from mipforest.solvers.solution import Solution, Status
 
 
-def test_every_installed_solver_passes_its_self_test(mipforest):
+@pytest.fixture
+def no_searches(monkeypatch):
+    """Leave out what takes seconds and is tested on its own."""
+    monkeypatch.setattr(tree_search, "search_classes", dict)
+
+
+def test_a_search_that_fails_is_found_out(mipforest, monkeypatch):
+    class Broken(ExactSearch):
+        def search(self, problem, settings, **_):
+            raise ImportError("numba needs NumPy 2.4 or less")
+
+    monkeypatch.setattr(registry, "solver_classes", lambda: {"highs": Highs})
+    monkeypatch.setattr(tree_search, "search_classes", lambda: {"exact-search": Broken})
+    result = mipforest("doctor")
+    assert result.code == 4
+    assert "ImportError: numba needs NumPy 2.4 or less" in " ".join(result.out.split())
+    assert "--solver highs" in result.out
+
+
+def test_every_installed_solver_and_search_passes_its_self_test(mipforest, monkeypatch):
+    monkeypatch.setattr(doctor, "SEARCH_TEST_SECONDS", 0.2)
     result = mipforest("doctor", "--json")
-    assert result.code == 0
+    assert result.code == 0, result.json
+    searches = {entry["solver"]: entry["state"] for entry in result.json["searches"]}
+    assert {"exact-search", "local-search", "routing"} <= searches.keys()
+    assert set(searches.values()) <= {"works", "not installed"}
     states = {entry["solver"]: entry["state"] for entry in result.json["solvers"]}
     assert states["highs"] == states["clarabel"] == "works"
     assert "fails" not in states.values(), result.json
     assert result.json["versions"]["numpy"]
 
 
+@pytest.mark.usefixtures("no_searches")
 def test_a_solver_that_gives_wrong_answers_is_found_out(mipforest, monkeypatch):
     class Wrong(Highs):
         def solve(self, form, *args, **kwargs):
@@ -31,6 +58,7 @@ def test_a_solver_that_gives_wrong_answers_is_found_out(mipforest, monkeypatch):
     assert "pip install --force-reinstall highspy" in result.out
 
 
+@pytest.mark.usefixtures("no_searches")
 def test_a_broken_installation_is_told_and_not_a_traceback(mipforest, monkeypatch):
     class Broken(Highs):
         def version(self):
