@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 from typer import Exit, Option
 
 from mipforest.cli import options as o
-from mipforest.cli.errors import INTERRUPTED
+from mipforest.cli.errors import INTERRUPTED, CommandError
 from mipforest.cli.inputs import scaling_of, settings_of, source_of
 from mipforest.cli.outcome import end, run_folder, write_outcome
 from mipforest.cli.output import print_json, print_text
@@ -18,7 +19,7 @@ from mipforest.cli.solve import Job
 from mipforest.settings import DEFAULT_GAP
 
 if TYPE_CHECKING:
-    from mipforest.cli.tuning_job import Scores
+    from mipforest.cli.tuning_job import TuningScores
     from mipforest.runs import RunFolder
 
 
@@ -29,6 +30,20 @@ class Rule(StrEnum):
     sparse = "sparse"
 
 
+class Method(StrEnum):
+    """How parameters are chosen."""
+
+    grid = "grid"
+    batch = "batch"
+
+
+class Midpoint(StrEnum):
+    """Which cost of a split stands for several that are equally good."""
+
+    interval = "interval"
+    paper = "paper"
+
+
 _TUNE, _SOLVE, _OUTPUT = "Tune", "Solve", "Output"
 
 
@@ -37,14 +52,22 @@ def tune(
     depth: o.Depth,
     data: o.DataName,
     grid: Annotated[
-        list[str],
+        list[str] | None,
         Option(
             metavar="NAME=VALUES",
             help="Values of a parameter, as in C=0.1,1,10; with colons one per level, as in B=1:2,1:3. Repeatable.",
             show_default=False,
             rich_help_panel=_TUNE,
         ),
-    ],
+    ] = None,
+    method: Annotated[
+        Method,
+        Option(
+            help="grid: fit every setting of --grid; batch: choose depth, up to --depth, and alpha, by pruning trees "
+            "of a local search (oct, oct-h, ort, ort-h, ort-l, ort-lh).",
+            rich_help_panel=_TUNE,
+        ),
+    ] = Method.grid,
     grid_per_level: Annotated[
         list[str] | None,
         Option(
@@ -54,8 +77,35 @@ def tune(
         ),
     ] = None,
     folds: Annotated[
-        int, Option(min=2, metavar="K", help="Folds, stratified for classes.", rich_help_panel=_TUNE)
-    ] = 4,
+        int | None,
+        Option(
+            min=2,
+            metavar="K",
+            help="Folds, stratified for classes; 4 unless given.",
+            show_default=False,
+            rich_help_panel=_TUNE,
+        ),
+    ] = None,
+    validation: Annotated[
+        float | None,
+        Option(
+            metavar="SHARE",
+            help="Of a batch, one validation part with this share of the samples in place of folds.",
+            show_default=False,
+            rich_help_panel=_TUNE,
+        ),
+    ] = None,
+    starts: Annotated[
+        int,
+        Option(min=1, metavar="N", help="Of a batch, trees for each depth and fold.", rich_help_panel=_TUNE),
+    ] = 100,
+    midpoint: Annotated[
+        Midpoint,
+        Option(
+            help="Of a batch, the alpha of equally good ones: the middle of the longest interval, or as in the paper.",
+            rich_help_panel=_TUNE,
+        ),
+    ] = Midpoint.interval,
     score: Annotated[
         str | None,
         Option(
@@ -132,8 +182,11 @@ def tune(
     Exit code: as for 'mipforest solve'; 130 stopped before there was a tree.
 
     Example: mipforest tune --model margot --depth 2 --data breast_cancer --grid C=0.1,1,10 --out run
+
+    Example: mipforest tune --method batch --model oct --depth 6 --data breast_cancer --out run
     """
     with Progress(quiet=quiet) as progress, interruptible(progress.stopping) as interruption:
+        from mipforest.cli.batch_job import BatchJob
         from mipforest.cli.tuning_job import TuningJob
         from mipforest.tuning import parse_grid
 
@@ -161,41 +214,68 @@ def tune(
             solver=solver,
             settings=settings_of(time_limit, gap, threads, seed, solver_option, bridge),
         )
-        request = TuningJob(
-            job=job,
-            grid=parse_grid(type(job.formulation), grid),
-            per_level=grid_per_level or (),
-            folds=folds,
-            score=score,
-            rule=rule.value,
-            max_fits=max_fits,
-            jobs=jobs,
-            dask=dask,
-        )
+        request: TuningJob | BatchJob
+        if method is Method.batch:
+            _refuse(
+                {"--grid-per-level": grid_per_level, "--score": score, "--rule": rule != Rule.best}, method
+            )
+            request = BatchJob(
+                job=job,
+                grid=parse_grid(type(job.formulation), grid) if grid else None,
+                folds=folds,
+                validation=validation,
+                starts=starts,
+                midpoint=midpoint.value,
+                jobs=jobs,
+                dask=dask,
+            )
+        else:
+            _refuse({"--validation": validation}, method)
+            if not grid:
+                raise CommandError(
+                    "there are no values to try; give --grid NAME=VALUE,VALUE, or --method batch"
+                )
+            request = TuningJob(
+                job=job,
+                grid=parse_grid(type(job.formulation), grid),
+                per_level=grid_per_level or (),
+                folds=4 if folds is None else folds,
+                score=score,
+                rule=rule.value,
+                max_fits=max_fits,
+                jobs=jobs,
+                dask=dask,
+            )
         with run_folder(out, replace=force) as folder:
             progress.phase(f"loading {source.data}")
             loaded = source.load()
-            plan = request.plan(loaded.train)
-            scores = request.cross_validate(plan, progress, interruption, folder)
+            scores = request.scores(loaded.train, progress, interruption, folder)
             if scores.chosen is None:
                 progress.stop()
                 _stop(scores, folder, as_json=as_json)
-            result = request.refit(scores, loaded, progress, interruption, folder)
+            result = scores.refit(loaded, progress, interruption, folder)
             interruption.writing()
             progress.phase("writing the results")
-            outcome = request.outcome(scores, loaded, result)
+            outcome = scores.outcome(request, loaded, result)
             failure = write_outcome(outcome, folder)
     if not (as_json or quiet):
         scores.print_settings()
     end(outcome, folder, failure, out=out, as_json=as_json, quiet=quiet, more=scores.as_json())
 
 
-def _stop(scores: Scores, folder: RunFolder | None, *, as_json: bool) -> NoReturn:
+def _refuse(options: Mapping[str, object], method: Method) -> None:
+    """Refuse options that the method would not use."""
+    for name, value in options.items():
+        if value:
+            raise CommandError(f"{name} is not for --method {method.value}; leave it out")
+
+
+def _stop(scores: TuningScores, folder: RunFolder | None, *, as_json: bool) -> NoReturn:
     """End a tuning that Ctrl-C stopped."""
     from mipforest.runs.folder import TUNING
 
     kept = "without --out, they are lost" if folder is None else f"{folder.path / TUNING} keeps them"
-    message = f"stopped with {len(scores.records)} of {scores.plan.n_fits} fits done; {kept}"
+    message = f"stopped with {scores.progress} done; {kept}"
     if as_json:
         told = {"error": message, "kind": "KeyboardInterrupt", "exit_code": INTERRUPTED}
         print_json(scores.as_json() | told)

@@ -1,13 +1,18 @@
-"""What a tuning was asked for, doing it, and its scores: as ``tuning.csv``, as JSON, in words."""
+"""What a tuning over a grid was asked for, doing it, and its scores: as ``tuning.csv``, as JSON, in words.
+
+Batch tunings share what is here: :mod:`mipforest.cli.batch_job`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from mipforest.cli.outcome import Outcome
+from mipforest.cli.outcome import Outcome, Request
 from mipforest.cli.output import print_note, print_table, print_text
 from mipforest.cli.solve import Job
 from mipforest.formatting import duration, number, percent
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from mipforest.runs import DataSource, LoadedData, RunFolder
     from mipforest.solvers.solution import Event
     from mipforest.tuning import Fit, Rule
+    from mipforest.tuning.batch import CurveRecords
 
 
 #: Settings that are shown; of more, the best ones.
@@ -78,45 +84,144 @@ class TuningJob:
             settings=self.job.settings,
         )
 
-    def cross_validate(
-        self, plan: Plan, progress: Progress, interruption: Interruption, folder: RunFolder | None
+    def scores(
+        self, data: Dataset, progress: Progress, interruption: Interruption, folder: RunFolder | None
     ) -> Scores:
         """Score all settings and choose one; Ctrl-C and errors leave what is finished in the run folder."""
-        records = Records(plan)
+        plan = self.plan(data)
+        scores = Scores(records=Records(plan), job=self.job, plan=plan)
 
         def on_fit(fit: Fit) -> None:
-            text, plain = describe_fit(plan, records, fit)
+            text, plain = describe_fit(plan, scores.records, fit)
             progress.phase(text, plain=plain)
 
         progress.phase(describe_plan(plan, self.jobs, self.dask), plain=True)
-        try:
+        with scores.kept(folder, interruption):
             executor = executor_for(plan, jobs=self.jobs, dask=self.dask, stopping=lambda: interruption.asked)
             with executor as running:
-                cross_validate(plan, running, records, on_fit)
-            return Scores(plan, records, choose(records.table(), plan.rule, sign=plan.score.sign))
+                cross_validate(plan, running, scores.records, on_fit)
+            table = scores.records.table()
+            return replace(scores, chosen=choose(table, plan.rule, sign=plan.score.sign))
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class TuningScores(ABC):
+    """What a tuning found, or has found so far.
+
+    Attributes
+    ----------
+    records
+        What is finished.
+    job
+        What the tree is fitted for in the end.
+    chosen
+        Number of the chosen row of its table; ``None`` if the tuning was stopped.
+    """
+
+    records: Records | CurveRecords
+    job: Job
+    chosen: int | None = None
+
+    @property
+    @abstractmethod
+    def labels(self) -> list[str]:
+        """Columns of the table that name a setting."""
+
+    @property
+    @abstractmethod
+    def progress(self) -> str:
+        """How many fits are done, of how many."""
+
+    @abstractmethod
+    def refit(
+        self,
+        data: LoadedData,
+        progress: Progress,
+        interruption: Interruption,
+        folder: RunFolder | None,
+    ) -> Result:
+        """Find the tree for the chosen row on all training samples."""
+
+    @abstractmethod
+    def summary(self) -> dict[str, Any]:
+        """Return what ``result.json`` tells of the tuning."""
+
+    @abstractmethod
+    def print_settings(self) -> None:
+        """Print the settings, the chosen one marked."""
+
+    def csv(self) -> str:
+        """Return ``tuning.csv``: one row per setting; see :class:`mipforest.tuning.Tuning`."""
+        table = self.records.table()
+        table.insert(len(self.labels), "chosen", [row == self.chosen for row in range(len(table))])
+        return str(table.to_csv(index=False))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the table and what was chosen; NaN and infinities become ``None``."""
+        rows = json.loads(self.records.table().to_json(orient="records", double_precision=15))
+        return {"tuning": self.summary() | {"settings": rows}}
+
+    @contextmanager
+    def kept(self, folder: RunFolder | None, interruption: Interruption) -> Iterator[None]:
+        """Leave what is finished in the run folder where Ctrl-C or an error ends the block; Ctrl-C goes no further."""
+        try:
+            yield
         except BaseException as error:
             interruption.writing()
-            scores = Scores(plan, records)
-            if len(records) and folder is not None:
-                scores.keep(folder)
-            if isinstance(error, KeyboardInterrupt) and len(records):
-                return scores
-            if len(records) and folder is not None:
-                print_note(f"{folder.path / TUNING} keeps the {len(records)} fits that are done")
+            if len(self.records) and folder is not None:
+                self._keep(folder)
+            if isinstance(error, KeyboardInterrupt) and len(self.records):
+                return
+            if len(self.records) and folder is not None:
+                print_note(f"{folder.path / TUNING} keeps the {len(self.records)} fits that are done")
             raise
+
+    def _keep(self, folder: RunFolder) -> None:
+        """Write ``tuning.csv`` alone into the run folder; where that is impossible, print it."""
+        try:
+            folder.staging.mkdir(parents=True, exist_ok=True)
+            (folder.staging / TUNING).write_text(self.csv(), encoding="utf-8")
+            folder.commit()
+        except OSError:
+            print_text(f"{TUNING}, which could not be written:")
+            print_text(self.csv())
+            raise
+
+    def outcome(self, job: Request, data: LoadedData, result: Result) -> Outcome:
+        """Collect what is worth keeping, with ``tuning.csv``."""
+        outcome = Outcome.of(job, data, result)
+        # The events are by far the longest part: they stand at the end.
+        events = outcome.result["events"]
+        told = outcome.result | {"tuning": self.summary()}
+        del told["events"]
+        return replace(outcome, result=told | {"events": events}, tables={TUNING: self.csv()})
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Scores(TuningScores):
+    """What a cross-validation over a grid found.
+
+    Attributes
+    ----------
+    plan
+        What was to be done.
+    """
+
+    records: Records
+    plan: Plan
 
     def refit(
         self,
-        scores: Scores,
         data: LoadedData,
         progress: Progress,
         interruption: Interruption,
         folder: RunFolder | None,
     ) -> Result:
         """Solve the chosen setting on all training samples, as ``mipforest solve`` does."""
-        if scores.chosen is None:
+        if self.chosen is None:
             raise AssertionError("a tuning that was stopped has no setting to solve")
-        chosen = replace(self.job, formulation=scores.plan.formulations[scores.chosen])
+        chosen = replace(self.job, formulation=self.plan.formulations[self.chosen])
         budget = chosen.settings.budget(progress.phase)
         interruption.solving(budget)
         problem = chosen.build(data.train, budget, progress)
@@ -128,53 +233,15 @@ class TuningJob:
         log = None if folder is None else folder.staging / LOG
         return chosen.solve(problem, progress, on_progress, log)
 
-    def outcome(self, scores: Scores, data: LoadedData, result: Result) -> Outcome:
-        """Collect what is worth keeping, with ``tuning.csv``."""
-        outcome = Outcome.of(self, data, result)
-        # The events are by far the longest part: they stand at the end.
-        events = outcome.result["events"]
-        told = outcome.result | {"tuning": scores.summary()}
-        del told["events"]
-        return replace(outcome, result=told | {"events": events}, tables={TUNING: scores.csv()})
+    @property
+    def labels(self) -> list[str]:
+        """Columns of the table that name a setting."""
+        return [axis.label for axis in self.plan.grid.axes]
 
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """What a cross-validation found.
-
-    Attributes
-    ----------
-    plan, records
-        What was to be done, and what is finished.
-    chosen
-        Number of the chosen setting; ``None`` if the cross-validation was stopped.
-    """
-
-    plan: Plan
-    records: Records
-    chosen: int | None = None
-
-    def csv(self) -> str:
-        """Return ``tuning.csv``: one row per setting, in grid order; see :class:`mipforest.tuning.Tuning`."""
-        table = self.records.table()
-        table.insert(len(self.plan.grid.axes), "chosen", [row == self.chosen for row in range(len(table))])
-        return str(table.to_csv(index=False))
-
-    def keep(self, folder: RunFolder) -> None:
-        """Write ``tuning.csv`` alone into the run folder; where that is impossible, print it."""
-        try:
-            folder.staging.mkdir(parents=True, exist_ok=True)
-            (folder.staging / TUNING).write_text(self.csv(), encoding="utf-8")
-            folder.commit()
-        except OSError:
-            print_text(f"{TUNING}, which could not be written:")
-            print_text(self.csv())
-            raise
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the table and what was chosen; NaN and infinities become ``None``."""
-        rows = json.loads(self.records.table().to_json(orient="records", double_precision=15))
-        return {"tuning": self.summary() | {"settings": rows}}
+    @property
+    def progress(self) -> str:
+        """How many fits are done, of how many."""
+        return f"{len(self.records)} of {self.plan.n_fits} fits"
 
     def summary(self) -> dict[str, Any]:
         """Return what ``result.json`` tells of the tuning."""
@@ -201,10 +268,9 @@ class Scores:
             if self.chosen not in shown.index:
                 shown = table.loc[[*shown.index[:-1], self.chosen]]
             print_text(f"The {SHOWN} best of {len(table)} settings:")
-        labels = [axis.label for axis in self.plan.grid.axes]
         rows = [
             (
-                *(setting_value(row[label]) for label in labels),
+                *(setting_value(row[label]) for label in self.labels),
                 f"{number(row['validation_mean'])} +- {number(row['validation_std'])}",
                 number(row["train_mean"]),
                 number(row["features_mean"]),
@@ -215,7 +281,7 @@ class Scores:
             for position, row in shown.iterrows()
         ]
         score = self.plan.score.name.replace("_", " ")
-        columns = (*labels, f"validation {score}", "training", "features", "largest gap", "time", "")
+        columns = (*self.labels, f"validation {score}", "training", "features", "largest gap", "time", "")
         print_table(columns, rows)
         print_text()
 

@@ -1,4 +1,4 @@
-"""Optimal trees as scikit-learn estimators: one for each paper, and two that take any formulation."""
+"""Optimal trees as scikit-learn estimators: tuned ones, one for each paper, and two that take any formulation."""
 
 from mipforest.errors import NoTreeFound
 from mipforest.estimators.base import FitWarning, NotProvenWarning, UnverifiedTreeWarning
@@ -11,6 +11,7 @@ from mipforest.estimators.papers import (
     OLCTClassifier,
     ORTRegressor,
 )
+from mipforest.estimators.tuned import OptimalTreeClassifierCV, OptimalTreeRegressorCV
 
 __all__ = [
     "FitWarning",
@@ -23,6 +24,8 @@ __all__ = [
     "OLCTClassifier",
     "ORTRegressor",
     "OptimalTreeClassifier",
+    "OptimalTreeClassifierCV",
     "OptimalTreeRegressor",
+    "OptimalTreeRegressorCV",
     "UnverifiedTreeWarning",
 ]

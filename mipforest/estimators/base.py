@@ -265,22 +265,28 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
             solver_options=self.solver_options or {},
             bridges=(self.bridges,) if isinstance(self.bridges, str) else tuple(self.bridges),
         )
+        result = self._found(self._formulation(data), data, settings)
+        self._check_found(result, settings)
+        self._keep(result)
+        return self
+
+    def _found(self, model: Formulation, data: Dataset, settings: SolveSettings) -> Result:
+        """Build the model for the samples, and solve it."""
         constrained = self.constraints is not None or self.min_weight_fraction_leaf > 0
         expected = None if constrained else searching(self.solver, settings)
-        model = self._formulation(data)
         problem = model.build(data, self.depth, budget=settings.budget(), solver=expected, whole=constrained)
         if self.min_weight_fraction_leaf > 0:
             min_weight_fraction_leaf(problem, self.min_weight_fraction_leaf)
         if self.constraints is not None:
             self.constraints(problem)
-        self._keep(self._solved(problem, settings))
-        return self
-
-    def _solved(self, problem: Problem, settings: SolveSettings) -> Result:
         progress = PrintedProgress(type(self).__name__, self.verbose, self.on_progress)
         progress.built(problem)
         result = problem.solve(self.solver, settings=settings, on_progress=progress)
         progress.ended(result)
+        return result
+
+    def _check_found(self, result: Result, settings: SolveSettings) -> None:
+        """Refuse a result without a tree; warn of what the user should know."""
         if result.tree is None:
             raise NoTreeFound(_why_no_tree(result))
         if result.solution.warnings:
@@ -300,7 +306,6 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
                 UnverifiedTreeWarning,
                 stacklevel=3,
             )
-        return result
 
     def _keep(self, result: Result) -> None:
         assert result.tree is not None

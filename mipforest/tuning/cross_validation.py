@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from mipforest.trees import Tree
 from mipforest.tuning.executors import Executor
-from mipforest.tuning.fit import Fit, Work
+from mipforest.tuning.fit import Fit, Task
 from mipforest.tuning.plan import Plan
 
 if TYPE_CHECKING:
@@ -39,10 +39,27 @@ _PER_FOLD = (
 )
 
 #: Called with a finished fit, after it was recorded.
-OnFit = Callable[[Fit], None]
+OnFit = Callable[[Any], None]
 
 
-def cross_validate(plan: Plan, executor: Executor, records: Records, on_fit: OnFit | None = None) -> None:
+class Tasks(Protocol):
+    """A plan, as far as the order of its tasks goes."""
+
+    def first(self) -> Sequence[Any]:
+        """Return the tasks that need no other's tree."""
+
+    def after(self, work: Any) -> Any:
+        """Return the task that starts from the tree of this one, or ``None``."""
+
+
+class Recorder(Protocol):
+    """Takes what comes out of tasks."""
+
+    def add(self, fit: Any) -> None:
+        """Take the outcome of one task."""
+
+
+def cross_validate(plan: Tasks, executor: Executor, records: Recorder, on_fit: OnFit | None = None) -> None:
     """Do all fits of a plan.
 
     Parameters
@@ -63,11 +80,11 @@ def cross_validate(plan: Plan, executor: Executor, records: Records, on_fit: OnF
     Exception
         What a fit raised, with a note that names its setting.
     """
-    ready: list[tuple[int, int, Work, Tree | None]] = [
+    ready: list[tuple[int, int, Task, Tree | None]] = [
         (work.setting, work.fold, work, None) for work in plan.first()
     ]
     heapq.heapify(ready)
-    running: dict[Future[Fit], Work] = {}
+    running: dict[Future[Any], Task] = {}
     while ready or running:
         while ready and len(running) < executor.slots:
             *_, work, neighbour = heapq.heappop(ready)
@@ -84,18 +101,18 @@ def cross_validate(plan: Plan, executor: Executor, records: Records, on_fit: OnF
                 on_fit(finished)
 
 
-def _submitted(executor: Executor, work: Work, neighbour: Tree | None) -> Future[Fit]:
+def _submitted(executor: Executor, work: Task, neighbour: Tree | None) -> Future[Any]:
     with _naming_the_fit(executor, work):
         return executor.submit(work, neighbour)
 
 
-def _outcome(executor: Executor, future: Future[Fit], work: Work) -> Fit:
+def _outcome(executor: Executor, future: Future[Any], work: Task) -> Any:
     with _naming_the_fit(executor, work):
         return future.result()
 
 
 @contextmanager
-def _naming_the_fit(executor: Executor, work: Work) -> Iterator[None]:
+def _naming_the_fit(executor: Executor, work: Task) -> Iterator[None]:
     """Note on an error which fit it is of."""
     try:
         yield

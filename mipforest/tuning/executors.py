@@ -20,7 +20,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 from mipforest.cluster import TIMEOUT, connected, explained
 from mipforest.errors import TuningError
 from mipforest.trees import Tree
-from mipforest.tuning.fit import Fit, Fold, Work, fit
+from mipforest.tuning.fit import Fold, Task
 
 #: Seconds after which an idle process ends.
 _IDLE = 60
@@ -47,7 +47,7 @@ class Executor(Protocol):
 
     slots: float
 
-    def submit(self, work: Work, neighbour: Tree | None) -> Future[Fit]:
+    def submit(self, work: Task, neighbour: Tree | None) -> Future[Any]:
         """Begin a fit, with the tree of the setting before."""
 
     def explained(self, error: Exception) -> Exception:
@@ -74,12 +74,12 @@ class InThisProcess(AbstractContextManager["InThisProcess"]):
     def __exit__(self, *exception: object) -> None:
         """Leave nothing behind."""
 
-    def submit(self, work: Work, neighbour: Tree | None) -> Future[Fit]:
+    def submit(self, work: Task, neighbour: Tree | None) -> Future[Any]:
         """Do a fit; Ctrl-C and errors arrive here."""
         if self._stopping is not None and self._stopping():
             raise KeyboardInterrupt
-        done: Future[Fit] = Future()
-        done.set_result(fit(work, self._folds[work.fold], neighbour, self._stopping))
+        done: Future[Any] = Future()
+        done.set_result(work.done(self._folds[work.fold], neighbour, self._stopping))
         return done
 
     def explained(self, error: Exception) -> Exception:
@@ -101,7 +101,7 @@ class Processes(AbstractContextManager["Processes"]):
     def __init__(self, folds: Sequence[Fold], jobs: int) -> None:
         self.slots: float = jobs
         self._folds = folds
-        self._latest: Future[Fit] | None = None
+        self._latest: Future[Any] | None = None
         self._pool: Any = ProcessPoolExecutor(
             jobs, timeout=_IDLE, initializer=_ignore_ctrl_c, env=_ONE_THREAD
         )
@@ -113,9 +113,9 @@ class Processes(AbstractContextManager["Processes"]):
             self._wait_for_handover()
         self._pool.shutdown(wait=True, kill_workers=error is not None)
 
-    def submit(self, work: Work, neighbour: Tree | None) -> Future[Fit]:
+    def submit(self, work: Task, neighbour: Tree | None) -> Future[Any]:
         """Hand a fit to the next process that is free."""
-        self._latest = self._pool.submit(fit, work, self._folds[work.fold], neighbour)
+        self._latest = self._pool.submit(work.done, self._folds[work.fold], neighbour)
         return self._latest
 
     def _wait_for_handover(self) -> None:
@@ -176,9 +176,9 @@ class DaskCluster(AbstractContextManager["DaskCluster"]):
         self._pool.shutdown(wait=False)
         self._client.close()
 
-    def submit(self, work: Work, neighbour: Tree | None) -> Future[Fit]:
+    def submit(self, work: Task, neighbour: Tree | None) -> Future[Any]:
         """Hand a fit to the scheduler."""
-        future: Future[Fit] = self._pool.submit(fit, work, self._folds[work.fold], neighbour)
+        future: Future[Any] = self._pool.submit(work.done, self._folds[work.fold], neighbour)
         return future
 
     def explained(self, error: Exception) -> Exception:

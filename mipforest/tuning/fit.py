@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -101,6 +102,25 @@ def _require_members(data: Dataset, folds: int) -> None:
     )
 
 
+class Task(Protocol):
+    """What executors do on one fold, and how it is named in messages."""
+
+    @property
+    def setting(self) -> int:
+        """Number of the setting."""
+
+    @property
+    def fold(self) -> int:
+        """Number of the fold."""
+
+    @property
+    def formulation(self) -> Formulation:
+        """The formulation, with the setting's hyperparameters."""
+
+    def done(self, fold: Fold, neighbour: Tree | None, stopping: Callable[[], bool] | None = None) -> Any:
+        """Do it, after the task before on the same fold has left a tree, if there is one."""
+
+
 @dataclass(frozen=True, eq=False)
 class Work:
     """A fit to be done.
@@ -124,6 +144,10 @@ class Work:
     score: str
     solver: str | Solver | TreeSearch | Auto
     settings: SolveSettings
+
+    def done(self, fold: Fold, neighbour: Tree | None, stopping: Callable[[], bool] | None = None) -> Fit:
+        """Do the fit; see :func:`fit`."""
+        return fit(self, fold, neighbour, stopping)
 
 
 @dataclass(frozen=True, eq=False)

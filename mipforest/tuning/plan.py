@@ -263,8 +263,8 @@ class Plan:
         """
         if isinstance(solver, str):
             solver_or_search(solver)
-        base = _formulation(formulation)
-        topology = _topology(depth)
+        base = formulation_of(formulation)
+        topology = topology_of(depth)
         combinations = Grid.of(type(base), grid, per_level, depth=depth)
         check_rule(rule)
         check_folds(folds)
@@ -311,13 +311,15 @@ class Plan:
         )
 
 
-def _formulation(given: str | type[Formulation] | Formulation) -> Formulation:
+def formulation_of(given: str | type[Formulation] | Formulation) -> Formulation:
+    """Return a formulation; of a class, or its name, the one with default hyperparameters."""
     if isinstance(given, Formulation):
         return given
     return (get_formulation(given) if isinstance(given, str) else given)()
 
 
-def _topology(depth: int) -> Topology:
+def topology_of(depth: int) -> Topology:
+    """Return the topology of a depth, which is refused as any other parameter is."""
     try:
         return Topology(depth)
     except ValueError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mipforest.data import Dataset
 from mipforest.errors import FitError, TuningError, TuningInterrupted
@@ -17,6 +17,7 @@ from mipforest.settings import DEFAULT_GAP, SolveSettings, one_of
 from mipforest.solvers.base import Solver
 from mipforest.tuning.cross_validation import OnFit, Records, cross_validate
 from mipforest.tuning.executors import Executor, InThisProcess, Processes, Stopping
+from mipforest.tuning.fit import Fold
 from mipforest.tuning.plan import MAX_FITS, SETTINGS, Plan
 from mipforest.tuning.selection import Rule, choose
 
@@ -188,8 +189,20 @@ def tune(
     )
 
 
+class OnFolds(Protocol):
+    """A plan, as far as who does its tasks goes."""
+
+    @property
+    def folds(self) -> tuple[Fold, ...]:
+        """Training and validation samples."""
+
+    @property
+    def n_chains(self) -> int:
+        """Number of tasks that can be done at a time."""
+
+
 def executor_for(
-    plan: Plan, *, jobs: int = 1, dask: str | None = None, stopping: Stopping | None = None
+    plan: OnFolds, *, jobs: int = 1, dask: str | None = None, stopping: Stopping | None = None
 ) -> AbstractContextManager[Executor]:
     """Return what does the fits of a plan.
 

@@ -15,7 +15,8 @@ from mipforest import load
 from mipforest.cli.main import app
 from mipforest.runs import RunFolder
 from mipforest.trees import load as load_tree
-from mipforest.tuning import tune
+from mipforest.tuning import tune, tune_batch
+from mipforest.tuning.batch_plan import CurveWork
 
 pytestmark = pytest.mark.usefixtures("few_penalties")
 
@@ -159,3 +160,53 @@ def test_a_full_disk_keeps_tree_and_table_elsewhere(tmp_path, monkeypatch):
     assert "its files are in" in done.output
     (kept,) = tmp_path.glob("mipforest-run-*")
     assert {"tree.json", "result.json", "tuning.csv"} <= {entry.name for entry in kept.iterdir()}
+
+
+# ---------------------------------------------------------------------- --method batch
+
+
+@pytest.fixture
+def batch():
+    return ("tune", "--method", "batch", "--model", "oct", "--data", "wine", "--folds", 2, "--starts", 10)
+
+
+def test_a_batch_chooses_depth_and_cost(mipforest, batch, tmp_path):
+    done = mipforest(*batch, "--depth", 2, "--out", tmp_path / "run")
+    assert done.code == 0, done.err
+    assert {entry.name for entry in (tmp_path / "run").iterdir()} == FILES
+    expected = tune_batch("oct", load("wine"), 2, folds=2, starts=10)
+    table = pd.read_csv(tmp_path / "run" / "tuning.csv")
+    assert list(table.columns[:3]) == ["depth", "alpha", "chosen"]
+    assert list(table["alpha"]) == pytest.approx(list(expected.table["alpha"]))
+    assert list(table["chosen"]) == [row == expected.chosen for row in range(2)]
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["parameters"] == expected.parameters
+    assert result["objective"] == pytest.approx(expected.result.objective)
+    assert result["tuning"]["depth"] == expected.depth
+    assert result["options"]["method"] == "batch"
+    for word in ("validation error", "chosen", "Verified"):
+        assert word in done.out
+    assert "10 trees for each depth and of 2 folds" in done.err
+
+
+def test_options_of_the_other_method_are_refused(mipforest, batch, options):
+    assert "--score is not for --method batch" in mipforest(*batch, "--depth", 1, "--score", "accuracy").err
+    assert "--validation is not for --method grid" in mipforest(*options, "--validation", 0.3).err
+    refused = mipforest(*options)
+    assert refused.code == 2
+    assert "give --grid NAME=VALUE,VALUE, or --method batch" in refused.err
+
+
+def test_a_batch_that_is_stopped_keeps_its_curves(mipforest, batch, tmp_path, monkeypatch):
+    done = CurveWork.done
+
+    def stopped(work, *given):
+        if work.setting == 1:
+            raise KeyboardInterrupt
+        return done(work, *given)
+
+    monkeypatch.setattr(CurveWork, "done", stopped)
+    ended = mipforest(*batch, "--depth", 2, "--out", tmp_path / "run")
+    assert ended.code == 130
+    assert "stopped with 2 of 4 curves done" in ended.out
+    assert list(pd.read_csv(tmp_path / "run" / "tuning.csv")["folds_done"]) == [2, 0]

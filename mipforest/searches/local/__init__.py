@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from mipforest.arrays import FloatArray
 from mipforest.heuristics.thresholds import TreeCharges
@@ -26,6 +26,11 @@ class LocalProblem(TreeCharges):
     """
 
     X: FloatArray
+
+    @classmethod
+    def of(cls, charges: TreeCharges, X: FloatArray) -> LocalProblem:
+        """Return the problem of some charges, which may know more than the search needs, and samples."""
+        return cls(X=X, **{field.name: getattr(charges, field.name) for field in fields(TreeCharges)})
 
 
 @dataclass(frozen=True, eq=False)

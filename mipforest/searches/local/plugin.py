@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from mipforest.errors import NotAllowed
-from mipforest.heuristics.thresholds import TreeCharges, tree_of_splits
+from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.tree_search import Found, SearchEvents, TreeSearch
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
@@ -106,7 +106,4 @@ class LocalSearch(TreeSearch):
 def charged_by(problem: BuiltProblem) -> LocalProblem | None:
     """Return what the trees of a problem are charged; ``None`` where the search does not know such trees."""
     charges = problem.formulation.tree_charges(problem.instance)
-    if charges is None:
-        return None
-    own = {field.name: getattr(charges, field.name) for field in fields(TreeCharges)}
-    return LocalProblem(X=problem.data.X, **own)
+    return None if charges is None else LocalProblem.of(charges, problem.data.X)

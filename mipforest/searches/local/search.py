@@ -57,6 +57,8 @@ class Outcome:
         Whether all starts came to an end.
     interrupted
         Whether the caller stopped it.
+    kept
+        The best trees, as many as were asked for, the best first; equally good ones in the order of their starts.
     """
 
     value: float
@@ -66,6 +68,7 @@ class Outcome:
     moves: int
     ended: bool
     interrupted: bool
+    kept: tuple[LocalTree, ...]
 
 
 def compile_kernels(budget: TimeBudget, *, oblique: bool = False) -> float:
@@ -93,6 +96,7 @@ def local_search(
     on_progress: Callable[[float, float, int], bool | None] | None = None,
     dask: str | None = None,
     only: int | None = None,
+    keep: int = 1,
 ) -> Outcome:
     """Search for a good tree from many starts.
 
@@ -125,6 +129,8 @@ def local_search(
         same as here, unless it is stopped: then starts that are under way there are lost.
     only
         The one start that is wanted, by its number.
+    keep
+        How many of the best trees to return, at least 1.
 
     Raises
     ------
@@ -136,7 +142,7 @@ def local_search(
     seeds = np.random.SeedSequence(seed).generate_state(n_starts, np.uint64) >> np.uint64(1)
     values = np.full(n_starts, np.inf)
     stop, report = np.zeros(1, np.int64), np.zeros((n_starts, 2), np.int64)
-    best: Ended | None = None
+    kept: list[Ended] = []
     search = search_hyperplanes_from if samples.hyperplanes >= 0 else search_from
     some = max(1, round(np.sqrt(len(samples.rank))))
     memory: SimpleQueue[Work] = SimpleQueue()
@@ -171,8 +177,10 @@ def local_search(
         running: set[Future[Ended]] = set()
         try:
             while True:
-                # Nothing is better than 0; starts before the one that has it come to their end.
-                while len(running) < pool.slots and not stop[0] and (best is None or best.value > 0.0):
+                # Nothing is better than 0; starts before those that have it come to their end.
+                while (
+                    len(running) < pool.slots and not stop[0] and (len(kept) < keep or kept[-1].value > 0.0)
+                ):
                     r = next(following, None)
                     if r is None:
                         break
@@ -184,19 +192,21 @@ def local_search(
                     found = pool.ended(future)
                     values[found.number], report[found.number] = found.value, found.steps
                     stop[0] |= not found.over
-                    if best is None or found[:2] < best[:2]:
-                        best = found
-                if on_progress is not None and best is not None:
-                    interrupted |= bool(on_progress(best.value, -np.inf, int(report[:, 0].sum())))
+                    kept = sorted([*kept, found], key=lambda ended: ended[:2])[:keep]
+                if on_progress is not None and kept:
+                    interrupted |= bool(on_progress(kept[0].value, -np.inf, int(report[:, 0].sum())))
                 if interrupted or (running and monotonic() >= deadline):
                     stop[0] = 1
                 if stop[0] and pool.given_up(interrupted):
                     break
         finally:
             ended, stop[0] = not stop[0], 1
-    best = best or run(0)  # all that was elsewhere may be lost; a start that is stopped has a tree
+    kept = kept or [run(0)]  # all that was elsewhere may be lost; a start that is stopped has a tree
     visits, moves = report.sum(axis=0).tolist()
-    return Outcome(best.value, best.tree, values, visits, moves, bool(ended), interrupted)
+    found_trees = tuple(found.tree for found in kept)
+    return Outcome(
+        kept[0].value, found_trees[0], values, visits, moves, bool(ended), interrupted, found_trees
+    )
 
 
 def _one_start(

@@ -136,3 +136,20 @@ def test_a_thousand_starts_without_kicks_reach_the_optimum_of_depth_two(papers_d
     data = mipforest.load(str(papers_data / f"{name}.csv"), target="target", task="classification")
     problem = LocalProblem(X=data.X, y=data.y, loss="classes")
     assert local_search(problem, 2, starts=1000, kicks=0, threads=None).value == errors
+
+
+def test_as_many_trees_are_kept_as_are_asked_for():
+    rng = np.random.default_rng(0)
+    problem = LocalProblem(X=rng.random((80, 3)), y=rng.integers(0, 3, 80), loss="classes")
+    outcome = local_search(problem, 2, starts=12, kicks=0, keep=4)
+    assert len(outcome.kept) == 4
+    assert outcome.kept[0] is outcome.tree
+    best = np.argsort(outcome.values, kind="stable")[:4]
+    alone = [local_search(problem, 2, starts=12, kicks=0, only=int(r)).tree for r in best]
+    for tree, other in zip(outcome.kept, alone, strict=True):
+        assert (tree.w == other.w).all()
+        assert (tree.b == other.b).all()
+    separable = LocalProblem(X=problem.X, y=(problem.X[:, 0] > 0.5).astype(int), loss="classes")
+    perfect = local_search(separable, 1, starts=12, kicks=0, keep=3)
+    assert len(perfect.kept) == 3  # a tree without errors ends the search only once there are enough of them
+    assert np.isinf(perfect.values).any()

@@ -1,0 +1,211 @@
+"""Pruning sequences against all prunings of small trees, and the cost of a split that curves choose."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Lasso
+
+from mipforest.data import Dataset
+from mipforest.heuristics.thresholds import TreeCharges
+from mipforest.trees import Topology, Tree
+from mipforest.tuning import TuningError
+from mipforest.tuning.cost_complexity import (
+    Curve,
+    NodeLosses,
+    curves_of,
+    mean_curve,
+    minimum,
+    node_losses,
+    pruning_sequence,
+)
+
+DEPTH, P = 3, 3
+
+KINDS = ["classes", "weights", "costs", "squared", "absolute", "linear", "hyperplanes"]
+
+
+def samples(kind: str, seed: int) -> tuple[TreeCharges, Dataset, Dataset]:
+    """What trees are charged, training and validation samples; few values per feature make ties."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 6, (60, P)) / 5
+    weights = rng.integers(1, 4, 60) if kind in ("weights", "squared") else None
+    if kind in ("squared", "absolute", "linear"):
+        y, task = 10 * X[:, 0] + (X[:, 1] > 0.5) + rng.normal(size=60), "regression"
+    else:
+        y, task = ((X[:, 0] + X[:, 1] > 1).astype(int) + rng.integers(0, 2, 60)), "classification"
+    data = Dataset.from_arrays(X, y, task=task, scaling="minmax", weights=weights)
+    train, validation = data.take(np.arange(40)).with_scaling("minmax"), data.take(np.arange(40, 60))
+    charges = TreeCharges(
+        y=train.y,
+        loss="classes" if task == "classification" else kind.replace("linear", "squared"),
+        weight=train.weights if train.weighted else None,
+        costs=np.array([[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [1.0, 3.0, 0.0]]) if kind == "costs" else None,
+        coefficient_cost=2.0 if kind == "linear" else None,
+    )
+    return charges, train, validation
+
+
+def random_tree(kind: str, train: Dataset, seed: int) -> Tree:
+    """Return a tree whose nodes split at random, some not at all."""
+    rng = np.random.default_rng(seed)
+    topology = Topology(DEPTH)
+    w, b = np.zeros((topology.n_branches, P)), np.zeros(topology.n_branches)
+    for t in topology.branches:
+        if t == 0 or rng.random() < 0.8:
+            used = rng.choice(P, 2 if kind == "hyperplanes" else 1, replace=False)
+            w[t, used] = 1.0 if kind != "hyperplanes" else rng.uniform(0.2, 1, 2)
+            b[t] = -rng.uniform(0.2, 0.8) * w[t].sum()
+    classes = tuple(train.classes)
+    return Tree(DEPTH, w, b, np.zeros(topology.n_leaves), classes, tuple(train.features.labels))
+
+
+def prunings(tree: Tree) -> list[Tree]:
+    """Return the tree with every set of its splits that holds the splits above its own."""
+    splits = [t for t in tree.topology.branches if not tree.is_trivial(t)]
+    found = []
+    for chosen in product([False, True], repeat=len(splits)):
+        kept = {t for t, keeps in zip(splits, chosen, strict=True) if keeps}
+        ways = [[(t - 1) // 2] for t in kept]
+        for way in ways:
+            while way[-1] > 0:
+                way.append((way[-1] - 1) // 2)
+        if all(s in kept or tree.is_trivial(s) for way in ways for s in way if s >= 0):
+            keeps = np.isin(np.arange(len(tree.b)), list(kept))
+            found.append(replace(tree, w=np.where(keeps[:, None], tree.w, 0), b=np.where(keeps, tree.b, 0)))
+    return found
+
+
+def measured(tree: Tree, charges: TreeCharges, train: Dataset, validation: Dataset) -> tuple[float, float]:
+    """Return training loss and validation loss of a tree with the best leaves, sample by sample."""
+    training = held_out = 0.0
+    reached = tree.with_scaling(train.encoding.offset, train.encoding.scale)
+    at, others = reached.apply(train.X_raw), reached.apply(validation.X_raw)
+    passed, X_validation = tree.decision_path(train.X), train.encoding.to_scaled(validation.X_raw)
+    for leaf in {*at, *others}:
+        node = leaf
+        while not passed[:, node].any():
+            node = (node - 1) // 2
+        rows, away = passed[:, node], others == leaf
+        y, weight, X = train.y[rows], train.weights[rows], train.X[rows]
+        if charges.loss == "classes":
+            costs = 1 - np.eye(len(train.classes)) if charges.costs is None else charges.costs
+            totals = (weight[:, None] * costs[y]).sum(axis=0)
+            training += totals.min() if (at == leaf).any() else 0
+            held_out += (validation.weights[away] * costs[validation.y[away], totals.argmin()]).sum()
+            continue
+        beta, size = np.zeros(P), 0.0
+        if charges.coefficient_cost is not None:
+            model = Lasso(charges.coefficient_cost / (2 * len(y)), tol=1e-10, max_iter=100_000).fit(X, y)
+            beta, size = model.coef_, charges.coefficient_cost * np.abs(model.coef_).sum()
+        rest = y - X @ beta
+        order = np.argsort(rest)
+        middle = np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2 - 1e-9)
+        median = (rest[order][middle] + rest[order][len(rest) - 1 - middle]) / 2
+        constant = median if charges.loss == "absolute" else np.average(rest, weights=weight)
+        errors = rest - constant
+        total = (weight * (np.abs(errors) if charges.loss == "absolute" else errors**2)).sum() + size
+        training += total if (at == leaf).any() else 0
+        errors = validation.y[away] - X_validation[away] @ beta - constant
+        held_out += (
+            validation.weights[away] * (np.abs(errors) if charges.loss == "absolute" else errors**2)
+        ).sum()
+    return training, held_out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sequence_has_the_best_of_all_prunings_for_every_cost(kind, seed):
+    charges, train, validation = samples(kind, seed)
+    tree = random_tree(kind, train, seed)
+    nodes = node_losses(tree, charges, train, validation)
+    sequence = pruning_sequence(nodes)
+
+    alone = replace(tree, w=np.zeros_like(tree.w), b=np.zeros_like(tree.b))
+    unit = nodes.unit
+    constant = replace(charges, coefficient_cost=None)
+    assert unit == pytest.approx(measured(alone, constant, train, validation)[0])
+    assert (np.diff(sequence.alpha) >= 0).all()
+    assert sequence.alpha[0] == 0
+    assert sequence.alpha[-1] <= 1 + 1e-12
+    every = [
+        (np.count_nonzero(pruned.w), *measured(pruned, charges, train, validation))
+        for pruned in prunings(tree)
+    ]
+    curve = sequence.curve()
+    ends = np.append(curve.alpha[1:], max(1.2, curve.alpha[-1] + 0.1))
+    for alpha, loss in zip((curve.alpha + ends) / 2, curve.loss, strict=True):
+        values = [training / unit + alpha * splits for splits, training, _ in every]
+        best = [
+            held_out
+            for value, (*_, held_out) in zip(values, every, strict=True)
+            if value <= min(values) + 1e-9
+        ]
+        assert min(abs(loss - held_out) for held_out in best) <= 1e-6 * max(1, loss)
+
+
+def test_a_worthless_split_goes_at_no_cost():
+    nodes = NodeLosses(
+        end=np.array([5, 4, 3, 4, 5]),
+        complexity=np.array([1.0, 1, 0, 0, 0]),
+        training=np.array([10.0, 4, 1, 3, 2]),
+        validation=np.array([10.0, 3, 5, 4, 1]),
+        unit=10.0,
+    )
+    sequence = pruning_sequence(nodes)
+    assert sequence.alpha.tolist() == [0, 0, 0.4]
+    assert sequence.validation.tolist() == [10, 4, 10]
+    assert sequence.pruned.tolist() == [1, 0]
+    assert sequence.curve().alpha.tolist() == [0, 0.4]
+    assert sequence.curve().loss.tolist() == [4, 10]  # the last of those with the same cost
+
+
+# ---------------------------------------------------------------------- the choice of alpha
+
+
+def literal_one_tree(alpha, validation):
+    """Algorithm 2.5: the first pruning of least validation error, and the middle of its interval."""
+    i = int(np.argmin(validation))
+    ends = np.append(alpha[1:], 1.0)
+    return (alpha[i] + ends[i]) / 2
+
+
+@pytest.mark.parametrize("midpoint", ["interval", "paper"])
+def test_the_batch_of_one_tree_is_one_tree_tuning(midpoint):
+    compared = 0
+    for seed in range(20):
+        charges, train, validation = samples("weights", seed)
+        tree = random_tree("weights", train, seed)
+        curve = pruning_sequence(node_losses(tree, charges, train, validation)).curve()
+        if (curve.loss == curve.loss.min()).sum() > 1:
+            continue  # there the batch takes all intervals, and one tree the first of them
+        (found,) = curves_of([tree], charges, train, validation)
+        chosen = minimum(mean_curve([found]), midpoint)
+        assert chosen.alpha == literal_one_tree(curve.alpha, curve.loss)
+        assert chosen.loss == pytest.approx(curve.loss.min() / validation.weights.sum())
+        compared += 1
+    assert compared >= 10
+
+
+@pytest.mark.parametrize("midpoint", ["interval", "paper"])
+def test_a_constant_curve_takes_the_middle(midpoint):
+    assert minimum(Curve(np.array([0.0, 0.2, 0.7]), np.full(3, 0.1)), midpoint) == (0.1, 0.5)
+
+
+def test_midpoints_of_two_separate_intervals():
+    curve = Curve(np.array([0.0, 0.1, 0.2, 0.6, 0.8]), np.array([2.0, 1.0, 3.0, 1.0, 2.0]))
+    assert minimum(curve, "interval") == (1.0, pytest.approx(0.7))
+    paper = minimum(curve, "paper")
+    assert paper == (1.0, pytest.approx(0.45))
+    assert curve.at(np.array(paper.alpha)) == 3.0  # the middle between two minima need not be one
+    with pytest.raises(TuningError, match="did you mean 'interval'"):
+        minimum(curve, "intervall")
+
+
+def test_a_mean_curve_has_the_steps_of_all():
+    first = Curve(np.array([0.0, 0.5]), np.array([1.0, 3.0]))
+    second = Curve(np.array([0.0, 0.25]), np.array([5.0, 1.0]))
+    mean = mean_curve([first, second])
+    assert mean.alpha.tolist() == [0, 0.25, 0.5]
+    assert mean.loss.tolist() == [3, 1, 2]

@@ -1,0 +1,163 @@
+"""Batch tuning: what it chooses, wherever it is done, and what is certified of the tree in the end."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_diabetes
+
+from mipforest import load
+from mipforest.data import DataError, Dataset
+from mipforest.problem.registry import make_formulation
+from mipforest.problem.tree_search import solver_or_search
+from mipforest.tuning import FitError, TuningError, TuningInterrupted, tune_batch
+from mipforest.tuning.batch import choose_setting
+from mipforest.tuning.batch_plan import BatchPlan, charges_of
+from mipforest.tuning.cost_complexity import curves_of, minimum
+
+
+@pytest.fixture(scope="module")
+def wine():
+    return load("wine")
+
+
+@pytest.fixture(scope="module")
+def tuned(wine):
+    return tune_batch("oct", wine, 2, folds=2, starts=20)
+
+
+def test_every_depth_has_a_row_and_the_least_loss_is_chosen(wine, tuned):
+    table = tuned.table
+    assert table["depth"].tolist() == [1, 2]
+    assert table["finished"].all()
+    assert (table["trees"] == 2 * 2).all()  # a tenth of 20, on two folds
+    assert tuned.depth == table["depth"][table["validation_mean"].idxmin()] == 2
+    assert tuned.parameters["alpha"] == tuned.alpha == table["alpha"][tuned.chosen]
+    for number, curve in enumerate(tuned.curves):
+        assert (table["validation_mean"][number], table["alpha"][number]) == minimum(curve)
+    assert table["train_mean"][1] < table["train_mean"][0]
+    assert tuned.score == "error"
+
+
+def test_the_tree_is_proven_for_its_depth_and_cost(wine, tuned):
+    result = tuned.result
+    assert result.status == "optimal"
+    assert result.verified
+    again = make_formulation("oct", {"alpha": tuned.alpha}).build(wine, tuned.depth)
+    assert again.solve("exact-search").objective == pytest.approx(result.objective)
+
+
+def test_another_solver_finds_the_tree_where_it_is_asked_for(wine):
+    found = tune_batch("oct", wine, 1, folds=2, starts=5, solver=solver_or_search("local-search")).result
+    assert found.solution.solver == "local-search"
+    assert found.status == "best_found"
+    assert found.bound == -np.inf or found.bound_by != "exact-search" or found.bound <= found.objective
+
+
+@pytest.mark.slow  # two processes load all that this one has
+def test_processes_find_the_same(wine, tuned):
+    elsewhere = tune_batch("oct", wine, 2, folds=2, starts=20, jobs=2)
+    columns = tuned.table.columns.drop("seconds")
+    pd.testing.assert_frame_equal(elsewhere.table[columns], tuned.table[columns])
+    assert (elsewhere.result.tree.w == tuned.result.tree.w).all()
+
+
+def test_curves_are_means_over_the_best_trees(wine):
+    plan = BatchPlan.of("oct", wine, 2, validation=1 / 3, starts=30)
+    (fold,) = plan.folds
+    assert (fold.train.n, fold.validation.n) == (118, 60)
+    work, charges = plan.first()[-1], charges_of(plan.formulations[0], fold.train)
+    fit = work.done(fold, None)
+    assert fit.trees == 3
+    trees, loss = work._trees(fold.train, charges, None)
+    assert loss == fit.train
+    curves = list(curves_of(trees, charges, fold.train, fold.validation))
+    assert fit.curve.loss == pytest.approx(np.mean([curve.at(fit.curve.alpha) for curve in curves], axis=0))
+
+
+def test_the_coefficients_of_linear_leaves_are_tuned_at_the_chosen_depth():
+    X, y = load_diabetes(return_X_y=True)
+    data = Dataset.from_arrays(X[:120, :4], y[:120], task="regression", scaling="minmax")
+    tuned = tune_batch("ort-l", data, 1, grid={"lam": [0.1, 0.01]}, validation=0.3, starts=3, time_limit=5)
+    assert tuned.table[["depth", "lam"]].to_numpy().tolist() == [[1, 0.01], [1, 0.1]]
+    best = tuned.table["validation_mean"].idxmin()
+    assert tuned.parameters["lam"] == tuned.table["lam"][best]
+    assert tuned.score == "mse"
+    assert tuned.result.tree.has_linear_leaves
+
+
+def test_cart_has_one_tree_per_depth_and_stays_cart(wine):
+    baseline = tune_batch("oct", wine, 2, folds=2, trees="cart")
+    assert (baseline.table["trees"] == 2).all()
+    pruned = make_formulation("oct", {"alpha": baseline.alpha}).build(wine, baseline.depth)
+    assert (baseline.result.tree.unscaled().w == pruned.start_tree("cart").w).all()
+
+
+def test_weights_are_repeated_samples():
+    rng = np.random.default_rng(0)
+    X, counts = rng.random((40, 2)), rng.integers(1, 4, 40)
+    y = (X[:, 0] > 0.5).astype(int)
+    y[:6] = 1 - y[:6]
+    weighted = Dataset.from_arrays(X, y, weights=counts)
+    plan = BatchPlan.of("oct", weighted, 2, validation=0.5, starts=10)
+    (fold,) = plan.folds
+    repeated = [
+        Dataset.from_arrays(
+            np.repeat(part.X_raw, part.weights.astype(int), axis=0),
+            np.repeat(part.y, part.weights.astype(int)),
+        )
+        for part in (fold.train, fold.validation)
+    ]
+    work = plan.first()[-1]
+    one, other = work.done(fold, None), work.done(type(fold)(*repeated), None)
+    assert one.train == pytest.approx(other.train)
+    assert minimum(one.curve).loss == pytest.approx(minimum(other.curve).loss)
+
+
+def test_equal_losses_go_to_the_least_depth():
+    table = pd.DataFrame({"finished": [True, True, True], "validation_mean": [0.3, 0.1 + 0.2 - 0.2, 0.1]})
+    assert choose_setting(table) == 1
+    assert choose_setting(table.assign(finished=[True, False, False])) == 0
+    with pytest.raises(TuningError, match="no depth has a curve"):
+        choose_setting(table.assign(finished=False))
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "message"),
+    [
+        ({"formulation": "margot"}, TuningError, "batch tuning prunes trees of a local search, and margot"),
+        ({"grid": {"alpha": [0.1]}}, TuningError, "finds alpha and the depth itself"),
+        ({"folds": 3, "validation": 0.3}, TuningError, "folds=3 and validation=0.3 are both given"),
+        ({"midpoint": "middle"}, TuningError, "no midpoint is called 'middle'"),
+        ({"trees": "forest"}, TuningError, "no trees are called 'forest'"),
+        ({"formulation": "oct-h", "trees": "cart"}, TuningError, "CART has no trees for oct-h"),
+        ({"starts": 0}, ValueError, "starts"),
+        ({"depth": 11}, ValueError, "depth must be 1 to 10"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused(wine, asked, error, message):
+    data = wine.binarise("class_0") if asked.get("formulation") == "margot" else wine
+    with pytest.raises(error, match=message):
+        tune_batch(**{"formulation": "oct", "data": data, "depth": 2} | asked)
+
+
+def test_a_fold_with_nothing_to_predict_is_refused():
+    data = Dataset.from_arrays(np.arange(8.0)[:, None], [0, 0, 0, 0, 0, 0, 0, 1.0], task="regression")
+    with pytest.raises(DataError, match="nothing to predict"):
+        tune_batch("ort", data, 1, folds=2)
+
+
+def test_what_is_finished_survives_ctrl_c_and_errors(wine):
+    def stop(fit):
+        if fit.setting == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(TuningInterrupted, match="3 curves") as stopped:
+        tune_batch("oct", wine, 2, folds=2, starts=5, on_fit=stop)
+    assert stopped.value.table["folds_done"].tolist() == [2, 1]
+
+    def fail(fit):
+        raise OSError("no space")
+
+    with pytest.raises(FitError, match="no space") as failed:
+        tune_batch("oct", wine, 1, folds=2, starts=5, on_fit=fail)
+    assert failed.value.table["folds_done"].tolist() == [1]
