@@ -99,8 +99,8 @@ class OptimalTreeClassifierCV(TunedTree, OptimalTreeClassifier):
         ``"auto"``: a local search finds the tree, and up to depth 3 an exact search proves it, where it ends within 5
         seconds; else as for :class:`~mipforest.estimators.base.TreeEstimator`.
     scaling, class_weight, missing, random_state, and all others
-        As for :class:`OptimalTreeClassifier`; ``constraints``, ``min_weight_fraction_leaf`` and ``start`` are not for tuning.
-        ``time_limit`` is for every search.
+        As for :class:`OptimalTreeClassifier`; ``time_limit`` is for every search. ``constraints``,
+        ``min_weight_fraction_leaf`` and ``start`` are not for tuning.
 
     Attributes
     ----------
