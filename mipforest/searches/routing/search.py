@@ -30,11 +30,16 @@ WARM_START_BYTES = 2_000_000_000
 #: bounds instead of the one with the least: they close soon, and few new ones stay open.
 OPEN_BYTES = 3_000_000_000
 
-#: A best tree of more than this multiple of the bound cuts off little: at first the search looks for trees of less than
-#: the multiple only, and begins again with twice as much where there are none.
-ASPIRATION = 2.0
+#: A best tree of more than this multiple of the bound cuts off little: see :class:`_Stages`.
+POOR = 2.0
 
-#: Of this many dives, one looks for all trees that are better than the best.
+#: A stage is to take this many times the steps of the one before it.
+STAGE_GROWTH = 3.0
+
+#: By how much the first stages look above the bound, and the limits for later ones; least power of growth.
+FIRST_RAISE, LEAST_RAISE, MOST_RAISE, LEAST_POWER = 1.1, 1.02, 2.0, 1.0
+
+#: Where nothing else finds trees, one of this many dives looks for all that are better than the best.
 ALL_TREES = 4
 
 #: Dives to one tree from hyperplanes of a partial routing; at the beginning there are more.
@@ -151,6 +156,32 @@ class Outcome:
     interrupted: bool
 
 
+class _Stages:
+    """Stages of a search whose best tree is poor: each looks below a value only, which cuts off far more.
+
+    Where there is no such tree, the value is a bound, and the next stage begins at the root again with a larger one.
+    Steps grow with a power of the value, which two stages tell: the value is raised by what promises the wanted growth.
+    """
+
+    def __init__(self) -> None:
+        self.below = np.inf
+        self._raise = FIRST_RAISE
+        self._began = self._steps_before = 0
+
+    def begin(self, bound: float) -> None:
+        """Begin to look for trees a little above a positive bound."""
+        self.below = self._raise * bound
+
+    def go_on(self, steps: int) -> None:
+        """Look higher, after these steps of the whole search."""
+        spent = max(steps - self._began, 1)
+        if self._steps_before:
+            power = max(np.log(spent / self._steps_before) / np.log(self._raise), LEAST_POWER)
+            self._raise = float(np.clip(STAGE_GROWTH ** (1.0 / power), LEAST_RAISE, MOST_RAISE))
+        self._began, self._steps_before = steps, spent
+        self.below *= self._raise
+
+
 class RoutingSearch:
     """A search over the routings of one problem.
 
@@ -197,7 +228,7 @@ class RoutingSearch:
         self._numbers = 0
         self._kept_bytes = 0
         self.best, self.nodes, self._dived = np.inf, 0, 0
-        self._cut_bound = self._aspired = np.inf
+        self._cut_bound, self._stages = np.inf, _Stages()
         self.counts = np.zeros(4, np.int64)
 
     @property
@@ -209,7 +240,7 @@ class RoutingSearch:
     @property
     def target(self) -> float:
         """Value from which on trees are not looked for at present."""
-        return min(self._within_gap(), self._aspired)
+        return min(self._within_gap(), self._stages.below)
 
     def _within_gap(self) -> float:
         return self.best - self.gap * abs(self.best)
@@ -233,18 +264,21 @@ class RoutingSearch:
             Called now and then with objective, bound and nodes; returning ``True`` stops the search.
         """
         self.best = best
-        self._begin_below(np.inf, 0.0)
+        self._begin_at_root(0.0)
         interrupted, over = False, monotonic() >= deadline
+        # One more waits, so that no thread is idle while trees are made here; one thread alone dives in a fixed order.
+        at_once = self.threads + (self.threads > 1)
         with ThreadPoolExecutor(self.threads) as pool:
             try:
                 while True:
-                    while not over and len(self._busy) < self.threads and self._start_dive(pool):
+                    while not over and len(self._busy) < at_once and self._start_dive(pool):
                         pass
                     left = bool(self._heap or self._to_close)
                     if not self._running and (self._nearby is None or not left):
-                        if left or over or self._aspired >= self._within_gap():
+                        if left or over or self._stages.below >= self._within_gap():
                             break  # the time is over, or nothing better than the best tree is left
-                        self._begin_below(ASPIRATION * self._aspired, self._cut_bound)
+                        self._stages.go_on(self.nodes)
+                        self._begin_at_root(self._cut_bound)
                         continue
                     for future in wait(self._busy, timeout=0.1, return_when=FIRST_COMPLETED).done:
                         self._end_dive(future)
@@ -278,7 +312,8 @@ class RoutingSearch:
                     self._kept_bytes -= node.position.bytes
                     continue
             self._dived += 1
-            target = self.target if self._dived % ALL_TREES else self._within_gap()
+            all_trees = self._neighbourhoods is None and self._dived % ALL_TREES == 0
+            target = self._within_gap() if all_trees else self.target
             future = pool.submit(self._dives.dive, node.position, target, STEPS, self._stop)
             self._running[future] = node
             return True
@@ -306,17 +341,16 @@ class RoutingSearch:
             return
         before = self.best
         self._take(self._running.pop(future), dived)
-        low = self.best > ASPIRATION * self.bound > 0.0
-        if low and self._aspired == np.inf and self._recorder is None:
-            self._aspired = ASPIRATION * self.bound
+        poor = self.best > POOR * self.bound > 0.0
+        if poor and self._stages.below == np.inf and self._recorder is None:
+            self._stages.begin(self.bound)
         if self._dived % TREES == 0 or self._dived & (self._dived - 1) == 0:
             self.best = min(self.best, self._propose(dived))
         if around is not None and self.best < before:
             around.begin_anew()
 
-    def _begin_below(self, value: float, bound: float) -> None:
-        """Begin at the root to look for trees of less than a value; none is below the bound."""
-        self._aspired = value
+    def _begin_at_root(self, bound: float) -> None:
+        """Begin at the root; no tree is below the bound."""
         self._push(bound, self._dives.first())
         self._cut_bound = np.inf
 

@@ -122,6 +122,19 @@ def test_far_above_the_bound_it_looks_for_much_better_trees_first_and_stays_exac
     assert max(bounds) <= optimum * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("power", [3.0, 8.0, 20.0])
+def test_stages_take_as_many_times_the_steps_of_the_last_one_as_wanted(power):
+    stages, steps, spent, below = search_module._Stages(), 0, [], []
+    stages.begin(100.0)
+    for _ in range(6):
+        below.append(stages.below)
+        spent.append(round(1000 * (stages.below / 100.0) ** power))
+        steps += spent[-1]
+        stages.go_on(steps)
+    assert below == sorted(below)
+    assert np.diff(np.log(spent))[1:] == pytest.approx(np.log(search_module.STAGE_GROWTH), rel=1e-2)
+
+
 def test_the_search_agrees_with_a_matrix_solver():
     data = random_data(3, n=14, p=2)
     problem = Margot(C=5.0).build(data, 2)
