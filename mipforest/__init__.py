@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         OptimalTreeRegressor,
         OptimalTreeRegressorCV,
         ORTRegressor,
+        RandomizedTreeClassifier,
     )
     from mipforest.model import Model, between, concatenate, sum_squares
     from mipforest.problem.problem import Problem
@@ -44,6 +45,7 @@ __all__ = [
     "OptimalTreeRegressor",
     "OptimalTreeRegressorCV",
     "Problem",
+    "RandomizedTreeClassifier",
     "Result",
     "SolveSettings",
     "Topology",
@@ -74,6 +76,7 @@ _HOMES = {
         "OptimalTreeClassifierCV",
         "OptimalTreeRegressor",
         "OptimalTreeRegressorCV",
+        "RandomizedTreeClassifier",
     ),
     "mipforest.model": ("Model", "between", "concatenate", "sum_squares"),
     "mipforest.problem.problem": ("Problem",),

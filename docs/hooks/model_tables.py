@@ -24,6 +24,8 @@ PAGES = {
     "budgeted-olct": "olct",
     "univariate-olct": "olct",
     "miret": "miret",
+    "orct": "randomized-trees",
+    "s-orct": "randomized-trees",
 }
 
 

@@ -68,9 +68,14 @@ def plot(
 def _write_text(saved: SavedTree, path: Path, max_terms: int) -> None:
     """Write a tree for Graphviz, or as Python code."""
     from mipforest.atomic import atomic_write
-    from mipforest.trees import to_dot, to_python
+    from mipforest.trees import RandomizedTree, to_dot, to_python
 
     in_python = path.suffix == ".py"
+    if in_python and isinstance(saved.tree, RandomizedTree):
+        raise CommandError(
+            "a randomised tree predicts a mean over all its leaves, and no chain of conditions says that; keep its "
+            "tree.json, which 'mipforest.trees.load' reads"
+        )
     text = to_python(saved.tree) if in_python else to_dot(saved.tree, saved.statistics, max_terms=max_terms)
     with atomic_write(path, "w") as file:
         file.write(text)

@@ -83,7 +83,7 @@ def predict(
     frame = read_file(table)
     _refuse_gaps(frame, saved, table)
     predicted = _labels(saved, frame, unseen)
-    probabilities = _probabilities(saved, frame, unseen) if proba or saved.tree.logistic else {}
+    probabilities = _probabilities(saved, frame, unseen) if proba or saved.tree.gives_probabilities else {}
     quality = _quality(saved, frame, unseen, weight)
     added = [] if output is None else _write(frame, predicted, probabilities, output)
     if as_json:
@@ -147,7 +147,7 @@ def _quality(saved: SavedTree, frame: Any, unseen: o.Unseen, weight: str | None)
     if not saved.tree.is_classifier:
         return regression_measures(np.asarray(stated), np.asarray(predicted), weights)._asdict()
     found = class_measures(np.asarray(stated, np.int64), np.asarray(predicted, np.int64), weights)._asdict()
-    if saved.tree.logistic:
+    if saved.tree.gives_probabilities and len(saved.tree.classes) == 2:
         calibration = calibration_measures(stated, saved.predict_proba(frame, unseen=unseen.value), weights)
         found |= {"brier_score": calibration.brier_score, "log_loss": calibration.log_loss}
     return found

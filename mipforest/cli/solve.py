@@ -118,10 +118,10 @@ class Job:
             return f"{problem.data.name}: the time ran out while the model was built"
         limit = self.settings.time_limit
         within = "without a time limit" if limit is None else f"for at most {duration(limit)}"
-        form = problem.model.matrix()
+        size = ", ".join(f"{count} {name}" for name, count in problem.size().items())
         return (
             f"solving {self.formulation.name}, depth {self.depth}, {problem.data.name}: "
-            f"{form.n_columns} columns, {form.n_rows} rows, with {self._chosen(problem)} {within}"
+            f"{size}, with {self._chosen(problem)} {within}"
         )
 
     def _chosen(self, problem: Problem) -> str:

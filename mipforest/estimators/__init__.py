@@ -11,6 +11,7 @@ from mipforest.estimators.papers import (
     OLCTClassifier,
     ORTRegressor,
 )
+from mipforest.estimators.randomized import RandomizedTreeClassifier
 from mipforest.estimators.tuned import OptimalTreeClassifierCV, OptimalTreeRegressorCV
 
 __all__ = [
@@ -27,5 +28,6 @@ __all__ = [
     "OptimalTreeClassifierCV",
     "OptimalTreeRegressor",
     "OptimalTreeRegressorCV",
+    "RandomizedTreeClassifier",
     "UnverifiedTreeWarning",
 ]

@@ -97,10 +97,11 @@ class PrintedProgress:
     def built(self, problem: Problem) -> None:
         """Say what is solved."""
         if self._verbose:
-            form, seconds = problem.model.matrix(), problem.prepare_seconds + problem.build_seconds
+            seconds = problem.prepare_seconds + problem.build_seconds
+            size = ", ".join(f"{count} {name}" for name, count in problem.size().items())
             print(
                 f"[{self._name}] {problem.formulation.name}, depth {problem.topology.depth}, "
-                f"{problem.data.n} samples: {form.n_columns} columns, {form.n_rows} rows, built in {seconds:.1f} s",
+                f"{problem.data.n} samples: {size}, built in {seconds:.1f} s",
                 flush=True,
             )
 

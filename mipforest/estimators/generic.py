@@ -118,7 +118,7 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
     def predict_proba(self, X: Any) -> FloatArray:
         """Return (n, K) probabilities of the classes, in the order of :attr:`classes_`; rows sum to 1.
 
-        A logistic tree gives those of its model (see :meth:`Tree.predict_proba
+        A logistic or randomised tree gives those of its model (see :meth:`Tree.predict_proba
         <mipforest.trees.Tree.predict_proba>`), whose largest one is that of the predicted class.
 
         Any other tree gives the shares of the classes among the training samples in the leaf that a sample
@@ -127,7 +127,7 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
         labels leaves by other rules, as MARGOT by the side of the last split, may predict another.
         """
         X_raw = self._features(X)
-        if self.tree_.logistic:
+        if self.tree_.gives_probabilities:
             return self.tree_.predict_proba(X_raw)
         found: FloatArray = self._leaf_frequencies[self.tree_.apply(X_raw) - self.tree_.topology.n_branches]
         return found

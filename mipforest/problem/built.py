@@ -11,7 +11,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
-from mipforest.errors import MipforestError
+from mipforest.errors import MipforestError, Unsupported
 from mipforest.files import write_model
 from mipforest.model import Model
 from mipforest.model.matrix import MatrixForm, Values
@@ -65,6 +65,17 @@ class BuiltProblem:
             f"{model.columns} columns, {model.rows} rows, {self.data!r})"
         )
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether there is a model: not of a smooth formulation, nor where time ran out while it was declared."""
+        return self.formulation.has_rows and not self.unfinished
+
+    def size(self) -> dict[str, int]:
+        """Count columns and rows of the model, or variables and constraints of a smooth one."""
+        form = self.model.matrix()
+        rows = {"columns": form.n_columns, "rows": form.n_rows}
+        return rows if self.formulation.has_rows else self.formulation.size(self.instance)
+
     def covered_up_to(self) -> float:
         """Return the value up to which the model, as a user has changed it, holds every solution that it should.
 
@@ -107,13 +118,19 @@ class BuiltProblem:
     def point_of(self, tree: Tree) -> tuple[FloatArray, Values, float]:
         """Return the point of a tree (scaled features), flat and by block, and its objective.
 
-        Of an unfinished model the point is empty, and the objective that by the definition.
+        Without rows the point is empty, and the objective that by the definition.
         """
-        if self.unfinished:
+        if not self.has_rows:
             return np.zeros(0), {}, self.formulation.evaluate(tree, self.instance)
         form = self.model.matrix()
         x = form.to_point(self.encoded(tree))
         return x, form.to_values(x), form.objective(x)
+
+    def violation(self, x: FloatArray, tree: Tree) -> float:
+        """Return the largest violation by a point, or by a tree where there are no rows; NaN of an unfinished model."""
+        if not self.formulation.has_rows:
+            return self.formulation.violation(tree, self.instance)
+        return np.nan if self.unfinished else self.model.violations(x).max
 
     def known_value(self) -> float:
         """Return the objective of the tree known from building the model; infinite without one."""
@@ -144,8 +161,29 @@ class BuiltProblem:
         return self.instance.topology
 
     def write(self, path: str | Path) -> None:
-        """Write the model as ``.mps`` or ``.lp``, or either with ``.gz``; see :func:`mipforest.files.write_model`."""
+        """Write the model as ``.mps`` or ``.lp``, or either with ``.gz``; see :func:`mipforest.files.write_model`.
+
+        Raises
+        ------
+        Unsupported
+            If the formulation is smooth: no such file holds its model.
+        """
+        self.require_rows("a file of rows")
         write_model(self.model.matrix(), Path(path))
+
+    def require_rows(self, what: str) -> None:
+        """Refuse what takes a matrix of rows where the formulation is smooth and has none.
+
+        Raises
+        ------
+        Unsupported
+            Saying what it was.
+        """
+        if not self.formulation.has_rows:
+            raise Unsupported(
+                f"{self.formulation.name} is a smooth model without rows, and {what} has no other: leave the solver to "
+                "auto, or choose one of those that 'mipforest solvers' lists for it"
+            )
 
     def start_tree(self, start: str | Tree | None = "default", *, seed: int = 0) -> Tree | None:
         """Return the tree to start from, for scaled features.

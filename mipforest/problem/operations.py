@@ -96,6 +96,8 @@ class ModelOperations(ABC):
     gap_parameter: ClassVar[str] = ""
     #: What the objective of every tree is at least: 0 where it is a sum of losses and costs.
     least_objective: ClassVar[float] = float("-inf")
+    #: Whether it is stated in rows. Of a smooth model a built problem's model is empty, and only searches solve it.
+    has_rows: ClassVar[bool] = True
     #: Constraint blocks that hold for solutions up to the known value alone, although they read no continuous variable.
     rows_up_to_known: ClassVar[frozenset[str]] = frozenset()
 
@@ -146,6 +148,10 @@ class ModelOperations(ABC):
     def tree_charges(self, instance: Any) -> TreeCharges | None:
         """Return what the objective charges, also where splits are hyperplanes or leaves linear; for searches."""
         return self.univariate_problem(instance)
+
+    def size(self, instance: Any) -> dict[str, int]:  # noqa: ARG002
+        """Count the variables and constraints of a model without rows; nothing where the rows tell it."""
+        return {}
 
     @abstractmethod
     def declare(self, m: Model, instance: Any) -> None:
@@ -229,6 +235,10 @@ class Codec(ABC):
     @abstractmethod
     def evaluate(self, tree: Tree, instance: Any) -> float:
         """Return the objective value of a tree, from the definition, without the model."""
+
+    def violation(self, tree: Tree, instance: Any) -> float:  # noqa: ARG002
+        """Return the largest violation of the constraints by a tree, of a model without rows."""
+        return 0.0
 
     def expressions(self, m: Model, instance: Any) -> TreeExpressions:
         """Return what constraints of users read: features of splits, leaves of samples, predictions."""

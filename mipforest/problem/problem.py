@@ -13,6 +13,7 @@ import numpy as np
 
 from mipforest.model import Values
 from mipforest.problem.built import BuiltProblem
+from mipforest.problem.found import Found
 from mipforest.problem.proofs import (
     broken_rows,
     not_built,
@@ -31,7 +32,6 @@ from mipforest.problem.result import Result
 from mipforest.problem.tree_search import (
     AUTO,
     Auto,
-    Found,
     TreeSearch,
     check_settings,
     solver_or_search,
@@ -144,6 +144,7 @@ class Problem(BuiltProblem):
 
         if isinstance(solver, TreeSearch):
             return self._searched(solver, settings, report)
+        self.require_rows(f"a model for {solver.name}")
         with budget.phase("start"):
             tree, least = self._started(settings.start, settings.seed)
             known = self.at_least(least)
@@ -258,7 +259,7 @@ class Problem(BuiltProblem):
             status=found.status,
             x=x,
             values=values,
-            objective=objective,
+            objective=objective if np.isnan(found.objective) else found.objective,
             bound=found.bound,
             nodes=found.nodes,
             seconds=seconds,
@@ -268,10 +269,11 @@ class Problem(BuiltProblem):
             start_objective=np.nan if start is None else self.formulation.evaluate(start, self.instance),
             warnings=(*self.instance.notes, *self.budget.notes, *found.warnings),
             message=found.message,
+            reported=found.reported,
         )
         if isinstance(by, Solver) or found.bound > -np.inf:
             solution = with_least_objective(self, solution, gap)
-        tree = found.tree if self.unfinished else None
+        tree = None if self.has_rows else found.tree
         return self._checked(solution, tree, sees_rows=not isinstance(by, TreeSearch))
 
     def start_tree(self, start: str | Tree | None = "default", *, seed: int = 0) -> Tree | None:
@@ -357,12 +359,10 @@ class Problem(BuiltProblem):
         if tree is None:
             tree = self.formulation.decode(solution.values, self.instance)
         evaluated = self.formulation.evaluate(tree, self.instance)
-        violation = np.nan if self.unfinished else self.model.violations(solution.x).max
+        violation = self.violation(solution.x, tree)
         failed_checks, told = broken_rows(self, solution, violation, sees_rows=sees_rows)
-        different = (
-            f"the tree's objective by the definition is {evaluated:.9g}, "
-            f"the solver's is {solution.objective:.9g}"
-        )
+        values = f"{evaluated:.9g}, the solver's is {solution.objective:.9g}"
+        different = f"the tree's objective by the definition is {values}"
         if self.as_built.objective_replaced():
             failed_checks.append(f"the model's objective was replaced: {different}")
         elif not same_value(evaluated, solution.objective):

@@ -218,7 +218,7 @@ class Result:
             return dict.fromkeys(ClassMeasures._fields, np.nan)
         weights = data.weights if data.weighted else None
         found = class_measures(data.y, self.tree.predict(data.X_raw), weights)._asdict()
-        if self.tree.logistic:
+        if self.tree.gives_probabilities and len(self.tree.classes) == 2:
             found |= calibration_measures(data.y, self.tree.predict_proba(data.X_raw), weights)._asdict()
         return found
 
@@ -257,7 +257,7 @@ class Result:
                 "sha256": data.sha256,
                 "scaling": data.encoding.scaling,
             },
-            "model_statistics": asdict(problem.model.stats()),
+            "model_statistics": asdict(problem.model.stats()) if formulation.has_rows else problem.size(),
             "solver": solution.solver,
             "solver_version": solution.solver_version,
             "bridges": list(solution.bridges),
@@ -309,8 +309,8 @@ class Result:
             reported |= dict.fromkeys(own)
         if self.solved_tree is not None and self.tree is not None:
             report = formulation.report(self.solved_tree.unscaled(), self.tree.unscaled(), instance)
-            found |= report
-            reported |= dict.fromkeys(report)
+            found |= report | dict(self.solution.reported)
+            reported |= dict.fromkeys((*report, *self.solution.reported))
         return found | {"reported": list(reported)}
 
 
@@ -349,6 +349,8 @@ def status_in_words(result: Mapping[str, Any]) -> str:
         return f"optimal by the solver{up_to}; the tree is not verified"
     if status == "infeasible" and proven_for == "constants":
         return "infeasible for the paper's constants; others may leave a tree"
+    if status == "best_found" and result.get("starts"):
+        return f"local optimum, the best of {result['starts']} starts; without a bound"
     if status in _WITHOUT_GAP:
         return _WITHOUT_GAP[status]
     stopped = _STOPPED.get(status, status)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 from numbers import Integral
-from time import monotonic
 from typing import ClassVar
 
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported
 from mipforest.model import Model
 from mipforest.problem.built import BuiltProblem, StartError
+from mipforest.problem.found import Found
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.registry import get_solver
-from mipforest.solvers.solution import Event, Progress, Status
+from mipforest.solvers.solution import Progress
 from mipforest.trees import Tree
 
 GROUP = "mipforest.searches"
@@ -29,82 +29,8 @@ AUTO, MATRIX_SOLVER = "auto", "highs"
 #: Share of the time left, and most seconds, for a tree search whose tree is the start of a matrix solver.
 START_SHARE, START_SECONDS = 0.1, 10.0
 
-#: Seconds between two events of progress without a better tree.
-PROGRESS_INTERVAL = 0.5
-
 #: Why no tree search takes a problem to whose model something was added.
 CHANGED = "the model was changed after it was built, and a tree search sees no rows"
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """Outcome of a tree search.
-
-    Attributes
-    ----------
-    tree
-        Best tree found, for scaled features; ``None`` if there is none.
-    bound
-        Proven lower bound on the value of every tree, ``-inf`` of a search that proves nothing.
-    status
-        Why the search ended; :attr:`~mipforest.solvers.solution.Status.OPTIMAL` only where the bound proves the tree
-        within the gap.
-    nodes
-        Steps of the search.
-    events
-        Progress, in order of time.
-    warnings
-        What the user should know.
-    message
-        The search's own last word.
-    """
-
-    tree: Tree | None
-    bound: float
-    status: Status
-    nodes: int = 0
-    events: tuple[Event, ...] = ()
-    warnings: tuple[str, ...] = ()
-    message: str = ""
-
-
-class SearchEvents:
-    """The progress of a search: better trees at once, the rest at most every :data:`PROGRESS_INTERVAL` seconds.
-
-    Parameters
-    ----------
-    on_progress
-        Called with every event; returning ``True`` stops the search.
-
-    Attributes
-    ----------
-    began
-        When the search began, on the clock of :func:`time.monotonic`.
-    """
-
-    def __init__(self, on_progress: Progress | None) -> None:
-        self.began = monotonic()
-        self._on_progress = on_progress
-        self._events: list[Event] = []
-
-    def tell(self, objective: float, bound: float, nodes: int) -> bool:
-        """Tell objective, bound and nodes where it is time to; return whether to stop."""
-        last = self._events[-1] if self._events else None
-        if last is None or objective < last.objective or self._seconds() - last.seconds >= PROGRESS_INTERVAL:
-            return self._told(objective, bound, nodes)
-        return False
-
-    def end(self, objective: float, bound: float, nodes: int) -> tuple[Event, ...]:
-        """Tell how the search ended; return all events."""
-        self._told(objective, bound, nodes)
-        return tuple(self._events)
-
-    def _told(self, objective: float, bound: float, nodes: int) -> bool:
-        self._events.append(Event(self._seconds(), objective, bound, nodes))
-        return bool(self._on_progress is not None and self._on_progress(self._events[-1]))
-
-    def _seconds(self) -> float:
-        return monotonic() - self.began
 
 
 class TreeSearch(ABC):
@@ -254,9 +180,10 @@ class TreeSearch(ABC):
             Saying why, and who takes it.
         """
         if reason := self.objection(problem):
-            raise Unsupported(
-                f"{self.name} does not take this problem: {reason}; use a matrix solver, such as --solver highs"
-            )
+            way = "use a matrix solver, such as --solver highs"
+            if not problem.formulation.has_rows:
+                way = "build it anew, and state what you want by its parameters: it has no rows"
+            raise Unsupported(f"{self.name} does not take this problem: {reason}; {way}")
         uncertified = "" if settings.certificate is None else self.uncertified(problem)
         if uncertified:
             raise Unsupported(
@@ -351,6 +278,8 @@ class Auto:
         settings
             Options and bridges are meant for a matrix solver.
         """
+        if not problem.formulation.has_rows:
+            return _smooth_search(problem), "the model is smooth, without rows"
         if settings.solver_options or settings.bridges:
             return get_solver(MATRIX_SOLVER), "solver options and bridges are for matrix solvers"
         if settings.time_limit == 0:
@@ -370,6 +299,17 @@ class Auto:
                 if problem.formulation.name in search.models:
                     reasons.append(f"{search.name} does not take this problem: {reason}")
         return get_solver(MATRIX_SOLVER), "; ".join(reasons) or "no exact tree search takes this problem"
+
+
+def _smooth_search(problem: BuiltProblem) -> TreeSearch:
+    """Return the preferred search of a model without rows."""
+    for plugin in search_classes().values():
+        if plugin.preferred and plugin.available() and not (search := plugin()).refusal(problem):
+            return search
+    raise SolverUnavailable(
+        f"no search is installed that takes {problem.formulation.name}, a smooth model without rows; install the "
+        "package that it came with"
+    )
 
 
 def searching(solver: str | Solver | TreeSearch | Auto, settings: SolveSettings) -> TreeSearch | Auto | None:

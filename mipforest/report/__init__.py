@@ -26,6 +26,7 @@ from mipforest.report.provenance import (
     verification_section,
 )
 from mipforest.report.quality import quality_section, tuning_section
+from mipforest.report.randomized import randomized_section
 from mipforest.report.tree_section import features_section, tree_section
 from mipforest.solvers.solution import gap_in_words
 
@@ -33,6 +34,7 @@ __all__ = ["Content", "content_of", "report_page"]
 
 _TITLES = {
     "tree": "Tree",
+    "probabilities": "Probabilities",
     "features": "Features",
     "quality": "Quality",
     "tuning": "Tuning",
@@ -80,7 +82,12 @@ def _sections(content: Content) -> list[Element]:
     of_tree = (
         []
         if fitted is None
-        else [tree_section(content, fitted), features_section(fitted), quality_section(content, fitted)]
+        else [
+            tree_section(content, fitted),
+            *randomized_section(content, fitted),
+            features_section(fitted),
+            quality_section(content, fitted),
+        ]
     )
     return [
         *of_tree,

@@ -14,7 +14,7 @@ from mipforest.report.content import Content, FittedTree
 from mipforest.report.markup import Part, details, element, section, short, table
 from mipforest.report.node_text import NodeTexts
 from mipforest.report.try_sample import node_rules, try_sample
-from mipforest.trees import Tree
+from mipforest.trees import RandomizedTree, Tree
 from mipforest.trees.figure import FAINT, Sizes, class_colours, line_height, place
 from mipforest.trees.node_box import BAR_GAP, BAR_HEIGHT, PADDING, PALE, Line, NodeBox, node_box
 from mipforest.trees.reachable import ReachableNode
@@ -59,7 +59,10 @@ def _introduction(fitted: FittedTree) -> Element:
     leaves = len(fitted.nodes) - splits
     counted = f"{splits} split{'' if splits == 1 else 's'}, {leaves} lea{'f' if leaves == 1 else 'ves'}"
     parts = [f"{counted}; all numbers are in original units."]
-    parts.append("Samples that meet the condition of a split go right (yes), all others left (no).")
+    likelier = "most likely " if isinstance(tree, RandomizedTree) else ""
+    parts.append(
+        f"Samples that meet the condition of a split {likelier}go right (yes), all others left (no)."
+    )
     if tree.is_oblique or tree.logistic:
         parts.append(
             "The influence of a feature on a split is its weight times its standard deviation over the training "

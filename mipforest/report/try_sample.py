@@ -14,6 +14,7 @@ from mipforest.data.encoding import Column
 from mipforest.report.content import Content, FittedTree
 from mipforest.report.markup import LONGEST, Part, element, short
 from mipforest.report.node_text import MOST_WEIGHTS
+from mipforest.trees import RandomizedTree
 from mipforest.trees.reachable import ReachableNode
 
 #: Most columns that a reader is asked for, and most levels to choose from, all columns together.
@@ -72,7 +73,8 @@ def try_sample(content: Content, fitted: FittedTree) -> list[Element]:
         If the columns are not those of the tree.
     """
     encoding = content.encoding
-    if encoding is None or not fitted.root.children:
+    randomized = isinstance(fitted.tree, RandomizedTree)  # the script follows one way, not all of them
+    if encoding is None or not fitted.root.children or randomized:
         return []
     if len(encoding.features) != fitted.tree.n_features:
         raise ValueError(

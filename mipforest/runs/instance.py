@@ -115,6 +115,7 @@ def write_instance(
     OSError
         If a file cannot be written.
     """
+    problem.require_rows("a file of rows")
     start_path, description = instance_files(path)
     form = problem.model.matrix()
     tree = problem.start_tree(start, seed=seed)

@@ -81,8 +81,8 @@ class SavedTree:
     def predict_proba(self, frame: Any, *, unseen: Unseen = "error") -> FloatArray:
         """Predict (n, K) probabilities of the classes for the rows of a table.
 
-        Those of a logistic tree's model; of any other classifier the shares of the classes among the training samples
-        in the leaf (see :func:`~mipforest.trees.measures.leaf_shares`).
+        Those of a logistic or randomised tree's model; of any other classifier the shares of the classes among the
+        training samples in the leaf (see :func:`~mipforest.trees.measures.leaf_shares`).
 
         Raises
         ------
@@ -92,7 +92,7 @@ class SavedTree:
             If the tree is a regression tree, or tells no classes of its training samples.
         """
         X = self.encoding.encode(frame, unseen=unseen)
-        if self.tree.logistic:
+        if self.tree.gives_probabilities:
             return self.tree.predict_proba(X)
         shares: FloatArray = leaf_shares(self.tree, self.statistics)
         return shares[self.tree.apply(X) - self.tree.topology.n_branches]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from mipforest.arrays import FloatArray
 from mipforest.formatting import duration, number, percent
@@ -110,6 +111,8 @@ class Solution:
     bound_by
         What vouches for the bound: ``solver``, ``exact-search`` (one over all trees before the solve), ``definition``
         (no tree has less).
+    reported
+        What else a tree search found out, ready for JSON.
     """
 
     status: Status
@@ -128,6 +131,7 @@ class Solution:
     message: str = ""
     stopped: bool = False
     bound_by: tuple[str, ...] = ("solver",)
+    reported: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         numbers = f"objective {number(self.objective)}, bound {number(self.bound)}"

@@ -21,6 +21,7 @@ from mipforest.trees.measures import (
     node_statistics,
     regression_measures,
 )
+from mipforest.trees.randomized import RandomizedTree
 from mipforest.trees.reachable import leaf_regions
 from mipforest.trees.sides import midpoint
 from mipforest.trees.text import to_text
@@ -48,6 +49,7 @@ __all__ = [
     "NodeStatistics",
     "Nodes",
     "Picture",
+    "RandomizedTree",
     "RegressionMeasures",
     "Reliability",
     "ReliabilityBin",

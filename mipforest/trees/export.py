@@ -14,6 +14,7 @@ from mipforest.arrays import FloatArray
 from mipforest.atomic import atomic_write
 from mipforest.errors import MipforestError
 from mipforest.trees.measures import NodeStatistics
+from mipforest.trees.randomized import RandomizedTree
 from mipforest.trees.reachable import ReachableNode, reachable_tree
 from mipforest.trees.text import describe_split, leaf_text, samples_text
 from mipforest.trees.tree import Tree
@@ -33,7 +34,12 @@ def to_dict(tree: Tree) -> dict[str, Any]:
     numbers, or null), ``w`` (one list of p weights per branch node), ``b``, ``leaf_value`` (class numbers, or
     real values where ``classes`` is empty), ``leaf_w`` (one list of p coefficients per linear leaf, or null),
     ``logistic`` (true or false), and ``levels`` where there are any (per feature null, or a column's name and a value).
+    A randomised tree also has ``gamma`` and ``leaf_proba`` (one list of K probabilities per leaf, or null).
     """
+    randomized: dict[str, Any] = {}
+    if isinstance(tree, RandomizedTree):
+        proba = tree.leaf_proba
+        randomized = {"gamma": tree.gamma, "leaf_proba": None if proba is None else proba.tolist()}
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -47,7 +53,9 @@ def to_dict(tree: Tree) -> dict[str, Any]:
         "leaf_value": tree.leaf_value.tolist(),
         "leaf_w": None if tree.leaf_w is None else tree.leaf_w.tolist(),
         "logistic": tree.logistic,
-    } | ({"levels": [level and list(level) for level in tree.levels]} if tree.levels else {})
+        **({"levels": [level and list(level) for level in tree.levels]} if tree.levels else {}),
+        **randomized,
+    }
 
 
 def from_dict(content: Mapping[str, Any]) -> Tree:
@@ -74,19 +82,23 @@ def from_dict(content: Mapping[str, Any]) -> Tree:
     if not isinstance(logistic, bool):
         raise TreeFileError(f"'logistic' must be true or false, got {logistic!r}")
     try:
-        return Tree(
-            depth=depth,
-            w=_numbers(content, "w", 2),
-            b=_numbers(content, "b", 1),
-            leaf_value=_numbers(content, "leaf_value", 1),
-            classes=_names(content, "classes"),
-            features=_names(content, "features"),
-            offset=_optional_numbers(content, "offset", 1),
-            scale=_optional_numbers(content, "scale", 1),
-            leaf_w=_optional_numbers(content, "leaf_w", 2),
-            logistic=logistic,
-            levels=_levels(content.get("levels") or []),
-        )
+        parts: dict[str, Any] = {
+            "depth": depth,
+            "w": _numbers(content, "w", 2),
+            "b": _numbers(content, "b", 1),
+            "leaf_value": _numbers(content, "leaf_value", 1),
+            "classes": _names(content, "classes"),
+            "features": _names(content, "features"),
+            "offset": _optional_numbers(content, "offset", 1),
+            "scale": _optional_numbers(content, "scale", 1),
+            "leaf_w": _optional_numbers(content, "leaf_w", 2),
+            "logistic": logistic,
+            "levels": _levels(content.get("levels") or []),
+        }
+        if content.get("gamma") is None:
+            return Tree(**parts)
+        gamma = _numbers({"gamma": [content["gamma"]]}, "gamma", 1)[0]
+        return RandomizedTree(**parts, gamma=gamma, leaf_proba=_optional_numbers(content, "leaf_proba", 2))
     except TreeFileError:
         raise
     except ValueError as error:
@@ -213,7 +225,16 @@ def to_python(tree: Tree) -> str:
 
     The function takes features in original units and scales them as the tree does. Scores of several features are
     summed from left to right, so that a sample within a rounding error of a split may go to its other side.
+
+    Raises
+    ------
+    ValueError
+        If the tree is randomised: its predictions are means over all leaves, no chain of conditions.
     """
+    if isinstance(tree, RandomizedTree):
+        raise ValueError(
+            f"{tree!r} predicts a mean over all its leaves, which no chain of conditions is: keep tree.json"
+        )
     returns = "the name of its class" if tree.is_classifier else "its value"
     lines = [f'"""A decision tree of depth {reachable_tree(tree).depth}, written by mipforest."""', "", ""]
     lines += ["def predict(x):", f'    """Return {returns}; x maps the names of features to numbers."""']

@@ -37,7 +37,7 @@ def few(formulation):
         (name, variant)
         for name, cls in formulation_classes().items()
         for variant in cls.variants
-        if name not in FITTED_HERE and cls.takes_weights
+        if name not in FITTED_HERE and cls.takes_weights and cls.has_rows
     ],
 )
 def test_the_optimum_is_that_of_repeated_samples(name, variant):

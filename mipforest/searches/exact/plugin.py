@@ -10,7 +10,8 @@ import numpy as np
 from mipforest.heuristics.cart import contree_within
 from mipforest.heuristics.thresholds import tree_of_thresholds
 from mipforest.problem.built import BuiltProblem
-from mipforest.problem.tree_search import Found, SearchEvents, TreeSearch
+from mipforest.problem.found import Found, SearchEvents
+from mipforest.problem.tree_search import TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
 from mipforest.trees import Tree

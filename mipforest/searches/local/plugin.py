@@ -11,7 +11,8 @@ import numpy as np
 from mipforest.errors import NotAllowed
 from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.problem.built import BuiltProblem
-from mipforest.problem.tree_search import Found, SearchEvents, TreeSearch
+from mipforest.problem.found import Found, SearchEvents
+from mipforest.problem.tree_search import TreeSearch
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status

@@ -14,7 +14,8 @@ from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.heuristics.node_split import Split
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1
 from mipforest.problem.built import BuiltProblem
-from mipforest.problem.tree_search import Found, SearchEvents, TreeSearch
+from mipforest.problem.found import Found, SearchEvents
+from mipforest.problem.tree_search import TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
 from mipforest.time_budget import TimeBudget

@@ -1,0 +1,110 @@
+"""Estimators of randomised trees: smooth models, probabilities at every split, local optima."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from sklearn.utils.validation import check_is_fitted
+
+from mipforest.arrays import FloatArray
+from mipforest.estimators.generic import TreeClassifier
+from mipforest.estimators.papers import PaperEstimator
+from mipforest.problem.result import Result
+from mipforest.trees import RandomizedTree
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RandomizedEstimator(PaperEstimator):
+    """What estimators of randomised trees share.
+
+    Parameters
+    ----------
+    gamma
+        Steepness of the probabilities at the splits, above 0.
+    n_starts
+        Points that the search starts from, at least 1.
+    stages
+        Levels of gamma, doubling, of every second start.
+    lam_local, lam_global
+        Penalties of the l1 norms (features per split) and l-infinity norms (features of the tree) of the coefficients.
+    zero_tol
+        Size up to which a coefficient is 0 in the sparsity that is reported.
+    depth, and all others
+        As for :class:`~mipforest.estimators.base.TreeEstimator`.
+
+    Attributes
+    ----------
+    start_objectives_
+        Objective of the local optimum of each start.
+    sparsity_
+        Shares of zero coefficients (``local``), and of features that no split or leaf uses (``global``).
+    """
+
+    gamma: float = 512.0
+    n_starts: int = 20
+    stages: int = 4
+    lam_local: float = 0.0
+    lam_global: float = 0.0
+    zero_tol: float = 0.0
+
+    def _keep(self, result: Result) -> None:
+        super()._keep(result)
+        told = result.to_dict()
+        self.start_objectives_ = tuple(told["start_objectives"])
+        self.sparsity_ = {"local": told["local_sparsity"], "global": told["global_sparsity"]}
+
+    def _tree(self) -> RandomizedTree:
+        check_is_fitted(self, "tree_")
+        return cast("RandomizedTree", self.tree_)
+
+    def leaf_probabilities(self, X: Any) -> FloatArray:
+        """Return the (n, |L|) probability that each sample reaches each leaf."""
+        X_raw = self._features(X)
+        return self._tree().leaf_probabilities(X_raw)
+
+    def importances(self, kind: str = "sum") -> FloatArray:
+        """Return the importance of each (encoded) feature by its coefficients.
+
+        See :meth:`RandomizedTree.importances <mipforest.trees.RandomizedTree.importances>`.
+        """
+        return self._tree().importances(kind)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RandomizedTreeClassifier(RandomizedEstimator, TreeClassifier):
+    """Optimal randomised classification tree, sparse where a penalty is above 0; any number of classes.
+
+    Sources: Blanquero, Carrizosa, Molero-Rio, Romero Morales 2020 and 2021. The fit is a local optimum, the best of
+    ``n_starts``; ``predict_proba`` gives the probabilities of the model.
+
+    Parameters
+    ----------
+    costs
+        K rows of K costs of predicting the class of the column for a sample of the class of the row, classes sorted, or
+        a ``.csv`` file of them; ``None`` for 0.5 per error.
+    coverage
+        Whether every class must have leaves whose probabilities of it sum to 1 at least.
+    rates
+        Least share of the training samples that is expected to be predicted right: one for all classes, or a dictionary
+        by the class as text; ``None`` for none.
+    gamma, and all others
+        As for :class:`RandomizedEstimator` and :class:`~mipforest.estimators.base.TreeEstimator`, and so are the
+        attributes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> flowers = RandomizedTreeClassifier(depth=2, n_starts=4).fit(X, y)
+    >>> flowers.status_, len(flowers.start_objectives_), bool(flowers.score(X, y) > 0.95)
+    ('best_found', 4, True)
+    """
+
+    costs: Any = None
+    coverage: bool = True
+    rates: float | Mapping[str, float] | None = None
+
+    def _formulation_name(self) -> str:
+        return "orct" if self.lam_local == 0 and self.lam_global == 0 else "s-orct"

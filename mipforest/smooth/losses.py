@@ -1,0 +1,328 @@
+"""What samples pay at the leaves of a randomised tree: expected costs of classes, squared errors of linear leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import linear_sum_assignment, linprog, lsq_linear
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.smooth.model import Block, Constraint, LeafLoss, LinearConstraint, Part, Point
+from mipforest.smooth.routing import Routing
+
+#: What a violated rate is charged, in largest costs of an error: more than any rate can save.
+RATE_CHARGE = 100.0
+
+#: Products of two leaf probabilities up to this do not count: far below what a double keeps of a sum of ones.
+NEGLIGIBLE = 1e-20
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExpectedCost(LeafLoss):
+    """Expected cost of the classes that leaves predict at random: ``sum_i w_i sum_t P_it sum_k W[y_i, k] C_tk``.
+
+    Attributes
+    ----------
+    y
+        (n,) class numbers.
+    weights
+        (n,) weights of the samples, of sum 1.
+    costs
+        (K, K) cost W of predicting the class of the column for a sample of the class of the row.
+    n_leaves
+        Number of leaves.
+    coverage
+        Whether every class must have leaves whose probabilities of it sum to 1 at least.
+    rates
+        By class, the share of its samples that must be expected to be predicted right.
+    """
+
+    y: IntArray
+    weights: FloatArray
+    costs: FloatArray
+    n_leaves: int
+    coverage: bool = True
+    rates: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:  # type: ignore[override]
+        """Probabilities C of the classes in the leaves."""
+        return (Block("C", (self.n_leaves, len(self.costs)), 0.0, 1.0, simplex=True),)
+
+    @property
+    def linear(self) -> tuple[LinearConstraint, ...]:  # type: ignore[override]
+        """Probabilities of a leaf sum to 1; those of a class, over the leaves, to 1 at least."""
+        leaves, classes = np.eye(self.n_leaves), np.eye(len(self.costs))
+        rows = [
+            LinearConstraint(f"leaf {t}", "C", np.outer(leaves[t], np.ones(len(classes))), 1.0, 1.0)
+            for t in range(self.n_leaves)
+        ]
+        if self.coverage:
+            rows += [
+                LinearConstraint(f"class {k}", "C", np.outer(np.ones(self.n_leaves), classes[k]), 1.0, np.inf)
+                for k in range(len(classes))
+            ]
+        return tuple(rows)
+
+    @cached_property
+    def members(self) -> FloatArray:
+        """(n, K) weight of each sample in its class."""
+        return np.asarray(np.eye(len(self.costs))[self.y] * self.weights[:, None], dtype=np.float64)
+
+    @cached_property
+    def constraints(self) -> tuple[Constraint, ...]:  # type: ignore[override]
+        """The expected rates of right predictions, class by class."""
+        return tuple(Constraint(f"rate of class {k}", self._rate(k, rho)) for k, rho in self.rates.items())
+
+    def _rate(self, k: int, rho: float) -> Callable[[Routing, Point], Part]:
+        weights = self.members[:, k] / self.members[:, k].sum()
+
+        def of(routing: Routing, leaves: Point) -> Part:
+            payload = np.broadcast_to(leaves["C"][:, k, None], routing.leaves.shape)
+            reached = routing.leaves @ weights
+            slope = np.zeros_like(leaves["C"])
+            slope[:, k] = reached
+            return Part(float(reached @ leaves["C"][:, k]) - rho, payload, weights, {"C": slope})
+
+        return of
+
+    def part(self, routing: Routing, leaves: Point) -> Part:
+        """Return the expected cost; see :class:`~mipforest.smooth.model.LeafLoss`."""
+        slope = (routing.leaves @ self.members) @ self.costs
+        payload = (leaves["C"] @ self.costs.T)[:, self.y]
+        return Part(float((slope * leaves["C"]).sum()), payload, self.weights, {"C": slope})
+
+    def best(self, routing: Routing) -> tuple[Point, Mapping[str, float]]:
+        """Return the cheapest classes of the leaves: an assignment problem, or with rates a linear programme."""
+        shares = routing.leaves @ self.members
+        cost = shares @ self.costs
+        C = self._assigned(cost)
+        mass = self.members.sum(axis=0)
+        if all((shares[:, k] * C[:, k]).sum() >= rho * mass[k] for k, rho in self.rates.items()):
+            return {"C": C}, {}
+        return self._with_rates(cost, shares / mass)
+
+    def _assigned(self, cost: FloatArray) -> FloatArray:
+        """Return the cheapest class of each leaf; with coverage, such that every class has a leaf."""
+        n_leaves, K = cost.shape
+        label = cost.argmin(axis=1)
+        if self.coverage and len(np.unique(label)) < K:
+            free = np.repeat(cost.min(axis=1, keepdims=True), n_leaves - K, axis=1)
+            _, slot = linear_sum_assignment(np.hstack([cost, free]))
+            label = np.where(slot < K, slot, label)
+        return np.asarray(np.eye(K)[label], dtype=np.float64)
+
+    def _with_rates(self, cost: FloatArray, shares: FloatArray) -> tuple[Point, Mapping[str, float]]:
+        """Solve the linear programme in C, with a charged shortfall for each rate, so that there is a solution."""
+        n_leaves, K = cost.shape
+        n_rates, charge = len(self.rates), RATE_CHARGE * float(self.costs.max())
+        at_most = np.zeros((n_rates, cost.size + n_rates))
+        for row, k in enumerate(self.rates):
+            at_most[row, k : cost.size : K] = -shares[:, k]
+            at_most[row, cost.size + row] = -1.0
+        limits = -np.array(list(self.rates.values()))
+        equal = np.array([row.coefficients.ravel() for row in self.linear if row.upper == 1.0])
+        if self.coverage:
+            cover = np.array([row.coefficients.ravel() for row in self.linear if row.upper > 1.0])
+            at_most = np.vstack([at_most, np.hstack([-cover, np.zeros((K, n_rates))])])
+            limits = np.concatenate([limits, -np.ones(K)])
+        solved = linprog(
+            np.concatenate([cost.ravel(), np.full(n_rates, charge)]),
+            A_ub=at_most,
+            b_ub=limits,
+            A_eq=np.hstack([equal, np.zeros((n_leaves, n_rates))]),
+            b_eq=np.ones(n_leaves),
+            bounds=(0.0, None),
+            method="highs",
+        )
+        C = np.clip(solved.x[: cost.size].reshape(cost.shape), 0.0, 1.0)
+        names = [constraint.name for constraint in self.constraints]
+        multipliers = -solved.ineqlin.marginals[:n_rates]
+        return {"C": C / C.sum(axis=1, keepdims=True)}, dict(zip(names, multipliers.tolist(), strict=True))
+
+    def relaxed(self) -> ExpectedCost:
+        """Return the loss without rates: with them the best classes mix, and leap where a rate becomes tight."""
+        return replace(self, rates={})
+
+    def take(self, rows: IntArray) -> ExpectedCost:
+        """Return the loss of some of the samples."""
+        weights = self.weights[rows]
+        return replace(self, y=self.y[rows], weights=weights / weights.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Parity:
+    """The mean prediction of a group may differ from that of all by at most ``gap``.
+
+    Attributes
+    ----------
+    group
+        (n,) who is in the group.
+    gap
+        At least 0.
+    """
+
+    group: BoolArray
+    gap: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SquaredError(LeafLoss):
+    """Squared error of linear leaves ``phi_it = at_t . x_i - mut_t``: ``sum_i w_i (sum_t P_it phi_it - y_i)^2``.
+
+    A ridge ``ridge ||(at, mut)||^2`` keeps leaves determined that few samples reach.
+
+    Attributes
+    ----------
+    X, y, weights
+        (n, p) samples, (n,) targets, (n,) weights of sum 1.
+    n_leaves
+        Number of leaves.
+    ridge
+        At least 0.
+    bound
+        Largest size of a slope or an intercept, maybe infinite.
+    parity
+        Means that must be alike.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    weights: FloatArray
+    n_leaves: int
+    ridge: float = 0.0
+    bound: float = np.inf
+    parity: Parity | None = None
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:  # type: ignore[override]
+        """Slopes and intercepts of the leaves."""
+        p = self.X.shape[1]
+        return (
+            Block("at", (self.n_leaves, p), -self.bound, self.bound),
+            Block("mut", (self.n_leaves,), -self.bound, self.bound),
+        )
+
+    @cached_property
+    def _extended(self) -> FloatArray:
+        """(n, p + 1) samples with the constant -1 of the intercepts."""
+        return np.column_stack([self.X, np.full(len(self.X), -1.0)])
+
+    def predictions(self, routing: Routing, leaves: Point) -> tuple[FloatArray, FloatArray]:
+        """Return (|L|, n) what the leaves predict, and (n,) the predictions of the tree."""
+        phi = leaves["at"] @ self.X.T - leaves["mut"][:, None]
+        return phi, (routing.leaves * phi).sum(axis=0)
+
+    def _part(self, routing: Routing, value: float, phi: FloatArray, slope: FloatArray) -> Part:
+        """Return a functional of the predictions by its derivative (n,) in them."""
+        charged = routing.leaves * slope
+        return Part(value, phi, slope, {"at": charged @ self.X, "mut": -charged.sum(axis=1)})
+
+    def part(self, routing: Routing, leaves: Point) -> Part:
+        """Return the squared error with the ridge; see :class:`~mipforest.smooth.model.LeafLoss`."""
+        phi, predicted = self.predictions(routing, leaves)
+        error = predicted - self.y
+        ridge = self.ridge * sum(float((leaves[name] ** 2).sum()) for name in ("at", "mut"))
+        own = self._part(routing, float(self.weights @ error**2) + ridge, phi, 2 * self.weights * error)
+        slopes = {name: own.leaves[name] + 2 * self.ridge * leaves[name] for name in ("at", "mut")}
+        return replace(own, leaves=slopes)
+
+    @cached_property
+    def _apart(self) -> FloatArray:
+        """(n,) what the predictions are multiplied with in the difference of both means."""
+        assert self.parity is not None
+        member = np.where(self.parity.group, self.weights, 0.0)
+        return np.asarray(member / member.sum() - self.weights, dtype=np.float64)
+
+    @cached_property
+    def constraints(self) -> tuple[Constraint, ...]:  # type: ignore[override]
+        """The mean of the group is not too high, and not too low."""
+        if self.parity is None:
+            return ()
+
+        def within(sign: float, gap: float) -> Callable[[Routing, Point], Part]:
+            def of(routing: Routing, leaves: Point) -> Part:
+                phi, predicted = self.predictions(routing, leaves)
+                return self._part(
+                    routing, gap - sign * float(self._apart @ predicted), phi, -sign * self._apart
+                )
+
+            return of
+
+        gap = self.parity.gap
+        return (
+            Constraint("group too high", within(1.0, gap)),
+            Constraint("group too low", within(-1.0, gap)),
+        )
+
+    def best(self, routing: Routing) -> tuple[Point, Mapping[str, float]]:
+        """Return the leaves of least squares, for fixed splits a linear regression on ``P_it (x_i, -1)``."""
+        P, n_terms = routing.leaves, self._extended.shape[1]
+        gram, right = self._normal_equations(P)
+        gram[np.diag_indices_from(gram)] += self.ridge
+        multipliers: dict[str, float] = {}
+        if np.isfinite(self.bound):
+            leaves = _bounded(gram, right, self.bound)
+        else:
+            solve = _solver(gram)
+            leaves = solve(right)
+            if self.parity is not None:
+                apart = ((P * self._apart) @ self._extended).ravel()
+                found, moved = float(apart @ leaves), solve(apart)
+                excess = abs(found) - self.parity.gap
+                if excess > 0 and (curved := float(apart @ moved)) > 0:
+                    leaves = leaves - np.sign(found) * excess / curved * moved
+                    name = self.constraints[0 if found > 0 else 1].name
+                    multipliers[name] = 2 * excess / curved
+        table = leaves.reshape(self.n_leaves, n_terms)
+        return {"at": table[:, :-1].copy(), "mut": table[:, -1].copy()}, multipliers
+
+    def _normal_equations(self, P: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the Gram matrix and the right-hand side; most pairs of leaves have few samples in common."""
+        Z, m = self._extended, self._extended.shape[1]
+        gram = np.zeros((self.n_leaves * m, self.n_leaves * m))
+        for t in range(self.n_leaves):
+            for u in range(t + 1):
+                both = self.weights * P[t] * P[u]
+                common = np.flatnonzero(both > NEGLIGIBLE)
+                rows, charge = (Z, both) if len(common) == len(both) else (Z[common], both[common])
+                block = (rows * charge[:, None]).T @ rows
+                gram[t * m : (t + 1) * m, u * m : (u + 1) * m] = block
+                gram[u * m : (u + 1) * m, t * m : (t + 1) * m] = block.T
+        return gram, ((P * (self.weights * self.y)) @ Z).ravel()
+
+    def take(self, rows: IntArray) -> SquaredError:
+        """Return the loss of some of the samples."""
+        weights = self.weights[rows]
+        parity = None if self.parity is None else Parity(self.parity.group[rows], self.parity.gap)
+        return replace(self, X=self.X[rows], y=self.y[rows], weights=weights / weights.sum(), parity=parity)
+
+
+def _solver(gram: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Return what solves systems with a Gram matrix: by Cholesky factors, or of least norm where it is singular."""
+    try:
+        factor = cho_factor(gram)
+    except np.linalg.LinAlgError:
+        inverse = np.linalg.pinv(gram, hermitian=True)
+        return lambda right: inverse @ right
+    return lambda right: np.asarray(cho_solve(factor, right), dtype=np.float64)
+
+
+def _bounded(gram: FloatArray, right: FloatArray, bound: float) -> FloatArray:
+    """Minimise ``v' gram v / 2 - right . v`` with ``|v| <= bound``."""
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > len(values) * np.finfo(float).eps * max(values.max(), 1.0)
+    root = np.sqrt(values[kept])
+    factor = vectors[:, kept].T * root[:, None]
+    found = lsq_linear(factor, (vectors[:, kept].T @ right) / root, (-bound, bound), tol=1e-12)
+    return np.asarray(found.x, dtype=np.float64)
+
+
+def uniform(weights: Sequence[float] | FloatArray) -> FloatArray:
+    """Return weights of sum 1."""
+    given = np.asarray(weights, dtype=np.float64)
+    return np.asarray(given / given.sum(), dtype=np.float64)

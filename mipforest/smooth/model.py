@@ -1,0 +1,239 @@
+"""A smooth model of a randomised tree: what it minimises and what it asks for, stated once for all that solve it.
+
+Variables are blocks by name: ``a`` (|B|, p) and ``mu`` (|B|,) of the branch nodes, and those of the leaves.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.smooth.norms import RowNorms
+from mipforest.smooth.routing import Routing
+
+#: Values of the blocks of variables, by name.
+Point = dict[str, FloatArray]
+
+#: Names of the blocks of the branch nodes: coefficients and locations of the splits.
+BRANCHES = ("a", "mu")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of variables with bounds, which may be infinite.
+
+    Attributes
+    ----------
+    simplex
+        Whether each row sums to 1, which linear constraints say too: methods that know bounds alone divide by the sum.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    lower: float
+    upper: float
+    simplex: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A functional of routed samples and leaves, with all it takes for its gradient.
+
+    Attributes
+    ----------
+    value
+        Its value.
+    payload, weights
+        (|L|, n) and (n,): to first order in the leaf probabilities P, it is ``sum_i weights_i sum_t P_it payload_ti``.
+    leaves
+        Its derivatives in the blocks of the leaves.
+    """
+
+    value: float
+    payload: FloatArray
+    weights: FloatArray | float
+    leaves: Point
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """``functional >= 0``, where the functional is smooth; the name is told to people."""
+
+    name: str
+    of: Callable[[Routing, Point], Part]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearConstraint:
+    """``lower <= sum(coefficients * block) <= upper`` for one block of the leaves."""
+
+    name: str
+    block: str
+    coefficients: FloatArray
+    lower: float
+    upper: float
+
+
+class LeafLoss(ABC):
+    """What the samples pay at the leaves, and how the leaves are best for a given routing."""
+
+    #: Variables of the leaves.
+    blocks: tuple[Block, ...]
+    #: What is asked for.
+    constraints: tuple[Constraint, ...] = ()
+    linear: tuple[LinearConstraint, ...] = ()
+
+    @abstractmethod
+    def part(self, routing: Routing, leaves: Point) -> Part:
+        """Return the loss."""
+
+    @abstractmethod
+    def best(self, routing: Routing) -> tuple[Point, Mapping[str, float]]:
+        """Return leaves that solve the leaf problem of a routing, without penalties, exactly.
+
+        Returns
+        -------
+        leaves, multipliers
+            The leaves, and by the name of a constraint its multiplier, at least 0: with them the gradient of the loss
+            minus the sum of multiplier times constraint is that of the optimal value (envelope theorem).
+        """
+
+    def relaxed(self) -> LeafLoss:
+        """Return the loss without the constraints that make :meth:`best` follow the splits by leaps."""
+        return self
+
+    @abstractmethod
+    def take(self, rows: IntArray) -> LeafLoss:
+        """Return the loss of some of the samples."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SmoothModel:
+    """A randomised tree's objective, penalties and constraints.
+
+    Attributes
+    ----------
+    X
+        (n, p) scaled samples.
+    depth
+        Levels of branch nodes.
+    gamma
+        Steepness of the probabilities.
+    loss
+        What the leaves pay, with their variables and constraints.
+    norms
+        Penalties of the coefficients.
+    """
+
+    X: FloatArray
+    depth: int
+    gamma: float
+    loss: LeafLoss
+    norms: RowNorms
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """All variables: those of the branch nodes, within [-1, 1], then those of the leaves."""
+        n_branches, p = 2**self.depth - 1, self.X.shape[1]
+        return (
+            Block("a", (n_branches, p), -1.0, 1.0),
+            Block("mu", (n_branches,), -1.0, 1.0),
+            *self.loss.blocks,
+        )
+
+    @property
+    def penalised(self) -> bool:
+        """Whether a penalty is above 0."""
+        return self.norms.lam_local > 0 or self.norms.lam_global > 0
+
+    def at(self, gamma: float) -> SmoothModel:
+        """Return the same model with another steepness."""
+        return replace(self, gamma=gamma)
+
+    def with_loss(self, loss: LeafLoss) -> SmoothModel:
+        """Return the same model with another loss."""
+        return replace(self, loss=loss)
+
+    def take(self, rows: IntArray) -> SmoothModel:
+        """Return the same model for some of the samples."""
+        return replace(self, X=self.X[rows], loss=self.loss.take(rows))
+
+    # What a point is worth
+
+    def route(self, point: Point) -> Routing:
+        """Route the samples."""
+        return Routing.of(point["a"] @ self.X.T / self.X.shape[1] - point["mu"][:, None], self.gamma)
+
+    def with_best_leaves(self, point: Point) -> Point:
+        """Return the point with the leaves that solve its leaf problem, without penalties."""
+        leaves, _ = self.loss.best(self.route(point))
+        return {**{name: point[name] for name in BRANCHES}, **leaves}
+
+    def smooth_value(self, point: Point) -> tuple[float, Point]:
+        """Return the loss without penalties, and its gradient by block."""
+        routing = self.route(point)
+        return self._gradient(routing, self.loss.part(routing, point))
+
+    def objective(self, point: Point) -> float:
+        """Return the loss with penalties."""
+        return self.loss.part(self.route(point), point).value + self.norms.value(point)
+
+    def reduced(self, a: FloatArray, mu: FloatArray) -> tuple[float, Point]:
+        """Return the loss at the best leaves, without penalties, and its gradient in the branch nodes.
+
+        Where the leaf problem has constraints that no leaves satisfy, their violation is charged.
+        """
+        routing = self.route({"a": a, "mu": mu})
+        leaves, multipliers = self.loss.best(routing)
+        value, gradient = self._gradient(routing, self.loss.part(routing, leaves))
+        for constraint in self.loss.constraints:
+            multiplier = multipliers.get(constraint.name, 0.0)
+            if multiplier:
+                own, slope = self._gradient(routing, constraint.of(routing, leaves))
+                value -= multiplier * own
+                gradient = {name: gradient[name] - multiplier * slope[name] for name in BRANCHES}
+        return value, {name: gradient[name] for name in BRANCHES}
+
+    def constraint_values(self, point: Point) -> list[tuple[float, Point]]:
+        """Return value and gradient of every smooth constraint."""
+        routing = self.route(point)
+        return [
+            self._gradient(routing, constraint.of(routing, point)) for constraint in self.loss.constraints
+        ]
+
+    def violation(self, point: Point) -> float:
+        """Return the largest violation of bounds and constraints."""
+        worst = 0.0
+        for block in self.blocks:
+            values = point[block.name]
+            worst = max(worst, float((block.lower - values).max()), float((values - block.upper).max()))
+        for row in self.loss.linear:
+            value = float((row.coefficients * point[row.block]).sum())
+            worst = max(worst, row.lower - value, value - row.upper)
+        routing = self.route(point)
+        return max([worst, *(-constraint.of(routing, point).value for constraint in self.loss.constraints)])
+
+    def _gradient(self, routing: Routing, part: Part) -> tuple[float, Point]:
+        slope = routing.slope(part.payload, part.weights)
+        return part.value, {"a": slope @ self.X / self.X.shape[1], "mu": -slope.sum(axis=1), **part.leaves}
+
+    # Points to start from
+
+    def random_point(self, rng: np.random.Generator) -> Point:
+        """Draw coefficients in [-1, 1], and locations among the arguments that the samples have.
+
+        Arguments have a spread of about ``1 / sqrt(p)``: a location drawn in [-1, 1] mostly lies outside of all
+        samples, where the distribution function is flat and no method leaves it.
+        """
+        a = rng.uniform(-1.0, 1.0, (2**self.depth - 1, self.X.shape[1]))
+        arguments = a @ self.X.T / self.X.shape[1]
+        mu = np.array([np.quantile(row, rng.uniform(*QUANTILES)) for row in arguments])
+        return self.with_best_leaves({"a": a, "mu": np.clip(mu, -1.0, 1.0)})
+
+
+#: Between which quantiles of the arguments a random location lies.
+QUANTILES = (0.2, 0.8)

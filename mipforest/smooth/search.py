@@ -1,0 +1,122 @@
+"""Searches from many starts for local optima of smooth models: they prove nothing, and tell how their starts differ."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from statistics import median
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from mipforest.problem.built import BuiltProblem
+from mipforest.problem.found import Found, SearchEvents
+from mipforest.problem.tree_search import TreeSearch
+from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.solvers.solution import Progress, Status
+from mipforest.trees import Tree
+
+if TYPE_CHECKING:
+    from mipforest.smooth.model import Point, SmoothModel
+
+#: Models of this project that are smooth.
+SMOOTH_MODELS = ("orct", "s-orct", "s-orrt")
+
+
+class SmoothSearch(TreeSearch):
+    """A search that descends from many starts of a smooth model, and keeps the best local optimum."""
+
+    models: ClassVar[tuple[str, ...]] = SMOOTH_MODELS
+    models_in_words: ClassVar[str] = "smooth models: orct, s-orct, s-orrt"
+    proves: ClassVar[bool] = False
+    takes_weights: ClassVar[bool] = True
+
+    def refusal(self, problem: BuiltProblem) -> str:
+        """Say why the search does not take a problem; empty where it does."""
+        return f"{problem.formulation.name} is no smooth model" if problem.formulation.has_rows else ""
+
+    @abstractmethod
+    def descend(self, model: SmoothModel, point: Point, stop: Callable[[], bool]) -> Point:
+        """Return a local optimum near a point; ``stop`` is asked between steps."""
+
+    def search(
+        self,
+        problem: BuiltProblem,
+        settings: SolveSettings,
+        *,
+        start: Tree | None,
+        on_progress: Progress | None,
+    ) -> Found:
+        """Descend from the start and from random points; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        formulation: Any = problem.formulation
+        instance: Any = problem.instance
+        model: SmoothModel = instance.smooth
+        events, rng = SearchEvents(on_progress), np.random.default_rng(settings.seed)
+        deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
+        best: tuple[bool, float, Point] | None = None
+        values: list[float] = []
+        interrupted = False
+
+        def stop() -> bool:
+            nonlocal interrupted
+            known = best[1] if best is not None else np.nan
+            interrupted = interrupted or events.tell(known, -np.inf, len(values))
+            return interrupted or monotonic() >= deadline
+
+        for k in range(formulation.n_starts):
+            given = start is not None and k == 0
+            point = model.random_point(rng)
+            if given:
+                point = formulation.point_of(formulation.fitting(start), instance)
+            if settings.time_limit != 0:
+                levels = range(formulation.stages if k % 2 else 1)
+                for level in reversed(levels):
+                    point = self.descend(model.at(model.gamma / 2**level), point, stop)
+            if k == 0 or not stop():
+                # A start that the clock cut short is no local optimum to compare with.
+                values.append(model.objective(point))
+            rank = (model.violation(point) > FEASIBILITY_TOLERANCE, model.objective(point), point)
+            if best is None or rank[:2] < best[:2]:
+                best = rank
+            if stop():
+                break
+        assert best is not None
+        status = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
+        return Found(
+            formulation.tree_of(best[2], instance),
+            -np.inf,
+            Status.BEST_FOUND if len(values) == formulation.n_starts else status,
+            len(values),
+            events.end(best[1], -np.inf, len(values)),
+            message=f"the best of {len(values)} local optima; none is proven to be the best of all",
+            objective=best[1],
+            reported=_spread(values),
+        )
+
+
+def _spread(values: list[float]) -> dict[str, Any]:
+    """Return how many starts there were, and how their local optima differ."""
+    return {
+        "starts": len(values),
+        "best_start": min(values),
+        "median_start": median(values),
+        "worst_start": max(values),
+        "start_objectives": values,
+    }
+
+
+class LBfgs(SmoothSearch):
+    """Quasi-Newton and proximal steps on the splits, the leaves solved exactly at every step."""
+
+    name: ClassVar[str] = "l-bfgs"
+    summary: ClassVar[str] = (
+        "local optima by quasi-Newton and proximal steps on the splits, with exact leaves"
+    )
+    preferred: ClassVar[bool] = True
+
+    def descend(self, model: SmoothModel, point: Point, stop: Callable[[], bool]) -> Point:
+        """Return a local optimum near a point; see :class:`SmoothSearch`."""
+        from mipforest.smooth.descent import descend  # loads scipy's optimisers
+
+        return descend(model, point, stop)

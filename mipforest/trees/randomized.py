@@ -1,0 +1,178 @@
+"""A tree whose splits are random: every sample reaches every leaf with some probability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.trees.tree import Tree
+
+#: How far the class probabilities of a leaf may miss the sum 1: what solvers and files leave of it.
+SUM_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RandomizedTree(Tree):
+    """A complete binary tree whose branch nodes send samples to both sides, with probabilities.
+
+    With the score ``s_t = w_t . ((x - offset) / scale) + b_t``, branch node t sends a sample right with the
+    probability ``1 / (1 + exp(-gamma s_t))``, so that :class:`~mipforest.trees.tree.Tree` is the limit for large
+    gamma. A prediction is the mean over the leaves, by the probability of reaching each: of the classes'
+    probabilities there, or of values.
+
+    In the papers' symbols (Blanquero, Carrizosa, Molero-Rio, Romero Morales 2020), with p features, ``a_t = -p w_t``
+    and ``mu_t = b_t``: there a sample goes left with the probability ``F(a_t . x / p - mu_t)``.
+
+    Parameters
+    ----------
+    depth, w, b, leaf_value, classes, features, offset, scale, levels, leaf_w
+        As for :class:`~mipforest.trees.tree.Tree`; of a classifier ``leaf_value`` is the most probable class of each
+        leaf.
+    gamma
+        Steepness of the probabilities, above 0.
+    leaf_proba
+        (|L|, K) probabilities of the classes in each leaf, of a classifier; ``None`` for certainty of ``leaf_value``.
+
+    Raises
+    ------
+    ValueError
+        As for :class:`~mipforest.trees.tree.Tree`; if gamma is not above 0, or a row of ``leaf_proba`` is no
+        distribution.
+    """
+
+    gamma: float = 512.0
+    leaf_proba: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (np.isfinite(self.gamma) and self.gamma > 0):
+            raise ValueError(f"gamma must be a finite number above 0, got {self.gamma}")
+        object.__setattr__(self, "gamma", float(self.gamma))
+        if self.logistic:
+            raise ValueError("a randomised tree has probabilities of its own; leave logistic out")
+        if not self.is_classifier:
+            if self.leaf_proba is not None:
+                raise ValueError("leaf_proba are probabilities of classes, and the tree has no classes")
+            return
+        given = self.leaf_proba
+        certain = np.eye(len(self.classes))[self.leaf_value.astype(np.int64)]
+        self._store("leaf_proba", certain if given is None else given, certain.shape)
+        assert self.leaf_proba is not None
+        sums = self.leaf_proba.sum(axis=1)
+        if (self.leaf_proba < 0).any() or (np.abs(sums - 1) > SUM_TOLERANCE).any():
+            worst = int(np.argmax(np.abs(sums - 1)))
+            raise ValueError(
+                f"every row of leaf_proba must hold probabilities that sum to 1, but that of leaf {worst} has the sum "
+                f"{sums[worst]:.9g} and the smallest entry is {self.leaf_proba.min():.3g}"
+            )
+
+    def __repr__(self) -> str:
+        kind = f"{len(self.classes)} classes" if self.is_classifier else "regression"
+        return f"RandomizedTree(depth={self.depth}, {self.n_features} features, {kind}, gamma={self.gamma:g})"
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether it predicts probabilities of classes: every classifier does."""
+        return self.is_classifier
+
+    def leaf_probabilities(self, X: Any) -> FloatArray:
+        """Return the (n, |L|) probability that each sample reaches each leaf; rows sum to 1.
+
+        Parameters
+        ----------
+        X
+            (n, p) samples in original units.
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`Tree.scores <mipforest.trees.tree.Tree.scores>`.
+        """
+        return self._ways(self.scores(X))[-1]
+
+    def _ways(self, scores: FloatArray) -> list[FloatArray]:
+        """Return, by level, the (n, 2^level) probability of coming to each of its nodes."""
+        right, left = expit(self.gamma * scores), expit(-self.gamma * scores)
+        ways = [np.ones((len(scores), 1))]
+        for level in range(self.depth):
+            here = slice(2**level - 1, 2 ** (level + 1) - 1)
+            both = np.stack([ways[-1] * left[:, here], ways[-1] * right[:, here]], axis=2)
+            ways.append(both.reshape(len(scores), -1))
+        return ways
+
+    def predict(self, X: Any) -> IntArray | FloatArray:
+        """Return the (n,) most probable classes, the first of equally probable ones, or expected values."""
+        if self.is_classifier:
+            return np.asarray(self.predict_proba(X).argmax(axis=1), dtype=np.int64)
+        scaled = self._scaled(X)
+        found: FloatArray = (self._ways(self._scores(scaled))[-1] * self._leaf_values(scaled)).sum(axis=1)
+        return found
+
+    def _leaf_values(self, scaled: FloatArray) -> FloatArray:
+        """Return (n, |L|) what each leaf of a regression tree predicts for each sample."""
+        constant = np.broadcast_to(self.leaf_value.astype(np.float64), (len(scaled), len(self.leaf_value)))
+        return constant if self.leaf_w is None else constant + scaled @ self.leaf_w.T
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the (n, K) probabilities of the classes: those in the leaves, by the probability of reaching each.
+
+        Raises
+        ------
+        ValueError
+            If the tree is a regression tree, or as for :meth:`leaf_probabilities`.
+        """
+        if self.leaf_proba is None:
+            raise ValueError("a regression tree predicts no classes; use predict for its values")
+        found: FloatArray = self.leaf_probabilities(X) @ self.leaf_proba
+        return found
+
+    def importances(self, kind: str = "sum") -> FloatArray:
+        """Return the (p,) importance of each feature by its coefficients ``a`` at the branch nodes.
+
+        Parameters
+        ----------
+        kind
+            ``"sum"`` of their sizes over the nodes (SIM), or the largest one, ``"max"`` (MIM).
+
+        Raises
+        ------
+        ValueError
+            If the kind is neither.
+        """
+        if kind not in ("sum", "max"):
+            raise ValueError(f"kind is {kind!r}; choose 'sum' or 'max'")
+        sizes = np.abs(self.w) * self.n_features
+        found: FloatArray = sizes.sum(axis=0) if kind == "sum" else sizes.max(axis=0)
+        return found
+
+    def derivatives(self, X: Any) -> FloatArray:
+        """Return the (n, p) derivatives of a regression tree's prediction in the scaled features, at each sample.
+
+        A local explanation: near x, the prediction is that of x plus these times the change of the scaled features.
+        Features scaled to [0, 1] are comparable; divide by the scale for original units.
+
+        Raises
+        ------
+        ValueError
+            If the tree is a classifier, or as for :meth:`leaf_probabilities`.
+        """
+        if self.is_classifier:
+            raise ValueError(
+                "derivatives explain the value that a regression tree predicts; this one predicts classes"
+            )
+        scaled = self._scaled(X)
+        scores = self._scores(scaled)
+        ways, value = self._ways(scores), self._leaf_values(scaled)
+        found = np.zeros_like(scaled) if self.leaf_w is None else ways[-1] @ self.leaf_w
+        right, left = expit(self.gamma * scores), expit(-self.gamma * scores)
+        for level in reversed(range(self.depth)):
+            here = slice(2**level - 1, 2 ** (level + 1) - 1)
+            to_left, to_right = value[:, 0::2], value[:, 1::2]
+            steep = self.gamma * ways[level] * left[:, here] * right[:, here] * (to_right - to_left)
+            found = found + steep @ self.w[here]
+            value = left[:, here] * to_left + right[:, here] * to_right
+        return np.asarray(found, dtype=np.float64)
