@@ -46,11 +46,20 @@ def list_instances(library: LibraryFolder = FOLDER, only: Only = None, as_json: 
         print_json({"instances": [_as_json(entry) for entry in entries]})
         return
     rows = [
-        (e.name, str(e.columns), str(e.rows), str(e.nonzeros), e.status, *_best(e), e.proven_for)
+        (
+            e.name,
+            str(e.columns),
+            str(e.rows),
+            str(e.nonzeros),
+            e.status,
+            e.difficulty,
+            *_best(e),
+            e.proven_for,
+        )
         for e in entries
     ]
     print_table(
-        ("instance", "columns", "rows", "nonzeros", "status", "objective", "gap", "for"),
+        ("instance", "columns", "rows", "nonzeros", "status", "difficulty", "objective", "gap", "for"),
         rows,
     )
     missing = len(lib.chosen(tuple(only or ()))) - len(entries)
@@ -81,6 +90,7 @@ def stats(library: LibraryFolder = FOLDER, only: Only = None, as_json: o.Json = 
         "family": Counter(e.family for e in entries),
         "model": Counter(e.model for e in entries),
         "status": Counter(e.status for e in entries),
+        "difficulty": Counter(e.difficulty for e in entries if e.difficulty),
     }
     classes: Counter[str] = Counter()
     for e in entries:
@@ -94,7 +104,8 @@ def stats(library: LibraryFolder = FOLDER, only: Only = None, as_json: o.Json = 
         return
     print_text(f"{len(entries)} instances, {sum(e.nonzeros for e in entries)} nonzeros")
     for key, counter in counts.items():
-        print_text(f"{key:<8} {', '.join(f'{name} {n}' for name, n in counter.items())}")
+        if counter:
+            print_text(f"{key:<10} {', '.join(f'{name} {n}' for name, n in counter.items())}")
     print_table(
         ("class of constraints", "nonzeros"),
         [(n, str(c)) for n, c in classes.most_common()],
@@ -188,7 +199,7 @@ def improve(
     entries = []
     for spec in lib.chosen(tuple(only or ())):
         known = lib.entries().get(spec.name)
-        if unsolved and known is not None and known.status != "open":
+        if unsolved and known is not None and known.status == "solved":
             continue
         entry = improved(lib, spec, solver, settings)
         entries.append(entry)
@@ -238,7 +249,7 @@ def _best(entry: Entry) -> tuple[str, str]:
 
 
 def _as_json(entry: Entry) -> dict[str, Any]:
-    values = asdict(entry) | {"gap": entry.gap, "status": entry.status}
+    values = asdict(entry) | {"gap": entry.gap, "status": entry.status, "difficulty": entry.difficulty}
     return {key: None if _is_unknown(value) else value for key, value in values.items()}
 
 

@@ -43,13 +43,13 @@ class Built:
     entry: Entry
 
 
-def build_problem(spec: InstanceSpec, known: Entry | None = None) -> Built:
+def build_problem(library: Library, spec: InstanceSpec, known: Entry | None = None) -> Built:
     """Build the model of an instance.
 
     Parameters
     ----------
-    spec
-        The instance.
+    library, spec
+        The library, and which of its instances.
     known
         What the catalogue says of it: best known values are kept while the model stays the same.
 
@@ -60,7 +60,7 @@ def build_problem(spec: InstanceSpec, known: Entry | None = None) -> Built:
     """
     try:
         formulation = make_formulation(spec.model, spec.parameters, spec.variant, ensemble=spec.ensemble)
-        source = spec.source(formulation.scaling)
+        source = spec.source(formulation.scaling, library.folder)
         problem = formulation.build(source.load().train, spec.depth)
         problem.model.name = spec.name
     except (UnknownFormulation, ParameterError, DataError) as error:
@@ -118,7 +118,7 @@ def build_instance(library: Library, spec: InstanceSpec, *, version: str) -> Ent
     OSError
         If a file cannot be written.
     """
-    built = build_problem(spec, library.entries().get(spec.name))
+    built = build_problem(library, spec, library.entries().get(spec.name))
     path = library.model_path(spec)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_instance(built.problem, path, built.source, start="default", seed=spec.seed, version=version)
@@ -174,7 +174,7 @@ def _findings(library: Library, spec: InstanceSpec, entry: Entry, rebuild: bool)
         if found != entry.sha256:
             yield f"{path.name} has the checksum {found[:16]}..., the catalogue says {entry.sha256[:16]}..."
     if rebuild or form is None:
-        built = build_problem(spec)
+        built = build_problem(library, spec)
         form = form or built.problem.model.matrix()
         if entry.solver and library.solution_path(spec).is_file():
             yield from _wrong_tree(built.problem, library.solution_path(spec), entry.objective)
@@ -259,7 +259,7 @@ def improve(
     Entry
         The entry, as it now stands in the catalogue.
     """
-    built = build_problem(spec, library.entries().get(spec.name))
+    built = build_problem(library, spec, library.entries().get(spec.name))
     problem, entry = built.problem, built.entry
     start = _best_known(library, spec, problem) if entry.solver else None
     result = problem.solve(solver, settings=replace(settings, start=start or "default"))

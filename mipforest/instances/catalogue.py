@@ -89,14 +89,19 @@ class Entry:
 
     @property
     def status(self) -> str:
-        """``easy``: solved within an hour; ``hard``: solved; ``open``: not solved yet."""
-        if not closed(self.objective, self.bound, DEFAULT_GAP):
-            return "open"
+        """``solved`` or ``open``."""
+        return "solved" if closed(self.objective, self.bound, DEFAULT_GAP) else "open"
+
+    @property
+    def difficulty(self) -> str:
+        """``easy``: solved within an hour; ``hard``: solved; empty while it is open."""
+        if self.status == "open":
+            return ""
         return "easy" if self.seconds <= EASY_SECONDS else "hard"
 
 
-#: Columns of the file; the status is written for readers and follows from the others.
-_COLUMNS = [*(f.name for f in fields(Entry)), "status"]
+#: Columns of the file; the last two are written for readers and follow from the others.
+_COLUMNS = [*(f.name for f in fields(Entry)), "status", "difficulty"]
 
 
 def write_catalogue(entries: Mapping[str, Entry], path: Path) -> None:
@@ -117,7 +122,7 @@ def write_solu(entries: Iterable[Entry], path: Path) -> None:
         if math.isnan(entry.objective):
             lines.append(f"=unkn= {entry.name}")
         else:
-            solved = entry.status != "open"
+            solved = entry.status == "solved"
             lines.append(f"{'=opt=' if solved else '=best='} {entry.name} {entry.objective!r}")
         if entry.status == "open" and math.isfinite(entry.bound):
             lines.append(f"=bestdual= {entry.name} {entry.bound!r}")
@@ -151,7 +156,7 @@ def read_catalogue(path: Path) -> dict[str, Entry]:
 
 
 def _entry(path: Path, number: int, row: Mapping[str | None, str | None]) -> Entry:
-    row = {"proven_for": "", "tolerance": "", **row}  # columns that older catalogues lack
+    row = {"proven_for": "", "tolerance": "", "difficulty": "", **row}  # columns that older catalogues lack
     if set(row) != set(_COLUMNS) or None in row.values():
         raise CatalogueError(f"{path}, line {number}: the columns are not {', '.join(_COLUMNS)}")
     values: dict[str, object] = {}

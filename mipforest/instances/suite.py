@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from mipforest.data.files import SUFFIXES
 from mipforest.data.load import BUNDLED
 from mipforest.ensembles import names_no_file
 from mipforest.errors import MipforestError
@@ -30,6 +31,9 @@ _KEYS: dict[str, type] = {
     "depth": int,
     "parameters": dict,
     "data": str,
+    "target": str,
+    "weight": str,
+    "drop": list,
     "task": str,
     "scaling": str,
     "positive": list,
@@ -60,8 +64,9 @@ class InstanceSpec:
     model, variant, depth, parameters
         The formulation; the default variant if empty.
     data
-        A bundled data set or a generator: what anybody has and may redistribute.
-    task, scaling, positive, test_size, seed
+        A bundled data set or a generator, which anybody has and may redistribute; in a library of one's own also a file
+        in its folder.
+    target, weight, drop, task, scaling, positive, test_size, seed
         As for ``mipforest export``; with ``test_size`` the model is of the training part.
     ensemble
         For models that mimic an ensemble: the name of which to fit, never a file, as loading one can run code.
@@ -74,6 +79,9 @@ class InstanceSpec:
     data: str
     variant: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    target: str | None = None
+    weight: str | None = None
+    drop: tuple[str, ...] = ()
     task: str | None = None
     scaling: str | None = None
     positive: tuple[str, ...] = ()
@@ -81,10 +89,16 @@ class InstanceSpec:
     seed: int = 0
     ensemble: str | None = None
 
-    def source(self, scaling: str) -> DataSource:
-        """Return what to load; ``scaling`` is the model's own, used unless the suite says otherwise."""
+    def source(self, scaling: str, folder: Path) -> DataSource:
+        """Return what to load; ``scaling`` is the model's own, used unless the suite says otherwise.
+
+        Files are in the library's ``folder``.
+        """
         return DataSource(
-            data=self.data,
+            data=str(folder / self.data) if self.data.endswith(SUFFIXES) else self.data,
+            target=self.target,
+            weight=self.weight,
+            drop=self.drop,
             task=self.task,  # type: ignore[arg-type] # checked by load
             scaling=self.scaling or scaling,  # type: ignore[arg-type]
             seed=self.seed,
@@ -129,8 +143,16 @@ def _spec(where: str, entry: Any) -> InstanceSpec:
     read = {
         "parameters": _TOML.parameters(f"{where}: parameters", entry.get("parameters", {})),
         "positive": tuple(entry.get("positive", ())),
+        "drop": tuple(entry.get("drop", ())),
     }
     return InstanceSpec(**{**entry, **read})
+
+
+def _is_inside(data: str) -> bool:
+    """Return whether the data are a file below the library's folder, by its name."""
+    path = PurePosixPath(data)
+    inside = not path.is_absolute() and ".." not in path.parts
+    return data.endswith(SUFFIXES) and inside and not set(data) & set("\\:~\0")
 
 
 def _check_values(where: str, entry: Mapping[str, Any]) -> None:
@@ -142,13 +164,14 @@ def _check_values(where: str, entry: Mapping[str, Any]) -> None:
         raise SuiteError(
             f"{where}: the family is {entry['family']!r:.80}; it is one of {', '.join(FAMILIES)}"
         )
-    if entry["data"] not in BUNDLED and not _SYNTHETIC.fullmatch(entry["data"]):
+    if not (entry["data"] in BUNDLED or _SYNTHETIC.fullmatch(entry["data"]) or _is_inside(entry["data"])):
         raise SuiteError(
             f"{where}: the data are {entry['data']!r:.80}; a library takes what everybody has: "
-            f"{', '.join(BUNDLED)}, or synthetic:..."
+            f"{', '.join(BUNDLED)}, or synthetic:..., and files in its own folder ({', '.join(SUFFIXES)})"
         )
-    for name in entry.get("positive", ()):
-        _TOML.check_type(f"{where}: a class in positive", name, str)
+    for key, what in (("positive", "class"), ("drop", "column")):
+        for name in entry.get(key, ()):
+            _TOML.check_type(f"{where}: a {what} in {key}", name, str)
     if not 1 <= entry["depth"] <= MAX_DEPTH:
         raise SuiteError(f"{where}: the depth is {entry['depth']}; it is 1 to {MAX_DEPTH}")
     if not 0 < entry.get("test_size", 0.5) < 1:

@@ -26,11 +26,12 @@ def test_build_list_show_improve_verify(mipforest, library):
     assert (listed["status"], listed["objective"]) == ("open", None)
 
     improved = mipforest("instances", "improve", *where, "--time-limit", 20)
-    assert improved.out.startswith("oct-iris: easy, objective ")
+    assert improved.out.startswith("oct-iris: solved, objective ")
     assert mipforest("instances", "improve", *where, "--unsolved").out == ""
 
     shown = mipforest("instances", "show", "oct-iris", *where)
-    assert "status             easy" in shown.out
+    assert "status             solved" in shown.out
+    assert "difficulty         easy" in shown.out
     assert str(library / "small" / "oct-iris.sol") in shown.out
     assert "assign" in mipforest("instances", "stats", *where).out
     verified = mipforest("instances", "verify", *where, "--rebuild")
@@ -62,6 +63,25 @@ def test_wrong_usage_is_one_message(mipforest, library, args, message):
     assert result.code in (2, 4)
     assert message in result.err
     assert "Traceback" not in result.err
+
+
+def test_files_in_the_librarys_folder_are_data(mipforest, tmp_path):
+    rows = [f"{k},{k % 3},{1 + k % 2},{'sick' if k > 7 else 'well'}" for k in range(12)]
+    (tmp_path / "patients.csv").write_text("\n".join(["patient,visits,count,outcome", *rows]))
+    own = 'data = "patients.csv"\ntarget = "outcome"\nweight = "count"\ndrop = ["patient"]'
+    where = ("--library", tmp_path / "library")
+    where[1].mkdir()
+    suite = SUITE.replace("oct-iris", "oct-patients").replace('data = "iris"\ntest_size = 0.8', own)
+    (where[1] / "suite.toml").write_text(suite)
+    absent = mipforest("instances", "build", *where)
+    assert (absent.code, "patients.csv" in absent.err) == (2, True)
+    (tmp_path / "patients.csv").rename(where[1] / "patients.csv")
+    (built,) = mipforest("instances", "build", *where, "--json").json["instances"]
+    assert (built["data"], built["samples"], built["features"]) == ("patients.csv", 12, 1)
+    assert mipforest("instances", "verify", *where, "--rebuild").code == 0
+    model = where[1] / "small" / "oct-patients.mps.gz"
+    checked = mipforest("check", model, where[1] / "small" / "oct-patients.mst")
+    assert "of the tree, applied to the samples" in checked.out
 
 
 def test_no_library_there(mipforest, tmp_path):
@@ -97,7 +117,7 @@ def test_build_and_improve_as_json(mipforest, library):
     assert (built["name"], built["status"]) == ("oct-iris", "open")
     options = ("--library", library, "--json", "--time-limit", 20)
     (improved,) = mipforest("instances", "improve", *options).json["instances"]
-    assert improved["status"] == "easy"
+    assert (improved["status"], improved["difficulty"]) == ("solved", "easy")
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[:400], lambda content: b"no gzip"])

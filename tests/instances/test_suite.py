@@ -30,7 +30,7 @@ def test_reads_every_key(tmp_path):
     (spec,) = suite_of(tmp_path, MINIMAL + more).values()
     assert (spec.name, spec.variant, spec.depth, spec.seed) == ("a", "paper", 1, 3)
     assert spec.parameters == {"C": (1, 10)}
-    source = spec.source("standard")
+    source = spec.source("standard", tmp_path)
     assert (source.data, source.scaling, source.test_size, source.positive) == (
         "iris",
         "standard",
@@ -55,7 +55,10 @@ def test_reads_every_key(tmp_path):
         (('"small"', '"tiny"'), "the family is 'tiny'; it is one of small, medium, large"),
         (('name = "a"', 'name = "../a"'), "must be lower-case letters"),
         (('name = "a"', 'name = "/etc/passwd"'), "must be lower-case letters"),
-        (('"iris"', '"secret.csv"'), "a library takes what everybody has"),
+        (('"iris"', '"../secret.csv"'), "a library takes what everybody has.*, and files in its own folder"),
+        (('"iris"', '"/etc/secret.csv"'), "a library takes what everybody has"),
+        (('"iris"', '"secret.txt"'), "a library takes what everybody has"),
+        (("depth = 1", "depth = 1\ndrop = [1]"), "a column in drop is 1; it must be a text"),
         (('"iris"', '"openml:iris"'), "a library takes what everybody has"),
         (
             ("depth = 1", "depth = 1\nparameters = {C = {a = 1}}"),
