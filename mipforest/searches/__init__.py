@@ -45,19 +45,6 @@ def _kept(function: _F, **options: Any) -> _F:
     return fast
 
 
-def compiled(function: _F) -> _F:
-    """Compile a function on its first call, and keep the machine code on disk for later processes."""
-    return _kept(function, nogil=True, error_model="numpy")
-
-
-def inner(function: _F) -> _F:
-    """Compile a function that only :func:`compiled` ones call: no door from Python, which takes most of the time."""
-    from numba import njit
-
-    fast: _F = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-    return fast
-
-
 def entry(function: _F) -> _F:
     """Compile a function that allocates nothing and that Python calls, and keep the machine code on disk."""
     return _kept(function, **_LEAN)

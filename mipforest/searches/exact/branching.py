@@ -26,7 +26,7 @@ from __future__ import annotations
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches import compiled, inner
+from mipforest.searches import entry, kernel
 from mipforest.searches.exact.frames import (
     BAR,
     BEST,
@@ -73,7 +73,7 @@ ALL, TAKEN, ONE, CLOSED, OPENED = 0, 1, 2, 3, 4
 STOPPED, ENDED, PAUSED = 0, 1, 2
 
 
-@compiled
+@entry
 def search(
     rows: Rows,
     frames: Frames,
@@ -129,8 +129,6 @@ def search(
     """
     last = len(frames.state) - 1
     k, nodes = last - last, int(report[2])
-    values, bounds, chosen = np.empty(2), np.empty(2), np.empty(2, np.int64)
-    hashes = np.zeros((len(frames.state), 2), np.uint64)
     if task == OPENED:
         _open_again(rows, frames, by_threshold)
         return PAUSED
@@ -138,7 +136,7 @@ def search(
         stage = frames.state[k, STAGE]
         target = bar_of(frames, k, gap, tolerance, complete)
         if stage == ENTER:
-            _enter(rows, frames, prepared, room, k, (k == last) & (depth > 1), split_cost, tolerance)
+            _enter(rows, frames, prepared, room, k, k == last, split_cost, tolerance)
             frames.state[k, STAGE] = TAKE
         elif stage == TAKE:
             if k == 0:
@@ -151,7 +149,7 @@ def search(
                     return ENDED
                 k -= 1
                 hand_up(frames, k, depth)
-                remember(frames, own, k, hashes[k + 1])
+                remember(frames, own, k, frames.hash[k + 1])
                 continue
             if stop[0] != 0 or nodes >= most_nodes:
                 if k > 0 and task == ALL:
@@ -170,27 +168,25 @@ def search(
             cut, m = frames.state[k, CUT], frames.state[k, M]
             side = 0 if 2 * cut <= m else 1
             bar = target - split_cost - frames.value[k, RIGHT - side]
-            begin_side(rows, frames, room, known, own, k, side, bar, tolerance, hashes[k + 1])
+            begin_side(rows, frames, room, known, own, k, side, bar, tolerance, frames.hash[k + 1])
             k += frames.state[k + 1, STAGE] == ENTER
         elif stage == EVALUATE:
             nodes += 1
             report[2] = nodes
             f, cut, m = frames.state[k, FEATURE], frames.state[k, CUT], frames.state[k, M]
-            best_pair(
-                rows, frames.order[k], m, cut, f, split_cost, prepared, room, values, bounds, chosen, depth > 1
-            )  # fmt: skip
-            for side in range(2):
-                frames.value[k, VALUES + side] = values[side]
-                frames.value[k, BOUNDS + side] = bounds[side]
-                if depth > 1:
-                    frames.tree[k, 1 + side, 0] = chosen[side]
+            values = frames.value[k, VALUES : VALUES + 2]
+            bounds = frames.value[k, BOUNDS : BOUNDS + 2]
+            best_pair(rows, frames.order[k], m, cut, f, split_cost, prepared, room, values, bounds, depth > 1)
+            if depth > 1:
+                for side in range(2):
+                    frames.tree[k, 1 + side, 0] = room.chosen[side]
             frames.state[k, STAGE] = CLOSE
         elif stage == RETURN:
             side = frames.state[k, SIDE]
             other_bound = frames.value[k, RIGHT - side]
             rest = target - split_cost - frames.value[k, BOUNDS + side]
             if np.isnan(frames.value[k, BOUNDS + 1 - side]) and other_bound < rest:
-                begin_side(rows, frames, room, known, own, k, 1 - side, rest, tolerance, hashes[k + 1])
+                begin_side(rows, frames, room, known, own, k, 1 - side, rest, tolerance, frames.hash[k + 1])
                 k += frames.state[k + 1, STAGE] == ENTER
             else:
                 frames.state[k, STAGE] = CLOSE
@@ -203,7 +199,7 @@ def search(
                 return PAUSED
 
 
-@inner
+@kernel
 def _open_again(rows: Rows, frames: Frames, by_threshold: FloatArray) -> None:
     """Leave the root's interval at work open."""
     leave_out(frames, 0, frames.value[0, KEY])
@@ -211,7 +207,7 @@ def _open_again(rows: Rows, frames: Frames, by_threshold: FloatArray) -> None:
     note(rows, frames, f, lo, hi, frames.value[0, KEY], by_threshold)
 
 
-@inner
+@kernel
 def _enter(
     rows: Rows,
     frames: Frames,
@@ -240,10 +236,10 @@ def _enter(
         if rows.rank[f, order[f, 0]] != rows.rank[f, order[f, m - 1]]:
             open_interval(frames, k, f, 1, m - 1, 0.0, 0.0, least)
     if scans:
-        prepare(rows, order, m, prepared)
+        prepare(rows, order, m, prepared, room)
 
 
-@inner
+@kernel
 def _take(rows: Rows, frames: Frames, k: int, by_threshold: FloatArray) -> None:
     """Take the interval with the least bound, and choose the position in its middle; -1 where there is none."""
     f, lo, hi = frames.open_at[k, 0, 0], frames.open_at[k, 0, 1], frames.open_at[k, 0, 2]
@@ -287,7 +283,7 @@ def _take(rows: Rows, frames: Frames, k: int, by_threshold: FloatArray) -> None:
     frames.value[k, BOUNDS], frames.value[k, BOUNDS + 1] = np.nan, np.nan
 
 
-@inner
+@kernel
 def _close(
     rows: Rows,
     frames: Frames,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches import inner
+from mipforest.searches import kernel
 from mipforest.searches.exact.losses import Int32Array, Room, Rows
 
 #: What a frame does next: begin; take an interval; look at a side that was searched; close the position; evaluate it.
@@ -50,6 +50,7 @@ class Frames(NamedTuple):
     tree: Int32Array
     open: FloatArray
     open_at: IntArray
+    hash: NDArray[np.uint64]
 
 
 class Known(NamedTuple):
@@ -67,7 +68,7 @@ class Known(NamedTuple):
     tree: Int32Array
 
 
-@inner
+@kernel
 def bar_of(frames: Frames, k: int, gap: float, tolerance: float, complete: bool) -> float:
     """Return the bound from which on a frame has no use for an interval."""
     best = frames.value[k, BEST]
@@ -76,7 +77,7 @@ def bar_of(frames: Frames, k: int, gap: float, tolerance: float, complete: bool)
     return np.inf if complete else float(best - gap * abs(best) - tolerance)
 
 
-@inner
+@kernel
 def write_report(frames: Frames, report: FloatArray) -> None:
     """Write the value of the best tree and the bound, where the root has nothing at work."""
     bound = min(frames.value[0, BEST], frames.value[0, LIMITED])
@@ -85,7 +86,7 @@ def write_report(frames: Frames, report: FloatArray) -> None:
     report[0], report[1] = frames.value[0, BEST], bound
 
 
-@inner
+@kernel
 def leave_out(frames: Frames, k: int, bound: float) -> None:
     """Note the bound of what a frame leaves out."""
     frames.value[k, LEAST] = min(frames.value[k, LEAST], bound)
@@ -95,7 +96,7 @@ def leave_out(frames: Frames, k: int, bound: float) -> None:
 # ---------------------------------------------------------------------- sides of a position
 
 
-@inner
+@kernel
 def begin_side(
     rows: Rows,
     frames: Frames,
@@ -134,7 +135,7 @@ def begin_side(
     frames.state[child, M], frames.value[child, BAR], frames.state[child, STAGE] = beyond - first, bar, ENTER
 
 
-@inner
+@kernel
 def _take_known(
     frames: Frames, known: Known, k: int, bar: float, tolerance: float, code: NDArray[np.uint64]
 ) -> bool:
@@ -151,7 +152,7 @@ def _take_known(
     return True
 
 
-@inner
+@kernel
 def hand_up(frames: Frames, k: int, depth: int) -> None:
     """Give what frame k + 1 has found to the position of frame k."""
     side, child = frames.state[k, SIDE], k + 1
@@ -162,7 +163,7 @@ def hand_up(frames: Frames, k: int, depth: int) -> None:
     frames.state[k, STAGE] = RETURN
 
 
-@inner
+@kernel
 def remember(frames: Frames, known: Known, k: int, code: NDArray[np.uint64]) -> None:
     """Keep what frame k + 1 has found."""
     if k == 0 or len(known.hash) == 0:
@@ -180,7 +181,7 @@ def remember(frames: Frames, known: Known, k: int, code: NDArray[np.uint64]) -> 
 # ---------------------------------------------------------------------- bounds by the root's threshold
 
 
-@inner
+@kernel
 def note(
     rows: Rows, frames: Frames, f: int, lo: int, hi: int, bound: float, by_threshold: FloatArray
 ) -> None:
@@ -192,7 +193,7 @@ def note(
             by_threshold[number] = max(by_threshold[number], bound)
 
 
-@inner
+@kernel
 def note_open(rows: Rows, frames: Frames, by_threshold: FloatArray) -> None:
     """Raise the bounds of the thresholds in the root's open intervals."""
     for i in range(frames.state[0, N_OPEN]):
@@ -203,7 +204,7 @@ def note_open(rows: Rows, frames: Frames, by_threshold: FloatArray) -> None:
 # ---------------------------------------------------------------------- heap of open intervals
 
 
-@inner
+@kernel
 def open_interval(
     frames: Frames, k: int, f: int, lo: int, hi: int, left: float, right: float, key: float
 ) -> None:
@@ -218,7 +219,7 @@ def open_interval(
         i = (i - 1) // 2
 
 
-@inner
+@kernel
 def remove_least(frames: Frames, k: int) -> None:
     """Remove the first interval of a frame's heap."""
     frames.state[k, N_OPEN] -= 1
@@ -235,7 +236,7 @@ def remove_least(frames: Frames, k: int) -> None:
         i = child
 
 
-@inner
+@kernel
 def _swap(values: FloatArray, at: IntArray, i: int, j: int) -> None:
     for v in range(3):
         values[i, v], values[j, v] = values[j, v], values[i, v]

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.searches import inner
+from mipforest.searches import kernel
 
 #: Kinds of losses.
 TWO_CLASSES, CLASSES, SQUARED, ABSOLUTE, COUNTS = 0, 1, 2, 3, 5
@@ -80,24 +80,28 @@ class Rows(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What the scans of one set of samples share, feature by feature in its order.
+    """What the scans of one set of rows share. The **cells** of a feature are its distinct values among these rows.
 
     Attributes
     ----------
-    varies
-        (p,) whether a feature has two values here.
-    penalty
-        (p, n) 0 after the last sample of a value, minus infinity elsewhere and after the last sample of all.
+    cells
+        (p,) number of cells of each feature.
+    cell
+        (n, p) number of the cell of each row, in ascending order of the feature's values; without a sign, as numbers
+        that may be negative would be looked at for it.
     sums
-        (p, n, V) prefix sums of the statistics.
+        (p, S, n) prefix sums of the statistics by cell.
     sizes
-        (p, n) prefix sums of the numbers of samples.
+        (p, n) prefix sums of the numbers of samples by cell.
+    total
+        (V,) statistics of all rows.
     """
 
-    varies: BoolArray
-    penalty: FloatArray
+    cells: IntArray
+    cell: NDArray[np.uint32]
     sums: FloatArray
     sizes: IntArray
+    total: FloatArray
 
 
 class Room(NamedTuple):
@@ -105,37 +109,51 @@ class Room(NamedTuple):
 
     Attributes
     ----------
-    left, left_size
-        (n, V) and (n,): statistics and sizes of the rows of the left side, 0 for those of the right side; for
-        ``TWO_CLASSES`` and ``SQUARED`` those that the scans read.
+    part, part_size
+        (p, S, n) and (p, n): statistics and sizes of the rows of one side, by cell.
+    lines
+        (4, n) numbers by cell.
+    totals
+        (3, V) statistics of both sides, and of what was summed so far.
+    gain
+        (2, 2) what the best splits of both sides gain, without the least size of leaves and with it.
+    sizes, at, best_at, chosen
+        (2,), (2,), (2, 2) and (2,): number of samples on each side; cell of the best split of the feature at work;
+        feature and cell of the best split; threshold of that, -1 for a leaf.
+    middle, lists
+        (2,) and (4, 2): of the list of each side, the row at its middle; sums of weight and of weight times target, of
+        all and of those before the middle.
     on_left
         (n,) whether a row is on the left side.
-    code, counts
-        (n,) and (2 K,): number of a row's side and class, and the weight of each that was taken in.
     before, after
         (n,) links of the rows of each side by target.
-    loss
-        (4, n) absolute loss left and right of each split, for the left and for the right side; for ``COUNTS`` the
-        largest class left of each split, for both sides.
     """
 
-    left: FloatArray
-    left_size: IntArray
+    part: FloatArray
+    part_size: IntArray
+    lines: FloatArray
+    totals: FloatArray
+    gain: FloatArray
+    sizes: IntArray
+    at: IntArray
+    best_at: IntArray
+    chosen: IntArray
+    middle: IntArray
+    lists: FloatArray
     on_left: BoolArray
-    code: Int32Array
-    counts: FloatArray
     before: Int32Array
     after: Int32Array
-    loss: FloatArray
 
 
-@inner
+@kernel
 def leaf_loss(rows: Rows, order: Int32Array, m: int, room: Room) -> float:
     """Return the loss of one leaf that holds all rows ``order[:, :m]``."""
-    total = np.zeros(rows.value.shape[1])
+    total = room.totals[2]
+    for v in range(len(total)):
+        total[v] = 0.0
     for i in range(m):
         room.on_left[order[0, i]] = True
-        for v in range(rows.value.shape[1]):
+        for v in range(len(total)):
             total[v] += rows.value[order[0, i], v]
     return (
         median_loss(rows, order[-1], m, room, 1, total)
@@ -144,7 +162,7 @@ def leaf_loss(rows: Rows, order: Int32Array, m: int, room: Room) -> float:
     )
 
 
-@inner
+@kernel
 def loss_of(kind: int, total: FloatArray) -> float:
     """Return the loss of a leaf by its sums (V,); not for the absolute loss."""
     if kind == TWO_CLASSES:
@@ -165,7 +183,7 @@ def loss_of(kind: int, total: FloatArray) -> float:
     return float(max(0.0, total[2] - total[1] * total[1] / total[0]))
 
 
-@inner
+@kernel
 def median_loss(
     rows: Rows, by_target: Int32Array, m: int, room: Room, on_left: int, total: FloatArray
 ) -> float:
@@ -183,47 +201,55 @@ def median_loss(
     return 0.0
 
 
-@inner
+@kernel
 def losses_of_rest(
     rows: Rows,
     order: Int32Array,
     by_target: Int32Array,
     m: int,
+    f: int,
     ascending: int,
-    penalty: FloatArray,
+    cell: NDArray[np.uint32],
     room: Room,
 ) -> None:
-    """Take rows out of the lists of both sides in an order; write the losses of those that are left."""
-    before, after = room.before, room.after
-    middle, last = -np.ones(2, np.int64), -np.ones(2, np.int64)
-    # Sums of weight and weight times target of all rows in a list, and of those before its middle.
-    weight, weight_y, below, below_y = np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2)
+    """Take rows out of the lists of both sides in the order of feature f; write the losses of those left, by cell."""
+    before, after, middle = room.before, room.after, room.middle
+    weight, weight_y, below, below_y = room.lists[0], room.lists[1], room.lists[2], room.lists[3]
+    last, last_right = -1, -1
+    for s in range(2):
+        middle[s] = -1
+        weight[s] = weight_y[s] = below[s] = below_y[s] = 0.0
     for i in range(m):
         row = by_target[i]
-        s = 0 if room.on_left[row] else 1
-        before[row], after[row] = last[s], -1
-        if last[s] >= 0:
-            after[last[s]] = row
+        s, previous = (0, last) if room.on_left[row] else (1, last_right)
+        before[row], after[row] = previous, -1
+        if previous >= 0:
+            after[previous] = row
         else:
             middle[s] = row
-        last[s] = row
+        if s == 0:
+            last = row
+        else:
+            last_right = row
         weight[s] += rows.value[row, 0]
         weight_y[s] += rows.value[row, 1]
-    loss = np.zeros(2)
-    for s in range(2):
-        loss[s] = settle(rows, middle, s, weight, weight_y, below, below_y, room)
+    loss = settle(rows, middle, 0, weight, weight_y, below, below_y, room)
+    loss_right = settle(rows, middle, 1, weight, weight_y, below, below_y, room)
     for step in range(m):
         i = step if ascending else m - 1 - step
         row = order[i]
-        if not ascending and penalty[i] == 0.0:
-            room.loss[0, i], room.loss[2, i] = loss[0], loss[1]
-        s = 0 if room.on_left[row] else 1
-        loss[s] = take_out(rows, row, s, middle, weight, weight_y, below, below_y, room)
-        if ascending and penalty[i] == 0.0:
-            room.loss[1, i], room.loss[3, i] = loss[0], loss[1]
+        c = cell[row, f]
+        if not ascending and (i == m - 1 or cell[order[i + 1], f] != c):
+            room.lines[0, c], room.lines[2, c] = loss, loss_right
+        if room.on_left[row]:
+            loss = take_out(rows, row, 0, middle, weight, weight_y, below, below_y, room)
+        else:
+            loss_right = take_out(rows, row, 1, middle, weight, weight_y, below, below_y, room)
+        if ascending:  # the last row of a cell has the last word
+            room.lines[1, c], room.lines[3, c] = loss, loss_right
 
 
-@inner
+@kernel
 def take_out(
     rows: Any,
     row: int,
@@ -269,7 +295,7 @@ def take_out(
     return settle(rows, middle, s, weight, weight_y, below, below_y, room)
 
 
-@inner
+@kernel
 def settle(
     rows: Any,
     middle: IntArray,

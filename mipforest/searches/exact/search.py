@@ -265,16 +265,22 @@ def _memory(rows: Rows, order: Int32Array, depth: int, most_known: int) -> _Memo
         tree=np.full((F, 3, T), -1, np.int32),
         open=np.zeros((F, N, 3)),
         open_at=np.zeros((F, N, 3), np.int64),
+        hash=np.zeros((F, 2), np.uint64),
     )
     frames.order[0], frames.state[0, M] = order, n
-    summed = {CLASSES: V, COUNTS: 0, TWO_CLASSES: 1}.get(rows.kind, 2)
+    summed = {CLASSES: V, COUNTS: V, TWO_CLASSES: 1, SQUARED: 2, ABSOLUTE: 0}[rows.kind]
     slots, width = (most_known, 2 ** (depth - 2) - 1) if depth > 3 else (0, 1)
     return _Memory(
         frames,
-        Prepared(np.zeros(p, np.bool_), np.zeros((p, n)), np.zeros((p, n, summed)), np.zeros((p, n), np.int64)),
+        Prepared(
+            np.zeros(p, np.int64), np.zeros((n, p), np.uint32), np.zeros((p, summed, n)), np.zeros((p, n), np.int64),
+            np.zeros(V),
+        ),
         Room(
-            np.zeros((n, summed)), np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n, np.int32),
-            np.zeros(2 * V), np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros((4, n)),
+            np.zeros((p, summed, n)), np.zeros((p, n), np.int64), np.zeros((4, n)), np.zeros((3, V)),
+            np.zeros((2, 2)), np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros((2, 2), np.int64),
+            np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros((4, 2)), np.zeros(n, np.bool_),
+            np.zeros(n, np.int32), np.zeros(n, np.int32),
         ),
         Known(np.zeros((slots, 2), np.uint64), np.zeros((slots, 2)), np.zeros((slots, width), np.int32)),
         np.array([np.inf, 0.0, 0.0]),
