@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.errors import SolverError
 from mipforest.model import Model
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1, Norm, PiecewiseLinearLoss
 from mipforest.settings import SolveSettings
@@ -106,7 +107,7 @@ def margin_split(
 
     Returns
     -------
-    The best split, or ``None`` if no hyperplane keeps the sides, or none was found in time.
+    The best split, or ``None`` if no hyperplane keeps the sides, none was found in time, or the solver failed.
     """
     constant = constant_split(sign, right, X.shape[1], bias_if_empty, loss.flat_from)
     if constant is not None:
@@ -125,7 +126,10 @@ def margin_split(
         m.add("left", score[~right] <= -epsilon)
     form = m.matrix()
     solver = "clarabel" if form.is_quadratic else "highs"
-    solution = get_solver(solver).solve(form, SolveSettings(time_limit=time_limit))
+    try:
+        solution = get_solver(solver).solve(form, SolveSettings(time_limit=time_limit))
+    except SolverError:  # a penalty beyond the solver's arithmetic
+        return None
     # LIMIT says that numbers are too small for a proof; the value below is that of the definition.
     if solution.x is None or solution.status not in (Status.OPTIMAL, Status.LIMIT):
         return None
