@@ -26,6 +26,8 @@ PAGES = {
     "miret": "miret",
     "orct": "randomized-trees",
     "s-orct": "randomized-trees",
+    "opt": "opt",
+    "opt-h": "opt",
 }
 
 

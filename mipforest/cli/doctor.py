@@ -149,8 +149,12 @@ def _search_test(search: TreeSearch, model: str) -> tuple[str, float]:
     from mipforest.problem.registry import get_formulation
 
     formulation = get_formulation(model)()
-    data = load("diabetes") if formulation.task == "regression" else load("iris").binarise("virginica")
-    few = data.take(range(0, data.n, data.n // 15)).with_scaling(formulation.scaling)
+    task, data = formulation.task, load("iris").binarise("virginica")
+    if task != "classification":
+        data = load("diabetes" if task == "regression" else "synthetic:treatments,n=400")
+    few = data.take(range(0, data.n, data.n // (40 if task == "prescription" else 15))).with_scaling(
+        formulation.scaling
+    )
     problem = formulation.build(few, 1)
     if not search.takes(problem):  # a part of the models of that name, other than the default one
         return "", 0.0

@@ -38,6 +38,8 @@ def export(
     positive: o.Positive = None,
     task: o.TaskOption = None,
     weight: o.Weight = None,
+    treatment: o.Treatment = None,
+    outcomes: o.OutcomeColumn = None,
     drop: o.Drop = None,
     keep: o.Keep = None,
     missing: o.MissingOption = o.Missing.error,
@@ -91,6 +93,8 @@ def export(
         drop=drop,
         keep=keep,
         weight=weight,
+        treatment=treatment,
+        outcome=outcomes,
         seed=seed,
         test_size=test_size,
     )

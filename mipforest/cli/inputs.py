@@ -86,6 +86,8 @@ def source_of(
     test_size: float | None = None,
     test: str | None = None,
     weight: str | None = None,
+    treatment: str | None = None,
+    outcome: str | None = None,
     drop: Sequence[str] | None = None,
     keep: Sequence[str] | None = None,
 ) -> DataSource:
@@ -96,9 +98,14 @@ def source_of(
         raise CommandError("--test-size and --test are both given; keep one")
     if test_size is not None and not 0 < test_size < 1:
         raise CommandError(f"--test-size is {test_size:g}; give a share between 0 and 1, such as 0.2")
+    if outcome is not None and (target is not None or treatment is None):
+        raise CommandError(
+            "--outcome names the outcomes of the treatments in --treatment; "
+            + ("give both" if treatment is None else "leave --target out")
+        )
     return DataSource(
         data=data,
-        target=target,
+        target=target if outcome is None else outcome,
         task=None if task is None else task.value,
         missing=missing.value,
         scaling=scaling,
@@ -107,6 +114,7 @@ def source_of(
         test_size=test_size,
         test=test,
         weight=weight,
+        treatment=treatment,
         drop=tuple(drop or ()),
         keep=tuple(keep or ()),
     )

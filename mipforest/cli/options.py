@@ -120,6 +120,25 @@ Target = Annotated[
         metavar="COLUMN", help="Column to predict; 'target' in files if not given.", rich_help_panel=_DATA
     ),
 ]
+Treatment = Annotated[
+    str | None,
+    Option(
+        metavar="COLUMN",
+        help="Column of the treatments that samples had, for models that prescribe.",
+        show_default=False,
+        rich_help_panel=_DATA,
+    ),
+]
+OutcomeColumn = Annotated[
+    str | None,
+    Option(
+        "--outcome",
+        metavar="COLUMN",
+        help="Column of the outcomes that the treatments led to: its target.",
+        show_default=False,
+        rich_help_panel=_DATA,
+    ),
+]
 Weight = Annotated[
     str | None,
     Option(

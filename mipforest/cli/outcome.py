@@ -107,7 +107,7 @@ class Outcome:
             from mipforest.trees import save_plot
 
             (place / TREE).write_text(json_text(self.saved.to_dict()), encoding="utf-8")
-            save_plot(self.saved.tree, place / PICTURE, self.data.train.X_raw, self.data.train.y)
+            save_plot(self.saved.tree, place / PICTURE, self.data.train.X_raw, self.data.train.labels)
 
     def as_json(self, folder: RunFolder | None) -> dict[str, Any]:
         """Return everything in one object, the tree included."""

@@ -100,9 +100,9 @@ def _draw(found: Run, path: Path, max_terms: int, *, partition: bool) -> None:
     if samples is None:
         save_plot(tree, path, max_terms=max_terms)
     elif partition:
-        save_figure(plot_partition(tree, samples.X_raw, samples.y), path)
+        save_figure(plot_partition(tree, samples.X_raw, samples.labels), path)
     else:
-        save_plot(tree, path, samples.X_raw, samples.y, max_terms=max_terms)
+        save_plot(tree, path, samples.X_raw, samples.labels, max_terms=max_terms)
 
 
 def check_picture(path: Path) -> None:

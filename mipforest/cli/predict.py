@@ -22,6 +22,9 @@ PREDICTION = "prediction"
 #: Beginning of the names of the columns of probabilities; the class follows.
 PROBABILITY = "probability_"
 
+#: Beginning of the names of the columns of outcomes that a prescriptive tree estimates; the treatment follows.
+OUTCOME = "outcome_"
+
 
 def predict(
     run: o.RunPath,
@@ -39,8 +42,8 @@ def predict(
             "-o",
             "--output",
             metavar="FILE",
-            help="Write the table with a column 'prediction', and 'probability_CLASS' of a logistic tree, to "
-            "this .csv file, instead of printing.",
+            help="Write the table with a column 'prediction', and 'probability_CLASS' of a logistic tree or "
+            "'outcome_TREATMENT' of a prescriptive one, to this .csv file, instead of printing.",
             show_default=False,
         ),
     ] = None,
@@ -73,6 +76,8 @@ def predict(
     each class, and --json 'probabilities' by class. Rows are counted from 0, without the column names. If the target
     column is there too, says how many are right (accuracy), how far off values are (R2, MSE, MAE), or how
     well probabilities agree with the classes (Brier score, log loss).
+
+    A prescriptive tree predicts the treatment, and the outcome under each; --json has 'outcomes' by treatment.
     """
     from mipforest.data.files import read_file
     from mipforest.runs import read_run
@@ -83,25 +88,31 @@ def predict(
     frame = read_file(table)
     _refuse_gaps(frame, saved, table)
     predicted = _labels(saved, frame, unseen)
+    if saved.tree.prescribes and proba:
+        raise CommandError("--proba: a prescriptive tree estimates outcomes, no probabilities; leave it out")
     probabilities = _probabilities(saved, frame, unseen) if proba or saved.tree.gives_probabilities else {}
+    outcomes = _outcomes(saved, frame, unseen) if saved.tree.prescribes else {}
     quality = _quality(saved, frame, unseen, weight)
-    added = [] if output is None else _write(frame, predicted, probabilities, output)
+    more = {PROBABILITY + name: values for name, values in probabilities.items()}
+    more |= {OUTCOME + name: values for name, values in outcomes.items()}
+    added = [] if output is None else _write(frame, predicted, more, output)
     if as_json:
         told: dict[str, Any] = {"n": len(predicted), "predictions": predicted}
-        print_json(told | ({"probabilities": probabilities} if probabilities else {}) | quality)
+        told |= {"probabilities": probabilities} if probabilities else {}
+        told |= {"outcomes": outcomes} if outcomes else {}
+        print_json(told | quality)
         return
-    if output is None and proba:
-        print_text(
-            _with_columns(frame.iloc[:, :0], predicted, probabilities)[0].to_csv(index=False).rstrip("\n")
-        )
+    if output is None and (proba or outcomes):
+        print_text(_with_columns(frame.iloc[:, :0], predicted, more)[0].to_csv(index=False).rstrip("\n"))
     elif output is None:
         print_text("\n".join(map(str, predicted)))
     else:
-        besides = f", probabilities in {' and '.join(map(repr, added[1:]))}" if probabilities else ""
+        what = "outcomes" if outcomes else "probabilities"
+        besides = f", {what} in {' and '.join(map(repr, added[1:]))}" if more else ""
         print_text(f"{output}: {len(predicted)} predictions in the column {added[0]!r}{besides}")
     for name, value in quality.items():
         # Predictions on standard output stay alone there.
-        written = f"{value:.1%}" if name.endswith("accuracy") else f"{value:.6g}"
+        written = f"{value:.1%}" if name.endswith(("accuracy", "followed")) else f"{value:.6g}"
         print(f"{name}: {written}", file=sys.stderr if output is None else sys.stdout)
 
 
@@ -129,6 +140,12 @@ def _probabilities(saved: SavedTree, frame: Any, unseen: o.Unseen) -> dict[str, 
     return dict(zip(saved.tree.classes, by_class, strict=True))
 
 
+def _outcomes(saved: SavedTree, frame: Any, unseen: o.Unseen) -> dict[str, list[float]]:
+    """Return the estimated outcomes by treatment."""
+    by_treatment = saved.predict_outcomes(frame, unseen=unseen.value).T.tolist()
+    return dict(zip(saved.tree.classes, by_treatment, strict=True))
+
+
 def _quality(saved: SavedTree, frame: Any, unseen: o.Unseen, weight: str | None) -> dict[str, float]:
     """Compare with the target column, if it is there."""
     if weight is not None and weight not in frame.columns:
@@ -144,6 +161,8 @@ def _quality(saved: SavedTree, frame: Any, unseen: o.Unseen, weight: str | None)
     predicted, stated = saved.predict(frame, unseen=unseen.value), saved.targets(frame[saved.target])
     given = None if weight is None else frame[weight]
     weights = checked_weights(given, len(frame), f"column {weight!r}")
+    if saved.tree.prescribes:
+        return _of_prescriptions(saved, frame, unseen, stated, weights)
     if not saved.tree.is_classifier:
         return regression_measures(np.asarray(stated), np.asarray(predicted), weights)._asdict()
     found = class_measures(np.asarray(stated, np.int64), np.asarray(predicted, np.int64), weights)._asdict()
@@ -153,24 +172,37 @@ def _quality(saved: SavedTree, frame: Any, unseen: o.Unseen, weight: str | None)
     return found
 
 
+def _of_prescriptions(
+    saved: SavedTree, frame: Any, unseen: o.Unseen, outcomes: Any, weights: Any
+) -> dict[str, float]:
+    """Compare with the columns of treatments and outcomes, if both are there."""
+    if saved.treatment is None or saved.treatment not in frame.columns or frame[saved.treatment].isna().any():
+        return {}
+    from mipforest.trees import prescription_measures
+
+    had = saved.classes_of(frame[saved.treatment], saved.treatment)
+    prescribed = saved.predict(frame, unseen=unseen.value).astype(int)
+    estimates = saved.predict_outcomes(frame, unseen=unseen.value)
+    return prescription_measures(outcomes, had, prescribed, estimates, weights)._asdict()
+
+
 def _write(
-    frame: Any, predicted: list[str] | list[float], probabilities: dict[str, list[float]], output: Path
+    frame: Any, predicted: list[str] | list[float], more: dict[str, list[float]], output: Path
 ) -> list[str]:
     """Write the table with the columns added; give their names."""
     from mipforest.atomic import atomic_write
 
-    frame, added = _with_columns(frame, predicted, probabilities)
+    frame, added = _with_columns(frame, predicted, more)
     with atomic_write(output, "w") as file:
         frame.to_csv(file, index=False)
     return added
 
 
 def _with_columns(
-    frame: Any, predicted: list[str] | list[float], probabilities: dict[str, list[float]]
+    frame: Any, predicted: list[str] | list[float], more: dict[str, list[float]]
 ) -> tuple[Any, list[str]]:
-    """Add predictions and probabilities to a table; give it and the names of the columns."""
-    columns = [(PREDICTION, predicted)]
-    columns += [(PROBABILITY + name, values) for name, values in probabilities.items()]
+    """Add predictions and other columns to a table; give it and the names of the columns."""
+    columns = [(PREDICTION, predicted), *more.items()]
     added = []
     for wanted, values in columns:
         added.append(_free_name(frame, wanted))

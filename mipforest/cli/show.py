@@ -35,6 +35,8 @@ _PARTS = (("train", "in training"), ("test", "in the test"))
 
 #: Label, name in ``result.json`` and significant digits.
 _MEASURES = (
+    ("Outcome observed", "observed_outcome", 4),
+    ("Outcome prescribed", "prescribed_outcome", 4),
     ("R2", "r2", 4),
     ("MSE", "mse", 6),
     ("MAE", "mae", 6),
@@ -152,7 +154,7 @@ def _accuracy(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _measures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Describe R2, MSE and MAE of a regression, Brier score and log loss of probabilities."""
+    """Describe outcomes of prescriptions, R2, MSE and MAE of values, Brier score and log loss of probabilities."""
     facts = []
     for label, measure, digits in _MEASURES:
         parts = [

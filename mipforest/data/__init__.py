@@ -5,7 +5,7 @@ from mipforest.data.dataset import Dataset
 from mipforest.data.encoding import Encoding
 from mipforest.data.load import CatalogueEntry, catalogue, load
 from mipforest.data.random_trees import GroundTruth
-from mipforest.data.synthetic import ground_truth
+from mipforest.data.synthetic import ground_truth, treatment_experiment
 from mipforest.errors import DataError
 
 __all__ = [
@@ -18,4 +18,5 @@ __all__ = [
     "catalogue",
     "ground_truth",
     "load",
+    "treatment_experiment",
 ]

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import table as tables
 from mipforest.data import target as targets
-from mipforest.data.columns import Axis, Label, fingerprint, numbers
+from mipforest.data.columns import Axis, Label, fingerprint
 from mipforest.data.encoding import Column, Encoding, Scaling
 from mipforest.data.table import Missing
 from mipforest.data.target import ClassMapping, Target, Task
@@ -34,23 +34,26 @@ class Dataset:
     X_raw
         (n, p) float64 features in original units.
     y
-        (n,) class indices 0..K-1 (int64) for a classification, values (float64) for a regression.
+        (n,) class indices 0..K-1 (int64) for a classification, values (float64) for a regression, outcomes (float64)
+        for a prescription.
     task
-        ``"classification"`` or ``"regression"``.
+        ``"classification"``, ``"regression"`` or ``"prescription"``.
     features
         Names of the p features.
     samples
         Ids of the n samples: the rows' labels in their source, kept when samples are selected or split.
     classes
-        Names of the K classes as text; empty for a regression.
+        Names of the K classes, of a prescription the treatments, as text; empty for a regression.
     class_values
-        The K labels as the user wrote them, for predictions; empty for a regression.
+        Their labels as the user wrote them, for predictions; empty for a regression.
     encoding
         How columns became features and how these were scaled.
     weights
         (n,) weights of the samples, above 0: an objective charges a sample's loss this many times.
-    name, target, weight
-        Name of the data set, of its target column, and of its column of weights (``None``: it has none).
+    treatments
+        (n,) index (int64) of the treatment that each sample had; ``None`` unless the task is a prescription.
+    name, target, weight, treatment
+        Name of the data set, and of the columns of its target, weights and treatments (``None``: it has none).
     notes
         What was done to the data on the way, in sentences.
     """
@@ -69,13 +72,16 @@ class Dataset:
     target: str = "target"
     weight: str | None = None
     notes: tuple[str, ...] = ()
+    treatments: IntArray | None = None
+    treatment: str | None = None
 
     def __post_init__(self) -> None:
-        for array in (self.X, self.X_raw, self.y, self.weights):
+        for array in (self.X, self.X_raw, self.y, self.weights, self.labels):
             array.setflags(write=False)
 
     def __repr__(self) -> str:
-        what = f"{self.n_classes} classes" if self.classes else self.task
+        kind = "classes" if self.treatments is None else "treatments"
+        what = f"{self.n_classes} {kind}" if self.classes else self.task
         return f"Dataset({self.name!r}: {self.n} samples, {self.p} features, {what})"
 
     @property
@@ -97,6 +103,7 @@ class Dataset:
         task: Task | None = None,
         scaling: Scaling = "minmax",
         weights: ArrayLike | None = None,
+        treatments: ArrayLike | None = None,
         notes: Sequence[str] = (),
     ) -> Dataset:
         """Make a data set of a feature matrix and a target.
@@ -110,7 +117,7 @@ class Dataset:
         features
             Names of the p features; ``x0, x1, ...`` if not given.
         classes
-            Names of the classes, in the order of their sorted labels; the labels themselves if not given.
+            Names of the classes or treatments, in the order of their sorted labels; these if not given.
         name, target
             Name of the data set and of what is predicted.
         task
@@ -119,6 +126,8 @@ class Dataset:
             ``"minmax"``, ``"standard"`` or ``"none"``.
         weights
             (n,) weights of the samples, 1 unless given; samples of weight 0 are left out.
+        treatments
+            (n,) labels of the treatments that led to the outcomes y, for a prescription.
         notes
             What was done to the data before.
 
@@ -137,7 +146,8 @@ class Dataset:
         X_raw, samples = X_raw[kept], tuple(map(str, np.flatnonzero(kept)))
         encoding = Encoding.unscaled([Column(feature) for feature in names])
         encoding = encoding.fit_scaling(scaling, X_raw, weight)
-        read = targets.read_target(column[kept], task)
+        treated = None if treatments is None else tables.target_column(treatments, n, "treatment")[kept]
+        read = targets.read_target(column[kept], task, treated)
         named = {"weights": weight, "name": name, "target": target}
         return cls._of(X_raw, read, encoding, samples, classes, (*notes, *told), **named)
 
@@ -152,6 +162,7 @@ class Dataset:
         scaling: Scaling = "minmax",
         missing: Missing = "error",
         weight: str | None = None,
+        treatment: str | None = None,
         notes: Sequence[str] = (),
         drop: Collection[str] = (),
         keep: Collection[str] = (),
@@ -173,21 +184,21 @@ class Dataset:
             learned from the samples ``fill_from`` (their ids; all if ``None``).
         name, task, scaling, notes
             As for :meth:`from_arrays`.
-        weight, drop, keep
-            As for :func:`~mipforest.data.table.read_table`.
+        weight, treatment, drop, keep
+            As for :func:`~mipforest.data.table.read_table`; with treatments, the target holds their outcomes.
 
         Raises
         ------
         DataError
             If the table or the target cannot be used; see :func:`mipforest.data.table.read_table`.
         """
-        table = tables.read_table(frame, target, missing, weight, drop=drop, keep=keep)
+        table = tables.read_table(frame, target, missing, weight, treatment=treatment, drop=drop, keep=keep)
         filling = frozenset(table.samples if fill_from is None else fill_from)
         known = np.array([id in filling for id in table.samples])
         encoding = Encoding.fit(table.features, fill_from=known if missing == "impute" else None)
         X_raw = encoding.encode(table.features)
         encoding = encoding.fit_scaling(scaling, X_raw, table.weights)
-        read = targets.read_target(table.target, task)
+        read = targets.read_target(table.target, task, table.treatment)
         told = (*notes, *table.notes, *encoding.notes)
         named = {"weights": table.weights, "name": name, "target": target, "weight": weight}
         return cls._of(X_raw, read, encoding, table.samples, None, told, **named)
@@ -216,22 +227,16 @@ class Dataset:
         """
         frame = tables.with_text_names(frame)
         weight = train.weight if train.weight in frame.columns else None
-        known = {*(column.name for column in train.encoding.columns), train.target, weight}
+        known = {*(column.name for column in train.encoding.columns), train.target, weight, train.treatment}
         frame = frame[[column for column in frame if column in known]]
-        table = tables.read_table(frame, train.target, missing, weight, keep=None)
-        told = () if weight == train.weight else (f"no column {train.weight!r}: every sample counts once",)
+        table = tables.read_table(frame, train.target, missing, weight, treatment=train.treatment, keep=None)
+        lacks = () if weight == train.weight else (f"no column {train.weight!r}: every sample counts once",)
         X_raw = train.encoding.encode(table.features)
-        labels = train.class_values  # none of a regression
-        y = targets.match_classes(table.target, labels) if labels else numbers(table.target)
-        read = Target(train.task, y, labels)
-        named = {
-            "weights": table.weights,
-            "name": name or train.name,
-            "target": train.target,
-            "weight": weight,
-        }
+        read = targets.read_target_like(train.task, train.class_values, table.target, table.treatment)
+        named = {"weights": table.weights, "name": name or train.name, "target": train.target}
+        told = (*table.notes, *lacks)
         return cls._of(
-            X_raw, read, train.encoding, table.samples, train.classes, (*table.notes, *told), **named
+            X_raw, read, train.encoding, table.samples, train.classes, told, weight=weight, **named
         )
 
     @classmethod
@@ -250,6 +255,8 @@ class Dataset:
             X=encoding.to_scaled(X_raw),
             X_raw=X_raw,
             y=read.y,
+            treatments=read.treatments,
+            treatment=read.treatment,
             task=read.task,
             features=Axis(encoding.features, "feature"),
             samples=Axis(samples, "sample"),
@@ -272,8 +279,13 @@ class Dataset:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes, K; 0 for a regression."""
+        """Number of classes, K, or of treatments; 0 for a regression."""
         return len(self.classes)
+
+    @property
+    def labels(self) -> IntArray | FloatArray:
+        """(n,) what the samples are counted by at the nodes of a tree: the treatments of a prescription, else ``y``."""
+        return self.y if self.treatments is None else self.treatments
 
     @property
     def class_counts(self) -> IntArray:
@@ -296,16 +308,11 @@ class Dataset:
     def sha256(self) -> str:
         """SHA-256 of features in original units, target, weights where some are not 1, and names but the data set's."""
         names = [self.task, self.target, *self.features.labels, *self.samples.labels, *self.classes]
-        return fingerprint(names, self.X_raw, self.y, *([self.weights] if self.weighted else []))
+        more = (self.treatments, self.weights if self.weighted else None)
+        return fingerprint(names, self.X_raw, self.y, *(array for array in more if array is not None))
 
     def require_classes(self, maximum: int, model: str = "this model") -> None:
-        """Refuse data with more classes than a model takes.
-
-        Raises
-        ------
-        DataError
-            If there are more than ``maximum`` classes, or the task is a regression.
-        """
+        """Refuse data of more classes than a model takes, or of none, with a DataError."""
         targets.require_classification(self.task, self.name, self.target)
         targets.refuse_more_classes(self.classes, maximum, self.name, model)
 
@@ -324,20 +331,16 @@ class Dataset:
         chosen = np.arange(self.n)[np.asarray(rows)]
         samples = Axis(tuple(self.samples[row] for row in chosen.tolist()), "sample")
         X, X_raw, y, weights = (array[chosen] for array in (self.X, self.X_raw, self.y, self.weights))
-        return replace(self, X=X, X_raw=X_raw, y=y, weights=weights, samples=samples)
+        treatments = None if self.treatments is None else self.treatments[chosen]
+        return replace(self, X=X, X_raw=X_raw, y=y, weights=weights, samples=samples, treatments=treatments)
 
     def relabel(self, mapping: Mapping[Label, Label]) -> Dataset:
-        """Rename or merge classes.
+        """Rename or merge classes; a DataError if a class is unknown or one class only would be left.
 
         Parameters
         ----------
         mapping
             New label of each class, by its label or name; classes not named keep theirs. New ones are sorted.
-
-        Raises
-        ------
-        DataError
-            If a class is unknown or one class only would be left.
         """
         targets.require_classification(self.task, self.name, self.target)
         mapped = targets.relabelled(self.classes, self.class_values, mapping)
@@ -346,17 +349,12 @@ class Dataset:
     def binarise(self, positive: Label | Sequence[Label]) -> Dataset:
         """Merge the classes into two: the positive one(s) become class 1 (+1), all others class 0 (-1).
 
-        A merged class is called after its members, joined by ``|``.
+        A merged class is called after its members, joined by ``|``. A DataError if none or all are positive.
 
         Parameters
         ----------
         positive
-            A class, or several, by label or name.
-
-        Raises
-        ------
-        DataError
-            If a class is unknown, or none or all of them are positive.
+            A class, or several, by label or name; a DataError if one is unknown.
         """
         targets.require_classification(self.task, self.name, self.target)
         chosen: Any = [positive] if isinstance(positive, str | Real) else positive

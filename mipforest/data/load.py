@@ -22,7 +22,7 @@ DEFAULT_TARGET = "target"
 
 
 class CatalogueEntry(NamedTuple):
-    """A data set that :func:`load` finds without a file or network; ``classes`` is 0 for a regression."""
+    """A data set that :func:`load` finds without a file or network; ``classes`` counts classes or treatments."""
 
     name: str
     task: Task
@@ -78,6 +78,14 @@ _CATALOGUE = (
         2,
         "random ground-truth tree (Dunn); options: depth= n= p= classes= density= ...",
     ),
+    CatalogueEntry(
+        "synthetic:treatments",
+        "prescription",
+        1000,
+        20,
+        2,
+        "two treatments with known outcomes (Dunn); options: experiment= n= functions= ...",
+    ),
 )
 
 
@@ -95,6 +103,7 @@ def load(
     task: Task | None = None,
     missing: Missing = "error",
     weight: str | None = None,
+    treatment: str | None = None,
     drop: Collection[str] = (),
     keep: Collection[str] = (),
     fill_from: Collection[str] | None = None,
@@ -121,6 +130,8 @@ def load(
         from the samples ``fill_from`` (their ids; all if ``None``).
     weight
         Column of weights, for a file or an OpenML data set; rows of weight 0 are left out.
+    treatment
+        Column of treatments, of the same; ``target`` then names the column of the outcomes that they led to.
     drop, keep
         Of a file or an OpenML data set, columns to leave out, and columns of text that are features however many levels
         they have.
@@ -142,15 +153,14 @@ def load(
             scaling=scaling,
             missing=missing,
             weight=weight,
+            treatment=treatment,
             drop=drop,
             keep=keep,
             fill_from=fill_from,
         )
     if name not in BUNDLED and not (colon and kind == "synthetic"):
-        treatment = {"task": task, "scaling": scaling, "missing": missing, "weight": weight}
-        return _load_file(
-            name, target or DEFAULT_TARGET, **treatment, drop=drop, keep=keep, fill_from=fill_from
-        )
+        how = {"task": task, "scaling": scaling, "missing": missing, "weight": weight, "treatment": treatment}
+        return _load_file(name, target or DEFAULT_TARGET, **how, drop=drop, keep=keep, fill_from=fill_from)
     if drop or keep:
         raise DataError(
             f"{name} has fixed columns of numbers: none is dropped or kept; leave out {some_of([*drop, *keep])}"
@@ -161,6 +171,8 @@ def load(
             hint="leave it out, or weigh the samples with data.with_weights(...)",
             option="leave --weight out, or save the data with weights as a .csv file",
         )
+    if treatment is not None:
+        raise DataError(f"{name} has no column of treatments to name; leave {treatment!r} out")
     if target is not None:
         raise DataError(f"{name} has a fixed target, it cannot be {target!r}; leave the target out")
     if name in BUNDLED:
@@ -173,7 +185,7 @@ def load(
     return data
 
 
-def _load_file(name: str, target: str, **treatment: Any) -> Dataset:
+def _load_file(name: str, target: str, **how: Any) -> Dataset:
     path = Path(name).expanduser()
     if not path.exists() and path.name == name and not name.endswith(SUFFIXES):
         known = [entry.name for entry in catalogue()]
@@ -184,7 +196,7 @@ def _load_file(name: str, target: str, **treatment: Any) -> Dataset:
     frame = read_file(path)
     stem = path.name.removesuffix(".gz").rpartition(".")[0]
     try:
-        return Dataset.from_frame(frame, target, name=stem, **treatment)
+        return Dataset.from_frame(frame, target, name=stem, **how)
     except DataError as error:
         raise error.located(str(path)) from error
 
@@ -226,6 +238,7 @@ def load_openml(
     scaling: Scaling = "minmax",
     missing: Missing = "error",
     weight: str | None = None,
+    treatment: str | None = None,
     drop: Collection[str] = (),
     keep: Collection[str] = (),
     fill_from: Collection[str] | None = None,
@@ -241,7 +254,7 @@ def load_openml(
         ``NAME`` (oldest active version), ``NAME@VERSION`` or the data set's number ``ID``.
     target
         Column to predict; OpenML's default target if not given.
-    task, scaling, missing, weight, drop, keep, fill_from
+    task, scaling, missing, weight, treatment, drop, keep, fill_from
         As for :meth:`Dataset.from_frame`.
 
     Raises
@@ -285,6 +298,7 @@ def load_openml(
         scaling=scaling,
         missing=missing,
         weight=weight,
+        treatment=treatment,
         notes=notes,
         drop=drop,
         keep=keep,

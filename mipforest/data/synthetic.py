@@ -1,5 +1,7 @@
 """Generated data sets: ``synthetic:4-partitions``, ``synthetic:6-partitions``, ``synthetic:tree``.
 
+Those with treatments, ``synthetic:treatments``, are in :mod:`mipforest.data.treatments`.
+
 4-partitions and 6-partitions have two features. D'Onofrio, Grani, Monaci, Palagi: Margin optimal
 classification trees, section 6.1: hyperplanes with margins are defined, and random points are plotted
 outside the margins, 108 and 96 in all. The paper shows the hyperplanes in a figure only; the ones here are
@@ -19,6 +21,7 @@ from mipforest.data.dataset import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.data.random_trees import GroundTruth, RandomTree, children
 from mipforest.data.target import Task
+from mipforest.data.treatments import N_FEATURES, TreatmentExperiment
 from mipforest.errors import DataError, did_you_mean
 
 #: Euclidean distance that every point of the partitions keeps from the hyperplanes of its path.
@@ -45,7 +48,7 @@ SIX = GroundTruth(
 _PARTITIONS = {"4-partitions": (FOUR, 27), "6-partitions": (SIX, 16)}
 
 #: What can follow ``synthetic:``.
-GENERATORS = (*_PARTITIONS, "tree")
+GENERATORS = (*_PARTITIONS, "tree", "treatments")
 
 _SPOKEN: dict[Any, str] = {int: "a whole number", float: "a number", str: "a word"}
 
@@ -68,9 +71,9 @@ def load_synthetic(spec: str, *, seed: int = 0, scaling: Scaling = "minmax") -> 
     Parameters
     ----------
     spec
-        ``4-partitions``, ``6-partitions`` or ``tree``, with options behind commas:
-        ``tree,depth=3,n=500,p=4,label_noise=0.05``; see :class:`~mipforest.data.random_trees.RandomTree`.
-        The partitions take ``seed`` only.
+        ``4-partitions``, ``6-partitions``, ``tree`` or ``treatments``, with options behind commas:
+        ``tree,depth=3,n=500,p=4,label_noise=0.05``; see :class:`~mipforest.data.random_trees.RandomTree`
+        and :class:`~mipforest.data.treatments.TreatmentExperiment`. The partitions take ``seed`` only.
     seed
         Seed, if ``spec`` does not give one.
     scaling
@@ -86,7 +89,10 @@ def load_synthetic(spec: str, *, seed: int = 0, scaling: Scaling = "minmax") -> 
     DataError
         If a generator or option is unknown, or a value is out of range.
     """
-    sample = _generate(spec, seed)
+    kind, options = _read(spec, seed)
+    if kind == "treatments":
+        return _with_treatments(TreatmentExperiment(**options), scaling)
+    sample = _generate(kind, options)
     try:
         return Dataset.from_arrays(
             sample.X, sample.y, name=sample.name, task=sample.task, scaling=scaling, notes=[sample.note]
@@ -105,24 +111,43 @@ def ground_truth(spec: str, *, seed: int = 0) -> GroundTruth:
     seed
         Seed, if ``spec`` does not give one.
     """
-    return _generate(spec.removeprefix("synthetic:"), seed).ground_truth
+    kind, options = _read(spec.removeprefix("synthetic:"), seed)
+    if kind == "treatments":
+        raise DataError(f"synthetic:{spec} is drawn from no tree; see mipforest.data.treatment_experiment")
+    return _generate(kind, options).ground_truth
 
 
-def _generate(spec: str, seed: int) -> _Sample:
+def treatment_experiment(spec: str, *, seed: int = 0) -> TreatmentExperiment:
+    """Return the experiment that ``synthetic:treatments`` was drawn from, which knows all true outcomes.
+
+    Parameters
+    ----------
+    spec, seed
+        As for :func:`ground_truth`.
+    """
+    kind, options = _read(spec.removeprefix("synthetic:"), seed)
+    if kind != "treatments":
+        raise DataError(f"synthetic:{kind} has no treatments; give synthetic:treatments with its options")
+    return TreatmentExperiment(**options)
+
+
+def _read(spec: str, seed: int) -> tuple[str, dict[str, Any]]:
+    """Return the generator of a name, and its options."""
     kind, *written = spec.split(",")
-    options = _options(written)
-    options.setdefault("seed", seed)
-    if kind == "tree":
-        return _tree(options)
-    if kind in _PARTITIONS:
-        return _partitions(kind, options)
-    known = ", ".join(f"synthetic:{generator}" for generator in GENERATORS)
-    raise DataError(f"no generator is called {kind!r}{did_you_mean(kind, GENERATORS)}; there are {known}")
+    if kind not in GENERATORS:
+        known = ", ".join(f"synthetic:{generator}" for generator in GENERATORS)
+        raise DataError(f"no generator is called {kind!r}{did_you_mean(kind, GENERATORS)}; there are {known}")
+    options = _options(written, TreatmentExperiment if kind == "treatments" else RandomTree)
+    return kind, {"seed": seed, **options}
 
 
-def _options(written: list[str]) -> dict[str, Any]:
+def _generate(kind: str, options: dict[str, Any]) -> _Sample:
+    return _tree(options) if kind == "tree" else _partitions(kind, options)
+
+
+def _options(written: list[str], taken: type[RandomTree | TreatmentExperiment]) -> dict[str, Any]:
     """Read ``name=value`` parts."""
-    types: dict[str, Any] = {field.name: type(field.default) for field in fields(RandomTree)}
+    types: dict[str, Any] = {field.name: type(field.default) for field in fields(taken)}
     options: dict[str, Any] = {}
     for part in written:
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -138,6 +163,21 @@ def _options(written: list[str]) -> dict[str, Any]:
                 f"synthetic: {name}={value} is not {_SPOKEN[types[name]]}; correct the value"
             ) from None
     return options
+
+
+def _with_treatments(experiment: TreatmentExperiment, scaling: Scaling) -> Dataset:
+    X, treatments, y = experiment.sample()
+    return Dataset.from_arrays(
+        X,
+        y,
+        treatments=treatments,
+        features=[f"x{j + 1}" for j in range(N_FEATURES)],
+        name="synthetic:treatments,"
+        + ",".join(f"{name}={value}" for name, value in asdict(experiment).items()),
+        target="outcome",
+        scaling=scaling,
+        notes=[f"experiment {experiment.experiment} of Dunn's section 6.2, seed {experiment.seed}"],
+    )
 
 
 def _tree(options: dict[str, Any]) -> _Sample:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -35,6 +36,8 @@ class Table:
         DataFrame of the feature columns.
     target
         Series of the target column.
+    treatment
+        Series of the column of treatments; ``None`` without one.
     samples
         A unique id of every row: its index label, or its position if index labels repeat.
     weights
@@ -45,6 +48,7 @@ class Table:
 
     features: Any
     target: Any
+    treatment: Any
     samples: tuple[str, ...]
     weights: FloatArray
     notes: tuple[str, ...]
@@ -56,6 +60,7 @@ def read_table(
     missing: Missing = "error",
     weight: str | None = None,
     *,
+    treatment: str | None = None,
     drop: Collection[str] = (),
     keep: Collection[str] | None = (),
 ) -> Table:
@@ -71,6 +76,8 @@ def read_table(
         ``"error"``, ``"drop"``, or ``"impute"``, which leaves gaps of features to the encoding to be filled in.
     weight
         Name of the column of weights, which is no feature; rows of weight 0 are left out.
+    treatment
+        Name of the column of treatments, which is no feature either.
     drop
         Names of columns to leave out.
     keep
@@ -89,36 +96,36 @@ def read_table(
     named = {
         "target": [target],
         "weight": [] if weight is None else [weight],
+        "treatment": [] if treatment is None else [treatment],
         "drop": drop,
         "keep": keep or (),
     }
     for role, names in named.items():
         for name in names:
             _require_column(frame, name, role)
-    frame = frame.drop(columns=[name for name in drop if name not in (target, weight)])
-    if weight == target:
-        raise DataError(f"{target!r} is both the target and the column of weights; name two columns")
-    if frame.shape[1] == 1:
-        raise DataError(
-            f"the target {target!r} is the only column: there are no features; add feature columns"
-        )
-    if weight is not None and frame.shape[1] == 2:
-        raise DataError(
-            f"the target {target!r} and the weights {weight!r} are the only columns: there are no features; add "
-            "feature columns"
-        )
+    roles = {"target": target, "weights": weight, "treatments": treatment}
+    taken = {role: name for role, name in roles.items() if name is not None}
+    frame = frame.drop(columns=[name for name in drop if name not in taken.values()])
+    for (role, name), (other, same) in combinations(taken.items(), 2):
+        if name == same:
+            raise DataError(f"{name!r} is both the {role} and the column of {other}; name two columns")
+    if frame.shape[1] == len(taken):
+        named_as = [f"the {role} {name!r}" for role, name in taken.items()]
+        only = "is the only column" if len(taken) == 1 else "are the only columns"
+        raise DataError(f"{' and '.join(named_as)} {only}: there are no features; add feature columns")
     if frame.empty:
         raise DataError("the table has no rows; add data below the column names")
-    frame, notes = _without_missing(frame, missing, [target] if weight is None else [target, weight])
+    frame, notes = _without_missing(frame, missing, list(taken.values()))
     samples = map(str, frame.index) if frame.index.is_unique else map(str, range(len(frame)))
     column = None if weight is None else numbers(frame[weight])
     chosen, weights, told = positive_weights(column, len(frame), f"column {weight!r}", frame.index)
-    frame = frame[chosen].drop(columns=[] if weight is None else weight)
-    features = frame.drop(columns=target)
+    frame = frame[chosen]
+    features = frame.drop(columns=list(taken.values()))
     if keep is not None:
         refuse_many_levels(features, keep)
     ids = tuple(id for id, kept in zip(samples, chosen, strict=True) if kept)
-    return Table(features, frame[target], ids, weights, (*notes, *told, *_remarks(features)))
+    given = None if treatment is None else frame[treatment]
+    return Table(features, frame[target], given, ids, weights, (*notes, *told, *_remarks(features)))
 
 
 def _require_column(frame: Any, name: str, role: str) -> None:

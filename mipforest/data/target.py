@@ -12,7 +12,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.data.columns import Label, is_numeric, numbers, rounds, sort_texts, text, texts, to_label
 from mipforest.errors import DataError, did_you_mean, some_of
 
-Task = Literal["classification", "regression"]
+Task = Literal["classification", "regression", "prescription"]
 
 #: A numeric target is read as class labels if all values are whole numbers and at most this many differ.
 MAX_NUMERIC_CLASSES = 20
@@ -25,23 +25,29 @@ class Target:
     Attributes
     ----------
     task
-        ``"classification"`` or ``"regression"``.
+        ``"classification"``, ``"regression"`` or ``"prescription"``.
     y
         (n,) class indices (int64), or values (float64).
     class_values
-        The labels of classes 0, 1, ... as the user wrote them; empty for regression.
+        The labels of classes, or treatments, 0, 1, ... as the user wrote them; empty for regression.
     notes
         What the user should know about how it was read.
+    treatments
+        (n,) treatment index of each sample, for a prescription.
+    treatment
+        Name of the column of treatments.
     """
 
     task: Task
     y: IntArray | FloatArray
     class_values: tuple[Label, ...] = ()
     notes: tuple[str, ...] = ()
+    treatments: IntArray | None = None
+    treatment: str | None = None
 
 
-def read_target(column: Any, task: Task | None = None) -> Target:
-    """Read a target column without missing values.
+def read_target(column: Any, task: Task | None = None, treatment: Any = None) -> Target:
+    """Read a target column without missing values; with treatments, it holds the outcomes that these led to.
 
     Unless ``task`` says otherwise: text, categories and true/false are class labels; so are whole numbers
     (2 or 2.0) of which at most 20 differ; every other column of numbers is a regression target. Classes
@@ -54,6 +60,8 @@ def read_target(column: Any, task: Task | None = None) -> Target:
         A pandas Series of n values.
     task
         ``"classification"``, ``"regression"`` or ``None`` to infer it.
+    treatment
+        A pandas Series of n treatments (numbers, text or categories), numbered as classes are, or ``None``.
 
     Raises
     ------
@@ -61,6 +69,15 @@ def read_target(column: Any, task: Task | None = None) -> Target:
         If there is only one class or value, the task is unknown, or text, or whole numbers that float64 would
         round, are to be predicted as numbers.
     """
+    if treatment is not None:
+        labels = _sorted_labels(treatment)
+        return _prescription(read_target(column, "regression"), labels, treatment)
+    if task == "prescription":
+        raise DataError(
+            f"to prescribe, each row of {column.name!r} needs the treatment that led to it",
+            hint="name the column of treatments as treatment=, or leave task out",
+            option="name the column of treatments with --treatment",
+        )
     if task is not None and task not in get_args(Task):
         known = get_args(Task)
         raise DataError(f"unknown task {task!r}{did_you_mean(task, known)}; it is one of {', '.join(known)}")
@@ -82,6 +99,32 @@ def read_target(column: Any, task: Task | None = None) -> Target:
         note = f"whole-number target {column.name!r} read as {count} classes; task='regression' predicts it"
         return replace(target, notes=(note,))
     return target
+
+
+def read_target_like(task: Task, labels: tuple[Label, ...], column: Any, treatment: Any) -> Target:
+    """Read a target column, and one of treatments or ``None``, as those of training samples were read.
+
+    Parameters
+    ----------
+    task, labels
+        Task of the training samples, and labels of their classes or treatments.
+    column, treatment
+        pandas Series of n values, none missing.
+
+    Raises
+    ------
+    DataError
+        If a class or treatment is not among the labels, or a value is no number.
+    """
+    if task == "classification":
+        return Target(task, match_classes(column, labels), labels)
+    read = Target("regression", numbers(column))
+    return read if treatment is None else _prescription(read, labels, treatment)
+
+
+def _prescription(outcomes: Target, labels: tuple[Label, ...], treatment: Any) -> Target:
+    given = match_classes(treatment, labels, "treatment")
+    return Target("prescription", outcomes.y, labels, (), given, str(treatment.name))
 
 
 def class_names(target: Target, names: Sequence[str] | None) -> tuple[str, ...]:
@@ -112,7 +155,7 @@ def require_classification(task: Task, name: str, target: str) -> None:
     """Refuse a regression where classes are needed, with a DataError."""
     if task != "classification":
         raise DataError(
-            f"{name} is a regression ({target!r} is a number)",
+            f"{name} is a {task} ({target!r} is a number)",
             hint="use a regression model, or load it with task='classification'",
             option="use a regression model, or load it with --task classification",
         )
@@ -136,8 +179,8 @@ def _few_whole_numbers(column: Any) -> bool:
     return not np.any(values % 1) and len(np.unique(values)) <= MAX_NUMERIC_CLASSES
 
 
-def match_classes(column: Any, class_values: tuple[Label, ...]) -> IntArray:
-    """Return the class index of every value, labels being compared as text.
+def match_classes(column: Any, class_values: tuple[Label, ...], what: str = "class") -> IntArray:
+    """Return the class (or treatment) index of every value, labels being compared as text.
 
     Raises
     ------
@@ -145,11 +188,11 @@ def match_classes(column: Any, class_values: tuple[Label, ...]) -> IntArray:
         If a label is not among ``class_values``; names the first such row.
     """
     position = {text(value): k for k, value in enumerate(class_values)}
-    labels = texts(column)
+    labels, role = texts(column), "target" if what == "class" else "column"
     for row, label in zip(column.index, labels, strict=True):
         if label not in position:
             raise DataError(
-                f"target {column.name!r} has the class {label!r} in row {row}, which the training data do "
+                f"{role} {column.name!r} has the {what} {label!r} in row {row}, which the training data do "
                 f"not have (they have {some_of(list(position))}); correct the label or leave out the row"
             )
     return np.array([position[label] for label in labels], dtype=np.int64)
@@ -163,11 +206,16 @@ def _regression(values: FloatArray, name: object) -> Target:
     return Target("regression", values)
 
 
-def _classification(column: Any) -> Target:
+def _sorted_labels(column: Any) -> tuple[Label, ...]:
+    """Return the distinct labels of a column: numbers by value, text alphabetically."""
     first_of: dict[str, Label] = {}
     for value in column:
         first_of.setdefault(text(value), to_label(value))
-    class_values = tuple(first_of[label] for label in sort_texts(first_of))
+    return tuple(first_of[label] for label in sort_texts(first_of))
+
+
+def _classification(column: Any) -> Target:
+    class_values = _sorted_labels(column)
     if len(class_values) == 1:
         only = text(class_values[0])
         raise DataError(

@@ -1,4 +1,4 @@
-"""Optimal trees as scikit-learn estimators: tuned ones, one for each paper, and two that take any formulation."""
+"""Optimal trees as scikit-learn estimators: tuned, one for each paper, two for any formulation; prescriptive ones."""
 
 from mipforest.errors import NoTreeFound
 from mipforest.estimators.base import FitWarning, NotProvenWarning, UnverifiedTreeWarning
@@ -10,6 +10,12 @@ from mipforest.estimators.papers import (
     OCTHClassifier,
     OLCTClassifier,
     ORTRegressor,
+)
+from mipforest.estimators.prescriptive import (
+    OptimalPrescriptiveTree,
+    RegressAndCompare,
+    imputed_outcomes,
+    policy_measures,
 )
 from mipforest.estimators.randomized import RandomizedTreeClassifier
 from mipforest.estimators.tuned import OptimalTreeClassifierCV, OptimalTreeRegressorCV
@@ -24,10 +30,14 @@ __all__ = [
     "OCTHClassifier",
     "OLCTClassifier",
     "ORTRegressor",
+    "OptimalPrescriptiveTree",
     "OptimalTreeClassifier",
     "OptimalTreeClassifierCV",
     "OptimalTreeRegressor",
     "OptimalTreeRegressorCV",
     "RandomizedTreeClassifier",
+    "RegressAndCompare",
     "UnverifiedTreeWarning",
+    "imputed_outcomes",
+    "policy_measures",
 ]

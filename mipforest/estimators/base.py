@@ -316,7 +316,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         self.features_used_ = result.features_used
         self.n_features_used_ = len(result.features_used)
         data = result.problem.data
-        shares = feature_importances(self.tree_, data.X_raw, data.y, data.weights)
+        shares = feature_importances(self.tree_, data.X_raw, data.labels, data.weights)
         columns = [k for k, column in enumerate(self._encoding.columns) for _ in column.features]
         self.feature_importances_ = np.bincount(columns, shares, minlength=self.n_features_in_)
 

@@ -195,7 +195,11 @@ def _values(estimator: TreeRegressor, y: Any) -> FloatArray:
 _PREFIX = "parameters__"
 
 #: Estimator for each task of a formulation.
-_ESTIMATORS = {"classification": "OptimalTreeClassifier", "regression": "OptimalTreeRegressor"}
+_ESTIMATORS = {
+    "classification": "OptimalTreeClassifier",
+    "regression": "OptimalTreeRegressor",
+    "prescription": "OptimalPrescriptiveTree",
+}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

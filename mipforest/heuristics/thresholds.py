@@ -103,7 +103,7 @@ class TreeCharges:
     y
         (n,) class numbers, or values.
     loss
-        Of a leaf with its best prediction: ``"classes"``, ``"squared"`` or ``"absolute"``.
+        Of a leaf with its best prediction: ``"classes"``, ``"squared"``, ``"absolute"`` or ``"prescription"``.
     split_cost
         Cost of a split (of a feature in a hyperplane), in units of the loss.
     N_min
@@ -121,6 +121,14 @@ class TreeCharges:
     coefficient_cost
         Of leaves that predict a linear function (squared loss): the cost of its coefficients, by the sum of their
         sizes, in units of the loss; ``None`` for constant leaves.
+    treatment
+        (n,) treatment of each sample, from 0, of leaves that prescribe one (loss ``"prescription"``): y holds outcomes
+        then, at least 0.
+    mu, n_treatment
+        Of such leaves: weight of the outcomes under the prescription, with 1 - mu that of the estimates' squared loss;
+        and least number of samples of a leaf that had the treatment it prescribes.
+    offset
+        What is added in the objective, after the division.
     """
 
     y: FloatArray | IntArray
@@ -132,6 +140,10 @@ class TreeCharges:
     costs: FloatArray | None = None
     margin: float | None = None
     coefficient_cost: float | None = None
+    treatment: IntArray | None = None
+    mu: float = 0.0
+    n_treatment: int = 1
+    offset: float = 0.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -113,6 +113,7 @@ class Formulation(Operations):
         """
         budget = budget or TimeBudget()
         began, topology = monotonic() - budget.excluded_seconds, Topology(depth)
+        self.check_treatments(data)
         self.check_data(data, topology)
         self.check_weights(data)
         if solver is not None:
@@ -189,6 +190,21 @@ class Formulation(Operations):
                 option="leave --weight out, or choose another model",
             )
 
+    def check_treatments(self, data: Dataset) -> None:
+        """Refuse data with treatments where the model prescribes none: outcomes of different treatments are no target.
+
+        Raises
+        ------
+        DataError
+            Saying which models do.
+        """
+        if data.treatments is not None and self.task != "prescription":
+            raise DataError(
+                f"{self.name} prescribes no treatments, and {data.name} has some ({', '.join(data.classes)})",
+                hint="use a prescriptive model (opt), or load the data without treatment=",
+                option="use a prescriptive model (opt), or leave --treatment out",
+            )
+
     def require_unit_box(self, data: Dataset) -> None:
         """Refuse features outside [0, 1].
 
@@ -211,4 +227,6 @@ def deepened(tree: Tree) -> Tree:
         b=np.concatenate([tree.b, np.zeros(new)]),
         leaf_value=np.repeat(tree.leaf_value, 2).astype(float),
         leaf_w=None if tree.leaf_w is None else np.repeat(tree.leaf_w, 2, axis=0),
+        outcomes=None if tree.outcomes is None else np.repeat(tree.outcomes, 2, axis=0),
+        outcome_w=None if tree.outcome_w is None else np.repeat(tree.outcome_w, 2, axis=0),
     )

@@ -80,7 +80,7 @@ class ModelOperations(ABC):
     summary: ClassVar[str]
     #: Where it comes from.
     source: ClassVar[str]
-    #: "classification" or "regression".
+    #: "classification", "regression" or "prescription".
     task: ClassVar[str] = "classification"
     #: Whether it tells two classes apart, and takes no more.
     two_classes: ClassVar[bool] = False

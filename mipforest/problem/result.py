@@ -17,11 +17,13 @@ from mipforest.problem.built import BuiltProblem
 from mipforest.solvers.solution import Solution, Status, closed, gap_in_words
 from mipforest.trees import (
     ClassMeasures,
+    PrescriptionMeasures,
     RegressionMeasures,
     Reliability,
     Tree,
     calibration_measures,
     class_measures,
+    prescription_measures,
     regression_measures,
 )
 
@@ -169,7 +171,7 @@ class Result:
         """
         if self.tree is None:
             raise ValueError(f"there is no tree to draw: the solve ended with the status {self.status}")
-        return self.tree.plot(self.problem.data.X_raw, self.problem.data.y, max_terms=max_terms)
+        return self.tree.plot(self.problem.data.X_raw, self.problem.data.labels, max_terms=max_terms)
 
     def plot_progress(self) -> Picture:
         """Draw incumbent and bound over the seconds of the solve; where neither is known it says so."""
@@ -211,9 +213,17 @@ class Result:
             are predictions, however a model scales targets inside: ``mae`` is in units of the target, ``mse``
             in their square. Where the targets are constant, ``r2`` is 1 if all predictions are exact, else 0
             (see :func:`~mipforest.trees.regression_measures`).
+
+            Of a prescription, those of :class:`~mipforest.trees.PrescriptionMeasures`.
         """
         if data.task == "regression":
             return self._regression_measures(data)
+        if data.treatments is not None:
+            if self.tree is None:
+                return dict.fromkeys(PrescriptionMeasures._fields, np.nan)
+            told = self.tree.predict(data.X_raw).astype(np.int64), self.tree.predict_outcomes(data.X_raw)
+            y = np.asarray(data.y, dtype=np.float64)
+            return prescription_measures(y, data.treatments, *told, data.weights)._asdict()
         if self.tree is None:
             return dict.fromkeys(ClassMeasures._fields, np.nan)
         weights = data.weights if data.weighted else None

@@ -28,7 +28,7 @@ _NAMES = {
 }
 
 #: Measures that are shares.
-_SHARES = ("accuracy", "fidelity", "share", "together")
+_SHARES = ("accuracy", "followed", "fidelity", "share", "together")
 
 
 #: Longest text or attribute of one element. What stands in a changed file cannot blow the page up.

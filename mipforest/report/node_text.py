@@ -45,7 +45,9 @@ class NodeTexts:
         tree = self.fitted.tree
         if node.children:
             return _condition(describe_split(tree, node.number, max_terms=3))
-        return f"predicts {leaf_text(tree, node.number, max_terms=3)}"
+        return (
+            f"{'prescribes' if tree.prescribes else 'predicts'} {leaf_text(tree, node.number, max_terms=3)}"
+        )
 
     def samples(self, node: ReachableNode) -> str:
         """Return the number of samples, their classes or their mean."""
@@ -74,7 +76,9 @@ class NodeTexts:
         if node.children:
             found.append(("Goes right (yes) where", element("code", self._full_split(t))))
         else:
-            found.append(("Predicts", self._prediction(node)))
+            found.append(
+                ("Prescribes" if self.fitted.tree.prescribes else "Predicts", self._prediction(node))
+            )
         n, whole = int(self.fitted.statistics.samples[t]), int(self.fitted.statistics.samples[0])
         found.append(("Training samples", f"{n} ({percent(n / whole)} of all)" if whole else "0"))
         return [*found, *self._target_descriptions(t), *self._confidence_descriptions(node)]
@@ -110,7 +114,8 @@ class NodeTexts:
             [self._class(k), str(counts[t, k]), percent(float(counts[t, k] / counts[t].sum()))]
             for k in self._classes(t)
         ]
-        return table(["Class", "Samples", "Share"], rows, f"Classes of the training samples at n{t}")
+        kind = ("Treatment", "Treatments") if self.fitted.tree.prescribes else ("Class", "Classes")
+        return table([kind[0], "Samples", "Share"], rows, f"{kind[1]} of the training samples at n{t}")
 
     def _weights(self, node: ReachableNode) -> list[Part]:
         """Return the table of weights or coefficients; no table if the line above says it all."""

@@ -78,14 +78,19 @@ def _datasets(content: Content) -> Iterator[tuple[str, Dataset]]:
 
 def _confusion(content: Content, fitted: FittedTree) -> list[Element]:
     """Return the matrices of the training samples, made up of the leaves' counts, and of the test samples."""
-    found = [element("h3", "Confusion matrix")]
+    prescribes = fitted.tree.prescribes
+    found = [
+        element(
+            "h3", "Treatments that samples had, and what is prescribed" if prescribes else "Confusion matrix"
+        )
+    ]
     counts = training_counts(fitted)
     if counts is not None:
-        found.append(confusion_table(fitted.tree.classes, counts, "Training samples"))
+        found.append(confusion_table(fitted.tree.classes, counts, "Training samples", prescribes=prescribes))
     if content.samples is not None and content.samples.test is not None:
         test = content.samples.test
-        of_test = counts_of(test.y, fitted.tree.predict(test.X_raw), len(fitted.tree.classes))
-        found.append(confusion_table(fitted.tree.classes, of_test, "Test samples"))
+        of_test = counts_of(test.labels, fitted.tree.predict(test.X_raw), len(fitted.tree.classes))
+        found.append(confusion_table(fitted.tree.classes, of_test, "Test samples", prescribes=prescribes))
     return [found[0], element("div", *found[1:], class_="beside")] if len(found) > 1 else []
 
 
@@ -141,8 +146,10 @@ def counts_of(y: IntArray | FloatArray, predicted: IntArray | FloatArray, n_clas
     return matrix
 
 
-def confusion_table(classes: tuple[str, ...], counts: IntArray, caption: str) -> Element:
-    """Return a matrix with the share of each true class that is predicted right."""
+def confusion_table(
+    classes: tuple[str, ...], counts: IntArray, caption: str, *, prescribes: bool = False
+) -> Element:
+    """Return a matrix with the share of each true class that is predicted right; of treatments, of each one had."""
     sizes = counts.sum(axis=1)
     shown = sorted(int(k) for k in np.argsort(-sizes, kind="stable")[:MOST_CLASSES])
     rows: list[list[Part]] = [
@@ -153,7 +160,8 @@ def confusion_table(classes: tuple[str, ...], counts: IntArray, caption: str) ->
         ]
         for k in shown
     ]
-    head: list[Part] = ["true ↓  predicted →", *(short(classes[k]) for k in shown), "right"]
+    corner, last = ("had ↓  prescribed →", "the same") if prescribes else ("true ↓  predicted →", "right")
+    head: list[Part] = [corner, *(short(classes[k]) for k in shown), last]
     made = table(head, rows, caption, "shaded")
     hidden = len(classes) - len(shown)
     if hidden:

@@ -28,7 +28,7 @@ class LoadedData:
     test
         Samples kept apart, or ``None``.
     labels
-        Class number by label as it stands in the source, and by class name; empty for a regression.
+        Number of the class, or treatment, by label as it stands in the source, and by name; empty for a regression.
     """
 
     train: Dataset
@@ -42,7 +42,7 @@ class DataSource:
 
     Attributes
     ----------
-    data, target, task, missing, scaling, weight, drop, keep
+    data, target, task, missing, scaling, weight, treatment, drop, keep
         As for :func:`mipforest.data.load`.
     seed
         Seed of generated data, and of the split.
@@ -64,6 +64,7 @@ class DataSource:
     test_size: float | None = None
     test: str | None = None
     weight: str | None = None
+    treatment: str | None = None
     drop: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
 
@@ -92,6 +93,7 @@ class DataSource:
             task=self.task,
             missing=self.missing,
             weight=self.weight,
+            treatment=self.treatment,
             drop=self.drop,
             keep=self.keep,
             fill_from=fill_from,
@@ -123,7 +125,7 @@ class DataSource:
             "positive": list(self.positive),
             "test": self.test and _absolute(self.test),
         }
-        for name in ("weight", "drop", "keep"):
+        for name in ("weight", "treatment", "drop", "keep"):
             if not entries[name]:
                 del entries[name]  # files of data without them are what older versions write and read
         return entries
@@ -141,7 +143,7 @@ class DataSource:
 
     def _check_types(self) -> None:
         """Refuse what a file may hold by mistake or malice."""
-        optional = (self.target, self.task, self.test, self.weight)
+        optional = (self.target, self.task, self.test, self.weight, self.treatment)
         texts = (self.data, *(text or "" for text in optional), *self.positive, *self.drop, *self.keep)
         if not all(isinstance(text, str) for text in (*texts, self.missing, self.scaling)):
             raise TypeError("one of its texts is none")
@@ -168,11 +170,12 @@ def _absolute(spec: str) -> str:
 
 
 def _labels(whole: Dataset, merged: Dataset) -> dict[str, int]:
-    """Return the number of the merged class by every label and name of a class before and after merging."""
-    if whole.task != "classification":
-        return {}
+    """Return the number of the merged class by every label and name of a class before and after merging.
+
+    Of a prescription, the number of the treatment by its label.
+    """
     labels = {name: number for number, name in enumerate(merged.classes)}
     for k, (name, value) in enumerate(zip(whole.classes, whole.class_values, strict=True)):
-        number = int(merged.y[int(np.argmax(whole.y == k))])
+        number = int(merged.labels[int(np.argmax(whole.labels == k))])
         labels |= {name: number, text(value): number}
     return labels

@@ -42,6 +42,8 @@ class SavedTree:
         How the columns of a table become its features.
     target
         Name of the target column.
+    treatment
+        Name of the column of treatments that the outcomes in the target column rest on; ``None`` without one.
     labels
         Class number by label; see :class:`~mipforest.runs.data_source.LoadedData`.
     statistics
@@ -53,13 +55,14 @@ class SavedTree:
     target: str
     labels: Mapping[str, int]
     statistics: NodeStatistics
+    treatment: str | None = None
 
     @classmethod
     def of(cls, tree: Tree, data: LoadedData) -> SavedTree:
         """Join a tree with the data that it was fitted on."""
         train = data.train
-        statistics = node_statistics(tree, train.X_raw, train.y, train.weights)
-        return cls(tree, train.encoding, train.target, data.labels, statistics)
+        statistics = node_statistics(tree, train.X_raw, train.labels, train.weights)
+        return cls(tree, train.encoding, train.target, data.labels, statistics, train.treatment)
 
     def predict(self, frame: Any, *, unseen: Unseen = "error") -> IntArray | FloatArray:
         """Predict (n,) class numbers or values for the rows of a table.
@@ -97,26 +100,35 @@ class SavedTree:
         shares: FloatArray = leaf_shares(self.tree, self.statistics)
         return shares[self.tree.apply(X) - self.tree.topology.n_branches]
 
+    def predict_outcomes(self, frame: Any, *, unseen: Unseen = "error") -> FloatArray:
+        """Estimate (n, m) outcomes under each treatment; as for :meth:`predict`, and a ValueError of other trees."""
+        return self.tree.predict_outcomes(self.encoding.encode(frame, unseen=unseen))
+
+    def classes_of(self, column: Any, name: str) -> IntArray:
+        """Read (n,) class or treatment numbers that a column of that name states; a DataError for an unknown label."""
+        stated = [text(value) for value in column]
+        unknown = [label for label in stated if label not in self.labels]
+        if unknown:
+            kind = "treatment" if self.tree.prescribes else "class"
+            raise DataError(
+                f"column {name!r} holds {unknown[0]!r}, which is no {kind} of the training data "
+                f"({', '.join(self.labels)}); correct the label or remove the column"
+            )
+        return np.array([self.labels[label] for label in stated], dtype=np.int64)
+
     def targets(self, column: Any) -> IntArray | FloatArray:
-        """Read (n,) class numbers or values that a target column states.
+        """Read (n,) class numbers, values or outcomes that a target column states.
 
         Raises
         ------
         DataError
             If the column holds a label that the training data do not have, or no number for a regression.
         """
-        if not self.tree.is_classifier:
+        if not self.tree.is_classifier or self.tree.prescribes:
             import pandas as pd
 
             return numbers(pd.Series(column, name=self.target))
-        stated = [text(value) for value in column]
-        unknown = [label for label in stated if label not in self.labels]
-        if unknown:
-            raise DataError(
-                f"column {self.target!r} holds {unknown[0]!r}, which is no class of the training data "
-                f"({', '.join(self.labels)}); correct the label or remove the column"
-            )
-        return np.array([self.labels[label] for label in stated], dtype=np.int64)
+        return self.classes_of(column, self.target)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON takes it; :func:`mipforest.trees.from_dict` reads the tree alone."""
@@ -126,6 +138,7 @@ class SavedTree:
         by_weight = {} if weights is None else {"class_weights": weights.tolist()}
         return to_dict(self.tree) | {
             "target": self.target,
+            **({} if self.treatment is None else {"treatment": self.treatment}),
             "labels": dict(self.labels),
             "encoding": self.encoding.to_dict(),
             "training_samples": {
@@ -162,6 +175,7 @@ def load_saved_tree(path: Path) -> SavedTree:
             _target(content["target"]),
             _labels(content["labels"], tree),
             _statistics(content["training_samples"], tree),
+            None if content.get("treatment") is None else _target(content["treatment"]),
         )
     except KeyError as absent:
         raise TreeFileError(

@@ -241,7 +241,7 @@ def _expressions_are_right(trial: Trial) -> None:
             lambda tree: tree.apply(X)[:, None] == np.asarray(tree.topology.leaves),
         ),
     }
-    for k in range(len(trial.data.classes) if trial.data.task == "classification" else 0):
+    for k in range(len(trial.data.classes)):
         readings[f"predicted({k})"] = (
             lambda of, k=k: of.predicted(k),  # type: ignore[misc]
             lambda tree, k=k: tree.predict(X) == k,  # type: ignore[misc]
@@ -308,7 +308,7 @@ def _fixed_splits_are_kept(trial: Trial) -> None:
 
 
 def _monotone_rows_are_kept(trial: Trial) -> None:
-    if trial.data.task == "regression" or len(trial.data.classes) != 2:
+    if trial.data.task != "classification" or len(trial.data.classes) != 2:
         return
     for depth in trial.depths:
         for j in range(trial.data.p):

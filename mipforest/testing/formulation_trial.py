@@ -34,10 +34,17 @@ SOLVE_TIME_LIMIT = 5.0
 
 
 def small_data(formulation: type[Formulation]) -> Dataset:
-    """Return 16 samples with three features on a grid, of two classes or with a real target, scaled as it prefers."""
+    """Return 16 samples with three features on a grid, scaled as it prefers: two classes, a real target, or treatments.
+
+    Of two treatments, one suits low values of the first feature, the other high ones.
+    """
     rng = np.random.default_rng(0)
     X = rng.integers(0, 20, (16, 3)) / 20
     score = np.sin(6 * X[:, 0]) + X[:, 1] + 0.3 * rng.standard_normal(16)
+    if formulation.task == "prescription":
+        had = rng.integers(0, 2, 16)
+        y = np.round(np.where(had, X[:, 0], 1 - X[:, 0]) + 0.2 * score, 2)
+        return Dataset.from_arrays(X, y, treatments=had, name="small", scaling=formulation.scaling)
     regression = formulation.task == "regression"
     y = np.round(score, 2) if regression else (score > np.median(score)).astype(int)
     return Dataset.from_arrays(X, y, name="small", task=formulation.task, scaling=formulation.scaling)  # type: ignore[arg-type]
@@ -84,14 +91,13 @@ def _random_tree(problem: Problem, direction: Callable[[], FloatArray], rng: np.
         goes_right = data.X[rows] @ w[t] + b[t] >= 0
         here[topology.left(t)], here[topology.right(t)] = rows[~goes_right], rows[goes_right]
     leaves = np.array([_leaf(data, here[leaf]) for leaf in topology.leaves])
-    classes = tuple(data.classes) if data.task == "classification" else ()
-    tree = Tree(topology.depth, w, b, leaves, classes, tuple(data.features.labels))
+    tree = Tree(topology.depth, w, b, leaves, tuple(data.classes), tuple(data.features.labels))
     return problem.formulation.polish(tree, problem.instance)
 
 
 def _leaf(data: Dataset, rows: IntArray) -> float:
-    """Return the most common class of some samples, or their mean; 0 for none."""
-    if len(rows) == 0:
+    """Return the most common class of some samples, or their mean; 0 for none, and for treatments (polish chooses)."""
+    if len(rows) == 0 or data.treatments is not None:
         return 0.0
     return float(data.y[rows].mean() if data.task == "regression" else np.bincount(data.y[rows]).argmax())
 
@@ -241,6 +247,7 @@ def repeated(data: Dataset, counts: IntArray) -> Dataset:
     return Dataset.from_arrays(
         data.X_raw[rows],
         data.y[rows],
+        treatments=None if data.treatments is None else data.treatments[rows],
         features=data.features.labels,
         classes=data.classes or None,
         task=data.task,

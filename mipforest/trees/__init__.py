@@ -12,6 +12,7 @@ from mipforest.trees.measures import (
     CalibrationMeasures,
     ClassMeasures,
     NodeStatistics,
+    PrescriptionMeasures,
     RegressionMeasures,
     Reliability,
     ReliabilityBin,
@@ -19,6 +20,7 @@ from mipforest.trees.measures import (
     class_measures,
     leaf_shares,
     node_statistics,
+    prescription_measures,
     regression_measures,
 )
 from mipforest.trees.randomized import RandomizedTree
@@ -49,6 +51,7 @@ __all__ = [
     "NodeStatistics",
     "Nodes",
     "Picture",
+    "PrescriptionMeasures",
     "RandomizedTree",
     "RegressionMeasures",
     "Reliability",
@@ -68,6 +71,7 @@ __all__ = [
     "node_statistics",
     "plot_partition",
     "plot_tree",
+    "prescription_measures",
     "regression_measures",
     "save",
     "save_figure",

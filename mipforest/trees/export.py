@@ -34,8 +34,13 @@ def to_dict(tree: Tree) -> dict[str, Any]:
     numbers, or null), ``w`` (one list of p weights per branch node), ``b``, ``leaf_value`` (class numbers, or
     real values where ``classes`` is empty), ``leaf_w`` (one list of p coefficients per linear leaf, or null),
     ``logistic`` (true or false), and ``levels`` where there are any (per feature null, or a column's name and a value).
-    A randomised tree also has ``gamma`` and ``leaf_proba`` (one list of K probabilities per leaf, or null).
+    A randomised tree also has ``gamma`` and ``leaf_proba`` (one list of K probabilities per leaf, or null), a
+    prescriptive one ``outcomes`` (per leaf m numbers) and ``outcome_w`` (per leaf m lists of p, or null).
     """
+    estimates: dict[str, Any] = {}
+    if tree.outcomes is not None:
+        slopes = None if tree.outcome_w is None else tree.outcome_w.tolist()
+        estimates = {"outcomes": tree.outcomes.tolist(), "outcome_w": slopes}
     randomized: dict[str, Any] = {}
     if isinstance(tree, RandomizedTree):
         proba = tree.leaf_proba
@@ -55,6 +60,7 @@ def to_dict(tree: Tree) -> dict[str, Any]:
         "logistic": tree.logistic,
         **({"levels": [level and list(level) for level in tree.levels]} if tree.levels else {}),
         **randomized,
+        **estimates,
     }
 
 
@@ -94,6 +100,8 @@ def from_dict(content: Mapping[str, Any]) -> Tree:
             "leaf_w": _optional_numbers(content, "leaf_w", 2),
             "logistic": logistic,
             "levels": _levels(content.get("levels") or []),
+            "outcomes": _optional_numbers(content, "outcomes", 2),
+            "outcome_w": _outcome_coefficients(content),
         }
         if content.get("gamma") is None:
             return Tree(**parts)
@@ -176,6 +184,19 @@ def _numbers(content: Mapping[str, Any], key: str, dimensions: int) -> FloatArra
 
 def _optional_numbers(content: Mapping[str, Any], key: str, dimensions: int) -> FloatArray | None:
     return None if content.get(key) is None else _numbers(content, key, dimensions)
+
+
+def _outcome_coefficients(content: Mapping[str, Any]) -> FloatArray | None:
+    """Read one list of lists of numbers per leaf."""
+    given = content.get("outcome_w")
+    if given is None:
+        return None
+    if not isinstance(given, list):
+        raise TreeFileError("'outcome_w' must be a list, one entry per leaf")
+    leaves = [_numbers({"outcome_w": leaf}, "outcome_w", 2) for leaf in given]
+    if len({leaf.shape for leaf in leaves}) > 1:
+        raise TreeFileError("'outcome_w' must have as many numbers for every leaf")
+    return np.array(leaves)
 
 
 def _names(content: Mapping[str, Any], key: str) -> tuple[str, ...]:

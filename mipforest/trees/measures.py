@@ -1,7 +1,7 @@
-"""How well a tree predicts, and what passes its nodes.
+"""How well a tree predicts or prescribes, and what passes its nodes.
 
-Accuracy; R2, MSE and MAE; Brier score, log loss and reliability. At each node counts, classes or mean, errors, and the
-influence of features.
+Accuracy; outcomes of prescriptions; R2, MSE and MAE; Brier score, log loss and reliability. At each node counts,
+classes or mean, errors, and the influence of features.
 """
 
 from __future__ import annotations
@@ -92,6 +92,58 @@ def regression_measures(y: FloatArray, predicted: FloatArray, weights: Weights =
         return RegressionMeasures(1.0 if mse == 0 else 0.0, mse, mae)
     spread = float(np.average((y - np.average(y, weights=n)) ** 2, weights=n))
     return RegressionMeasures(1 - mse / spread, mse, mae)
+
+
+class PrescriptionMeasures(NamedTuple):
+    """Measures of a tree that prescribes, as far as samples with one known outcome each tell them.
+
+    Attributes
+    ----------
+    observed_outcome
+        Mean outcome of the treatments that the samples had.
+    prescribed_outcome
+        Mean outcome under the prescriptions: the known one where a sample had that treatment, else the tree's estimate.
+        In training it is optimistic.
+    followed
+        Share of the samples that had what the tree prescribes.
+    r2, mse, mae
+        Of the estimates of the known outcomes, as :class:`RegressionMeasures`.
+    """
+
+    observed_outcome: float
+    prescribed_outcome: float
+    followed: float
+    r2: float
+    mse: float
+    mae: float
+
+
+def prescription_measures(
+    y: FloatArray,
+    treatments: IntArray,
+    prescribed: IntArray,
+    estimates: FloatArray,
+    weights: Weights = None,
+) -> PrescriptionMeasures:
+    """Compare prescriptions and estimated outcomes with what is known.
+
+    Parameters
+    ----------
+    y, treatments
+        (n,) outcomes, and the treatments that led to them.
+    prescribed, estimates
+        (n,) treatments that a tree prescribes, and (n, m) outcomes that it estimates under each.
+    weights
+        (n,) weights of the samples, 1 unless given. All measures are NaN for n = 0.
+    """
+    if len(y) == 0:
+        return PrescriptionMeasures(np.nan, np.nan, np.nan, np.nan, np.nan, np.nan)
+    rows, same = np.arange(len(y)), treatments == prescribed
+    under = np.where(same, y, estimates[rows, prescribed])
+    observed, expected, followed = (float(np.average(values, weights=weights)) for values in (y, under, same))
+    return PrescriptionMeasures(
+        observed, expected, followed, *regression_measures(y, estimates[rows, treatments], weights)
+    )
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,13 @@ from mipforest.trees.figure import (
 )
 from mipforest.trees.measures import NodeStatistics
 from mipforest.trees.reachable import ReachableNode
-from mipforest.trees.text import describe_linear_leaf, describe_split, format_number, leaf_text
+from mipforest.trees.text import (
+    describe_linear_leaf,
+    describe_split,
+    estimates_text,
+    format_number,
+    leaf_text,
+)
 from mipforest.trees.tree import Tree
 
 PADDING = 0.08
@@ -131,7 +137,14 @@ def _leaf_levels(tree: Tree, statistics: NodeStatistics | None) -> FloatArray:
 
 
 def _prediction_lines(tree: Tree, leaf: int, mean: str, max_terms: int) -> Sequence[Line]:
-    """Return the lines of a prediction: class; value, and mean if it differs; or mean and linear function."""
+    """Return the lines of a prediction: treatment and outcomes; class; value, mean if it differs; linear function."""
+    if tree.prescribes:
+        treatment = tree.classes[tree.leaf_value[leaf - tree.topology.n_branches]]
+        estimates = estimates_text(tree, leaf, max_terms, digits=3)
+        return [
+            Line(shorten(treatment), 10.0, "bold"),
+            *_terms(estimates[:MOST_COUNTS], len(estimates[MOST_COUNTS:])),
+        ]
     if tree.is_classifier:
         return [Line(shorten(leaf_text(tree, leaf)), 10.0, "bold")]
     if tree.has_linear_leaves:

@@ -244,11 +244,31 @@ def describe_linear_leaf(tree: Tree, leaf: int, *, digits: int = 4, max_terms: i
 
 
 def leaf_text(tree: Tree, leaf: int, max_terms: int = 6) -> str:
-    """Return the prediction of a leaf: the name of its class, its value or its linear function, with four digits."""
+    """Return the prediction of a leaf: the name of its class, its value or its linear function, with four digits.
+
+    Of a prescriptive tree, the treatment, and what it estimates under each: ``B (A: 3.1, B: 2.4)``.
+    """
     if tree.has_linear_leaves:
         return str(describe_linear_leaf(tree, leaf, max_terms=max_terms))
     value = tree.leaf_value[leaf - tree.topology.n_branches]
+    if tree.prescribes:
+        return f"{tree.classes[value]} ({', '.join(estimates_text(tree, leaf, max_terms))})"
     return tree.classes[value] if tree.is_classifier else format_number(float(value))
+
+
+def estimates_text(tree: Tree, leaf: int, max_terms: int = 6, digits: int = 4) -> list[str]:
+    """Return what a leaf of a prescriptive tree estimates under each treatment, ``"A: 3.1"``, in original units."""
+    position = leaf - tree.topology.n_branches
+    coefficients, constants = (part[position] for part in tree.leaves_in_original_units())
+    scaled = coefficients if tree.outcome_w is None else tree.outcome_w[position]
+    said = []
+    for k, name in enumerate(tree.classes):
+        order = np.argsort(-np.abs(scaled[k]), kind="stable")
+        order = order[scaled[k][order] != 0]
+        terms = [signed_term(coefficients[k, j], tree.feature_names[j], digits) for j in order[:max_terms]]
+        more = [f"+ {len(order) - len(terms)} more"] if len(order) > len(terms) else []
+        said.append(" ".join([f"{name}: {format_number(float(constants[k]), digits)}", *terms, *more]))
+    return said
 
 
 def strongest(

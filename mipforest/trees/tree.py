@@ -14,7 +14,13 @@ from scipy.special import expit
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.trees.sides import class_probabilities
 from mipforest.trees.topology import Topology
-from mipforest.trees.validation import as_samples, check_logistic, check_names
+from mipforest.trees.validation import (
+    as_samples,
+    check_class_numbers,
+    check_logistic,
+    check_names,
+    checked_scaling,
+)
 
 if TYPE_CHECKING:
     from mipforest.trees import Picture
@@ -65,6 +71,11 @@ class Tree:
     levels
         Of each of the p features that is 1 for one value of a column, else 0, the names of both; ``None`` for others.
         Texts say ``city is Roma``. ``()`` where there are no such features.
+    outcomes
+        (|L|, m) outcome that a prescriptive tree estimates in each leaf under each treatment; ``classes`` then names
+        the m treatments, and ``leaf_value`` is the one that a leaf prescribes. ``None`` for other trees.
+    outcome_w
+        (|L|, m, p) coefficients of these estimates over scaled features, where they are linear.
     leaf_w
         (|L|, p) coefficients of linear leaves over scaled features, regression only; ``None`` for constant
         leaves.
@@ -91,6 +102,8 @@ class Tree:
     leaf_w: FloatArray | None = None
     logistic: bool = False
     levels: tuple[tuple[str, str] | None, ...] = ()
+    outcomes: FloatArray | None = None
+    outcome_w: FloatArray | None = None
 
     def __post_init__(self) -> None:
         topology = Topology(self.depth)
@@ -106,18 +119,25 @@ class Tree:
         object.__setattr__(self, "classes", tuple(map(str, self.classes)))
         object.__setattr__(self, "features", tuple(map(str, self.features)))
         check_names(self.features, self.classes, self.levels, self.w)
-        self._check_scaling()
+        if self.offset is not None or self.scale is not None:
+            for name, value in checked_scaling(self.offset, self.scale, self.feature_names).items():
+                self._store(name, value, (self.n_features,))
         if self.leaf_w is not None:
             self._store("leaf_w", self.leaf_w, (topology.n_leaves, self.n_features))
         if self.is_classifier:
-            self._make_leaf_values_classes()
+            check_class_numbers(self.classes, self.leaf_value, self.leaf_w)
+            self._store("leaf_value", self.leaf_value, (topology.n_leaves,), np.int64)
+        if self.outcomes is not None:
+            self._store("outcomes", self.outcomes, (topology.n_leaves, len(self.classes)))
+        if self.outcome_w is not None:
+            self._store("outcome_w", self.outcome_w, (topology.n_leaves, len(self.classes), self.n_features))
         object.__setattr__(self, "logistic", bool(self.logistic))
         if self.logistic:
             check_logistic(self.classes, self.leaf_value)
 
-    def _store(self, name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> None:
-        """Keep a read-only float copy of ``value`` as attribute ``name``."""
-        array = np.array(value, dtype=np.float64)
+    def _store(self, name: str, value: npt.ArrayLike, shape: tuple[int, ...], dtype: type = float) -> None:
+        """Keep a read-only copy of ``value`` as attribute ``name``."""
+        array: npt.NDArray[Any] = np.array(value, dtype=dtype)
         if array.shape != shape:
             raise ValueError(
                 f"{name} must have shape {shape} in a tree of depth {self.depth}, got {array.shape}"
@@ -128,40 +148,9 @@ class Tree:
         array.setflags(write=False)
         object.__setattr__(self, name, array)
 
-    def _check_scaling(self) -> None:
-        if self.offset is None and self.scale is None:
-            return
-        if self.offset is None or self.scale is None:
-            raise ValueError("offset and scale come together: give both, or neither")
-        self._store("offset", self.offset, (self.n_features,))
-        self._store("scale", self.scale, (self.n_features,))
-        if (self.scale <= 0).any():
-            j = int(np.argmax(self.scale <= 0))
-            raise ValueError(
-                f"scale must be above 0, but feature {self.feature_names[j]!r} has {self.scale[j]}; "
-                f"use 1 for a constant feature"
-            )
-
-    def _make_leaf_values_classes(self) -> None:
-        if self.leaf_w is not None:
-            raise ValueError(
-                f"leaf_w makes leaves linear, which predict numbers, but the tree has the classes "
-                f"{', '.join(self.classes)}; leave leaf_w out, or leave classes empty for a regression tree"
-            )
-        values = self.leaf_value
-        wrong = (values != np.floor(values)) | (values < 0) | (values >= len(self.classes))
-        if wrong.any():
-            raise ValueError(
-                f"leaf_value must hold class numbers, 0 to {len(self.classes) - 1} for the classes "
-                f"{', '.join(self.classes)}, but holds {values[wrong][0]:g}; "
-                f"leave classes empty for a regression tree"
-            )
-        numbers = values.astype(np.int64)
-        numbers.setflags(write=False)
-        object.__setattr__(self, "leaf_value", numbers)
-
     def __repr__(self) -> str:
-        kind = f"{len(self.classes)} classes" if self.is_classifier else "regression"
+        kind = "treatments" if self.prescribes else "classes"
+        kind = f"{len(self.classes)} {kind}" if self.is_classifier else "regression"
         if self.has_linear_leaves:
             kind += " with linear leaves"
         if self.logistic:
@@ -200,6 +189,11 @@ class Tree:
         return bool(self.classes)
 
     @property
+    def prescribes(self) -> bool:
+        """Whether its classes are treatments, with estimated outcomes."""
+        return self.outcomes is not None
+
+    @property
     def has_linear_leaves(self) -> bool:
         """Whether leaves predict linear functions of the features (else constants)."""
         return self.leaf_w is not None
@@ -226,8 +220,7 @@ class Tree:
     def features_used(self, tolerance: float = 0.0) -> FeaturesUsed:
         """Return the features with ``|w_tj| > tolerance`` (weights of scaled features), per branch node and overall.
 
-        Overall, features with such a coefficient in a linear leaf count too. Nodes that no sample can reach,
-        because an ancestor is trivial, count like any other.
+        Overall, coefficients of linear leaves count too, and nodes that no sample can reach.
         """
         used = np.abs(self.w) > tolerance
         per_node = tuple(tuple(map(int, np.flatnonzero(row))) for row in used)
@@ -243,13 +236,12 @@ class Tree:
     def leaves_in_original_units(self) -> tuple[FloatArray, FloatArray]:
         """Return coefficients (|L|, p) and constants (|L|,) of the leaves over features in original units.
 
-        Leaf l predicts ``coefficients_l . x + constant_l``; coefficients of constant leaves are 0.
-
-        Raises
-        ------
-        ValueError
-            If the tree is a classifier.
+        Leaf l predicts ``coefficients_l . x + constant_l``; coefficients of constant leaves are 0. Of a prescriptive
+        tree, (|L|, m, p) and (|L|, m) of the outcomes that it estimates; a ValueError for any other classifier.
         """
+        if self.outcomes is not None:
+            none = np.zeros((*self.outcomes.shape, self.n_features))
+            return self._in_original_units(none if self.outcome_w is None else self.outcome_w, self.outcomes)
         if self.is_classifier:
             raise ValueError("the leaves of a classifier predict classes, no numbers; see leaf_value")
         if self.leaf_w is None:
@@ -276,18 +268,16 @@ class Tree:
         """Return the same function of original units over features scaled by ``(X - offset) / scale``.
 
         Unlike :meth:`with_scaling`, weights, intercepts and leaves change, so that scores and predictions
-        stay (up to rounding).
-
-        Parameters
-        ----------
-        offset, scale
-            (p,) each, ``scale > 0``.
+        stay (up to rounding). Both are (p,), ``scale > 0``.
         """
         offset, scale = np.asarray(offset, dtype=float), np.asarray(scale, dtype=float)
         old_offset = np.zeros(self.n_features) if self.offset is None else self.offset
         old_scale = np.ones(self.n_features) if self.scale is None else self.scale
         factor, shift = scale / old_scale, (offset - old_offset) / old_scale
         tree = replace(self, w=self.w * factor, b=self.b + self.w @ shift, offset=offset, scale=scale)
+        if self.outcomes is not None and self.outcome_w is not None:
+            moved = self.outcomes + self.outcome_w @ shift
+            return replace(tree, outcomes=moved, outcome_w=self.outcome_w * factor)
         if self.leaf_w is None:
             return tree
         return replace(tree, leaf_w=self.leaf_w * factor, leaf_value=self.leaf_value + self.leaf_w @ shift)
@@ -351,6 +341,15 @@ class Tree:
         slopes: FloatArray = (scaled * self.leaf_w[leaf]).sum(axis=1)
         return self.leaf_value[leaf] + slopes
 
+    def predict_outcomes(self, X: Any) -> FloatArray:
+        """Return the (n, m) outcomes that a prescriptive tree estimates under each treatment; ValueError of others."""
+        if self.outcomes is None:
+            raise ValueError(f"{self!r} prescribes no treatment and estimates no outcomes; use predict")
+        scaled, leaf = self._scaled(X), self.apply(X) - self.topology.n_branches
+        constant = self.outcomes[leaf]
+        slopes = 0.0 if self.outcome_w is None else np.einsum("nj,nmj->nm", scaled, self.outcome_w[leaf])
+        return constant + slopes
+
     def predict_labels(self, X: Any) -> npt.NDArray[np.str_]:
         """Return the (n,) names of the predicted classes; a regression tree has none (ValueError)."""
         if not self.is_classifier:
@@ -379,13 +378,8 @@ class Tree:
 
         The sigmoid of the score's size, 0.5 to 1: how clearly the sample goes to the side it goes to. At the
         last branch node this is the probability of the predicted class. Above it, training also weighs what
-        the nodes below make of a score, so the number is a confidence rather than a probability (the same
-        source). ``path_confidences(X).prod(axis=1)`` is the confidence in the whole path.
-
-        Raises
-        ------
-        ValueError
-            As for :meth:`predict_proba`.
+        the nodes below make of a score, so it is a confidence rather than a probability (the same source).
+        ``path_confidences(X).prod(axis=1)`` is the confidence in the whole path. Errors as for :meth:`predict_proba`.
         """
         self._check_probabilities()
         scores = self.scores(X)

@@ -122,6 +122,39 @@ def _as_targets(y: npt.ArrayLike, n_samples: int) -> npt.NDArray[Any]:
     return targets
 
 
+def checked_scaling(
+    offset: npt.ArrayLike | None, scale: npt.ArrayLike | None, names: tuple[str, ...]
+) -> dict[str, npt.ArrayLike]:
+    """Return offset and scale by name; a ValueError if one is missing, or the scale is not above 0 throughout."""
+    if offset is None or scale is None:
+        raise ValueError("offset and scale come together: give both, or neither")
+    divisors = np.asarray(scale, dtype=np.float64).ravel()
+    if (divisors <= 0).any():
+        j = int(np.argmax(divisors <= 0))
+        name = repr(names[j]) if j < len(names) else str(j)
+        raise ValueError(
+            f"scale must be above 0, but feature {name} has {divisors[j]}; use 1 for a constant feature"
+        )
+    return {"offset": offset, "scale": scale}
+
+
+def check_class_numbers(
+    classes: tuple[str, ...], leaf_value: FloatArray | IntArray, leaf_w: FloatArray | None
+) -> None:
+    """Refuse leaves of a classifier that predict something else than its classes, with a ValueError."""
+    if leaf_w is not None:
+        raise ValueError(
+            f"leaf_w makes leaves linear, which predict numbers, but the tree has the classes "
+            f"{', '.join(classes)}; leave leaf_w out, or leave classes empty for a regression tree"
+        )
+    wrong = (leaf_value != np.floor(leaf_value)) | (leaf_value < 0) | (leaf_value >= len(classes))
+    if wrong.any():
+        raise ValueError(
+            f"leaf_value must hold class numbers, 0 to {len(classes) - 1} for the classes "
+            f"{', '.join(classes)}, but holds {leaf_value[wrong][0]:g}; leave classes empty for a regression tree"
+        )
+
+
 def check_logistic(classes: tuple[str, ...], leaf_value: IntArray | FloatArray) -> None:
     """Refuse a logistic tree whose leaves do not follow the sign of the scores.
 

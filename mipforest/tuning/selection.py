@@ -64,6 +64,10 @@ def get_score(name: str | None, task: Task) -> Score:
         If there is none of that name, or it is for the other task.
     """
     fitting = [score for score in _ALL if score.task == task]
+    if not fitting:
+        raise TuningError(
+            f"a {task} has no score to tune by; choose the settings by hand, or tune another model"
+        )
     if name is None:
         return fitting[0]
     names = ", ".join(score.name for score in fitting)

@@ -94,6 +94,14 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
             {"loss": "misclassification", "epsilon": 0.01, "regulariser": "l2", "selection": "soft"}
         ],
     },
+    "opt": {
+        "settings": [{"n_treatment": 1, "alpha": 0.02}, {"n_treatment": 2, "mu": 1.0, "better": "higher"}]
+    },
+    "opt-h": {
+        "trees": hyperplane_tree,
+        "settings": [{"n_treatment": 2, "alpha": 0.02, "N_min": 2}],
+        "n_solved": 5,
+    },
     "miret": {
         "settings": [MIRET],
         "trees": mimicking_tree,
@@ -157,6 +165,9 @@ def data_of_all_kinds(formulation: type[Formulation], seed: int) -> Dataset:
         X[n // 2 :] = X[: n - n // 2]
     if seed % 3 == 0 and p > 1:
         X[:, 0] = 3.0
+    if formulation.task == "prescription":
+        had = rng.permutation(np.arange(n) % int(rng.integers(1, 4)))
+        return Dataset.from_arrays(X, rng.normal(50, 20, n), treatments=had, scaling=formulation.scaling)
     K = int(rng.integers(2, 5)) if formulation.name in ("oct", "oct-h") else 2
     y = rng.normal(50, 20, n) if formulation.task == "regression" else rng.permutation(np.arange(n) % K)
     return Dataset.from_arrays(X, y, task=formulation.task, scaling=formulation.scaling)

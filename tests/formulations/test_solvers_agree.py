@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mipforest import load, solve
+from mipforest import Dataset, load, solve
 from mipforest.errors import LicenseLimit
 from mipforest.problem.registry import formulation_classes
 from mipforest.solvers.base import Feature
@@ -21,10 +21,13 @@ SOLVERS = [
 
 def optima(name: str, samples: int, depth: int) -> dict[str, float]:
     formulation = formulation_classes()[name]
-    is_regression = formulation.task == "regression"
+    prescribes, is_regression = formulation.task == "prescription", formulation.task == "regression"
     data = load("diabetes") if is_regression else load("iris").binarise("versicolor")
+    if prescribes:
+        data = Dataset.from_arrays(data.X_raw[:, :2], data.X_raw[:, 2], treatments=data.y)
     rows = np.random.default_rng(1).choice(data.n, samples, replace=False)
-    model = formulation().build(data.take(np.sort(rows)), depth).model
+    settings = {"n_treatment": 1} if prescribes else {}
+    model = formulation(**settings).build(data.take(np.sort(rows)), depth).model
     found = {}
     for solver in SOLVERS:
         # SCIP stops at an absolute difference of 1e-6: of such small objectives it proves no closer gap.
@@ -45,7 +48,7 @@ def assert_equal(values: dict[str, float]) -> None:
 
 #: Regression trees beyond ort are compared with SCIP in test_ort.py, their enumerations in test_ort_l.py; the
 #: rows of the others are those of the loss-optimal tree (test_points_of_the_framework.py).
-COVERED = ("ort-h", "ort-l", "ort-lh", "sfs-margot", "budgeted-olct", "univariate-olct")
+COVERED = ("opt-h", "ort-h", "ort-l", "ort-lh", "sfs-margot", "budgeted-olct", "univariate-olct")
 
 
 #: Smooth models have no rows for a solver.

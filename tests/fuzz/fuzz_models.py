@@ -219,8 +219,10 @@ def _claims(
 
 
 def _literal(problem: Problem, constraint: Constraint | None) -> float | None:
-    """Return the optimum of the literal model, ``None`` where Gurobi does not finish."""
+    """Return the optimum of the literal model, ``None`` where there is none, or Gurobi does not finish."""
     formulation, instance, target = problem.formulation, problem.instance, None
+    if formulation.task == "prescription":  # a search and a model are each other's witnesses
+        return None
     if formulation.name == "miret":
         known = instance.target
         target = (instance.costs, instance.allowed, known.sign, known.weight, known.group)

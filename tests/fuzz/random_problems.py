@@ -25,6 +25,12 @@ SPLITS = {"alpha": one_of(0.0, 0.02, 0.1, 0.6), "N_min": one_of(1, 1, 2, 3)}
 HYPERPLANES = SPLITS | {"mu": one_of(0.005, 0.05, 0.001)}
 LOSS = {"loss": one_of("squared", "absolute")}
 LEAVES = {"regulariser": one_of("l1", "l0"), "lam": one_of(0.0, 0.01, 0.2)}
+PRESCRIPTIONS = {
+    "mu": one_of(0.0, 0.5, 1.0),
+    "n_treatment": one_of(1, 2),
+    "better": one_of("lower", "higher"),
+    "outcome_scale": one_of("none", "standard"),
+}
 LINEAR = {"C": one_of(0.001, 0.1, 1.0, 10.0, 300.0), "epsilon": one_of(1e-3, 1e-2, 0.1)}
 LEVELS = LINEAR | {"tangents": one_of("V0", "V1")}
 #: Hyperparameters of every model, by name.
@@ -49,6 +55,8 @@ PARAMETERS: dict[str, dict[str, Draw]] = {
         "levels": one_of("all", "all", "last"),
         "alpha": one_of(0.01, 1.0),
     },
+    "opt": SPLITS | PRESCRIPTIONS,
+    "opt-h": SPLITS | PRESCRIPTIONS | {"epsilon": one_of(0.005, 0.05, 0.001)},
     "miret": {
         "ensemble": one_of("random-forest:trees=5"),
         "alpha": one_of(0.0, 0.05, 3.0),
@@ -125,6 +133,11 @@ def random_data(rng: np.random.Generator, model: type[Formulation]) -> Dataset:
     if p > 1 and rng.random() < 0.1:
         X[:, -1] = 2.0
     X = (X + one_of(0.0, 0.0, 100.0)(rng)) * 10.0 ** one_of(0, 0, -9, 9)(rng)
+    if model.task == "prescription":
+        had = rng.permutation(np.arange(n) % int(rng.integers(1, 4)))
+        return Dataset.from_arrays(
+            X, np.round(rng.normal(size=n), 1), treatments=had, scaling=model.scaling, name="fuzz"
+        )
     if model.task == "regression":
         y = np.round(rng.normal(size=n), 1)
     else:

@@ -18,6 +18,7 @@ from mipforest.searches.exact.losses import ABSOLUTE, CLASSES, SQUARED, TWO_CLAS
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.searches.local.descent import search_from, search_hyperplanes_from
 from mipforest.searches.local.lasso import ACCURACY, LINEAR
+from mipforest.searches.local.prescription import PRESCRIPTION, statistics
 from mipforest.searches.local.state import LEAF, NONE, OBLIQUE, OWN, Samples, Work, work_for
 from mipforest.searches.local.workers import Elsewhere, Ended, Threads
 from mipforest.time_budget import TimeBudget
@@ -177,9 +178,11 @@ def local_search(
         running: set[Future[Ended]] = set()
         try:
             while True:
-                # Nothing is better than 0; starts before those that have it come to their end.
+                # Nothing is better than this; starts before those that have it come to their end.
                 while (
-                    len(running) < pool.slots and not stop[0] and (len(kept) < keep or kept[-1].value > 0.0)
+                    len(running) < pool.slots
+                    and not stop[0]
+                    and (len(kept) < keep or kept[-1].value > problem.offset)
                 ):
                     r = next(following, None)
                     if r is None:
@@ -251,6 +254,11 @@ def samples_of(
         kind, unit = CLASSES, values.sum(axis=0).min()
         if K == 2:
             kind, values = TWO_CLASSES, np.column_stack([values[:, 0] - values[:, 1], values.sum(axis=1)])
+    elif problem.treatment is not None:
+        linear = problem.X[:, features] if problem.coefficient_cost is not None else None
+        treated = (problem.treatment, problem.mu, problem.n_treatment)
+        values = statistics(y.astype(np.float64), *treated, linear, problem.coefficient_cost or 0.0)
+        kind, unit = PRESCRIPTION + int(problem.treatment.max()) + 1, values[0, -3]
     else:
         kind = ABSOLUTE if absolute else SQUARED
         centred = y - np.average(y, weights=weight)
@@ -277,7 +285,7 @@ def samples_of(
         value=np.ascontiguousarray(values),
         target=centred,
         place=place,
-        split_cost=float(problem.split_cost),
+        split_cost=float(problem.split_cost) / problem.n_treatment,
         margin=problem.margin or 0.0,
         tie=tie,
         tolerance=TIE_TOLERANCE * tie
@@ -291,7 +299,8 @@ def samples_of(
 def _objective(found: float, problem: LocalProblem, samples: Samples) -> float:
     """Return the objective without the impurity: errors are whole numbers where it has a weight."""
     whole = samples.tie > 0 and samples.kind != LINEAR
-    return float(np.floor(found + WHOLE) if whole else found) / problem.unit
+    value = float(np.floor(found + WHOLE) if whole else found) * problem.n_treatment
+    return value / problem.unit + problem.offset
 
 
 def _read(tree: LocalTree, samples: Samples, features: IntArray, work: Work) -> None:

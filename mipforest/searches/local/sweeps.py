@@ -33,6 +33,7 @@ from mipforest.searches.exact.losses import (
     take_out,
 )
 from mipforest.searches.local.lasso import LINEAR, lasso_cost
+from mipforest.searches.local.prescription import PRESCRIPTION, prescription_cost
 from mipforest.searches.local.state import SIDE, Samples, Work
 
 #: The median of a leaf is reached where twice the weight so far is this share of all: sums are rounded.
@@ -74,6 +75,8 @@ def leaf_cost(kind: int, loss: float, impurity: float, total: FloatArray) -> flo
         return float(loss * least + impurity * (weight - squares / weight))
     if kind == LINEAR:
         return lasso_cost(impurity, total)
+    if kind > PRESCRIPTION:
+        return prescription_cost(kind - PRESCRIPTION, loss > 0.0, total)
     if total[0] <= 0.0:
         return 0.0
     return float(max(0.0, total[2] - total[1] * total[1] / total[0]))

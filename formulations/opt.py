@@ -1,0 +1,305 @@
+r"""OPT, OPT-H: optimal prescriptive trees with constant estimates, and univariate or hyperplane splits (H).
+
+Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MIT 2018, chapter 6. Sample i had
+treatment :math:`z_i \in T` and the outcome :math:`y_i`; lower outcomes are better (``better=higher`` turns their
+sign). Leaf l prescribes :math:`\tau_l` and estimates the outcome :math:`\hat y_{lt}` under each treatment by the mean
+of its samples that had it. With l(i) the leaf of sample i, a tree is charged (6.5)
+
+.. math::
+
+    \frac{1}{n} \left[ \mu \sum_i \begin{cases} y_i & z_i = \tau_{l(i)} \\ \hat y_{l(i), \tau_{l(i)}} & \text{else}
+    \end{cases} \; + (1 - \mu) \sum_i (y_i - \hat y_{l(i), z_i})^2 + \alpha \hat L C \right],
+
+what the prescriptions lead to and the error of the estimates, with :math:`\hat L` the error of a tree without splits
+and C the number of splits, or of features in hyperplane splits. A leaf prescribes a treatment only if at least
+:math:`n_{treatment}` of its samples had it. The thesis minimises this by local search and states no mixed-integer
+model. This one is ours; it charges every tree the same.
+
+**The model.** Samples with equal features stay together: group g has :math:`n_{gt}` samples of treatment t with mean
+outcome :math:`\bar y_{gt}`, and :math:`n_g = \sum_t n_{gt}`. Outcomes are shifted so that the lowest is 0, which moves
+the objective by a constant; let :math:`h_t` be the highest under treatment t. Splits and assignment z are those of
+:mod:`formulations.routing.univariate` (thresholds) or :mod:`formulations.routing.hyperplane`, and
+
+.. math::
+
+    & 0 \le f_{glt} \le h_t z_{gl}, \quad
+      \hat y_{lt} - h_t (1 - z_{gl}) \le f_{glt} \le \hat y_{lt} && g, l, t \quad (a) \\
+    & \sum_g n_{gt} f_{glt} = \sum_g n_{gt} \bar y_{gt} z_{gl} && l, t \quad (b) \\
+    & E_{lt} = \sum_g n_{gt} (\bar y_{gt} - \bar y_t) (\bar y_{gt} z_{gl} - f_{glt}) \ge 0 && l, t \quad (c) \\
+    & \sum_t \tau_{lt} \le 1, \quad z_{gl} \le \sum_t \tau_{lt}, \quad
+      \sum_g n_{gt} z_{gl} \ge n_{treatment} \tau_{lt}, \quad \tau_{lt} \in \{0, 1\} && g, l, t \quad (d) \\
+    & e_{gl} \ge f_{glt} - h_t (1 - \tau_{lt}), \quad e_{gl} \ge 0 && g, l, t \quad (e)
+
+.. math::
+
+    \min \frac{1}{n} \left[ \mu \sum_{g, l} n_g e_{gl} + (1 - \mu) \left( W + \sum_{l, t} E_{lt} \right)
+    + \alpha \hat L C \right]
+
+with :math:`\bar y_t` the mean outcome of treatment t, and W the error of the means of the groups' treatments.
+
+*It is exact.* For binary z rows (a) say :math:`f_{glt} = \hat y_{lt} z_{gl}`: as means, estimates lie in
+:math:`[0, h_t]`, so that :math:`h_t` cuts off none. Rows (b) make :math:`\hat y_{lt}` the mean of its samples; where
+there are none it is free, and charged nowhere. Residuals are then orthogonal to estimates, so that (c) is the error of
+leaf l under treatment t beyond that within groups. By (d), a leaf with samples prescribes one treatment that enough of
+them had, an empty one none. Rows (e) leave :math:`e_{gl} = \hat y_{l \tau_l}` for the groups of the leaf and 0 for
+others: :math:`f_{glt} \le h_t` makes the row of any other treatment idle. The observed outcomes of a treatment sum up
+to its estimates for the same samples, so that the first sum of the objective is :math:`\sum_l n_l \hat y_{l \tau_l}`
+(:mod:`formulations.leaves.treatments`). Nothing is multiplied but binaries with bounded variables: the model is
+linear.
+
+With a constraint that asks for other prescriptions than the best, :math:`\tau` obeys it, and the value of a tree is
+that of the treatments that it prescribes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from formulations.leaves.treatments import PrescriptionExpressions, PrescriptiveInstance, TreatmentLeaves
+from formulations.routing.hyperplane import HyperplaneRouting
+from formulations.routing.univariate import Routing, ThresholdRouting, check_leaf_size, leaves_of
+from mipforest.arrays import FloatArray
+from mipforest.data import DataError, Dataset
+from mipforest.heuristics.prescription import greedy_prescription
+from mipforest.heuristics.thresholds import TreeCharges, find_thresholds, tree_of_splits
+from mipforest.model import LinearExpr, Model, Values
+from mipforest.problem.expressions import TreeExpressions
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.parameters import ParameterError, parameter
+from mipforest.time_budget import TimeBudget
+from mipforest.trees import Topology, Tree
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrescriptiveTree(Formulation):
+    """What the models share.
+
+    Parameters
+    ----------
+    mu
+        Weight of the outcomes under the prescriptions, 0 (estimates alone count) to 1 (prescriptions alone do).
+    n_treatment
+        Least number of samples in a leaf that had the treatment it prescribes.
+    alpha
+        Cost of a split (of a feature in a hyperplane split), relative to the error of the estimates without splits.
+    N_min
+        Least number of samples in a leaf that holds any.
+    better
+        Which outcomes are better, ``"lower"`` or ``"higher"`` ones.
+    outcome_scale
+        ``"none"``: outcomes count in their own units, so that mu depends on these; ``"standard"``: in standard
+        deviations.
+    """
+
+    task = "prescription"
+    starts: ClassVar[tuple[str, ...]] = ("greedy", "no-split")
+
+    mu: float = parameter(0.5, "weight of the prescriptions against the estimates, 0 to 1", at_least=0)
+    n_treatment: int = parameter(10, "least number of samples that had a leaf's treatment", at_least=1)
+    alpha: float = parameter(0.0, "cost of a split (of a feature in a hyperplane)", at_least=0)
+    N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)
+    better: str = parameter("lower", "which outcomes are better", choices=("lower", "higher"))
+    outcome_scale: str = parameter("none", "units of outcomes in the objective", choices=("none", "standard"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mu > 1:
+            raise ParameterError(f"parameter mu is {self.mu:g}; give a number from 0 to 1")
+
+    def check_data(self, data: Dataset, topology: Topology) -> None:
+        if data.treatments is None:
+            raise DataError(
+                f"{self.name} prescribes treatments, and {data.name} has no column of treatments",
+                hint="load it with treatment='COLUMN', its target being the outcome",
+                option="name it with --treatment, and the outcome with --outcome",
+            )
+        self.require_unit_box(data)
+        check_leaf_size(data, self.N_min)
+        counts = np.bincount(data.treatments, minlength=data.n_classes)
+        if counts.max() < self.n_treatment:
+            raise DataError(
+                f"n_treatment is {self.n_treatment}, but no treatment of {data.name} was given more than "
+                f"{counts.max()} times, so none may be prescribed; lower n_treatment"
+            )
+
+    def bind(
+        self, data: Dataset, topology: Topology, budget: TimeBudget | None = None
+    ) -> PrescriptiveInstance:
+        leaves = self._leaves(data)
+        return PrescriptiveInstance(
+            data=data,
+            topology=topology,
+            budget=budget or TimeBudget(),
+            least_objective=self.mu * float(leaves.y.min()),
+            routing=self._routing(data, topology),
+            leaves=leaves,
+        )
+
+    def _leaves(self, data: Dataset) -> TreatmentLeaves:
+        return TreatmentLeaves(
+            data=data,
+            mu=self.mu,
+            n_treatment=self.n_treatment,
+            higher=self.better == "higher",
+            standardised=self.outcome_scale == "standard",
+        )
+
+    def _routing(self, data: Dataset, topology: Topology) -> Routing:
+        return ThresholdRouting(data, topology, self.N_min, find_thresholds(data))
+
+    # ------------------------------------------------------------------ the model
+
+    def declare(self, m: Model, instance: PrescriptiveInstance) -> None:
+        leaves, topology = instance.leaves, instance.topology
+        complexity, z = instance.routing.declare(m), m["z"]
+        size, mean, within = grouped_by_treatment(instance)
+        shifted = leaves.y - leaves.y.min()
+        high = np.array([shifted[had].max() for had in leaves.members.T])
+        over = (topology.leaves, instance.data.classes)
+        y_hat = m.nonnegative("y_hat", over, upper=high)
+        f = m.nonnegative("f", (len(size), *over), upper=high)
+        here = z[:, :, None]
+        m.add("estimated_here", f <= high * here)  # (a)
+        m.add("estimated_above", f <= y_hat[None])  # (a)
+        m.add("estimated_below", f >= y_hat[None] - high * (1 - here))  # (a)
+        weight = size[:, None, :]
+        m.add("mean", (weight * f).sum(axis=0) == ((weight * mean[:, None, :]) * here).sum(axis=0))  # (b)
+        centre = (size * mean).sum(axis=0) / size.sum(axis=0)
+        apart = size * (mean - centre)
+        errors = (apart[:, None, :] * (mean[:, None, :] * here - f)).sum(axis=0)
+        m.add("error", errors >= 0)  # (c)
+        tau = m.binary("tau", over)
+        m.add("one_treatment", tau.sum(axis=1) <= 1, over=topology.leaves)  # (d)
+        m.add("prescribes", z <= tau.sum(axis=1))  # (d)
+        m.add("enough_had_it", (weight * here).sum(axis=0) >= self.n_treatment * tau)  # (d)
+        e = m.nonnegative("e", z.shape)
+        m.add("prescribed", e[:, :, None] >= f - high * (1 - tau)[None])  # (e)
+        prescribed = (size.sum(axis=1)[:, None] * e).sum() + instance.data.n * float(leaves.y.min())
+        split_costs: LinearExpr = self.alpha * leaves.baseline * complexity
+        charged = self.mu * prescribed + (1 - self.mu) * (within + errors.sum()) + split_costs
+        m.minimize((1 / instance.data.n) * charged)
+
+    def tree_charges(self, instance: PrescriptiveInstance) -> TreeCharges:
+        leaves, least = instance.leaves, float(instance.leaves.y.min())
+        return TreeCharges(
+            y=leaves.y - least,
+            loss="prescription",
+            split_cost=self.alpha * leaves.baseline,
+            N_min=self.N_min,
+            unit=float(instance.data.n),
+            treatment=leaves.given,
+            mu=self.mu,
+            n_treatment=self.n_treatment,
+            offset=self.mu * least,
+            margin=self._gap or None,
+        )
+
+    def expressions(self, m: Model, instance: PrescriptiveInstance) -> TreeExpressions:
+        return PrescriptionExpressions(self.name, m, instance.data, instance.topology, instance.routing)
+
+    # ------------------------------------------------------------------ trees
+
+    def evaluate(self, tree: Tree, instance: PrescriptiveInstance) -> float:
+        size = leaves_of(tree, instance.data.X).sum(axis=0)
+        if ((size > 0) & (size < self.N_min)).any():
+            return float("inf")
+        complexity = float(instance.routing.complexity(tree).sum())
+        charged = instance.leaves.value(tree) + self.alpha * instance.leaves.baseline * complexity
+        return charged / instance.data.n
+
+    def encode(self, tree: Tree, instance: PrescriptiveInstance) -> dict[str, FloatArray]:
+        leaves, routing = instance.leaves, instance.routing
+        z = leaves_of(tree, routing.rows)
+        y_hat = np.zeros((z.shape[1], instance.data.n_classes))
+        holds = np.flatnonzero(z.any(axis=0))
+        for leaf in holds:
+            outcome = leaves.fit(z[routing.group, leaf] > 0).outcome
+            y_hat[leaf] = np.where(np.isnan(outcome), 0.0, outcome - leaves.y.min())
+        tau = np.zeros(y_hat.shape)
+        tau[holds, tree.leaf_value[holds].astype(np.int64)] = 1.0
+        f = z[:, :, None] * y_hat
+        return {**routing.encode(tree), "y_hat": y_hat, "f": f, "tau": tau, "e": (f * tau).sum(axis=2)}
+
+    def decode(self, values: Values, instance: PrescriptiveInstance) -> Tree:
+        tau = values["tau"]
+        chosen = np.where(tau.max(axis=1) > 0.5, tau.argmax(axis=1), -1)
+        return instance.leaves.with_estimates(instance.routing.decode(values), chosen)
+
+    def relabel(self, tree: Tree, instance: PrescriptiveInstance) -> Tree:
+        return instance.leaves.with_estimates(tree)
+
+    def polish(self, tree: Tree, instance: PrescriptiveInstance) -> Tree:
+        """Take back splits that do not pay for themselves, fit the leaves, and prescribe what is best in each."""
+        cost = self.alpha * instance.leaves.baseline * instance.routing.complexity(tree)
+        return instance.leaves.pruned(tree, cost, self.N_min)
+
+    def start(self, name: str, instance: PrescriptiveInstance, *, seed: int = 0) -> Tree:
+        data, topology, leaves = instance.data, instance.topology, instance.leaves
+        if name not in self.starts:
+            return super().start(name, instance, seed=seed)
+        w, b = np.zeros((topology.n_branches, data.p)), np.zeros(topology.n_branches)
+        if name == "greedy":
+            w, b = greedy_prescription(
+                data.X, leaves.y, leaves.members, topology, leaves.costs,
+                split_cost=self.alpha * leaves.baseline, N_min=self.N_min, gap=self._gap,
+            )  # fmt: skip
+        return self.polish(tree_of_splits(data, topology, w, b), instance)
+
+    @property
+    def _gap(self) -> float:
+        """Least distance between the sides of a split."""
+        return 0.0
+
+
+def grouped_by_treatment(instance: PrescriptiveInstance) -> tuple[FloatArray, FloatArray, float]:
+    """Return sizes and mean shifted outcomes (g, m) of the groups by treatment (0 for none), and the error within."""
+    leaves, group = instance.leaves, instance.routing.group
+    shifted = leaves.y - leaves.y.min()
+    size, total = np.zeros((len(instance.routing.rows), instance.data.n_classes)), 0.0
+    sums = np.zeros(size.shape)
+    np.add.at(size, (group, leaves.given), 1.0)
+    np.add.at(sums, (group, leaves.given), shifted)
+    mean = np.divide(sums, size, out=np.zeros(size.shape), where=size > 0)
+    total = float(((shifted - mean[group, leaves.given]) ** 2).sum())
+    return size, mean, total
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opt(PrescriptiveTree):
+    """Optimal prescriptive tree with univariate splits and constant estimates."""
+
+    name = "opt"
+    summary = "optimal prescriptive tree with univariate splits and constant estimates"
+    source = "Dunn 2018, chapter 6"
+    variants = ("tight",)
+    # As for OCT: thresholds make the linear relaxation degenerate.
+    solver_options: ClassVar[dict[str, dict[str, Any]]] = {"highs": {"mip_lp_solver": "ipm"}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptH(PrescriptiveTree):
+    """Optimal prescriptive tree with hyperplane splits and constant estimates.
+
+    Parameters
+    ----------
+    epsilon
+        Margin that stands for the strict inequality to the left.
+    """
+
+    name = "opt-h"
+    summary = "optimal prescriptive tree with hyperplane splits and constant estimates"
+    source = "Dunn 2018, chapter 6"
+    variants = ("valid",)
+    gap_parameter = "epsilon"
+
+    epsilon: float = parameter(0.005, "margin that stands for a strict inequality", above=0, below=1)
+
+    def _routing(self, data: Dataset, topology: Topology) -> Routing:
+        return HyperplaneRouting(data, topology, self.N_min, self.epsilon)
+
+    @property
+    def _gap(self) -> float:
+        return self.epsilon

@@ -1,0 +1,1 @@
+"""Prescriptive trees of depth one and two by enumeration."""

@@ -1,0 +1,81 @@
+"""The tree search ``prescription-search``: from a built problem to an enumeration, and back to a tree."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import ClassVar
+
+import numpy as np
+
+from mipforest.heuristics.thresholds import TreeCharges, tree_of_splits
+from mipforest.problem.built import BuiltProblem
+from mipforest.problem.found import Found, SearchEvents
+from mipforest.problem.tree_search import TreeSearch
+from mipforest.searches import compile_by
+from mipforest.settings import SolveSettings
+from mipforest.solvers.solution import Progress, Status
+from mipforest.trees import Tree
+
+#: Values of trees are sums of many terms: the bound is below the best one by this share of it.
+ROUNDING = 1e-9
+
+
+class PrescriptionSearch(TreeSearch):
+    """Enumeration of prescriptive trees with univariate splits, of depth 1 and 2."""
+
+    name: ClassVar[str] = "prescription-search"
+    summary: ClassVar[str] = "enumeration of prescriptive trees of depth 1 and 2"
+    models: ClassVar[tuple[str, ...]] = ("opt",)
+    models_in_words: ClassVar[str] = "opt of depth 1 and 2"
+    preferred: ClassVar[bool] = True
+
+    def refusal(self, problem: BuiltProblem) -> str:
+        """Say why the search does not take a problem; empty where it does."""
+        charges = problem.formulation.tree_charges(problem.instance)
+        if charges is None or charges.treatment is None or charges.margin is not None:
+            return f"{problem.formulation.name} has other trees than prescriptive ones of univariate splits"
+        if problem.topology.depth > 2:
+            return f"it enumerates trees of depth 1 and 2, not {problem.topology.depth}; local-search takes any depth"
+        return ""
+
+    def search(
+        self,
+        problem: BuiltProblem,
+        settings: SolveSettings,
+        *,
+        start: Tree | None,
+        on_progress: Progress | None,
+    ) -> Found:
+        """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        from mipforest.searches.prescription.enumeration import enumerate_trees
+
+        formulation, instance = problem.formulation, problem.instance
+        charges = formulation.tree_charges(instance)
+        assert charges is not None  # ``refusal`` has seen to it
+        line, linear = np.array([[0.0], [1.0]]), charges.coefficient_cost
+        tiny = TreeCharges(
+            y=line[:, 0], loss="prescription", treatment=np.array([0, 1]), coefficient_cost=linear
+        )
+        compile_by(lambda: enumerate_trees(line, tiny, 2), problem.budget)
+        events = SearchEvents(on_progress)
+        known = [formulation.polish(tree, instance) for tree in (start, instance.known) if tree is not None]
+        best = min(known, key=lambda tree: formulation.evaluate(tree, instance), default=None)
+        value = np.inf if best is None else formulation.evaluate(best, instance)
+        deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
+        tried, interrupted = 0, False
+
+        def going_on(loss: float, number: int) -> bool:
+            nonlocal tried, interrupted
+            tried = number
+            objective = min(value, loss / charges.unit + charges.offset)
+            interrupted |= events.tell(objective, instance.least_objective, tried)
+            return not interrupted and monotonic() < deadline
+
+        w, b, ended = enumerate_trees(problem.data.X, charges, problem.topology.depth, going_on)
+        found = formulation.polish(tree_of_splits(problem.data, problem.topology, w, b), instance)
+        if formulation.evaluate(found, instance) < value:
+            best, value = found, formulation.evaluate(found, instance)
+        bound = value - ROUNDING * abs(value) if ended else instance.least_objective
+        stopped = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
+        told = events.end(value, bound, tried)
+        return Found(best, bound, Status.OPTIMAL if ended else stopped, tried, told)
