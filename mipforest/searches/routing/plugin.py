@@ -148,12 +148,15 @@ def _dives_for(
     # Imported here, as they import the compiler.
     from mipforest.searches.routing.convex_dives import ConvexDives, compile_convex
     from mipforest.searches.routing.feature_dives import FeatureDives, compile_features
+    from mipforest.searches.routing.l1_dives import L1Dives, compile_l1
     from mipforest.searches.routing.machine_dives import MachineDives, compile_kernels
 
     if machines:
         return compile_kernels, lambda recorder: MachineDives(nodes, recorder)
     if FeatureDives.takes(nodes):
         return compile_features, lambda _: FeatureDives(nodes)
+    if nodes.l1 and nodes.budget is None:
+        return compile_l1, lambda _: L1Dives(nodes)
     return compile_convex, lambda _: ConvexDives(nodes)
 
 
