@@ -14,23 +14,31 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mipforest.campaigns.experiments import Experiment
+from mipforest.campaigns.recovery import recovery_measures
 from mipforest.campaigns.suite import DataEntry
 from mipforest.data import Dataset, load
 from mipforest.data.files import SUFFIXES
+from mipforest.data.synthetic import ground_truth
 from mipforest.errors import CampaignError
 from mipforest.problem.result import Result
 from mipforest.problem.tree_search import AUTO, searching
 from mipforest.runs.instance import sha256_of_model
-from mipforest.solvers.solution import Event, Status
+from mipforest.solvers.solution import Event, Progress, Status
 from mipforest.trees import to_dict
+from mipforest.tuning.batch import tune_batch
 
 #: Longest message of an error that is kept, in characters.
 LONGEST_ERROR = 2000
 
 #: Entries of a result that say more than numbers do.
 _DETAILS = ("parameters", "bridges", "warnings", "doubts", "features_used", "max_violation", "proven_for")
+
+#: Seed of test samples that are drawn from the tree behind generated data: none of a suite's, which draw the training
+#: samples.
+_TEST_SEED = 2**40
 
 _CPU_INFO = Path("/proc/cpuinfo")
 
@@ -89,7 +97,7 @@ class ExperimentResult:
             **{name: found[name] for name in (*columns, "prepare_seconds", "build_seconds")},
             "data_sha256": whole_sha256,
             "train_sha256": problem.data.sha256,
-            "model_sha256": sha256_of_model(form),
+            "model_sha256": None if problem.unfinished else sha256_of_model(form),
             "train_samples": problem.data.n,
             "test_samples": None if test is None else test.n,
             "features": problem.data.p,
@@ -230,6 +238,8 @@ def load_experiment(experiment: Experiment, folder: Path | None) -> ExperimentDa
         task=entry.task,
         weight=entry.weight,
     )
+    if entry.test_points is not None:
+        return ExperimentData(whole.sha256, whole, _from_the_truth(whole, entry.test_points))
     if split is None:
         return ExperimentData(whole.sha256, _merged(whole, entry), None)
     seed = experiment.settings.seed if split.seed is None else split.seed
@@ -240,6 +250,13 @@ def load_experiment(experiment: Experiment, folder: Path | None) -> ExperimentDa
         split.test_size, seed=seed, stratify=split.stratify == "classes"
     )
     return ExperimentData(whole.sha256, train, test)
+
+
+def _from_the_truth(train: Dataset, points: int) -> Dataset:
+    """Draw test samples, without noise, from the tree that generated data were drawn from."""
+    X, y = ground_truth(train.name).draw(points, seed=_TEST_SEED)
+    frame = pd.DataFrame(X, columns=list(train.encoding.features)).assign(**{train.target: y})
+    return Dataset.from_frame_like(train, frame)
 
 
 def _merged(data: Dataset, entry: DataEntry) -> Dataset:
@@ -281,30 +298,50 @@ def solve_experiment(
     began, began_cpu = perf_counter(), process_time()
     data = load_experiment(experiment, folder)
     check_data(data.sha256)
-    result = (
-        experiment.formulation()
-        .build(
-            data.train,
-            experiment.depth,
-            budget=experiment.settings.budget(),
-            solver=searching(experiment.solver, experiment.settings),
-            whole=False,
-        )
-        .solve(
-            experiment.solver,
-            settings=experiment.settings,
-            on_progress=on_progress,
-        )
-    )
+    result, chosen = _solved(experiment, data.train, on_progress)
     if result.solution.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     if experiment.solver == AUTO:  # the results do not say otherwise who has solved it
         by = f"{result.solution.solver} {result.solution.solver_version}"
         result = replace(result, solution=replace(result.solution, solver_version=by))
-    return ExperimentResult.of(
+    found = ExperimentResult.of(
         result,
         data.sha256,
         data.test,
         wall_seconds=perf_counter() - began,
         cpu_seconds=process_time() - began_cpu,
     )
+    if experiment.data.test_points is not None and result.tree is not None:
+        chosen |= recovery_measures(ground_truth(data.train.name), result.tree)
+    return replace(found, measures={**found.measures, **chosen})
+
+
+def _solved(
+    experiment: Experiment, train: Dataset, on_progress: Progress
+) -> tuple[Result, dict[str, float | None]]:
+    """Solve an experiment, tuned first where it is to be; return what was chosen, too."""
+    formulation, settings = experiment.formulation(), experiment.settings
+    if experiment.tune is None:
+        solver = searching(experiment.solver, settings)
+        problem = formulation.build(
+            train, experiment.depth, budget=settings.budget(), solver=solver, whole=False
+        )
+        return problem.solve(experiment.solver, settings=settings, on_progress=on_progress), {}
+
+    def on_fit(fit: object) -> None:
+        del fit
+        if on_progress(Event(0.0, np.nan, np.nan, 0)):
+            raise KeyboardInterrupt
+
+    tuning = tune_batch(
+        formulation,
+        train,
+        experiment.depth,
+        **experiment.tune,
+        solver=experiment.solver,
+        settings=settings,
+        on_fit=on_fit,
+        on_progress=on_progress,
+    )
+    splits = 0 if tuning.result.tree is None else tuning.result.tree.n_splits
+    return tuning.result, {"chosen_depth": tuning.depth, "chosen_alpha": tuning.alpha, "splits": splits}

@@ -47,6 +47,8 @@ class Experiment:
     solver, settings
         How it is solved. The seed is also that of generated data, of the split unless it has its own, and of starts
         that draw.
+    tune
+        Where depth and cost of a split are chosen first: how; see :class:`~mipforest.campaigns.suite.ModelEntry`.
     """
 
     model_label: str
@@ -61,12 +63,17 @@ class Experiment:
     split: Split | None
     solver: str
     settings: SolveSettings
+    tune: Mapping[str, Any] | None = None
 
     def definition(self) -> str:
         """Return all that decides the result as JSON; equal for equal experiments only."""
         plain = asdict(self)
-        if self.data.weight is None:  # as before suites had weights: results keep their keys
-            del plain["data"]["weight"]
+        # As before suites had these: results keep their keys.
+        for name in ("weight", "test_points"):
+            if plain["data"][name] is None:
+                del plain["data"][name]
+        if self.tune is None:
+            del plain["tune"]
         settings = plain.pop("settings")
         plain |= {name: settings[name] for name in _DECISIVE}
         return json.dumps(plain, sort_keys=True, allow_nan=False)
@@ -171,6 +178,7 @@ def _experiments(suite: Suite, limits: tuple[float, ...]) -> Iterator[tuple[str,
                         threads=suite.threads,
                         solver_options=suite.solver_options.get(solver, {}),
                     ),
+                    tune=entry.tune,
                 )
                 _check(label, experiment, kind)
                 several = (

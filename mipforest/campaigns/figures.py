@@ -116,6 +116,36 @@ def bounds_figure(experiments: pd.DataFrame, events: pd.DataFrame, title: str) -
     return figure
 
 
+def series_figure(per_data: pd.DataFrame, measures: Sequence[str]) -> Figure:
+    """Draw the means of measures over the data sets, in the suite's order: one panel each, one line per setting.
+
+    Bars reach one standard error of the mean up and down.
+
+    Parameters
+    ----------
+    per_data
+        As of :func:`~mipforest.campaigns.tables.by_data`.
+    measures
+        Names of its columns, all shares or scores.
+    """
+    figure = new_figure(PANEL_WIDTH * len(measures), PANEL_HEIGHT + 0.5, layout="constrained")
+    settings = list(dict.fromkeys(per_data["setting"]))
+    places = {data: place for place, data in enumerate(dict.fromkeys(per_data["data"]))}
+    for axes, measure in zip(figure.subplots(1, len(measures), squeeze=False)[0], measures, strict=True):
+        drawn = []
+        for setting, style in zip(settings, _styles(len(settings)), strict=True):
+            own = per_data[per_data["setting"] == setting]
+            error = own[f"{measure}_sd"] / np.sqrt(own["done"].clip(lower=1))
+            drawn.append(axes.errorbar(own["data"].map(places), own[measure], error, capsize=2, **style))
+        axes.set_xticks(list(places.values()), list(places), rotation=30, ha="right", parse_math=False)
+        if measure != "test_r2":
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+        _finish(axes, measure.removeprefix("test_").replace("_", " "))
+        if measure == measures[0]:
+            add_legend(axes, drawn, settings, fontsize=7, frameon=False)
+    return figure
+
+
 def _draw_bounds(axes: Axes, experiments: pd.DataFrame, events: pd.DataFrame, model: str) -> None:
     drawn, names = [], []
     known = events[events["cell"].isin(experiments["cell"])]

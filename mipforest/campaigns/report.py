@@ -20,10 +20,12 @@ from mipforest.campaigns.figures import (
     distributions,
     instance_table,
     performance_profiles,
+    series_figure,
 )
 from mipforest.campaigns.store import Store
 from mipforest.campaigns.suite import Suite, parse_suite
 from mipforest.campaigns.tables import (
+    RECOVERY,
     by_data,
     events_table,
     markdown_table,
@@ -35,7 +37,7 @@ from mipforest.errors import CampaignError
 from mipforest.trees.figure import save_figure
 
 #: Columns that are shares and read better in per cent.
-_SHARES = ("accuracy", "fidelity", "gap")
+_SHARES = ("accuracy", "fidelity", "gap", "rate")
 
 
 def write_report(results: Path, folder: Path) -> list[Path]:
@@ -170,6 +172,11 @@ def _pictures(experiments: pd.DataFrame, events: pd.DataFrame) -> dict[str, Figu
                 f"difference in {words}",
                 percent=measure != "test_r2",
             )
+    if RECOVERY[0] in experiments:
+        found["recovery"] = series_figure(
+            by_data(experiments),
+            ["test_accuracy" if "test_accuracy" in experiments else "test_r2", *RECOVERY],
+        )
     for data, group in done.groupby("data", sort=False):
         seed = group["seed"].min()
         found[f"bounds-{data}"] = bounds_figure(group[group["seed"] == seed], events, f"{data}, seed {seed}")
@@ -221,7 +228,7 @@ def _state(experiments: pd.DataFrame) -> str:
 
 
 def _overall_table(per_setting: pd.DataFrame) -> str:
-    predictions = [name for name in prediction_columns(per_setting) if name.startswith("test_")]
+    predictions = [name for name in prediction_columns(per_setting) if not name.startswith("train_")]
     columns = [
         "cells",
         "done",
@@ -255,6 +262,8 @@ def _data_table(rows: pd.DataFrame, published: Mapping[str, Mapping[str, float]]
         "seconds",
         "nodes",
         "features_used",
+        "splits",
+        "chosen_depth",
     ]
     header, values = ["data"], [[str(data)] for data in rows["data"]]
     for name in columns:
@@ -288,7 +297,13 @@ def _cell(name: str, value: float) -> str:
         return "∞"
     if name.endswith(_SHARES):
         return f"{100 * value:.1f}"
-    decimals = {"seconds": ".1f", "nodes": ".0f", "features_per_split": ".1f"}
+    decimals = {
+        "seconds": ".1f",
+        "nodes": ".0f",
+        "splits": ".1f",
+        "chosen_depth": ".1f",
+        "features_per_split": ".1f",
+    }
     return format(float(value), decimals.get(name, ".7g"))
 
 

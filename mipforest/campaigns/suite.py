@@ -15,6 +15,8 @@ from mipforest.data.target import Task
 from mipforest.errors import CampaignError, NotAllowed, did_you_mean
 from mipforest.runs.text_files import TomlReader
 from mipforest.settings import DEFAULT_GAP, SolveSettings
+from mipforest.tuning.batch_plan import Trees
+from mipforest.tuning.cost_complexity import Midpoint
 
 #: What the shares of the classes are kept for, when data are split.
 STRATIFY = ("labels", "classes", "none")
@@ -50,6 +52,15 @@ _DATA: dict[str, type] = {
     "positive": list,
     "scaling": str,
     "weight": str,
+    "test_points": int,
+}
+_TUNE: dict[str, type] = {
+    "trees": str,
+    "starts": int,
+    "folds": int,
+    "validation": float,
+    "midpoint": str,
+    "grid": dict,
 }
 _MODEL: dict[str, type] = {
     "model": str,
@@ -61,6 +72,7 @@ _MODEL: dict[str, type] = {
     "parameters": dict,
     "grid": dict,
     "by_data": dict,
+    "tune": dict,
 }
 
 
@@ -96,6 +108,8 @@ class DataEntry:
         As for :func:`mipforest.data.load`; the model's own scaling if ``None``.
     positive
         Classes that are merged into the positive one, all others into the negative one; empty to merge none.
+    test_points
+        Of data drawn from a tree, how many points are drawn from it again, without noise, as test samples.
     """
 
     load: str
@@ -104,6 +118,7 @@ class DataEntry:
     positive: tuple[str, ...] = ()
     scaling: Scaling | None = None
     weight: str | None = None
+    test_points: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +137,9 @@ class ModelEntry:
         Values of hyperparameters that each make experiments of their own.
     by_data
         Hyperparameters that count for one data set, by its label.
+    tune
+        Where depth, up to the one given, and cost of a split are to be chosen: what
+        :func:`~mipforest.tuning.batch.tune_batch` is told, such as the share of ``validation`` samples.
     """
 
     model: str
@@ -133,6 +151,7 @@ class ModelEntry:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     by_data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tune: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,6 +315,10 @@ def _data(label: str, table: Any) -> DataEntry:
     _choice(where, table, "task", get_args(Task))
     _choice(where, table, "scaling", get_args(Scaling))
     _check_place(where, table["load"])
+    if "test_points" in table and not table["load"].startswith("synthetic:tree"):
+        raise CampaignError(f"{where}: test_points are drawn from a known tree: of synthetic:tree only")
+    if table.get("test_points", 1) < 1:
+        raise CampaignError(f"{where}: test_points is {table['test_points']}; give 1 or more")
     for name in table.get("positive", ()):
         _TOML.check_type(f"{where}: a class in positive", name, str)
     return DataEntry(**table | {"positive": tuple(table.get("positive", ()))})
@@ -335,7 +358,17 @@ def _model(label: str, table: Any, data: Mapping[str, DataEntry]) -> ModelEntry:
             for name, values in grid.items()
         },
         by_data=_by_data(where, table.get("by_data", {}), data),
+        tune=_tune(where, table["tune"]) if "tune" in table else None,
     )
+
+
+def _tune(where: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    _TOML.check_keys(f"{where}: tune", table, _TUNE)
+    _choice(f"{where}: tune", table, "trees", get_args(Trees))
+    _choice(f"{where}: tune", table, "midpoint", get_args(Midpoint))
+    for name, values in table.get("grid", {}).items():
+        _TOML.check_type(f"{where}: tune.grid.{name}", values, list)
+    return dict(table)
 
 
 def _by_data(where: str, table: Mapping[str, Any], data: Mapping[str, DataEntry]) -> dict[str, Any]:

@@ -14,6 +14,9 @@ from mipforest.solvers.solution import closed
 #: Measures of predictions that tables and pictures show, where there are any.
 PREDICTION = ("accuracy", "balanced_accuracy", "r2", "fidelity")
 
+#: What tables and pictures show of trees that are compared with the one behind generated data.
+RECOVERY = ("true_discovery_rate", "false_discovery_rate")
+
 #: Seconds that are added to each time before the geometric mean, as benchmarks of solvers do: without, times near
 #: nothing would outweigh all others.
 SHIFT = 10.0
@@ -126,7 +129,10 @@ def _counted(group: pd.DataFrame, done: pd.DataFrame) -> dict[str, int]:
 
 def _means(done: pd.DataFrame) -> dict[str, float]:
     predictions = prediction_columns(done)
-    numbers = ("objective", "bound", "nodes", "seconds", "features_used", "features_per_split")
+    numbers = (
+        *("objective", "bound", "nodes", "seconds", "features_used", "features_per_split"),
+        *("splits", "chosen_depth", "chosen_alpha"),
+    )
     known = [name for name in (*predictions, *numbers) if name in done]
     # What some cell lacks, such as a bound, has no mean.
     means = {name: float(done[name].mean(skipna=False)) for name in known}
@@ -135,8 +141,8 @@ def _means(done: pd.DataFrame) -> dict[str, float]:
 
 
 def prediction_columns(experiments: pd.DataFrame) -> list[str]:
-    """Name the measures of predictions that there are, test before training."""
-    names = (f"{part}_{measure}" for measure in PREDICTION for part in ("test", "train"))
+    """Name the measures of predictions that there are, test before training, and those of recovery."""
+    names = (*(f"{part}_{measure}" for measure in PREDICTION for part in ("test", "train")), *RECOVERY)
     return [name for name in names if name in experiments and experiments[name].notna().any()]
 
 

@@ -38,11 +38,15 @@ class GroundTruth:
         (2^D - 1, p) coefficients and (2^D - 1,) intercepts of the branch nodes.
     leaves
         (2^D,) prediction of each leaf, from left to right: class labels (int64) or values (float64).
+    leaf_w
+        (2^D, p) coefficients of linear leaves, which predict ``leaf_w . x`` more than ``leaves``; ``None`` for constant
+        leaves.
     """
 
     w: FloatArray
     b: FloatArray
     leaves: IntArray | FloatArray
+    leaf_w: FloatArray | None = None
 
     @property
     def depth(self) -> int:
@@ -60,7 +64,11 @@ class GroundTruth:
 
     def predict(self, X: FloatArray) -> IntArray | FloatArray:
         """Return the class label or value of each of the (n, p) points."""
-        return self.leaves[self.leaf_of(X)]
+        leaf = self.leaf_of(X)
+        if self.leaf_w is None:
+            return self.leaves[leaf]
+        values: FloatArray = self.leaves[leaf] + (X * self.leaf_w[leaf]).sum(axis=1)
+        return values
 
     def margin(self, X: FloatArray) -> FloatArray:
         """Return the (n,) Euclidean distances of points to the nearest hyperplane on their way to a leaf."""
@@ -120,13 +128,15 @@ class RandomTree:
         Number of classes K, at most 2^depth; of no meaning for a regression.
     density
         Largest number of features in a split, at most p; 1 gives splits on one feature each.
+    leaf_density
+        Largest number of features in the linear function of a leaf, at most p, of a regression; 0 for constant leaves.
     feature_noise
         Share of the samples, 0 to 1, all of whose features are moved by U(-0.1, 0.1) after labelling.
     label_noise
         Classification: share of the samples, 0 to 1, that get a random other label. Regression: standard
         deviation of the normal noise added to every value (leaf values are U(0, 1)).
     seed
-        Seed of everything. The tree depends on it and on ``depth, p, classes, density, task`` only.
+        Seed of everything. The tree depends on it and on ``depth, p, classes, density, leaf_density, task`` only.
     task
         ``"classification"`` or ``"regression"``.
     """
@@ -136,6 +146,7 @@ class RandomTree:
     p: int = 5
     classes: int = 2
     density: int = 1
+    leaf_density: int = 0
     feature_noise: float = 0.0
     label_noise: float = 0.0
     seed: int = 0
@@ -148,6 +159,7 @@ class RandomTree:
             "p": (1, 10**6),
             "classes": (2, 2**self.depth) if self.task == "classification" else (0, 10**6),
             "density": (1, self.p),
+            "leaf_density": (0, self.p if self.task == "regression" else 0),
             "feature_noise": (0, 1),
             "label_noise": (0, 1) if self.task == "classification" else (0, 10**6),
             "seed": (0, 2**63),
@@ -170,7 +182,8 @@ class RandomTree:
         rng = np.random.default_rng([self.seed, 0])
         w, b = _splits_on_one_feature(self, rng) if self.density == 1 else _hyperplanes(self, rng)
         leaves = rng.random(2**self.depth) if self.task == "regression" else _labels(self, rng)
-        return GroundTruth(w, b, leaves)
+        leaf_w = _linear_leaves(self, rng) if self.leaf_density else None
+        return GroundTruth(w, b, leaves, leaf_w)
 
     def sample(self, ground_truth: GroundTruth) -> tuple[FloatArray, IntArray | FloatArray]:
         """Draw the (n, p) points, label them by the tree, then add the noise.
@@ -201,6 +214,15 @@ def _labels(options: RandomTree, rng: np.random.Generator) -> IntArray:
     left = rng.integers(options.classes, size=2 ** (options.depth - 1))
     right = (left + rng.integers(1, options.classes, size=len(left))) % options.classes
     return np.stack([left, right], axis=1).ravel()
+
+
+def _linear_leaves(options: RandomTree, rng: np.random.Generator) -> FloatArray:
+    """Draw the coefficients of each leaf: their number uniform in 1..leaf_density, their values in [-1, 1]."""
+    leaf_w = np.zeros((2**options.depth, options.p))
+    for row in leaf_w:
+        used = rng.choice(options.p, size=rng.integers(1, options.leaf_density + 1), replace=False)
+        row[used] = rng.uniform(-1.0, 1.0, size=len(used))
+    return leaf_w
 
 
 def _splits_on_one_feature(options: RandomTree, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

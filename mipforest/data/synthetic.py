@@ -184,7 +184,11 @@ def _tree(options: dict[str, Any]) -> _Sample:
     tree = RandomTree(**options)
     ground_truth = tree.ground_truth()
     X, y = tree.sample(ground_truth)
-    given = {k: v for k, v in asdict(tree).items() if k != "classes" or tree.task == "classification"}
+    given = asdict(tree)
+    if tree.task == "regression":
+        del given["classes"]
+    if tree.leaf_density == 0:  # as before leaves could be linear: names stay
+        del given["leaf_density"]
     name = "synthetic:tree," + ",".join(f"{option}={value}" for option, value in given.items())
     note = f"drawn from a random tree of depth {tree.depth}, seed {tree.seed}"
     absent = sorted(set(range(tree.classes)) - set(y.tolist())) if tree.task == "classification" else []

@@ -41,7 +41,8 @@ class BuiltProblem:
     prepare_seconds, build_seconds
         Wall time of binding the formulation to the data, and of building the model.
     unfinished
-        Whether the time ran out while the model was declared: it is empty then, and trees alone are known.
+        Whether the model was not declared to its end, for want of time or as nobody asked for it: it is empty then, and
+        trees alone are known.
     as_built
         The model before a user changed it.
     """

@@ -80,6 +80,7 @@ class Formulation(Operations):
         budget: TimeBudget | None = None,
         solver: TreeSearch | Auto | None = None,
         whole: bool = True,
+        declare: bool = True,
     ) -> Problem:
         """Build the model for a data set.
 
@@ -99,6 +100,9 @@ class Formulation(Operations):
         whole
             Whether a model is wanted however long it takes. Where it is not, declaring it ends with the budget, and
             the problem is ``unfinished``: its model is empty, and a solve returns the start and what is known of it.
+        declare
+            Whether to declare the model at all. Without it the problem is ``unfinished`` from the first: a tree search
+            solves it, whose tree is checked by the definition alone. Models of deep trees are far larger than the data.
 
         Returns
         -------
@@ -120,19 +124,19 @@ class Formulation(Operations):
             with budget.phase("prepare"):
                 quick = self.bind_quickly(data, topology, budget)
             if quick is not None:
-                problem = self._declared(quick, began, whole=whole)
+                problem = self._declared(quick, began, whole=whole, declare=declare)
                 with budget.phase("load"):  # the packages of searches
                     taken = solver.takes(problem)
                 if taken:
                     return problem
         with budget.phase("prepare"), one_blas_thread():
             instance = self.bind(data, topology, budget)
-        return self._declared(instance, began, whole=whole)
+        return self._declared(instance, began, whole=whole, declare=declare)
 
-    def _declared(self, instance: Instance, began: float, *, whole: bool) -> Problem:
+    def _declared(self, instance: Instance, began: float, *, whole: bool, declare: bool) -> Problem:
         """Declare the model of an instance whose preparation began at a time, on a clock that rests while compiling."""
         data, budget, declared_from = instance.data, instance.budget, monotonic()
-        name, unfinished = f"{self.name}-{data.name}-d{instance.topology.depth}", False
+        name, unfinished = f"{self.name}-{data.name}-d{instance.topology.depth}", not declare
 
         def watch() -> None:
             if budget.expired and monotonic() - declared_from > DECLARED_AT_ONCE:
@@ -141,7 +145,8 @@ class Formulation(Operations):
         with budget.phase("build"):
             model = Model(name, None if whole else watch)
             try:
-                self.declare(model, instance)
+                if declare:
+                    self.declare(model, instance)
                 model.watch = None
             except _OutOfTime:
                 model, unfinished = Model(name), True

@@ -248,7 +248,8 @@ class Problem(BuiltProblem):
     def _unfinished(self, solver: Solver, tree: Tree | None, gap: float) -> Result:
         """Return the start, and what is known without a model, where the time ran out while it was declared."""
         status = Status.INTERRUPTED if self.budget.stopped else Status.TIME_LIMIT
-        found = Found(tree, -np.inf, status, warnings=() if tree is None else (not_built(self),))
+        told = (not_built(self),) if tree is not None and self.budget.expired else ()
+        found = Found(tree, -np.inf, status, warnings=told)
         return replace(self._found(solver, found, tree, 0.0, gap), phase_seconds=self.budget.seconds)
 
     def _found(

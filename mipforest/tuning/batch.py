@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 EXACT_DEPTH, EXACT_SECONDS = 3, 5.0
 
 
+#: Pairs of a sample and a leaf up to which the tree in the end is also checked against the model's rows: of more, the
+#: model takes longer than the search.
+MOST_ASSIGNED = 20_000
+
+
 class CurveRecords:
     """Collects the curves of a plan, each once, and what they say of every setting."""
 
@@ -291,8 +296,14 @@ def refitted(
     chooses = isinstance(solver, Auto) and plan.trees != "cart"
     if chooses:
         solver = solver_or_search("local-search")
+    searched = chooses or plan.trees == "cart" or isinstance(solver, TreeSearch)
     problem = formulation.build(
-        plan.data, depth, budget=settings.budget(), solver=searching(solver, settings), whole=False
+        plan.data,
+        depth,
+        budget=settings.budget(),
+        solver=searching(solver, settings),
+        whole=False,
+        declare=not searched or plan.data.n * 2**depth <= MOST_ASSIGNED,
     )
     result = problem.solve(solver, settings=settings, on_progress=on_progress)
     exact = solver_or_search("exact-search")

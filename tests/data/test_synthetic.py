@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -8,7 +9,8 @@ from scipy.optimize import linprog
 from sklearn.svm import SVC
 
 from mipforest.data import DataError, ground_truth, load
-from mipforest.data.synthetic import MARGIN
+from mipforest.data.random_trees import RandomTree
+from mipforest.data.synthetic import MARGIN, load_synthetic
 
 seeds = st.integers(0, 10**6)
 sometimes = settings(deadline=None, max_examples=15)
@@ -284,3 +286,24 @@ def test_classes_that_do_not_occur_are_remarked():
 def test_bad_options(spec, message):
     with pytest.raises(DataError, match=message):
         load(f"synthetic:{spec}")
+
+
+def test_linear_leaves_add_a_function_of_few_features_to_the_same_tree():
+    constant = RandomTree(depth=2, p=4, task="regression", seed=3)
+    linear = replace(constant, leaf_density=2)
+    one, other = constant.ground_truth(), linear.ground_truth()
+    assert (one.w == other.w).all()
+    assert (one.leaves == other.leaves).all()
+    used = np.count_nonzero(other.leaf_w, axis=1)
+    assert used.min() >= 1
+    assert used.max() <= 2
+    assert np.abs(other.leaf_w).max() <= 1
+    X = np.random.default_rng(0).random((50, 4))
+    slopes = np.array([other.leaf_w[leaf] @ x for leaf, x in zip(other.leaf_of(X), X, strict=True)])
+    assert other.predict(X) == pytest.approx(one.predict(X) + slopes)
+    spec = "tree,depth=2,n=20,p=4,task=regression"
+    assert "leaf_density" not in load_synthetic(spec).name
+    again = load_synthetic(f"{spec},leaf_density=2")
+    assert load_synthetic(again.name.removeprefix("synthetic:")).sha256 == again.sha256
+    with pytest.raises(DataError, match="leaf_density=1 is out of range; choose from 0 to 0"):
+        RandomTree(leaf_density=1)
