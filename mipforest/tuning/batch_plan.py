@@ -15,7 +15,7 @@ from mipforest.heuristics.cart import cart
 from mipforest.heuristics.thresholds import TreeCharges, tree_of_splits
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import WholeNumber, plain_parameters_of
-from mipforest.problem.tree_search import AUTO, Auto, TreeSearch, search_classes, solver_or_search
+from mipforest.problem.tree_search import AUTO, Auto, TreeSearch, solver_or_search
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.trees import Topology, Tree
@@ -31,6 +31,9 @@ DEPTH = 6
 
 #: Costs of coefficients that are tried for linear leaves, beside the formulation's own.
 COEFFICIENT_COSTS = (1e-3, 1e-2, 1e-1)
+
+#: Built-in models that it is for.
+MODELS = ("oct", "oct-h", "ort", "ort-h", "ort-l", "ort-lh")
 
 #: What the validation loss is, by the loss of the leaves.
 LOSS_NAMES = {"classes": "error", "squared": "mse", "absolute": "mae"}
@@ -145,11 +148,10 @@ def charges_of(formulation: Formulation, data: Dataset) -> TreeCharges:
     """
     # What is computed for the samples of deeper trees may take long, and is for matrix solvers.
     charges = formulation.tree_charges(formulation.bind(data, Topology(1)))
-    if charges is None or not hasattr(formulation, "alpha"):
-        models = ", ".join(search_classes()["local-search"].models)
+    if charges is None or charges.loss not in LOSS_NAMES or not hasattr(formulation, "alpha"):
         raise TuningError(
             f"batch tuning prunes trees of a local search, and {formulation.name} with these parameters has others: it "
-            f"takes {models} (of linear leaves, the l1 regulariser with lam above 0); tune others by a grid"
+            f"takes {', '.join(MODELS)} (of linear leaves, the l1 regulariser with lam above 0); tune others by a grid"
         )
     return charges
 

@@ -125,6 +125,7 @@ def test_equal_losses_go_to_the_least_depth():
     ("asked", "error", "message"),
     [
         ({"formulation": "margot"}, TuningError, "batch tuning prunes trees of a local search, and margot"),
+        ({"formulation": "ort-l", "grid": {"lam": [0.1]}}, DataError, "ort-l predicts numbers"),
         ({"grid": {"alpha": [0.1]}}, TuningError, "finds alpha and the depth itself"),
         ({"folds": 3, "validation": 0.3}, TuningError, "folds=3 and validation=0.3 are both given"),
         ({"midpoint": "middle"}, TuningError, "no midpoint is called 'middle'"),
