@@ -51,7 +51,7 @@ def facts(name):
     lines = [
         f"Task: {cls.task}. Source: {cls.source}. Scaling of the features: `{cls.scaling}`.",
         "",
-        "| | default | others |",
+        "| choice | default | others |",
         "|---|---|---|",
         _choices("variants", cls.variants),
         _choices("starts", cls.starts),

@@ -44,7 +44,7 @@ class NodeTexts:
         """Return one line on a node: its split, or what it predicts."""
         tree = self.fitted.tree
         if node.children:
-            return _condition(describe_split(tree, node.number, max_terms=3))
+            return self._split(node.number, digits=4, max_terms=3)
         return (
             f"{'prescribes' if tree.prescribes else 'predicts'} {leaf_text(tree, node.number, max_terms=3)}"
         )
@@ -74,7 +74,8 @@ class NodeTexts:
         found: list[tuple[str, Part]] = [("Node", f"n{t}, {'split' if node.children else 'leaf'}")]
         found += [("Before it", f"n{above} has no split: all pass") for above in node.passed]
         if node.children:
-            found.append(("Goes right (yes) where", element("code", self._full_split(t))))
+            full = self._split(t, digits=DIGITS, max_terms=self._most_weights)
+            found.append(("Goes right (yes) where", element("code", full)))
         else:
             found.append(
                 ("Prescribes" if self.fitted.tree.prescribes else "Predicts", self._prediction(node))
@@ -83,8 +84,12 @@ class NodeTexts:
         found.append(("Training samples", f"{n} ({percent(n / whole)} of all)" if whole else "0"))
         return [*found, *self._target_descriptions(t), *self._confidence_descriptions(node)]
 
-    def _full_split(self, t: int) -> str:
-        return _condition(describe_split(self.fitted.tree, t, digits=DIGITS, max_terms=self._most_weights))
+    def _split(self, t: int, *, digits: int, max_terms: int) -> str:
+        """Return a split, its terms in the order of the picture: by influence, where it is known."""
+        known = self.fitted.statistics.influence
+        influence = known[t] if known is not None and known[t].any() else None
+        tree = self.fitted.tree
+        return _condition(describe_split(tree, t, digits=digits, max_terms=max_terms, influence=influence))
 
     def _prediction(self, node: ReachableNode) -> Part:
         text = leaf_text(self.fitted.tree, node.number, max_terms=self._most_weights)

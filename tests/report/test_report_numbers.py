@@ -4,10 +4,14 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from mipforest.report.chart import Chart, span, thinned, ticks
-from mipforest.report.content import content_of
+from mipforest.report.content import FittedTree, content_of
+from mipforest.report.node_text import NodeTexts
 from mipforest.report.quality import counts_of, training_counts
 from mipforest.report.tree_section import node_confidence, uses_by_level
 from mipforest.runs import read_run
+from mipforest.trees import Tree, node_statistics
+from mipforest.trees.node_box import node_box
+from mipforest.trees.reachable import reachable_tree
 
 
 def test_confusion_matrices_are_those_of_scikit_learn(classes_run):
@@ -27,6 +31,18 @@ def test_confidence_of_nodes_is_that_of_paths(logistic_run):
     for leaf in np.unique(leaves):
         assert np.isclose(found[leaf], of_paths[leaves == leaf, -1].mean())
     assert np.isnan(found[sorted(set(range(3, 7)) - set(leaves.tolist()))]).all()
+
+
+def test_words_and_picture_name_the_features_of_a_split_in_one_order():
+    tree = Tree(
+        1, np.array([[2.0, 1.0]]), np.array([-1.0]), np.array([0, 1]), ("no", "yes"), ("steady", "lively")
+    )
+    X, y = np.array([[0.5, 0.0], [0.4, 1.0], [0.5, 2.0], [0.4, 3.0]]), np.array([0, 1, 1, 1])
+    fitted = FittedTree(tree, node_statistics(tree, X, y), reachable_tree(tree))
+    root = fitted.nodes[0]
+    assert NodeTexts(fitted, None).headline(root) == "lively + 2 steady ≥ 1"
+    drawn = [line.text for line in node_box(tree, root, fitted.statistics, 3).lines]
+    assert drawn.index("+ 2 steady") == drawn.index("lively") + 1
 
 
 def test_uses_of_features_are_counted_by_level(deep_run):
