@@ -147,7 +147,8 @@ class Margot(LinearTree):
         if name == "local-svm":
             return local_svm(data, topology, nodes)
         if name != "svm-path":
-            return super().start(name, instance, seed=seed)
+            other: Tree = super().start(name, instance, seed=seed)
+            return other
         path = svm_path(data, topology, nodes)
         if nodes.budget is None or instance.budget.expired:
             return path

@@ -357,7 +357,8 @@ class Miret(Formulation):
         if name == "node-by-node":
             part = instance.budget.part(share=START_SHARE)
             return node_by_node(data, topology, target, instance.costs, self.epsilon, part)
-        return super().start(name, instance, seed=seed)
+        other: Tree = super().start(name, instance, seed=seed)
+        return other
 
     # ------------------------------------------------------------------ after the solve
 

@@ -297,7 +297,8 @@ class Oct(Formulation):
             self._refuse_for_dp(data)
             share = min(1.0, self.alpha * instance.baseline / data.n)
             return self.polish(contree(data, topology, split_cost=share), instance)
-        return super().start(name, instance, seed=seed)
+        other: Tree = super().start(name, instance, seed=seed)
+        return other
 
     def _refuse_for_dp(self, data: Dataset) -> None:
         if data.weighted or self.costs is not None:

@@ -137,7 +137,8 @@ class OctH(Formulation):
             return self.polish(self._greedy(instance), instance)
         if name == "previous-depth":
             return self.previous_depth(instance)
-        return super().start(name, instance, seed=seed)
+        other: Tree = super().start(name, instance, seed=seed)
+        return other
 
     def without_splits(self, tree: Tree, nodes: Sequence[int], instance: ClassTreeInstance) -> Tree:
         return self.polish(without_splits(tree, nodes), instance)
@@ -174,7 +175,7 @@ class OctH(Formulation):
         # alpha is relative to the error of the whole data; the node's model measures in its own.
         node = replace(self, alpha=self.alpha * whole.baseline / errors)
         result = node.build(here, 1, budget=time).solve(start="cart", time_limit=time.at_most())
-        return None if result.tree is None else result.tree.unscaled()
+        return result.tree.unscaled() if isinstance(result.tree, Tree) else None
 
 
 class OctHExpressions(ClassTreeExpressions):

@@ -172,7 +172,8 @@ class RegressionTree(Formulation):
             return self.polish(self._cart(instance, seed), instance)
         if name == "previous-depth":
             return self.polish(self.previous_depth(instance), instance)
-        return super().start(name, instance, seed=seed)
+        other: Tree = super().start(name, instance, seed=seed)
+        return other
 
     def _cart(self, instance: OrtInstance, seed: int) -> Tree:
         return cart(instance.data, instance.topology, min_leaf=self.N_min, seed=seed)
@@ -356,7 +357,8 @@ class Ort(ConstantLeafTree):
 
     def start(self, name: str, instance: OrtInstance, *, seed: int = 0) -> Tree:
         if name != "depth-two":
-            return super().start(name, instance, seed=seed)
+            other: Tree = super().start(name, instance, seed=seed)
+        return other
         return instance.known or self._searched(instance)[0]
 
 

@@ -187,7 +187,8 @@ class LevelTree(LinearTree):
                 if not instance.budget.expired:
                     found.append(self.start(other, instance, seed=seed))
             return min(found, key=lambda tree: self.evaluate(tree, instance))
-        return super().start(name, instance, seed=seed)
+        given: Tree = super().start(name, instance, seed=seed)
+        return given
 
     def polish(self, tree: Tree, instance: LinearInstance) -> Tree:
         """Solve every node's problem exactly for the tree's routing of the samples, within the proven limits."""

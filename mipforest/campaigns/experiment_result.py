@@ -27,7 +27,6 @@ from mipforest.problem.result import Result
 from mipforest.problem.tree_search import AUTO, searching
 from mipforest.runs.instance import sha256_of_model
 from mipforest.solvers.solution import Event, Progress, Status
-from mipforest.trees import to_dict
 from mipforest.tuning.batch import tune_batch
 
 #: Longest message of an error that is kept, in characters.
@@ -111,7 +110,7 @@ class ExperimentResult:
             "wall_seconds": wall_seconds,
             "cpu_seconds": cpu_seconds,
             "details": json.dumps({name: found[name] for name in _DETAILS}, allow_nan=False),
-            "tree": None if tree is None else json.dumps(to_dict(tree), allow_nan=False),
+            "tree": None if tree is None else json.dumps(tree.to_dict(), allow_nan=False),
         }
         names = [name for name in found if name.startswith(("train_", "test_")) or name in found["reported"]]
         measures = {name: found[name] for name in names if _is_number(found[name])}

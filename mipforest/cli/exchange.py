@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from mipforest.cli import options as o
 from mipforest.cli.errors import CommandError
-from mipforest.cli.inputs import build, check_depth, formulation_of, scaling_of, source_of, start_of
+from mipforest.cli.inputs import build, depth_of, formulation_of, scaling_of, source_of, start_of
 from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
 from mipforest.cli.output import print_json, print_note, print_text
 from mipforest.formatting import number
@@ -29,7 +29,7 @@ class Tangents(StrEnum):
 def export(
     *,
     model: o.ModelName,
-    depth: o.Depth,
+    depth: o.Depth = None,
     data: o.DataName,
     target: o.Target = None,
     param: o.Parameters = None,
@@ -99,7 +99,7 @@ def export(
         test_size=test_size,
     )
     formulation = formulation_of(model, param, variant, ensemble)
-    check_depth(depth)
+    depth = depth_of(depth, formulation)
     wanted = start_of(start, formulation)
     problem = build(formulation, source.load().train, depth)
     metadata = write_instance(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mipforest.problem.tree_search import Auto, TreeSearch
     from mipforest.runs import DataSource
     from mipforest.time_budget import TimeBudget
-    from mipforest.trees import Tree
+    from mipforest.trees import Predictor
 
 
 def formulation_of(
@@ -59,6 +59,26 @@ def check_depth(depth: int) -> None:
         Topology(depth)
     except ValueError as error:
         raise CommandError(f"--depth: {error}") from None
+
+
+def depth_of(depth: int | None, formulation: Formulation) -> int:
+    """Return the depth that was asked for; a score card has none, and its model one level.
+
+    Raises
+    ------
+    CommandError
+        If a tree's depth is absent or none that a tree has, or a score card is given one.
+    """
+    if formulation.gives.is_tree:
+        if depth is None:
+            raise CommandError("--depth is missing: give the levels of branch nodes, such as --depth 2")
+        check_depth(depth)
+        return depth
+    if depth not in (None, 1):
+        raise CommandError(
+            f"--depth: {formulation.name} finds a {formulation.gives.noun}, which has no depth; leave it out"
+        )
+    return 1
 
 
 def scaling_of(scaling: Scaling | None, model: str) -> ScalingRule:
@@ -120,7 +140,7 @@ def source_of(
     )
 
 
-def start_of(start: str, formulation: Formulation) -> str | Tree | None:
+def start_of(start: str, formulation: Formulation) -> str | Predictor | None:
     """Return a start by name or from a file, before anything else is done.
 
     Raises
@@ -132,18 +152,20 @@ def start_of(start: str, formulation: Formulation) -> str | Tree | None:
     """
     from mipforest.errors import did_you_mean
     from mipforest.problem.tree_search import search_names
+    from mipforest.runs import load_saved_card
     from mipforest.trees import load
 
     known = ("default", "none", *formulation.starts)
     if start in known or start in search_names():
         return start
     path = Path(start)
-    path = path / "tree.json" if path.is_dir() else path
+    of_tree = formulation.gives.is_tree
+    path = path / ("tree.json" if of_tree else "card.json") if path.is_dir() else path
     if path.exists() or path.suffix == ".json":
-        return load(path)
+        return load(path) if of_tree else load_saved_card(path).card
     raise CommandError(
         f"{formulation.name} has no start {start!r}{did_you_mean(start, known)}; it has {', '.join(known)}, "
-        "and takes the tree.json of a run"
+        f"and takes the {'tree' if of_tree else 'card'}.json of a run"
     )
 
 

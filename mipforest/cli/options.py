@@ -76,8 +76,13 @@ ModelName = Annotated[
     ),
 ]
 Depth = Annotated[
-    int,
-    Option(metavar="D", help="Levels of branch nodes, 1 to 10.", show_default=False, rich_help_panel=_MODEL),
+    int | None,
+    Option(
+        metavar="D",
+        help="Levels of branch nodes of a tree, 1 to 10; score cards have none.",
+        show_default=False,
+        rich_help_panel=_MODEL,
+    ),
 ]
 Parameters = Annotated[
     list[str] | None,

@@ -16,13 +16,13 @@ from typer import Exit
 import mipforest
 from mipforest.cli.errors import NO_ANSWER, SUCCESS, report_of
 from mipforest.cli.output import print_json, print_note, print_text, terminal_width
-from mipforest.cli.show import summary
+from mipforest.cli.show import found_as_json, summary
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mipforest.problem.result import Result
-    from mipforest.runs import DataSource, LoadedData, RunError, RunFolder, SavedTree
+    from mipforest.runs import DataSource, LoadedData, RunError, RunFolder, Saved
 
 
 class Request(Protocol):
@@ -53,14 +53,14 @@ class Outcome:
     """
 
     result: dict[str, Any]
-    saved: SavedTree | None
+    saved: Saved | None
     data: LoadedData
     tables: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, job: Request, data: LoadedData, result: Result) -> Outcome:
         """Collect what is worth keeping."""
-        from mipforest.runs import SavedTree
+        from mipforest.runs import saved_of
 
         found = result.to_dict(data.test)
         found["data"] |= {"target": data.train.target, "notes": list(data.train.notes)}
@@ -71,7 +71,7 @@ class Outcome:
             "options": job.to_dict(),
             "data_source": job.source.to_dict(),
         }
-        saved = None if result.tree is None else SavedTree.of(result.tree, data)
+        saved = None if result.tree is None else saved_of(result.tree, data)
         # The events are by far the longest part: they stand at the end.
         found["events"] = found.pop("events")
         return cls(found, saved, data)
@@ -96,7 +96,8 @@ class Outcome:
 
     def write_files(self, place: Path) -> None:
         """Write the files of a run into a folder; OSError if that is impossible."""
-        from mipforest.runs.folder import LOG, PICTURE, RESULT, TREE
+        from mipforest.runs import SavedTree
+        from mipforest.runs.folder import CARD, CARD_PICTURE, LOG, PICTURE, RESULT, TREE
         from mipforest.runs.text_files import json_text
 
         (place / LOG).touch()
@@ -104,15 +105,19 @@ class Outcome:
         for name, text in self.tables.items():
             (place / name).write_text(text, encoding="utf-8")
         if self.saved is not None:
-            from mipforest.trees import save_plot
+            from mipforest.trees import save_figure
 
-            (place / TREE).write_text(json_text(self.saved.to_dict()), encoding="utf-8")
-            save_plot(self.saved.tree, place / PICTURE, self.data.train.X_raw, self.data.train.labels)
+            of_tree = isinstance(self.saved, SavedTree)
+            (place / (TREE if of_tree else CARD)).write_text(
+                json_text(self.saved.to_dict()), encoding="utf-8"
+            )
+            drawn = self.saved.fitted.plot(self.data.train.X_raw, self.data.train.labels)
+            save_figure(drawn, place / (PICTURE if of_tree else CARD_PICTURE))
 
     def as_json(self, folder: RunFolder | None) -> dict[str, Any]:
         """Return everything in one object, the tree included."""
         return self.result | {
-            "tree": None if self.saved is None else self.saved.to_dict(),
+            **found_as_json(self.saved),
             "out": None if folder is None else str(folder.path),
             "exit_code": self.exit_code,
         }
@@ -140,7 +145,8 @@ class Outcome:
         print_text(f"Written to {out}: {', '.join(sorted(entry.name for entry in out.iterdir()))}")
         if self.saved is None:
             return
-        print_text(f"Next: mipforest predict {run} NEW.csv    mipforest plot {run} -o tree.png")
+        name = self.saved.fitted.noun.split()[-1]
+        print_text(f"Next: mipforest predict {run} NEW.csv    mipforest plot {run} -o {name}.png")
         stopped = self.result["status"] in ("time_limit", "interrupted")
         if stopped and "tuning" not in self.result:  # a tuning takes no --start
             print_text(
@@ -219,7 +225,7 @@ def _keep_elsewhere(outcome: Outcome) -> None:
         if place is not None:
             shutil.rmtree(place, ignore_errors=True)
         if outcome.saved is not None:
-            print_text("The tree, as its tree.json would have been:")
+            print_text(f"The {outcome.saved.fitted.noun}, as its file would have been:")
             print_text(json_text(outcome.saved.to_dict()))
         return
     print_note(f"the run could not be written where it belongs; its files are in {place}")

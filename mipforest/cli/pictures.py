@@ -30,8 +30,8 @@ def plot(
             "-o",
             "--output",
             metavar="FILE",
-            help="Picture: .svg, .png or .pdf; by default tree.svg or partition.svg in the run folder. A tree also as "
-            ".dot for Graphviz, and as .py: a function without dependencies.",
+            help="Picture: .svg, .png or .pdf; by default tree.svg, card.svg or partition.svg in the run folder. A "
+            "tree also as .dot for Graphviz, and as .py: a function without dependencies.",
             show_default=False,
         ),
     ] = None,
@@ -51,7 +51,8 @@ def plot(
     from mipforest.runs import read_run
 
     found = read_run(run)
-    path = output or run / ("partition.svg" if partition else "tree.svg")
+    name = found.found.fitted.noun.split()[-1]
+    path = output or run / ("partition.svg" if partition else f"{name}.svg")
     if output is None and path.is_symlink():
         # A run folder from elsewhere must not decide which file is written.
         raise CommandError(f"{path} is a link to {path.readlink()}; name the picture with -o")
@@ -85,24 +86,24 @@ def _draw(found: Run, path: Path, max_terms: int, *, partition: bool) -> None:
     """Draw the tree of a run, with its samples if they can be had, or how it cuts the plane."""
     from mipforest.runs import samples_of
 
-    tree = found.found_tree.tree
+    shown = (found.found_tree if partition else found.found).fitted
     check_picture(path)
-    if partition and tree.n_features != 2:
-        raise CommandError(f"--partition needs 2 features, these data have {tree.n_features}; leave it out")
+    if partition and shown.n_features != 2:
+        raise CommandError(f"--partition needs 2 features, these data have {shown.n_features}; leave it out")
     loaded, reason = samples_of(found)
     samples = None if loaded is None else loaded.train
     if samples is None:
         if partition:
             raise CommandError(f"--partition draws the training samples, but {reason}")
         print_note(f"drawn without numbers of samples: {reason}")
-    from mipforest.trees import plot_partition, save_figure, save_plot
+    from mipforest.trees import plot_partition, save_figure
 
     if samples is None:
-        save_plot(tree, path, max_terms=max_terms)
+        save_figure(shown.plot(max_terms=max_terms), path)
     elif partition:
-        save_figure(plot_partition(tree, samples.X_raw, samples.labels), path)
+        save_figure(plot_partition(found.found_tree.tree, samples.X_raw, samples.labels), path)
     else:
-        save_plot(tree, path, samples.X_raw, samples.labels, max_terms=max_terms)
+        save_figure(shown.plot(samples.X_raw, samples.labels, max_terms=max_terms), path)
 
 
 def check_picture(path: Path) -> None:

@@ -14,7 +14,7 @@ from mipforest.cli.output import print_json, print_text
 from mipforest.errors import did_you_mean
 
 if TYPE_CHECKING:
-    from mipforest.runs import SavedTree
+    from mipforest.runs import Saved
 
 #: Name of the column that is added.
 PREDICTION = "prediction"
@@ -82,16 +82,16 @@ def predict(
     from mipforest.data.files import read_file
     from mipforest.runs import read_run
 
-    saved = read_run(run).found_tree
+    saved = read_run(run).found
     if output is not None and output.suffix.lower() != ".csv":
         raise CommandError(f"{output} does not end in .csv; predictions are written as .csv")
     frame = read_file(table)
     _refuse_gaps(frame, saved, table)
     predicted = _labels(saved, frame, unseen)
-    if saved.tree.prescribes and proba:
+    if saved.fitted.prescribes and proba:
         raise CommandError("--proba: a prescriptive tree estimates outcomes, no probabilities; leave it out")
-    probabilities = _probabilities(saved, frame, unseen) if proba or saved.tree.gives_probabilities else {}
-    outcomes = _outcomes(saved, frame, unseen) if saved.tree.prescribes else {}
+    probabilities = _probabilities(saved, frame, unseen) if proba or saved.fitted.gives_probabilities else {}
+    outcomes = _outcomes(saved, frame, unseen) if saved.fitted.prescribes else {}
     quality = _quality(saved, frame, unseen, weight)
     more = {PROBABILITY + name: values for name, values in probabilities.items()}
     more |= {OUTCOME + name: values for name, values in outcomes.items()}
@@ -116,7 +116,7 @@ def predict(
         print(f"{name}: {written}", file=sys.stderr if output is None else sys.stdout)
 
 
-def _refuse_gaps(frame: Any, saved: SavedTree, table: Path) -> None:
+def _refuse_gaps(frame: Any, saved: Saved, table: Path) -> None:
     """Name the first sample that lacks a value: unlike in training, no sample can be left out."""
     for column in saved.encoding.columns:
         if column.fill is None and column.name in frame.columns and frame[column.name].isna().any():
@@ -126,27 +126,27 @@ def _refuse_gaps(frame: Any, saved: SavedTree, table: Path) -> None:
             )
 
 
-def _labels(saved: SavedTree, frame: Any, unseen: o.Unseen) -> list[str] | list[float]:
+def _labels(saved: Saved, frame: Any, unseen: o.Unseen) -> list[str] | list[float]:
     """Return class names, or values."""
     predicted = saved.predict(frame, unseen=unseen.value).tolist()
-    return [saved.tree.classes[k] for k in predicted] if saved.tree.is_classifier else predicted
+    return [saved.fitted.classes[k] for k in predicted] if saved.fitted.is_classifier else predicted
 
 
-def _probabilities(saved: SavedTree, frame: Any, unseen: o.Unseen) -> dict[str, list[float]]:
+def _probabilities(saved: Saved, frame: Any, unseen: o.Unseen) -> dict[str, list[float]]:
     """Return the probabilities by class."""
-    if not saved.tree.is_classifier:
+    if not saved.fitted.is_classifier:
         raise CommandError("--proba: a regression tree predicts values, no classes; leave it out")
     by_class = saved.predict_proba(frame, unseen=unseen.value).T.tolist()
-    return dict(zip(saved.tree.classes, by_class, strict=True))
+    return dict(zip(saved.fitted.classes, by_class, strict=True))
 
 
-def _outcomes(saved: SavedTree, frame: Any, unseen: o.Unseen) -> dict[str, list[float]]:
+def _outcomes(saved: Saved, frame: Any, unseen: o.Unseen) -> dict[str, list[float]]:
     """Return the estimated outcomes by treatment."""
     by_treatment = saved.predict_outcomes(frame, unseen=unseen.value).T.tolist()
-    return dict(zip(saved.tree.classes, by_treatment, strict=True))
+    return dict(zip(saved.fitted.classes, by_treatment, strict=True))
 
 
-def _quality(saved: SavedTree, frame: Any, unseen: o.Unseen, weight: str | None) -> dict[str, float]:
+def _quality(saved: Saved, frame: Any, unseen: o.Unseen, weight: str | None) -> dict[str, float]:
     """Compare with the target column, if it is there."""
     if weight is not None and weight not in frame.columns:
         hint = did_you_mean(weight, list(map(str, frame.columns)))
@@ -161,19 +161,19 @@ def _quality(saved: SavedTree, frame: Any, unseen: o.Unseen, weight: str | None)
     predicted, stated = saved.predict(frame, unseen=unseen.value), saved.targets(frame[saved.target])
     given = None if weight is None else frame[weight]
     weights = checked_weights(given, len(frame), f"column {weight!r}")
-    if saved.tree.prescribes:
+    if saved.fitted.prescribes:
         return _of_prescriptions(saved, frame, unseen, stated, weights)
-    if not saved.tree.is_classifier:
+    if not saved.fitted.is_classifier:
         return regression_measures(np.asarray(stated), np.asarray(predicted), weights)._asdict()
     found = class_measures(np.asarray(stated, np.int64), np.asarray(predicted, np.int64), weights)._asdict()
-    if saved.tree.gives_probabilities and len(saved.tree.classes) == 2:
+    if saved.fitted.gives_probabilities and len(saved.fitted.classes) == 2:
         calibration = calibration_measures(stated, saved.predict_proba(frame, unseen=unseen.value), weights)
         found |= {"brier_score": calibration.brier_score, "log_loss": calibration.log_loss}
     return found
 
 
 def _of_prescriptions(
-    saved: SavedTree, frame: Any, unseen: o.Unseen, outcomes: Any, weights: Any
+    saved: Saved, frame: Any, unseen: o.Unseen, outcomes: Any, weights: Any
 ) -> dict[str, float]:
     """Compare with the columns of treatments and outcomes, if both are there."""
     if saved.treatment is None or saved.treatment not in frame.columns or frame[saved.treatment].isna().any():

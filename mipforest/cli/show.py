@@ -12,7 +12,7 @@ from mipforest.formatting import duration, number, percent
 from mipforest.settings import FEASIBILITY_TOLERANCE
 
 if TYPE_CHECKING:
-    from mipforest.runs import SavedTree
+    from mipforest.runs import Saved
 
 
 #: Whatever a changed file may cause.
@@ -51,8 +51,7 @@ def show(run: o.RunPath, as_json: o.Json = False) -> None:
 
     found = read_run(run)
     if as_json:
-        tree = None if found.saved is None else found.saved.to_dict()
-        print_json(found.result | {"tree": tree})
+        print_json(found.result | found_as_json(found.saved))
         return
     try:
         print_text(summary(found.result, found.saved, terminal_width()))
@@ -61,7 +60,7 @@ def show(run: o.RunPath, as_json: o.Json = False) -> None:
         raise RunError(f"{run}/result.json {kind} {error}; solve again") from error
 
 
-def summary(result: Mapping[str, Any], saved: SavedTree | None, width: int | None = None) -> str:
+def summary(result: Mapping[str, Any], saved: Saved | None, width: int | None = None) -> str:
     """Describe the outcome of a run.
 
     Parameters
@@ -84,10 +83,15 @@ def summary(result: Mapping[str, Any], saved: SavedTree | None, width: int | Non
     lines = [_headline(result), ""]
     lines += [_wrapped(f"{name:<{indent}}{text}", indent, width) for name, text in facts]
     if saved is not None:
-        from mipforest.trees import to_text
-
-        lines += ["", to_text(saved.tree, saved.statistics, max_terms=SHOWN_TERMS)]
+        lines += ["", saved.text(SHOWN_TERMS)]
     return "\n".join(lines)
+
+
+def found_as_json(saved: Saved | None) -> dict[str, Any]:
+    """Return the entry of a tree, or of a score card; that of a tree is null where nothing was found."""
+    if saved is not None and not saved.fitted.is_tree:
+        return {"card": saved.to_dict()}
+    return {"tree": None if saved is None else saved.to_dict()}
 
 
 def _wrapped(text: str, indent: int, width: int | None) -> str:
@@ -98,12 +102,18 @@ def _headline(result: Mapping[str, Any]) -> str:
     data = result["data"]
     values = {name: value for name, value in result["parameters"].items() if value is not None}
     given = ", ".join(f"{name}={_plain(value)}" for name, value in values.items())
+    depth = "" if noun_of(result) != "tree" else f", depth {result['depth']}"
     # Runs of older versions do not tell their scaling here.
     scaling = f", scaling {data['scaling']}" if "scaling" in data else ""
     return (
-        f"{result['model']} (variant {result['variant']}), depth {result['depth']}, {given}\n"
+        f"{result['model']} (variant {result['variant']}){depth}, {given}\n"
         f"{data['name']}: {data['n']} samples, {data['p']} features{scaling}"
     )
+
+
+def noun_of(result: Mapping[str, Any]) -> str:
+    """Return what a run looks for: a tree, unless its result names something else."""
+    return str(result.get("finds", "tree"))
 
 
 def _plain(value: Any) -> str:
@@ -138,9 +148,12 @@ def _verified(result: Mapping[str, Any]) -> str:
         from mipforest.problem.result import provers_in_words
 
         by = provers_in_words(result)
-        return "yes: the tree, applied to the samples, has the solver's objective" + (f"; {by}" if by else "")
+        found = noun_of(result)
+        return f"yes: the {found}, applied to the samples, has the solver's objective" + (
+            f"; {by}" if by else ""
+        )
     if result["objective"] is None:
-        return "no: there is no tree"
+        return f"no: there is no {noun_of(result)}"
     return f"NO: {'; '.join(result['doubts'])}"
 
 

@@ -12,7 +12,7 @@ from typer import Option
 from mipforest.cli import options as o
 from mipforest.cli.inputs import (
     build,
-    check_depth,
+    depth_of,
     formulation_of,
     scaling_of,
     settings_of,
@@ -66,7 +66,7 @@ class Job:
         *,
         variant: str | None,
         ensemble: str | None = None,
-        depth: int,
+        depth: int | None,
         source: DataSource,
         solver: str,
         settings: SolveSettings,
@@ -82,10 +82,9 @@ class Job:
         from mipforest.problem.tree_search import solver_or_search
 
         formulation = formulation_of(model, parameters, variant, ensemble)
-        check_depth(depth)
         return cls(
             formulation=formulation,
-            depth=depth,
+            depth=depth_of(depth, formulation),
             source=source,
             solver=solver_or_search(solver),
             settings=replace(settings, start=start_of(start, formulation)),
@@ -118,9 +117,10 @@ class Job:
             return f"{problem.data.name}: the time ran out while the model was built"
         limit = self.settings.time_limit
         within = "without a time limit" if limit is None else f"for at most {duration(limit)}"
+        depth = f", depth {self.depth}" if self.formulation.gives.is_tree else ""
         size = ", ".join(f"{count} {name}" for name, count in problem.size().items())
         return (
-            f"solving {self.formulation.name}, depth {self.depth}, {problem.data.name}: "
+            f"solving {self.formulation.name}{depth}, {problem.data.name}: "
             f"{size}, with {self._chosen(problem)} {within}"
         )
 
@@ -147,8 +147,9 @@ class Job:
 
 
 def solve(
+    *,
     model: o.ModelName,
-    depth: o.Depth,
+    depth: o.Depth = None,
     data: o.DataName,
     target: o.Target = None,
     param: o.Parameters = None,

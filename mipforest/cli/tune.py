@@ -48,8 +48,9 @@ _TUNE, _SOLVE, _OUTPUT = "Tune", "Solve", "Output"
 
 
 def tune(
+    *,
     model: o.ModelName,
-    depth: o.Depth,
+    depth: o.Depth = None,
     data: o.DataName,
     grid: Annotated[
         list[str] | None,

@@ -308,7 +308,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
             )
 
     def _keep(self, result: Result) -> None:
-        assert result.tree is not None
+        assert isinstance(result.tree, Tree)
         self.tree_ = result.tree
         self.result_, self.solution_ = result, result.solution
         self.objective_, self.bound_, self.gap_ = result.objective, result.bound, result.gap

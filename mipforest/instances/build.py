@@ -31,7 +31,7 @@ from mipforest.runs.instance import sha256_of_model, write_instance
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Solution
-from mipforest.trees import Tree
+from mipforest.trees import Predictor
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,7 +301,7 @@ def _better(one: float, other: float, maximize: bool) -> bool:
     return math.isnan(other) or (one > other if maximize else one < other)
 
 
-def _best_known(library: Library, spec: InstanceSpec, problem: Problem) -> Tree | None:
+def _best_known(library: Library, spec: InstanceSpec, problem: Problem) -> Predictor | None:
     path = library.solution_path(spec)
     if not path.is_file():
         return None

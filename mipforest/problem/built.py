@@ -19,7 +19,7 @@ from mipforest.problem.model_changes import BuiltModel, ModelChanges
 from mipforest.problem.operations import Instance, Operations
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.time_budget import TimeBudget
-from mipforest.trees import Topology, Tree
+from mipforest.trees import Predictor, Topology, Tree
 
 
 class StartError(MipforestError, ValueError):
@@ -116,7 +116,7 @@ class BuiltProblem:
         object.__setattr__(twin, "instance", replace(self.instance, least_objective=value))
         return twin
 
-    def point_of(self, tree: Tree) -> tuple[FloatArray, Values, float]:
+    def point_of(self, tree: Predictor) -> tuple[FloatArray, Values, float]:
         """Return the point of a tree (scaled features), flat and by block, and its objective.
 
         Without rows the point is empty, and the objective that by the definition.
@@ -127,7 +127,7 @@ class BuiltProblem:
         x = form.to_point(self.encoded(tree))
         return x, form.to_values(x), form.objective(x)
 
-    def violation(self, x: FloatArray, tree: Tree) -> float:
+    def violation(self, x: FloatArray, tree: Predictor) -> float:
         """Return the largest violation by a point, or by a tree where there are no rows; NaN of an unfinished model."""
         if not self.formulation.has_rows:
             return self.formulation.violation(tree, self.instance)
@@ -186,7 +186,7 @@ class BuiltProblem:
                 "auto, or choose one of those that 'mipforest solvers' lists for it"
             )
 
-    def start_tree(self, start: str | Tree | None = "default", *, seed: int = 0) -> Tree | None:
+    def start_tree(self, start: str | Predictor | None = "default", *, seed: int = 0) -> Predictor | None:
         """Return the tree to start from, for scaled features.
 
         Parameters
@@ -206,16 +206,26 @@ class BuiltProblem:
         """
         if start is None or start == "none":
             return None
-        if isinstance(start, Tree):
+        if isinstance(start, Predictor):
             return self._fitting(start)
         default = self.formulation.starts[0]
         name = default if start == "default" else start
         if name == default and self.instance.known is not None:
-            return self.instance.known
-        return self.formulation.start(name, self.instance, seed=seed)
+            known: Predictor = self.instance.known
+            return known
+        found: Predictor = self.formulation.start(name, self.instance, seed=seed)
+        return found
 
-    def _fitting(self, tree: Tree) -> Tree:
+    def _fitting(self, tree: Predictor) -> Predictor:
         """Turn a tree from elsewhere into one for this problem's scaled features."""
+        if not isinstance(tree, self.formulation.gives):
+            raise StartError(
+                f"the start is a {tree.noun}, and {self.formulation.name} finds a "
+                f"{self.formulation.gives.noun}: give one"
+            )
+        if not isinstance(tree, Tree):
+            polished: Predictor = self.formulation.polish(tree, self.instance)
+            return polished
         if tree.depth != self.topology.depth or tree.n_features != self.data.p:
             raise StartError(
                 f"the start tree has depth {tree.depth} and {tree.n_features} features; the problem has "
@@ -228,7 +238,7 @@ class BuiltProblem:
         offset, scale = self.data.encoding.offset, self.data.encoding.scale
         return tree.rescaled(offset, scale).unscaled()
 
-    def encoded(self, tree: Tree) -> dict[str, FloatArray]:
+    def encoded(self, tree: Predictor) -> dict[str, FloatArray]:
         """Return the values of the formulation's blocks for a tree (scaled features), those for constraints included.
 
         Blocks that a user added by hand are not among them.

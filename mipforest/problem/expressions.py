@@ -7,6 +7,7 @@ classifiers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -99,7 +100,7 @@ class TreeExpressions:
         """
         return {}
 
-    def encode(self, fitted: Tree) -> dict[str, FloatArray]:  # noqa: ARG002
+    def encode(self, tree: Any) -> dict[str, FloatArray]:  # noqa: ARG002
         """Return the values of the blocks that these methods have added, for a tree for scaled features."""
         return {}
 

@@ -172,12 +172,14 @@ class Formulation(Operations):
             For scaled features.
         """
         depth = instance.topology.depth
-        if depth == 1:
-            return self.start("cart", instance)
-        part = instance.budget.part(share=START_SHARE)
-        shallow = self.build(instance.data, depth - 1, budget=part, whole=False)
-        result = shallow.solve(time_limit=part.at_most(PREVIOUS_DEPTH_TIME_LIMIT))
-        return self.start("cart", instance) if result.tree is None else deepened(result.tree.unscaled())
+        if depth > 1:
+            part = instance.budget.part(share=START_SHARE)
+            shallow = self.build(instance.data, depth - 1, budget=part, whole=False)
+            found = shallow.solve(time_limit=part.at_most(PREVIOUS_DEPTH_TIME_LIMIT)).tree
+            if isinstance(found, Tree):
+                return deepened(found.unscaled())
+        cart: Tree = self.start("cart", instance)
+        return cart
 
     def check_weights(self, data: Dataset) -> None:
         """Refuse weights where the model does not say what they do to its objective: none is ignored.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -20,13 +20,17 @@ from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.cart import cart
 from mipforest.heuristics.node_problems import NodeProblems
+from mipforest.heuristics.score_cards import CardProblem
 from mipforest.heuristics.thresholds import TreeCharges, UnivariateProblem
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import ParameterError
 from mipforest.time_budget import TimeBudget
-from mipforest.trees import Topology, Tree
+from mipforest.trees import Predictor, Topology, Tree
+
+#: A tree, or what else a formulation finds (its ``gives``): operations of the formulation name the kind.
+Fitted: TypeAlias = Any
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -55,7 +59,7 @@ class Instance:
 
     data: Dataset
     topology: Topology
-    known: Tree | None = None
+    known: Fitted | None = None
     least_objective: float = -math.inf
     notes: tuple[str, ...] = ()
     budget: TimeBudget = field(default_factory=TimeBudget)
@@ -82,6 +86,8 @@ class ModelOperations(ABC):
     source: ClassVar[str]
     #: "classification", "regression" or "prescription".
     task: ClassVar[str] = "classification"
+    #: What its solutions stand for: trees, or score cards, whose models have no depth (their topology has one level).
+    gives: ClassVar[type[Predictor]] = Tree
     #: Whether it tells two classes apart, and takes no more.
     two_classes: ClassVar[bool] = False
     #: Whether losses are multiplied by the samples' weights; data with other weights than 1 are refused otherwise.
@@ -143,6 +149,10 @@ class ModelOperations(ABC):
 
     def univariate_problem(self, instance: Any) -> UnivariateProblem | None:  # noqa: ARG002
         """Return what the objective charges, where trees have univariate splits and constant leaves; for searches."""
+        return None
+
+    def card_problem(self, instance: Any) -> CardProblem | None:  # noqa: ARG002
+        """Return the rules and samples, where solutions are score cards of least log-loss; for searches."""
         return None
 
     def tree_charges(self, instance: Any) -> TreeCharges | None:
@@ -216,7 +226,9 @@ class ModelOperations(ABC):
 
 
 class Codec(ABC):
-    """How trees and solutions correspond.
+    """How trees and solutions correspond; of a model of score cards, cards and solutions.
+
+    A formulation is given trees of the kind that it returns, and narrows :data:`Fitted` to that.
 
     For every tree within the formulation's limits, ``encode`` gives a feasible point of the model whose objective is
     ``evaluate``, and ``decode(encode(tree))`` routes every sample as the tree does. Trees take scaled features.
@@ -225,15 +237,15 @@ class Codec(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def encode(self, tree: Tree, instance: Any) -> dict[str, FloatArray]:
+    def encode(self, tree: Fitted, instance: Any) -> dict[str, FloatArray]:
         """Return the values of every block that stand for a tree."""
 
     @abstractmethod
-    def decode(self, values: Values, instance: Any) -> Tree:
+    def decode(self, values: Values, instance: Any) -> Predictor:
         """Read the tree off the values of a solution."""
 
     @abstractmethod
-    def evaluate(self, tree: Tree, instance: Any) -> float:
+    def evaluate(self, tree: Fitted, instance: Any) -> float:
         """Return the objective value of a tree, from the definition, without the model."""
 
     def violation(self, tree: Tree, instance: Any) -> float:  # noqa: ARG002
@@ -252,7 +264,7 @@ class StartOperations(ABC):
     #: Names of the starts it takes, the default first.
     starts: ClassVar[tuple[str, ...]] = ("cart",)
 
-    def start(self, name: str, instance: Any, *, seed: int = 0) -> Tree:
+    def start(self, name: str, instance: Any, *, seed: int = 0) -> Fitted:
         """Return the tree of one of the :attr:`starts`.
 
         Raises
@@ -266,11 +278,11 @@ class StartOperations(ABC):
             f"{self.name} has no start {name!r}; choose from: {', '.join(self.starts)}, none, or a tree.json"
         )
 
-    def polish(self, tree: Tree, instance: Any) -> Tree:  # noqa: ARG002
+    def polish(self, tree: Fitted, instance: Any) -> Fitted:  # noqa: ARG002
         """Improve a tree from elsewhere without changing how it routes, so that it suits this model."""
         return tree
 
-    def restricted(self, tree: Tree, allowed: BoolArray, instance: Any) -> Tree | None:  # noqa: ARG002
+    def restricted(self, tree: Fitted, allowed: BoolArray, instance: Any) -> Fitted | None:  # noqa: ARG002
         """Return a tree like another that uses allowed features only, ``None`` where the formulation makes none.
 
         Parameters
@@ -300,10 +312,10 @@ class StartOperations(ABC):
 
     def with_splits(
         self,
-        tree: Tree,  # noqa: ARG002
+        tree: Fitted,  # noqa: ARG002
         splits: Mapping[int, tuple[int, float]],  # noqa: ARG002
         instance: Any,  # noqa: ARG002
-    ) -> Tree | None:
+    ) -> Fitted | None:
         """Return a tree like another some of whose nodes part samples by one feature, ``None`` where none is made.
 
         Parameters
@@ -317,7 +329,7 @@ class StartOperations(ABC):
         """
         return None
 
-    def candidates(self, instance: Any) -> Iterator[Tree]:  # noqa: ARG002
+    def candidates(self, instance: Any) -> Iterator[Fitted]:  # noqa: ARG002
         """Draw trees of all kinds, seeded: one may satisfy a constraint that a start breaks."""
         return iter(())
 
@@ -325,21 +337,21 @@ class StartOperations(ABC):
 class AfterSolve(ABC):  # noqa: B024 - its operations have defaults
     """What happens to a solved tree, and what a result tells of it."""
 
-    def relabel(self, tree: Tree, instance: Any) -> Tree:  # noqa: ARG002
+    def relabel(self, tree: Fitted, instance: Any) -> Fitted:  # noqa: ARG002
         """Return a decoded tree with the leaf labels that its objective likes best, the splits unchanged.
 
         Used where the model allows it: labels may be part of a constraint that a user added.
         """
         return tree
 
-    def refine(self, tree: Tree, instance: Any) -> Tree:  # noqa: ARG002
+    def refine(self, tree: Fitted, instance: Any) -> Fitted:  # noqa: ARG002
         """Improve the solved tree (for scaled features) by what the model cannot express.
 
         The solver's objective is checked against the solved tree; predictions come from the refined one.
         """
         return tree
 
-    def measures(self, tree: Tree, data: Dataset, instance: Any) -> dict[str, Any]:  # noqa: ARG002
+    def measures(self, tree: Fitted, data: Dataset, instance: Any) -> dict[str, Any]:  # noqa: ARG002
         """Measure, beyond accuracy, how a tree does on a data set, ready for JSON.
 
         Parameters
@@ -353,7 +365,7 @@ class AfterSolve(ABC):  # noqa: B024 - its operations have defaults
         """
         return {}
 
-    def report(self, solved: Tree, refined: Tree, instance: Any) -> dict[str, Any]:  # noqa: ARG002
+    def report(self, solved: Fitted, refined: Fitted, instance: Any) -> dict[str, Any]:  # noqa: ARG002
         """State what else the training found, ready for JSON: both trees take scaled features."""
         return {}
 

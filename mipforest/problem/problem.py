@@ -43,7 +43,7 @@ from mipforest.solvers.claims import beside, settled
 from mipforest.solvers.solution import Event, Progress, Solution, Status
 from mipforest.solvers.worker import out_of_memory
 from mipforest.solving import solve
-from mipforest.trees import Tree
+from mipforest.trees import Predictor, Tree
 
 #: Default time limit in seconds: a first run ends soon and says how far it got.
 TIME_LIMIT = 60.0
@@ -53,6 +53,9 @@ HAND_OVER = 2e-6
 
 #: Share of the time for a changed model with the limits that it was built with, where no solution of it is known.
 FIRST_SHARE = 0.5
+
+#: Why a refined tree or score card is not taken.
+NOT_REFINED = "the {} is not refined: that would break the constraints that were added"
 
 #: While a changed model has no solution within its limits, these grow to those of this multiple of the known value.
 MOST_GROWTH = 1e3
@@ -69,7 +72,7 @@ class Problem(BuiltProblem):
         self,
         solver: str | Solver | TreeSearch | Auto = AUTO,
         *,
-        start: str | Tree | None = "default",
+        start: str | Predictor | None = "default",
         time_limit: float | None = TIME_LIMIT,
         gap: float = DEFAULT_GAP,
         threads: int | None = None,
@@ -245,7 +248,7 @@ class Problem(BuiltProblem):
             result = self._found(search, found, start, seconds, settings.gap)
         return replace(result, phase_seconds=budget.seconds)
 
-    def _unfinished(self, solver: Solver, tree: Tree | None, gap: float) -> Result:
+    def _unfinished(self, solver: Solver, tree: Predictor | None, gap: float) -> Result:
         """Return the start, and what is known without a model, where the time ran out while it was declared."""
         status = Status.INTERRUPTED if self.budget.stopped else Status.TIME_LIMIT
         told = (not_built(self),) if tree is not None and self.budget.expired else ()
@@ -253,7 +256,7 @@ class Problem(BuiltProblem):
         return replace(self._found(solver, found, tree, 0.0, gap), phase_seconds=self.budget.seconds)
 
     def _found(
-        self, by: Solver | TreeSearch, found: Found, start: Tree | None, seconds: float, gap: float
+        self, by: Solver | TreeSearch, found: Found, start: Predictor | None, seconds: float, gap: float
     ) -> Result:
         x, values, objective = (None, {}, np.nan) if found.tree is None else self.point_of(found.tree)
         solution = Solution(
@@ -277,18 +280,18 @@ class Problem(BuiltProblem):
         tree = None if self.has_rows else found.tree
         return self._checked(solution, tree, sees_rows=not isinstance(by, TreeSearch))
 
-    def start_tree(self, start: str | Tree | None = "default", *, seed: int = 0) -> Tree | None:
+    def start_tree(self, start: str | Predictor | None = "default", *, seed: int = 0) -> Predictor | None:
         """Return the tree to start from; of a tree search's name, its best tree after a share of the time."""
         return self._started(start, seed)[0]
 
-    def _started(self, start: str | Tree | None, seed: int) -> tuple[Tree | None, float]:
+    def _started(self, start: str | Predictor | None, seed: int) -> tuple[Predictor | None, float]:
         """Return the tree to start from, and what a search for it proves of every tree as the problem was built."""
         search = start_search(start, self) if isinstance(start, str) else None
         if search is None:
             return super().start_tree(start, seed=seed), -np.inf
         return search.start_for(self, super().start_tree(seed=seed), seed=seed)
 
-    def start_values(self, tree: Tree) -> tuple[Values | None, list[str]]:
+    def start_values(self, tree: Predictor) -> tuple[Values | None, list[str]]:
         """Encode a start tree as feasible values; see :func:`~mipforest.problem.repair.feasible_start`."""
         return feasible_start(self, tree)
 
@@ -332,7 +335,7 @@ class Problem(BuiltProblem):
             own, status=status, bound=bound, warnings=(*own.warnings, f"{told}: this counts", *doubts)
         )
 
-    def _with_values_of(self, tree: Tree, solution: Solution, *, worse: bool = False) -> Solution | None:
+    def _with_values_of(self, tree: Predictor, solution: Solution, *, worse: bool = False) -> Solution | None:
         """Put the values of a tree into a solution; ``None`` where they are infeasible, or worse unless it may be."""
         form = self.model.matrix()
         values = {**solution.values, **self.encoded(tree)}
@@ -345,7 +348,7 @@ class Problem(BuiltProblem):
         bound = max(held.bound, objective) if form.maximize else min(held.bound, objective)
         return replace(held, x=x, values=form.to_values(x), objective=objective, bound=bound)
 
-    def _checked(self, solution: Solution, tree: Tree | None = None, *, sees_rows: bool = True) -> Result:
+    def _checked(self, solution: Solution, tree: Predictor | None = None, *, sees_rows: bool = True) -> Result:
         """Decode the tree unless it is given, route the training samples through it, and compare objectives."""
         if solution.x is None:
             return Result(
@@ -373,14 +376,14 @@ class Problem(BuiltProblem):
         return Result(
             problem=self,
             solution=replace(solution, warnings=(*solution.warnings, *told, *warnings)),
-            tree=replace(refined.with_scaling(offset, scale), levels=levels),
-            solved_tree=replace(tree.with_scaling(offset, scale), levels=levels),
+            tree=refined.with_scaling(offset, scale).with_levels(levels),
+            solved_tree=tree.with_scaling(offset, scale).with_levels(levels),
             evaluated_objective=evaluated,
             max_violation=violation,
             failed_checks=tuple(failed_checks),
         )
 
-    def _refined(self, tree: Tree) -> tuple[Tree, list[str]]:
+    def _refined(self, tree: Predictor) -> tuple[Predictor, list[str]]:
         """Refine the solved tree, unless that breaks a constraint of the user's, or one cannot tell."""
         refined = self.formulation.refine(tree, self.instance)
         if refined is tree or not self.changes().blocks:
@@ -389,6 +392,8 @@ class Problem(BuiltProblem):
         ample = relimited(self, self.formulation.evaluate(refined, self.instance)) or self
         if feasible_values(ample, refined) is not None:
             return refined, []
+        if not (isinstance(tree, Tree) and isinstance(refined, Tree)):
+            return tree, [NOT_REFINED.format(tree.noun)]
         allowed = tree
         for t in np.flatnonzero((refined.w != tree.w).any(axis=1) | (refined.b != tree.b)):
             w, b = allowed.w.copy(), allowed.b.copy()
@@ -398,4 +403,4 @@ class Problem(BuiltProblem):
                 allowed = trial
         if allowed is not tree:
             return allowed, ["the tree is refined in part: more would break the constraints that were added"]
-        return tree, ["the tree is not refined: that would break the constraints that were added"]
+        return tree, [NOT_REFINED.format(tree.noun)]

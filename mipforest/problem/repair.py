@@ -24,7 +24,7 @@ from mipforest.problem.built import BuiltProblem
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.solvers.solution import Status
 from mipforest.solving import solve
-from mipforest.trees import Tree
+from mipforest.trees import Predictor, Tree
 
 #: The limits are computed for this multiple of the known tree's value, and so on, while no solution is known.
 GROWTH = 10.0
@@ -127,7 +127,7 @@ AMPLE = 100.0
 CANDIDATES = 5000
 
 
-def feasible_start(problem: BuiltProblem, tree: Tree) -> tuple[Values | None, list[str]]:
+def feasible_start(problem: BuiltProblem, tree: Predictor) -> tuple[Values | None, list[str]]:
     """Encode a start tree as values of the model, repaired where it breaks a row.
 
     The repairs, in turn: the nodes solved anew for the tree's routing; the tree known from building the model;
@@ -167,7 +167,7 @@ def feasible_start(problem: BuiltProblem, tree: Tree) -> tuple[Values | None, li
     return None, [*warnings, "it is dropped: the solver starts from nothing"]
 
 
-def _repairs(problem: BuiltProblem, tree: Tree) -> Iterator[tuple[str, Callable[[], Values | None]]]:
+def _repairs(problem: BuiltProblem, tree: Predictor) -> Iterator[tuple[str, Callable[[], Values | None]]]:
     polished = problem.formulation.polish(tree, problem.instance)
     yield (
         "its nodes were solved anew for its routing of the samples",
@@ -217,8 +217,10 @@ def contradictory(problem: BuiltProblem) -> bool:
     return solve(rest, time_limit=limit).status is Status.INFEASIBLE
 
 
-def _with_fewer_features(problem: BuiltProblem, tree: Tree) -> Values | None:
+def _with_fewer_features(problem: BuiltProblem, tree: Predictor) -> Values | None:
     """Drop the features that are forbidden at a node, then the least important ones, half of them at a time."""
+    if not isinstance(tree, Tree):
+        return None
     time = problem.budget.part(SEARCH_TIME_LIMIT)
     allowed = _allowed_features(problem)
     importance = np.abs(tree.w).sum(axis=0)
@@ -272,7 +274,7 @@ def _allowed_features(problem: BuiltProblem) -> BoolArray:
     return allowed
 
 
-def feasible_values(problem: BuiltProblem, tree: Tree) -> Values | None:
+def feasible_values(problem: BuiltProblem, tree: Predictor) -> Values | None:
     """Return the values of all blocks for a tree; ``None`` if they break a row, or none are found for added blocks."""
     values = problem.encoded(tree)
     if values.keys() < problem.model.variables.keys():
@@ -280,7 +282,7 @@ def feasible_values(problem: BuiltProblem, tree: Tree) -> Values | None:
     return None if problem.worst_violation(values) else values
 
 
-def _why_infeasible(problem: BuiltProblem, tree: Tree) -> str:
+def _why_infeasible(problem: BuiltProblem, tree: Predictor) -> str:
     values = problem.encoded(tree)
     absent = [name for name in problem.model.variables if name not in values]
     if absent:

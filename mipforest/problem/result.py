@@ -17,10 +17,10 @@ from mipforest.problem.built import BuiltProblem
 from mipforest.solvers.solution import Solution, Status, closed, gap_in_words
 from mipforest.trees import (
     ClassMeasures,
+    Predictor,
     PrescriptionMeasures,
     RegressionMeasures,
     Reliability,
-    Tree,
     calibration_measures,
     class_measures,
     prescription_measures,
@@ -76,8 +76,8 @@ class Result:
 
     problem: BuiltProblem
     solution: Solution
-    tree: Tree | None
-    solved_tree: Tree | None
+    tree: Predictor | None
+    solved_tree: Predictor | None
     evaluated_objective: float
     max_violation: float
     failed_checks: tuple[str, ...]
@@ -260,6 +260,7 @@ class Result:
             "variant": formulation.variant,
             "depth": problem.topology.depth,
             "parameters": formulation.parameters(),
+            **({} if formulation.gives.is_tree else {"finds": formulation.gives.noun}),
             "data": {
                 "name": data.name,
                 "n": data.n,

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported
 from mipforest.model import Model
@@ -19,7 +19,7 @@ from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Progress
-from mipforest.trees import Tree
+from mipforest.trees import Predictor
 
 GROUP = "mipforest.searches"
 
@@ -82,7 +82,7 @@ class TreeSearch(ABC):
         problem: BuiltProblem,
         settings: SolveSettings,
         *,
-        start: Tree | None,
+        start: Any,
         on_progress: Progress | None,
     ) -> Found:
         """Search for the best tree.
@@ -131,7 +131,7 @@ class TreeSearch(ABC):
         """Return whether the search takes a problem as it is now."""
         return not self.objection(problem)
 
-    def start_for(self, problem: BuiltProblem, known: Tree | None, *, seed: int) -> tuple[Tree | None, float]:
+    def start_for(self, problem: BuiltProblem, known: Predictor | None, *, seed: int) -> tuple[Predictor | None, float]:
         """Search for a share of the time for a tree that a matrix solver can start from.
 
         The problem is searched as it was built: a tree that breaks what was added since is repaired as any other start.

@@ -16,6 +16,7 @@ import numpy as np
 
 from mipforest.formatting import duration, number, percent
 from mipforest.problem.result import status_in_words
+from mipforest.report.card_section import card_sections
 from mipforest.report.chart import progress_section
 from mipforest.report.content import Content, content_of
 from mipforest.report.markup import document, element, plain, short, verbatim
@@ -35,6 +36,7 @@ __all__ = ["Content", "content_of", "report_page"]
 _TITLES = {
     "tree": "Tree",
     "probabilities": "Probabilities",
+    "card": "Score card",
     "features": "Features",
     "quality": "Quality",
     "tuning": "Tuning",
@@ -89,8 +91,10 @@ def _sections(content: Content) -> list[Element]:
             quality_section(content, fitted),
         ]
     )
+    of_card = [] if content.card is None else card_sections(content, content.card)
     return [
         *of_tree,
+        *of_card,
         *tuning_section(content),
         progress_section(result),
         verification_section(result),
@@ -140,8 +144,11 @@ def overview(content: Content) -> Element:
     """Return title, outcome and the most important numbers."""
     result = content.result
     data = result["data"]
+    what = f"Decision tree of depth {plain(result['depth'])}"
+    if result.get("finds"):
+        what = short(plain(result["finds"])).capitalize()
     line = (
-        f"Decision tree of depth {plain(result['depth'])}, model {short(plain(result['model']))} (variant "
+        f"{what}, model {short(plain(result['model']))} (variant "
         f"{short(plain(result['variant']))}), {plain(data['n'])} training samples, {plain(data['p'])} features."
     )
     tiles = [
@@ -190,7 +197,7 @@ def _numbers(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _without_tree(content: Content) -> list[Element]:
-    if content.fitted is not None:
+    if content.fitted is not None or content.card is not None:
         return []
     text = (
         "This run has no tree: its solver ended without a solution. The sections below tell what was asked and "

@@ -197,7 +197,7 @@ def progress_section(result: Mapping[str, Any]) -> Element:
         return section("Progress", element("p", "The solver reported no progress."), id_="progress")
     drawn = [moments[i] for i in thinned(len(moments))]
     end = max(drawn[-1].seconds, float(result["seconds"]), 1e-3)
-    charts = [_values(drawn, end), *_gap(drawn, end)]
+    charts = [_values(drawn, end, str(result.get("finds", "tree"))), *_gap(drawn, end)]
     return section("Progress", element("div", *charts, class_="beside"), _events(moments), id_="progress")
 
 
@@ -209,7 +209,7 @@ def _moment(event: Mapping[str, Any]) -> Moment:
     return Moment(float(event["seconds"]), objective, bound, int(event["nodes"]))
 
 
-def _values(moments: Sequence[Moment], end: float) -> Element:
+def _values(moments: Sequence[Moment], end: float, found: str) -> Element:
     incumbent = [(m.seconds, m.objective) for m in moments if m.objective is not None]
     bound = [(m.seconds, m.bound) for m in moments if m.bound is not None]
     chart = Chart((0.0, end), _range(incumbent, bound), "seconds", "objective")
@@ -228,7 +228,10 @@ def _values(moments: Sequence[Moment], end: float) -> Element:
         if points
     ]
     summary = f"Incumbent and bound over time; at the end {', '.join(last)}."
-    entries = legend(("incumbent", "line", "incumbent: best tree so far"), ("bound", "line", "bound: proven"))
+    entries = legend(
+        ("incumbent", "line", f"incumbent: best {found} so far"),
+        ("bound", "line", "bound: proven"),
+    )
     return element("figure", chart.drawn(summary, *marks), element("figcaption", entries))
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from mipforest.data import Encoding
 from mipforest.report.markup import short
-from mipforest.runs import LoadedData, Run, RunError, samples_of
+from mipforest.runs import LoadedData, Run, RunError, SavedCard, SavedTree, samples_of
 from mipforest.runs.folder import TUNING
-from mipforest.trees import NodeStatistics, Tree
+from mipforest.trees import NodeStatistics, Predictor, Tree
 from mipforest.trees.reachable import ReachableNode, reachable_tree
 
 #: Columns of ``tuning.csv`` that a page shows, beside those of the hyperparameters, which come before ``chosen``.
@@ -55,6 +55,8 @@ class Content:
         How the columns of a table become the tree's features; ``None`` if the run found no tree.
     settings
         The rows of ``tuning.csv``, text by column; empty if the run is of no tuning.
+    card
+        The score card, where the run found one instead of a tree.
     """
 
     result: Mapping[str, Any]
@@ -63,6 +65,7 @@ class Content:
     gaps: Sequence[str]
     encoding: Encoding | None = None
     settings: Sequence[Mapping[str, str]] = ()
+    card: SavedCard | None = None
 
 
 def content_of(run: Run) -> Content:
@@ -75,27 +78,29 @@ def content_of(run: Run) -> Content:
     """
     if run.saved is None:
         return Content(run.result, None, None, [])
-    statistics = run.saved.statistics
-    _check_counts(run, statistics)
-    tree = replace(
-        run.saved.tree,
-        features=_names(run.saved.tree.features),
-        classes=_names(run.saved.tree.classes),
-        levels=tuple(level and (short(level[0]), short(level[1])) for level in run.saved.tree.levels),
-    )
-    fitted = FittedTree(tree, statistics, reachable_tree(tree))
+    fitted, card, found = None, None, run.saved.fitted
+    features, classes = _names(found.features), _names(found.classes)
+    levels = tuple(level and (short(level[0]), short(level[1])) for level in found.levels)
+    if isinstance(run.saved, SavedCard):
+        shown = replace(run.saved.card, features=features, classes=classes, levels=levels)
+        card = replace(run.saved, card=shown)
+    elif isinstance(run.saved, SavedTree):
+        statistics = run.saved.statistics
+        _check_counts(run, statistics)
+        tree = replace(run.saved.tree, features=features, classes=classes, levels=levels)
+        fitted = FittedTree(tree, statistics, reachable_tree(tree))
     samples, reason = samples_of(run)
     gaps = []
     if samples is None:
         gaps = [
             f"The samples could not be loaded again: {reason}. What follows rests on what the run noted down; "
-            + _without_samples(tree, run.result)
+            + _without_samples(found, run.result)
         ]
     elif samples.test is not None and samples.test.sha256 != _test_sha256(run.result):
         samples = replace(samples, test=None)
         gaps = ["The test samples have changed since the run; nothing is drawn of them."]
     settings, absent = _settings(run)
-    return Content(run.result, fitted, samples, gaps + absent, run.saved.encoding, settings)
+    return Content(run.result, fitted, samples, gaps + absent, run.saved.encoding, settings, card)
 
 
 def _settings(run: Run) -> tuple[list[dict[str, str]], list[str]]:
@@ -118,13 +123,13 @@ def _names(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name if name == short(name) else f"{short(name)} ({j})" for j, name in enumerate(names))
 
 
-def _without_samples(tree: Tree, result: Mapping[str, Any]) -> str:
+def _without_samples(tree: Predictor, result: Mapping[str, Any]) -> str:
     lacking = []
     if not tree.is_classifier:
         lacking.append("predicted against true values")
     elif result.get("test_data"):
         lacking.append("the confusion matrix of the test samples")
-    if tree.logistic:
+    if tree.is_tree and tree.logistic:
         lacking.append("the confidence at each node")
     return f"missing: {' and '.join(lacking)}." if lacking else "nothing is missing for that."
 

@@ -45,12 +45,13 @@ WIDE = 50.0
 
 def quality_section(content: Content, fitted: FittedTree) -> Element:
     """Return the section with measures, and what lies behind them."""
-    parts: list[Element] = [*_measures(content), *calibration(content.result)]
+    parts: list[Element] = [*measures_table(content), *calibration(content.result)]
     parts += _confusion(content, fitted) if fitted.tree.is_classifier else _predicted(content, fitted.tree)
     return section("Quality", *parts, id_="quality")
 
 
-def _measures(content: Content) -> list[Element]:
+def measures_table(content: Content) -> list[Element]:
+    """Return the table of measures that every model has; no table where there are none."""
     result, reported = content.result, set(map(str, content.result.get("reported") or ()))
     names = dict.fromkeys(
         name.partition("_")[2]

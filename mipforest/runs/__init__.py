@@ -4,7 +4,8 @@ from mipforest.runs.data_source import DataSource, LoadedData
 from mipforest.runs.folder import RunError, RunFolder
 from mipforest.runs.instance import instance_files, write_instance
 from mipforest.runs.run import Imported, Run, import_solution, read_run, samples_of
-from mipforest.runs.saved_tree import SavedTree, load_saved_tree
+from mipforest.runs.saved_card import SavedCard, load_saved_card, saved_of
+from mipforest.runs.saved_tree import Saved, SavedTree, load_saved_tree
 
 __all__ = [
     "DataSource",
@@ -13,11 +14,15 @@ __all__ = [
     "Run",
     "RunError",
     "RunFolder",
+    "Saved",
+    "SavedCard",
     "SavedTree",
     "import_solution",
     "instance_files",
+    "load_saved_card",
     "load_saved_tree",
     "read_run",
     "samples_of",
+    "saved_of",
     "write_instance",
 ]

@@ -15,14 +15,16 @@ from mipforest.errors import MipforestError
 RESULT = "result.json"
 TREE = "tree.json"
 PICTURE = "tree.svg"
+CARD = "card.json"
+CARD_PICTURE = "card.svg"
 LOG = "solver.log"
 TUNING = "tuning.csv"
 REPORT = "report.html"
 
-_DRAWN = {f"{stem}.{suffix}" for stem in ("tree", "partition") for suffix in ("svg", "png", "pdf")}
+_DRAWN = {f"{stem}.{suffix}" for stem in ("tree", "partition", "card") for suffix in ("svg", "png", "pdf")}
 
 #: What a run folder may hold: what a solve or a tuning writes, and what the commands plot and report add.
-FILES = frozenset({RESULT, TREE, LOG, TUNING, REPORT} | _DRAWN)
+FILES = frozenset({RESULT, TREE, CARD, LOG, TUNING, REPORT} | _DRAWN)
 
 
 class RunError(MipforestError):

@@ -26,7 +26,7 @@ from mipforest.runs.text_files import JsonFileError, json_text, read_json_object
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.convexity import QUADRATIC_SOLVER
 from mipforest.solvers.registry import get_solver
-from mipforest.trees import Topology, Tree
+from mipforest.trees import Predictor, Topology
 
 FORMAT = "mipforest-instance"
 VERSION = 1
@@ -74,7 +74,7 @@ def write_instance(
     path: Path,
     source: DataSource,
     *,
-    start: str | Tree | None,
+    start: str | Predictor | None,
     seed: int,
     version: str,
     tangents: bool = False,

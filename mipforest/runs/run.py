@@ -20,9 +20,10 @@ from mipforest.model.matrix import MatrixForm
 from mipforest.problem.problem import Problem
 from mipforest.problem.result import Result
 from mipforest.runs.data_source import DataSource, LoadedData
-from mipforest.runs.folder import RESULT, TREE, RunError
+from mipforest.runs.folder import CARD, RESULT, TREE, RunError
 from mipforest.runs.instance import Metadata, read_metadata, sha256_of_model
-from mipforest.runs.saved_tree import SavedTree, load_saved_tree
+from mipforest.runs.saved_card import load_saved_card
+from mipforest.runs.saved_tree import Saved, SavedTree, load_saved_tree
 from mipforest.runs.text_files import JsonFileError, read_json_object
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.convexity import QUADRATIC_SOLVER
@@ -41,16 +42,16 @@ class Run:
     result
         The content of ``result.json``.
     saved
-        The tree, or ``None`` if no solution was found.
+        The tree or score card, or ``None`` if no solution was found.
     """
 
     path: Path
     result: dict[str, Any]
-    saved: SavedTree | None
+    saved: Saved | None
 
     @property
-    def found_tree(self) -> SavedTree:
-        """The tree.
+    def found(self) -> Saved:
+        """The tree or score card.
 
         Raises
         ------
@@ -61,6 +62,19 @@ class Run:
             status = self.result.get("status")
             raise RunError(f"{self.path} has no tree: its run ended without a solution (status {status})")
         return self.saved
+
+    @property
+    def found_tree(self) -> SavedTree:
+        """The tree.
+
+        Raises
+        ------
+        RunError
+            If no solution was found, or it is a score card.
+        """
+        if not isinstance(self.found, SavedTree):
+            raise RunError(f"{self.path} has a {self.found.fitted.noun}, and this is for trees")
+        return self.found
 
 
 def read_run(path: str | Path) -> Run:
@@ -81,7 +95,9 @@ def read_run(path: str | Path) -> Run:
         raise RunError(f"{folder} {kind}; give a folder that 'mipforest solve --out' wrote")
     if not (folder / RESULT).is_file():
         raise RunError(f"{folder} has no {RESULT}; give a folder that 'mipforest solve --out' wrote")
-    saved = load_saved_tree(folder / TREE) if (folder / TREE).exists() else None
+    saved: Saved | None = load_saved_tree(folder / TREE) if (folder / TREE).exists() else None
+    if (folder / CARD).exists():
+        saved = load_saved_card(folder / CARD)
     return Run(folder, _read_result(folder / RESULT), saved)
 
 

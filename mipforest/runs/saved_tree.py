@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,34 +19,116 @@ from mipforest.runs.data_source import LoadedData
 from mipforest.runs.text_files import read_json_object
 from mipforest.trees import (
     NodeStatistics,
+    Predictor,
     Tree,
     TreeFileError,
     from_dict,
     leaf_shares,
     node_statistics,
     to_dict,
+    to_text,
 )
 
 #: Statistics of a regression tree: one number per node, absent where no sample passes.
 _VALUES = ("mean", "r2", "mse", "mae")
 
 
+class Saved(ABC):
+    """What a run has found, with what it takes to predict from tables as they are in files.
+
+    Attributes
+    ----------
+    encoding
+        How the columns of a table become features.
+    target
+        Name of the target column.
+    labels
+        Class number by label; see :class:`~mipforest.runs.data_source.LoadedData`.
+    """
+
+    encoding: Encoding
+    target: str
+    labels: Mapping[str, int]
+
+    @property
+    @abstractmethod
+    def fitted(self) -> Predictor:
+        """The tree or score card, for features in original units."""
+
+    @abstractmethod
+    def text(self, max_terms: int) -> str:
+        """Write it in words, with the training samples counted; splits with at most some terms."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON takes it."""
+
+    def predict(self, frame: Any, *, unseen: Unseen = "error") -> IntArray | FloatArray:
+        """Predict (n,) class numbers or values for the rows of a table.
+
+        Parameters
+        ----------
+        frame
+            pandas DataFrame of n rows.
+        unseen
+            As for :meth:`Encoding.encode <mipforest.data.encoding.Encoding.encode>`.
+
+        Raises
+        ------
+        DataError
+            If a column is absent, or a value is missing or unknown.
+        """
+        return self.fitted.predict(self.encoding.encode(frame, unseen=unseen))
+
+    def predict_proba(self, frame: Any, *, unseen: Unseen = "error") -> FloatArray:
+        """Predict (n, K) probabilities of the classes for the rows of a table.
+
+        Raises
+        ------
+        DataError
+            As for :meth:`predict`.
+        ValueError
+            If there are none.
+        """
+        return self.fitted.predict_proba(self.encoding.encode(frame, unseen=unseen))
+
+    def classes_of(self, column: Any, name: str) -> IntArray:
+        """Read (n,) class or treatment numbers that a column of that name states; a DataError for an unknown label."""
+        stated = [text(value) for value in column]
+        unknown = [label for label in stated if label not in self.labels]
+        if unknown:
+            kind = "treatment" if self.fitted.prescribes else "class"
+            raise DataError(
+                f"column {name!r} holds {unknown[0]!r}, which is no {kind} of the training data "
+                f"({', '.join(self.labels)}); correct the label or remove the column"
+            )
+        return np.array([self.labels[label] for label in stated], dtype=np.int64)
+
+    def targets(self, column: Any) -> IntArray | FloatArray:
+        """Read (n,) class numbers, values or outcomes that a target column states.
+
+        Raises
+        ------
+        DataError
+            If the column holds a label that the training data do not have, or no number for a regression.
+        """
+        if not self.fitted.is_classifier or self.fitted.prescribes:
+            import pandas as pd
+
+            return numbers(pd.Series(column, name=self.target))
+        return self.classes_of(column, self.target)
+
+
 @dataclass(frozen=True, eq=False)
-class SavedTree:
+class SavedTree(Saved):
     """A tree that takes tables as they are in files.
 
     Attributes
     ----------
     tree
         The tree, for features in original units.
-    encoding
-        How the columns of a table become its features.
-    target
-        Name of the target column.
-    treatment
-        Name of the column of treatments that the outcomes in the target column rest on; ``None`` without one.
-    labels
-        Class number by label; see :class:`~mipforest.runs.data_source.LoadedData`.
+    encoding, target, labels
+        As for :class:`Saved`.
     statistics
         Training samples by node, and the influence of features on splits.
     """
@@ -64,22 +147,14 @@ class SavedTree:
         statistics = node_statistics(tree, train.X_raw, train.labels, train.weights)
         return cls(tree, train.encoding, train.target, data.labels, statistics, train.treatment)
 
-    def predict(self, frame: Any, *, unseen: Unseen = "error") -> IntArray | FloatArray:
-        """Predict (n,) class numbers or values for the rows of a table.
+    @property
+    def fitted(self) -> Tree:
+        """The tree."""
+        return self.tree
 
-        Parameters
-        ----------
-        frame
-            pandas DataFrame of n rows.
-        unseen
-            As for :meth:`Encoding.encode <mipforest.data.encoding.Encoding.encode>`.
-
-        Raises
-        ------
-        DataError
-            If a column is absent, or a value is missing or unknown.
-        """
-        return self.tree.predict(self.encoding.encode(frame, unseen=unseen))
+    def text(self, max_terms: int) -> str:
+        """Write the tree, with the training samples at each node."""
+        return to_text(self.tree, self.statistics, max_terms=max_terms)
 
     def predict_proba(self, frame: Any, *, unseen: Unseen = "error") -> FloatArray:
         """Predict (n, K) probabilities of the classes for the rows of a table.
@@ -103,32 +178,6 @@ class SavedTree:
     def predict_outcomes(self, frame: Any, *, unseen: Unseen = "error") -> FloatArray:
         """Estimate (n, m) outcomes under each treatment; as for :meth:`predict`, and a ValueError of other trees."""
         return self.tree.predict_outcomes(self.encoding.encode(frame, unseen=unseen))
-
-    def classes_of(self, column: Any, name: str) -> IntArray:
-        """Read (n,) class or treatment numbers that a column of that name states; a DataError for an unknown label."""
-        stated = [text(value) for value in column]
-        unknown = [label for label in stated if label not in self.labels]
-        if unknown:
-            kind = "treatment" if self.tree.prescribes else "class"
-            raise DataError(
-                f"column {name!r} holds {unknown[0]!r}, which is no {kind} of the training data "
-                f"({', '.join(self.labels)}); correct the label or remove the column"
-            )
-        return np.array([self.labels[label] for label in stated], dtype=np.int64)
-
-    def targets(self, column: Any) -> IntArray | FloatArray:
-        """Read (n,) class numbers, values or outcomes that a target column states.
-
-        Raises
-        ------
-        DataError
-            If the column holds a label that the training data do not have, or no number for a regression.
-        """
-        if not self.tree.is_classifier or self.tree.prescribes:
-            import pandas as pd
-
-            return numbers(pd.Series(column, name=self.target))
-        return self.classes_of(column, self.target)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON takes it; :func:`mipforest.trees.from_dict` reads the tree alone."""
@@ -172,10 +221,10 @@ def load_saved_tree(path: Path) -> SavedTree:
         return SavedTree(
             tree,
             Encoding.from_dict(content["encoding"]),
-            _target(content["target"]),
-            _labels(content["labels"], tree),
+            target_of(content["target"]),
+            labels_of(content["labels"], tree),
             _statistics(content["training_samples"], tree),
-            None if content.get("treatment") is None else _target(content["treatment"]),
+            None if content.get("treatment") is None else target_of(content["treatment"]),
         )
     except KeyError as absent:
         raise TreeFileError(
@@ -188,13 +237,15 @@ def load_saved_tree(path: Path) -> SavedTree:
         raise TreeFileError(f"{path}: not a tree of a run: {error}") from error
 
 
-def _target(name: object) -> str:
+def target_of(name: object) -> str:
+    """Return the name of the target column as a file states it; TreeFileError if it is none."""
     if not isinstance(name, str):
         raise TreeFileError(f"'target' is {name!r:.60}; it must be the name of a column")
     return name
 
 
-def _labels(labels: object, tree: Tree) -> dict[str, int]:
+def labels_of(labels: object, tree: Predictor) -> dict[str, int]:
+    """Return the class number of every label as a file states them; TreeFileError if they are none."""
     if not isinstance(labels, dict):
         raise TreeFileError(f"'labels' is {labels!r:.60}; it must give the class number of every label")
     for label, number in labels.items():

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from mipforest.arrays import BoolArray
 from mipforest.data import DataError
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
 from mipforest.problem.model_changes import BuiltModel
+from mipforest.problem.operations import Fitted
 from mipforest.problem.parameters import ParameterError, parameters_of
 from mipforest.problem.problem import Problem
 from mipforest.settings import FEASIBILITY_TOLERANCE
@@ -23,9 +25,9 @@ from mipforest.testing.formulation_trial import (
     point_of,
     repeated,
     same_tree,
+    weight_of,
     with_model,
 )
-from mipforest.trees import Tree
 
 #: A weight of at least this size, in scaled features, counts as a use of the feature whatever the model's least one.
 CLEAR_WEIGHT = 0.05
@@ -210,7 +212,8 @@ def _candidates_repeat(trial: Trial) -> None:
     first, again = (list(islice(trial.formulation.candidates(instance), CANDIDATES)) for _ in range(2))
     assert len(first) == len(again)
     for tree, other in zip(first, again, strict=True):
-        assert (tree.depth, tree.n_features) == (depth, trial.data.p), "a candidate does not fit the problem"
+        assert tree.n_features == trial.data.p
+        assert not tree.is_tree or tree.depth == depth, "a candidate does not fit the problem"
         assert same_tree(tree, other), "candidates differ when drawn anew: seed them"
         assert not np.isnan(trial.value(tree, depth)), "evaluate of a candidate is NaN"
 
@@ -234,8 +237,8 @@ def _solution_is_verified(trial: Trial) -> None:
 
 def _expressions_are_right(trial: Trial) -> None:
     X = trial.data.X
-    readings: dict[str, tuple[Callable[[TreeExpressions], Expression], Callable[[Tree], Any]]] = {
-        "features()": (lambda of: of.features(), lambda tree: tree.w != 0),
+    readings: dict[str, tuple[Callable[[TreeExpressions], Expression], Callable[[Fitted], Any]]] = {
+        "features()": (lambda of: of.features(), _uses),
         "leaves()": (
             lambda of: of.leaves(),
             lambda tree: tree.apply(X)[:, None] == np.asarray(tree.topology.leaves),
@@ -268,13 +271,19 @@ def _expressions_are_right(trial: Trial) -> None:
                 )
 
 
+def _uses(tree: Fitted) -> BoolArray:
+    """Return (|B|, p) whether a branch node uses a feature; a score card counts as one node."""
+    per_node = tree.features_used().per_node
+    return np.array([np.isin(np.arange(tree.n_features), used) for used in per_node])
+
+
 def _required_features_are_used(trial: Trial) -> None:
     def forced(problem: Problem, j: int) -> None:
         trial.formulation.expressions(problem.model, problem.instance).require_feature(j)
 
     for depth in trial.depths:
         for j in range(trial.data.p):
-            largest = {name: np.abs(tree.w[:, j]).max() for name, tree in trial.trees(depth)}
+            largest = {name: weight_of(tree, j) for name, tree in trial.trees(depth)}
             _assert_admitted(
                 trial,
                 depth,
@@ -286,6 +295,8 @@ def _required_features_are_used(trial: Trial) -> None:
 
 
 def _fixed_splits_are_kept(trial: Trial) -> None:
+    if not trial.formulation.gives.is_tree:
+        return
     for depth in trial.depths:
         trees = dict(trial.trees(depth))
         right = {name: tree.scores(trial.data.X)[:, 0] >= 0 for name, tree in trees.items()}
@@ -321,7 +332,7 @@ def _monotone_rows_are_kept(trial: Trial) -> None:
                     lambda problem, j=j, up=increasing: trial.formulation.expressions(  # type: ignore[misc]
                         problem.model, problem.instance
                     ).keep_monotone(j, increasing=up),
-                    allowed=[name for name, tree in trees if not tree.w[:, j].any()],
+                    allowed=[name for name, tree in trees if not weight_of(tree, j)],
                     forbidden=[
                         name
                         for name, tree in trees
@@ -355,13 +366,13 @@ def _assert_admitted(
 # ---------------------------------------------------------------------- shared
 
 
-def _assert_feasible(trial: Trial, depth: int, name: str, tree: Tree) -> None:
+def _assert_feasible(trial: Trial, depth: int, name: str, tree: Fitted) -> None:
     problem = trial.problem(depth)
     worst = problem.worst_violation(trial.formulation.encode(tree, problem.instance))
     assert not worst, f"depth {depth}, {name}: the values of encode violate the model: {worst}"
 
 
-def _assert_objective(trial: Trial, depth: int, name: str, tree: Tree) -> None:
+def _assert_objective(trial: Trial, depth: int, name: str, tree: Fitted) -> None:
     problem = trial.problem(depth)
     found = problem.model.objective(trial.formulation.encode(tree, problem.instance))
     value = trial.value(tree, depth)

@@ -15,7 +15,7 @@ from mipforest.errors import SolverUnavailable
 from mipforest.model import Model, Values
 from mipforest.model.matrix import Block, MatrixForm
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.operations import Instance
+from mipforest.problem.operations import Fitted, Instance
 from mipforest.problem.problem import Problem
 from mipforest.problem.result import Result
 from mipforest.settings import FEASIBILITY_TOLERANCE
@@ -23,7 +23,7 @@ from mipforest.solving import solve
 from mipforest.trees import Tree
 
 #: Makes a tree within a formulation's limits, for a built problem: as for :func:`random_tree`.
-TreeMaker = Callable[[Problem, np.random.Generator], Tree]
+TreeMaker = Callable[[Problem, np.random.Generator], Fitted]
 
 #: Samples of the two sides of a random split are at least this far apart, in scaled features: wider than the gaps
 #: that stand for strict inequalities.
@@ -92,7 +92,8 @@ def _random_tree(problem: Problem, direction: Callable[[], FloatArray], rng: np.
         here[topology.left(t)], here[topology.right(t)] = rows[~goes_right], rows[goes_right]
     leaves = np.array([_leaf(data, here[leaf]) for leaf in topology.leaves])
     tree = Tree(topology.depth, w, b, leaves, tuple(data.classes), tuple(data.features.labels))
-    return problem.formulation.polish(tree, problem.instance)
+    polished: Tree = problem.formulation.polish(tree, problem.instance)
+    return polished
 
 
 def _leaf(data: Dataset, rows: IntArray) -> float:
@@ -128,7 +129,7 @@ class Trial:
     n_trees: int
     exact_leaves: bool
     _problems: dict[int, Problem] = field(default_factory=dict, init=False)
-    _trees: dict[int, list[tuple[str, Tree]]] = field(default_factory=dict, init=False)
+    _trees: dict[int, list[tuple[str, Fitted]]] = field(default_factory=dict, init=False)
 
     def problem(self, depth: int) -> Problem:
         """Return the problem of a depth, built once; its model stays as built."""
@@ -140,7 +141,7 @@ class Trial:
         """Return the problem of a depth with a model of its own, to add rows to."""
         return with_model(self.formulation, self.problem(depth).instance)
 
-    def starts(self, depth: int) -> list[tuple[str, Tree]]:
+    def starts(self, depth: int) -> list[tuple[str, Fitted]]:
         """Return the tree of every start that is installed."""
         instance, found = self.problem(depth).instance, []
         for name in self.formulation.starts:
@@ -150,7 +151,7 @@ class Trial:
                 continue
         return found
 
-    def trees(self, depth: int) -> list[tuple[str, Tree]]:
+    def trees(self, depth: int) -> list[tuple[str, Fitted]]:
         """Return random trees and the known one, by name, that evaluate to a finite value.
 
         Raises
@@ -171,11 +172,11 @@ class Trial:
             self._trees[depth] = finite
         return self._trees[depth]
 
-    def value(self, tree: Tree, depth: int) -> float:
+    def value(self, tree: Fitted, depth: int) -> float:
         """Return the objective of a tree by its definition."""
         return self.formulation.evaluate(tree, self.problem(depth).instance)
 
-    def is_covered(self, tree: Tree, depth: int) -> bool:
+    def is_covered(self, tree: Fitted, depth: int) -> bool:
         """Say whether the model, as built, has to hold the tree.
 
         A value of -inf says that nothing is proven once the model is changed: as built, it holds every tree.
@@ -186,7 +187,7 @@ class Trial:
             1.0, abs(limit)
         )
 
-    def decoded(self, tree: Tree, depth: int) -> Tree:
+    def decoded(self, tree: Fitted, depth: int) -> Fitted:
         """Return the tree after a way through the model."""
         instance = self.problem(depth).instance
         return self.formulation.decode(self.formulation.encode(tree, instance), instance)
@@ -208,7 +209,7 @@ def with_model(formulation: Formulation, instance: Instance) -> Problem:
     )
 
 
-def admits(problem: Problem, tree: Tree) -> bool:
+def admits(problem: Problem, tree: Fitted) -> bool:
     """Say whether a problem's model, added rows included, has a feasible point for a tree."""
     values = problem.encoded(tree)
     if values.keys() >= problem.model.variables.keys():
@@ -221,7 +222,7 @@ def admits(problem: Problem, tree: Tree) -> bool:
     return completed.x is not None and not problem.worst_violation(completed.values)
 
 
-def is_monotone(tree: Tree, X: FloatArray, j: int, *, increasing: bool) -> bool:
+def is_monotone(tree: Fitted, X: FloatArray, j: int, *, increasing: bool) -> bool:
     """Say whether predictions never fall (rise) as feature j of a sample takes its values in turn."""
     grid = np.unique(X[:, j])
     rows = np.repeat(X, len(grid), axis=0)
@@ -230,7 +231,14 @@ def is_monotone(tree: Tree, X: FloatArray, j: int, *, increasing: bool) -> bool:
     return bool((steps >= 0).all() if increasing else (steps <= 0).all())
 
 
-def same_tree(first: Tree, second: Tree) -> bool:
+def weight_of(tree: Fitted, j: int) -> float:
+    """Return the largest size of a feature's weights in a tree; of a score card that uses it, 1."""
+    if isinstance(tree, Tree):
+        return float(np.abs(tree.w[:, j]).max())
+    return float(j in tree.features_used().overall)
+
+
+def same_tree(first: Fitted, second: Fitted) -> bool:
     """Say whether two trees are equal in every number."""
     return all(np.array_equal(getattr(first, f.name), getattr(second, f.name)) for f in fields(first))
 
@@ -265,7 +273,7 @@ def all_trials(
     ]
 
 
-def point_of(problem: Problem, tree: Tree) -> FloatArray:
+def point_of(problem: Problem, tree: Fitted) -> FloatArray:
     """Return the point of a problem's model that stands for a tree, blocks of constraints included."""
     encoded: Values = problem.encoded(tree)
     return problem.model.matrix().to_point(encoded)

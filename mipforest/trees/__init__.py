@@ -24,11 +24,12 @@ from mipforest.trees.measures import (
     regression_measures,
 )
 from mipforest.trees.randomized import RandomizedTree
+from mipforest.trees.predictor import FeaturesUsed, Predictor
 from mipforest.trees.reachable import leaf_regions
 from mipforest.trees.sides import midpoint
 from mipforest.trees.text import to_text
 from mipforest.trees.topology import MAX_DEPTH, Nodes, Topology
-from mipforest.trees.tree import FeaturesUsed, Tree
+from mipforest.trees.tree import Tree
 
 if TYPE_CHECKING:
     from mipforest.trees.figure import Picture, save_figure
@@ -53,6 +54,7 @@ __all__ = [
     "Picture",
     "PrescriptionMeasures",
     "RandomizedTree",
+    "Predictor",
     "RegressionMeasures",
     "Reliability",
     "ReliabilityBin",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.trees.predictor import FeaturesUsed, Predictor
 from mipforest.trees.sides import class_probabilities
 from mipforest.trees.topology import Topology
 from mipforest.trees.validation import (
@@ -26,23 +26,8 @@ if TYPE_CHECKING:
     from mipforest.trees import Picture
 
 
-class FeaturesUsed(NamedTuple):
-    """Features with a non-zero weight.
-
-    Attributes
-    ----------
-    per_node
-        For each branch node, the numbers of its features, ascending.
-    overall
-        The numbers of the features of all branch nodes and linear leaves together, ascending.
-    """
-
-    per_node: tuple[tuple[int, ...], ...]
-    overall: tuple[int, ...]
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Tree:
+class Tree(Predictor):
     """A complete binary tree of hyperplane splits with a constant or a linear prediction per leaf.
 
     Branch node t has the score ``w_t . ((x - offset) / scale) + b_t``; a sample goes right where the score is
@@ -90,6 +75,9 @@ class Tree:
         range, names repeat, a classifier has linear leaves, or the classes of a logistic tree do not follow
         the sides.
     """
+
+    noun: ClassVar[str] = "tree"
+    is_tree: ClassVar[bool] = True
 
     depth: int
     w: FloatArray
@@ -163,8 +151,11 @@ class Tree:
 
         return cast("Picture", plot_tree(self, X, y, max_terms=max_terms))  # without axes it makes its own
 
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(repr(self))}</p>{self.plot()._repr_svg_()}"
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON takes it; :func:`mipforest.trees.from_dict` reads it."""
+        from mipforest.trees import to_dict  # which reads trees
+
+        return to_dict(self)
 
     # What the tree is
 
@@ -177,16 +168,6 @@ class Tree:
     def n_features(self) -> int:
         """Number of features, p."""
         return int(self.w.shape[1])
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the features; ``x0, x1, ...`` where none were given."""
-        return self.features or tuple(f"x{j}" for j in range(self.n_features))
-
-    @property
-    def is_classifier(self) -> bool:
-        """Whether leaves predict classes (else real values)."""
-        return bool(self.classes)
 
     @property
     def prescribes(self) -> bool:
@@ -349,12 +330,6 @@ class Tree:
         constant = self.outcomes[leaf]
         slopes = 0.0 if self.outcome_w is None else np.einsum("nj,nmj->nm", scaled, self.outcome_w[leaf])
         return constant + slopes
-
-    def predict_labels(self, X: Any) -> npt.NDArray[np.str_]:
-        """Return the (n,) names of the predicted classes; a regression tree has none (ValueError)."""
-        if not self.is_classifier:
-            raise ValueError("a regression tree predicts no classes; use predict for its values")
-        return np.asarray(self.classes)[self.predict(X)]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the (n, 2) probabilities of the classes by a logistic tree, in the order of :attr:`classes`.

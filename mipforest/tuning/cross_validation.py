@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from mipforest.trees import Tree
+from mipforest.trees import Predictor
 from mipforest.tuning.executors import Executor
 from mipforest.tuning.fit import Fit, Task
 from mipforest.tuning.plan import Plan
@@ -80,7 +80,7 @@ def cross_validate(plan: Tasks, executor: Executor, records: Recorder, on_fit: O
     Exception
         What a fit raised, with a note that names its setting.
     """
-    ready: list[tuple[int, int, Task, Tree | None]] = [
+    ready: list[tuple[int, int, Task, Predictor | None]] = [
         (work.setting, work.fold, work, None) for work in plan.first()
     ]
     heapq.heapify(ready)
@@ -101,7 +101,7 @@ def cross_validate(plan: Tasks, executor: Executor, records: Recorder, on_fit: O
                 on_fit(finished)
 
 
-def _submitted(executor: Executor, work: Task, neighbour: Tree | None) -> Future[Any]:
+def _submitted(executor: Executor, work: Task, neighbour: Predictor | None) -> Future[Any]:
     with _naming_the_fit(executor, work):
         return executor.submit(work, neighbour)
 

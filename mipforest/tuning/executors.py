@@ -19,7 +19,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 
 from mipforest.cluster import TIMEOUT, connected, explained
 from mipforest.errors import TuningError
-from mipforest.trees import Tree
+from mipforest.trees import Predictor
 from mipforest.tuning.fit import Fold, Task
 
 #: Seconds after which an idle process ends.
@@ -47,7 +47,7 @@ class Executor(Protocol):
 
     slots: float
 
-    def submit(self, work: Task, neighbour: Tree | None) -> Future[Any]:
+    def submit(self, work: Task, neighbour: Predictor | None) -> Future[Any]:
         """Begin a fit, with the tree of the setting before."""
 
     def explained(self, error: Exception) -> Exception:
@@ -74,7 +74,7 @@ class InThisProcess(AbstractContextManager["InThisProcess"]):
     def __exit__(self, *exception: object) -> None:
         """Leave nothing behind."""
 
-    def submit(self, work: Task, neighbour: Tree | None) -> Future[Any]:
+    def submit(self, work: Task, neighbour: Predictor | None) -> Future[Any]:
         """Do a fit; Ctrl-C and errors arrive here."""
         if self._stopping is not None and self._stopping():
             raise KeyboardInterrupt
@@ -113,7 +113,7 @@ class Processes(AbstractContextManager["Processes"]):
             self._wait_for_handover()
         self._pool.shutdown(wait=True, kill_workers=error is not None)
 
-    def submit(self, work: Task, neighbour: Tree | None) -> Future[Any]:
+    def submit(self, work: Task, neighbour: Predictor | None) -> Future[Any]:
         """Hand a fit to the next process that is free."""
         self._latest = self._pool.submit(work.done, self._folds[work.fold], neighbour)
         return self._latest
@@ -176,7 +176,7 @@ class DaskCluster(AbstractContextManager["DaskCluster"]):
         self._pool.shutdown(wait=False)
         self._client.close()
 
-    def submit(self, work: Task, neighbour: Tree | None) -> Future[Any]:
+    def submit(self, work: Task, neighbour: Predictor | None) -> Future[Any]:
         """Hand a fit to the scheduler."""
         future: Future[Any] = self._pool.submit(work.done, self._folds[work.fold], neighbour)
         return future

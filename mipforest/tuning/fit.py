@@ -18,7 +18,7 @@ from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Status
-from mipforest.trees import Tree
+from mipforest.trees import Predictor
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,10 +184,12 @@ class Fit:
     seconds: float
     start: str
     start_objective: float
-    tree: Tree | None
+    tree: Predictor | None
 
 
-def fit(work: Work, fold: Fold, neighbour: Tree | None, stopping: Callable[[], bool] | None = None) -> Fit:
+def fit(
+    work: Work, fold: Fold, neighbour: Predictor | None, stopping: Callable[[], bool] | None = None
+) -> Fit:
     """Do a fit.
 
     Parameters
@@ -249,11 +251,11 @@ class Start:
     """
 
     name: str
-    tree: Tree
+    tree: Predictor
     objective: float
 
 
-def better_start(problem: Problem, neighbour: Tree | None, *, seed: int) -> Start:
+def better_start(problem: Problem, neighbour: Predictor | None, *, seed: int) -> Start:
     """Return the better of the default start and a neighbour's tree.
 
     Parameters
@@ -282,7 +284,7 @@ def better_start(problem: Problem, neighbour: Tree | None, *, seed: int) -> Star
     return best
 
 
-def _value(problem: Problem, tree: Tree) -> float:
+def _value(problem: Problem, tree: Predictor) -> float:
     """Return the objective of a start tree as the solver will get it."""
     if feasible_values(problem, tree) is not None:
         return problem.formulation.evaluate(tree, problem.instance)

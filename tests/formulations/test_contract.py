@@ -9,6 +9,7 @@ from margin_data import random_tree as margin_tree
 from margin_data import with_gaps_everywhere
 from miret_data import random_split_tree
 
+from mipforest.cards import ScoreCard
 from mipforest.data import Dataset
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.problem import Problem
@@ -42,6 +43,23 @@ def linear_tree(problem: Problem, rng: np.random.Generator) -> Tree:
 def mimicking_tree(problem: Problem, rng: np.random.Generator) -> Tree:
     """Random splits of the features that MIRET allows at each level."""
     return random_split_tree(rng, problem.data, problem.topology.depth, problem.instance.target.allowed)
+
+
+def random_card(problem: Problem, rng: np.random.Generator) -> ScoreCard:
+    """As many rules as the formulation asks for, or fewer, with any points and a best intercept."""
+    cards, formulation = problem.instance.cards, problem.formulation
+    size = formulation.rules if formulation.exact_rules else int(rng.integers(0, formulation.rules + 1))
+    features = rng.choice(np.unique(cards.feature), size, replace=False)
+    rules = [int(rng.choice(np.flatnonzero(cards.feature == j))) for j in features]
+    return cards.card([(k, int(rng.choice(cards.points_of(k)))) for k in rules if len(cards.points_of(k))])
+
+
+def binary_data() -> Dataset:
+    """Twelve samples with four features of 0 and 1, one of them constant, and two classes."""
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 2, (12, 4))
+    X[:, 3] = 1
+    return Dataset.from_arrays(X, (X[:, 0] + X[:, 1] + rng.random(12) > 1.2).astype(int), scaling="none")
 
 
 def regression_data() -> Dataset:
@@ -119,6 +137,13 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 
+
+CARDS = {"trees": random_card, "n_trees": 5, "depths": (1,)}
+OPTIONS = {
+    **OPTIONS,
+    "ors": {**CARDS, "data": binary_data(), "settings": [{"rules": 2, "tangents": "V1"}, {"rules": 2, "exact_rules": True, "max_points": 3}]},
+    "ogrs": {**CARDS, "settings": [{"rules": 2, "tangents": "V1"}, {"rules": 2, "exact_rules": True, "min_points": -2}]},
+}
 
 #: Points of the loss-optimal tree, row by row (``test_points_of_the_framework.py``), whose ways to select features are
 #: those of hfs-margot (a hard budget) and of the loss-optimal tree below (a soft one); and ORT-L, whose leaves are

@@ -1,0 +1,438 @@
+"""Score cards of least log-loss: what rules there are to choose from, the intercept for given points, and starts.
+
+Source: T. Aldinucci, PhD thesis, chapter 4. The thesis adds rules one by one, each by a mixed-integer model; with one
+rule to choose, all cuts and points can be tried instead, each with its exact intercept.
+
+**Which cuts and signs an optimum needs.** The log-loss falls in the score of a sample of the second class, and rises in
+that of the first. So a threshold can move past the samples of one value, if they are all of one class, towards where
+they gain, and no loss grows. Let G be the samples of the value just below a cut, and H those just above. Points above 0
+are not needed where G is all of the second class, or H all of the first; points below 0 where G is all of the
+first, or H all of the second. Past the last value the rule holds for all or none, and is as good as no rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from math import floor, log10
+
+import numpy as np
+from scipy.special import expit, xlogy
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.cards import PointRule, ScoreCard
+from mipforest.data import Dataset
+from mipforest.trees.sides import midpoints
+
+#: Steps of Newton's method for intercepts; each that leaves the bracket is a bisection, so that they suffice.
+NEWTON_STEPS = 60
+
+#: The expected number of samples of the second class is their number up to this share of all samples.
+INTERCEPT_TOLERANCE = 1e-12
+
+#: Cards that a beam keeps.
+BEAM = 10
+
+#: Cuts whose points are tried at once.
+CHUNK = 64
+
+#: A card: its cuts with their points.
+Chosen = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CardProblem:
+    """What rules a card may have, and the samples that they are judged by.
+
+    Attributes
+    ----------
+    data
+        Training samples in original units, of two classes.
+    ranks
+        (g, p) of each distinct sample and feature, the number of its value among the feature's distinct values.
+    of_sample
+        (n,) which distinct sample each sample is.
+    positive, negative
+        (g,) weights of the samples of the second class and of the first.
+    values
+        Of each feature, its distinct values, ascending.
+    feature, cut
+        (K,) feature of each rule, and the rank above which it holds.
+    up, down
+        (K,) whether an optimum may need it with points above 0, and below 0.
+    rules
+        Most rules of a card; each feature gives at most one.
+    least, most
+        Range of the points, 0 within it.
+    exact
+        Whether all rules must be there, with points other than 0.
+    round_thresholds
+        Whether thresholds have as few digits as they can, instead of lying midway between two values.
+    """
+
+    data: Dataset
+    ranks: IntArray
+    of_sample: IntArray
+    positive: FloatArray
+    negative: FloatArray
+    values: tuple[FloatArray, ...]
+    feature: IntArray
+    cut: IntArray
+    up: BoolArray
+    down: BoolArray
+    rules: int
+    least: int
+    most: int
+    exact: bool
+    round_thresholds: bool
+
+    @classmethod
+    def of(
+        cls,
+        data: Dataset,
+        *,
+        rules: int,
+        least: int,
+        most: int,
+        exact: bool = False,
+        min_support: int = 1,
+        round_thresholds: bool = True,
+    ) -> CardProblem:
+        """Find the rules of a data set.
+
+        Parameters
+        ----------
+        data
+            Training samples of two classes.
+        rules, least, most, exact, round_thresholds
+            As for the class.
+        min_support
+            Least number of training samples that a rule holds for, and that it does not hold for.
+        """
+        ranks = np.empty(data.X_raw.shape, dtype=np.int64)
+        values, feature, cut = [], [], []
+        for j in range(data.p):
+            distinct, ranks[:, j] = np.unique(data.X_raw[:, j], return_inverse=True)
+            values.append(distinct)
+            held = data.n - np.cumsum(np.bincount(ranks[:, j], minlength=len(distinct)))[:-1]
+            wide = np.flatnonzero((held >= min_support) & (data.n - held >= min_support))
+            feature.append(np.full(len(wide), j))
+            cut.append(wide)
+        rows, of_sample = np.unique(ranks, axis=0, return_inverse=True)
+        of_sample = of_sample.ravel()
+        positive, negative = (
+            np.bincount(of_sample, data.weights * (data.y == k), minlength=len(rows)).astype(np.float64)
+            for k in (1, 0)
+        )
+        found = cls(
+            data=data,
+            ranks=rows,
+            of_sample=of_sample,
+            positive=positive,
+            negative=negative,
+            values=tuple(values),
+            feature=np.concatenate(feature).astype(np.int64),
+            cut=np.concatenate(cut).astype(np.int64),
+            up=np.ones(sum(map(len, cut)), dtype=np.bool_),
+            down=np.ones(sum(map(len, cut)), dtype=np.bool_),
+            rules=rules,
+            least=least,
+            most=most,
+            exact=exact,
+            round_thresholds=round_thresholds,
+        )
+        # A rule with a least support, or one that must be there, cannot move past the last value.
+        return found if exact or min_support > 1 else found._with_signs()
+
+    def _with_signs(self) -> CardProblem:
+        """Return the problem with the signs that an optimum may need (see the module)."""
+        up, down = np.ones_like(self.up), np.ones_like(self.down)
+        for j, values in enumerate(self.values):
+            at = self.feature == j
+            of_one = np.bincount(self.ranks[:, j], self.positive, minlength=len(values))
+            of_zero = np.bincount(self.ranks[:, j], self.negative, minlength=len(values))
+            below, above = self.cut[at], self.cut[at] + 1
+            up[at] = (of_zero[below] > 0) & (of_one[above] > 0)
+            down[at] = (of_one[below] > 0) & (of_zero[above] > 0)
+        return replace(self, up=up, down=down)
+
+    def with_all_signs(self) -> CardProblem:
+        """Return the problem with both signs everywhere: what constraints of users need."""
+        every = np.ones_like(self.up)
+        return replace(self, up=every, down=every)
+
+    @property
+    def n_rules(self) -> int:
+        """Number of rules to choose from, K."""
+        return len(self.feature)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features that have a rule."""
+        return len(np.unique(self.feature))
+
+    @cached_property
+    def total_weights(self) -> tuple[float, float]:
+        """Weights of all samples of the second class, and of the first."""
+        return float(self.positive.sum()), float(self.negative.sum())
+
+    def points_of(self, k: int) -> IntArray:
+        """Return the points other than 0 that rule k may have."""
+        points = np.arange(self.least, self.most + 1)
+        return points[((points > 0) & self.up[k]) | ((points < 0) & self.down[k])]
+
+    def holds(self, k: int) -> BoolArray:
+        """Return (g,) whether rule k holds for each distinct sample."""
+        held: BoolArray = self.ranks[:, self.feature[k]] > self.cut[k]
+        return held
+
+    def totals(self, chosen: Iterable[tuple[int, int]]) -> IntArray:
+        """Return the (g,) totals of the distinct samples."""
+        totals: IntArray = np.zeros(len(self.ranks), dtype=np.int64)
+        for k, points in chosen:
+            totals[self.holds(k)] += points
+        return totals
+
+    # ------------------------------------------------------------------ cards
+
+    def card(self, chosen: Iterable[tuple[int, int]], intercept: float | None = None) -> ScoreCard:
+        """Return the card of some rules with points, those with 0 points left out, rules in the order of features.
+
+        Parameters
+        ----------
+        chosen
+            Rules and points.
+        intercept
+            The best one unless given.
+        """
+        kept = sorted((k, points) for k, points in chosen if points)
+        if intercept is None:
+            intercept = self.refit(self.totals(kept))[0]
+        data = self.data
+        return ScoreCard(
+            rules=tuple(self._rule(k, points) for k, points in kept),
+            intercept=float(intercept),
+            classes=data.classes,
+            p=data.p,
+            features=data.features.labels,
+            levels=data.encoding.levels,
+            allowed=(self.least, self.most),
+            target=data.target,
+        )
+
+    def _rule(self, k: int, points: int) -> PointRule:
+        j = int(self.feature[k])
+        values = self.values[j]
+        low, high = values[self.cut[k]], values[self.cut[k] + 1]
+        binary = len(values) == 2 and low == 0 and high == 1
+        rounded = self.round_thresholds and not binary
+        threshold = shortest_between(low, high) if rounded else float(midpoints(np.array([low, high]))[0])
+        return PointRule(j, threshold, int(points), low=float(low), high=float(high), binary=bool(binary))
+
+    def chosen(self, card: ScoreCard) -> tuple[Chosen, float]:
+        """Return the rules and points of a card, all written as ``>=``, and its intercept.
+
+        A rule that no training sample tells from none, or from one for all, is folded into the intercept.
+
+        Raises
+        ------
+        ValueError
+            If a rule of the card is none of the problem's: too few samples hold it.
+        """
+        card = card.one_direction()
+        found, intercept = [], card.intercept
+        for rule in card.rules:
+            values = self.values[rule.feature]
+            below = int(np.searchsorted(values, rule.threshold))
+            if below == 0:
+                intercept += rule.points
+            elif below < len(values):
+                at = np.flatnonzero((self.feature == rule.feature) & (self.cut == below - 1))
+                if not len(at):
+                    raise ValueError(
+                        f"a rule on {card.feature_names[rule.feature]} at {rule.threshold:g} holds for fewer training "
+                        "samples than min_support asks for, or for nearly all"
+                    )
+                found.append((int(at[0]), rule.points))
+        return tuple(found), intercept
+
+    # ------------------------------------------------------------------ the best intercept
+
+    def refit(self, totals: IntArray) -> tuple[float, float]:
+        """Return the best intercept for (g,) totals, and the log-loss with it."""
+        levels, at = np.unique(totals, return_inverse=True)
+        P = np.bincount(at, self.positive)[None].astype(np.float64)
+        Q = np.bincount(at, self.negative)[None].astype(np.float64)
+        intercepts, losses = best_intercepts(levels[None].astype(np.float64), P, Q)
+        return float(intercepts[0]), float(losses[0])
+
+    def loss(self, totals: IntArray, intercept: float) -> float:
+        """Return the log-loss, a sum over the samples, of totals (g,) with an intercept."""
+        score = totals + intercept
+        return float(self.positive @ np.logaddexp(0.0, -score) + self.negative @ np.logaddexp(0.0, score))
+
+    # ------------------------------------------------------------------ starts
+
+    def beam(self, width: int = BEAM, fixed: Chosen = (), wanted: int | None = None) -> tuple[Chosen, float]:
+        """Return the best card found by adding rule after rule to the best few, and its loss; width 1 is greedy.
+
+        Parameters
+        ----------
+        width
+            Cards that are kept after each rule.
+        fixed
+            Rules that are there already.
+        wanted
+            Rules of the card; all that there may be unless given.
+        """
+        wanted = min(self.rules, self.n_features) if wanted is None else wanted
+        kept = [(self.refit(self.totals(fixed))[1], fixed)]
+        best = (np.inf, fixed) if self.exact and len(fixed) < wanted else kept[0]
+        for size in range(len(fixed) + 1, wanted + 1):
+            longer: dict[Chosen, float] = {}
+            for _, card in kept:
+                for loss, k, points in self._additions(card, width):
+                    longer[tuple(sorted((*card, (k, points))))] = loss
+            if not longer:
+                break
+            kept = sorted((loss, card) for card, loss in longer.items())[:width]
+            if kept[0][0] < best[0] or (self.exact and size == wanted):
+                best = kept[0]
+        return best[1], best[0]
+
+    def polished(self, chosen: Chosen, *, removed: int = 1, width: int = 1) -> tuple[Chosen, float]:
+        """Choose some rules of a card anew, others kept, until no such choice is better; return card and loss.
+
+        Parameters
+        ----------
+        chosen
+            The card.
+        removed
+            Rules that are chosen anew together: 1, or 2 for pairs.
+        width
+            Of the :meth:`beam` that chooses them.
+        """
+        best = self.refit(self.totals(chosen))[1]
+        improved = True
+        while improved:
+            improved = False
+            for gone in _subsets(len(chosen), removed):
+                rest = tuple(part for k, part in enumerate(chosen) if k not in gone)
+                other, loss = self.beam(width, rest)
+                if loss < best * (1 - 1e-12):
+                    chosen, best, improved = other, loss, True
+                    break
+        return chosen, best
+
+    def _additions(self, card: Chosen, most: int) -> list[tuple[float, int, int]]:
+        """Return the best (loss, rule, points) to add to a card, at most ``most``.
+
+        Rules are tried in the order of a lower bound, the loss with a risk of its own for each total and side, until no
+        more can be among the best.
+        """
+        levels, at = np.unique(self.totals(card), return_inverse=True)
+        used = {int(self.feature[k]) for k, _ in card}
+        P, Q, rules = list[FloatArray](), list[FloatArray](), list[IntArray]()
+        for j, values in enumerate(self.values):
+            mine = np.flatnonzero(self.feature == j)
+            if j in used or not len(mine):
+                continue
+            cell = at * len(values) + self.ranks[:, j]
+            shape = (len(levels), len(values))
+            for weights, held in ((self.positive, P), (self.negative, Q)):
+                counts = np.bincount(cell, weights, minlength=shape[0] * shape[1]).reshape(shape)
+                above = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
+                held.append(above[:, self.cut[mine] + 1].T)
+            rules.append(mine)
+        if not rules:
+            return []
+        all_P, all_Q = np.bincount(at, self.positive), np.bincount(at, self.negative)
+        P_in, Q_in, k_of = np.concatenate(P), np.concatenate(Q), np.concatenate(rules)
+        P_both = np.concatenate([all_P - P_in, P_in], axis=1)
+        Q_both = np.concatenate([all_Q - Q_in, Q_in], axis=1)
+        bound = saturated(P_both, Q_both).sum(axis=1)
+        order, best = np.argsort(bound, kind="stable"), list[tuple[float, int, int]]()
+        for first in range(0, len(order), CHUNK):
+            part = order[first : first + CHUNK]
+            if len(best) >= most and bound[part[0]] >= best[-1][0]:
+                break
+            tried = [(i, points) for i in part for points in self.points_of(int(k_of[i])).tolist()]
+            if not tried:
+                continue
+            rows, points = np.array(tried).T
+            shifted = np.concatenate(
+                [np.tile(levels, (len(rows), 1)), levels + points[:, None]], axis=1
+            ).astype(float)
+            _, losses = best_intercepts(shifted, P_both[rows], Q_both[rows])
+            found = zip(losses.tolist(), k_of[rows].tolist(), points.tolist(), strict=True)
+            best = sorted([*best, *found])[:most]
+        return best
+
+
+def _subsets(n: int, size: int) -> list[tuple[int, ...]]:
+    from itertools import combinations
+
+    return list(combinations(range(n), min(size, n)))
+
+
+def saturated(P: FloatArray, Q: FloatArray) -> FloatArray:
+    """Return the log-loss of cells with P and Q samples of either class, each at its own share: the least there is."""
+    loss: FloatArray = xlogy(P + Q, P + Q) - xlogy(P, P) - xlogy(Q, Q)
+    return loss
+
+
+def best_intercepts(totals: FloatArray, P: FloatArray, Q: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the best intercepts for totals, and the log-losses with them.
+
+    The best one makes the expected number of samples of the second class their number. It is between ``logit(r) - max``
+    and ``logit(r) - min`` of the totals, r being the share of the second class, and is found there by Newton's method,
+    kept inside by bisection.
+
+    Parameters
+    ----------
+    totals, P, Q
+        (b, c) totals, and weights of the samples of the second class and of the first: b cards with c totals each.
+
+    Returns
+    -------
+    intercepts, losses
+        (b,) each.
+    """
+    n, of_one = P + Q, P.sum(axis=1)
+    all_n = n.sum(axis=1)
+    middle = np.log(of_one) - np.log(all_n - of_one)
+    seen = n > 0
+    low = middle - np.where(seen, totals, -np.inf).max(axis=1)
+    high = middle - np.where(seen, totals, np.inf).min(axis=1)
+    at = (low + high) / 2
+    for _ in range(NEWTON_STEPS):
+        risk = expit(totals + at[:, None])
+        excess = (n * risk).sum(axis=1) - of_one
+        if (np.abs(excess) <= INTERCEPT_TOLERANCE * all_n).all():
+            break
+        low, high = np.where(excess < 0, at, low), np.where(excess > 0, at, high)
+        slope = (n * risk * (1 - risk)).sum(axis=1)
+        step = at - excess / np.maximum(slope, np.finfo(float).tiny)
+        at = np.where((step > low) & (step < high), step, (low + high) / 2)
+    score = totals + at[:, None]
+    loss = (P * np.logaddexp(0.0, -score) + Q * np.logaddexp(0.0, score)).sum(axis=1)
+    return at, loss
+
+
+def shortest_between(low: float, high: float) -> float:
+    """Return a number with as few digits as any in (low, high], the one nearest to the middle of these."""
+    middle, exponent = (low + high) / 2, floor(log10(high - low)) + 1 if np.isfinite(high - low) else 0
+    for digits in range(-exponent, 18 - exponent):
+        unit = Decimal(1).scaleb(-digits)
+        number = float((Decimal(middle) / unit).to_integral_value() * unit)
+        for candidate in (number, float(Decimal(number) + unit)):
+            if low < candidate <= high:
+                return candidate
+    return float(high)
+
+
+def exact_loss(problem: CardProblem, chosen: Sequence[tuple[int, int]]) -> float:
+    """Return the log-loss of rules with points at their best intercept."""
+    return problem.refit(problem.totals(chosen))[1]

@@ -1,0 +1,364 @@
+"""The searches ``three-rules``, ``support-enumeration`` and ``cut-loop``: score cards of least log-loss, proven."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import combinations
+from time import monotonic
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from scipy.special import expit, xlogy
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.cards import ScoreCard
+from mipforest.heuristics.score_cards import CardProblem, Chosen, saturated
+from mipforest.model import Values
+from mipforest.problem.built import BuiltProblem
+from mipforest.problem.repair import feasible_values
+from mipforest.problem.tree_search import MATRIX_SOLVER, Found, SearchEvents, TreeSearch
+from mipforest.settings import SolveSettings
+from mipforest.solvers.registry import get_solver
+from mipforest.solvers.solution import Event, Progress, Solution, Status, closed
+from mipforest.solving import solve
+
+#: Steps, one sample moved from a cell to another, beyond which an enumeration does not end: hours at 2 ns each.
+MOST_STEPS = 1e13
+
+#: Sweeps of samples between two looks at the clock, as steps.
+STEPS_PER_CALL = 3e7
+
+#: Rules of a card that are enumerated: cells double with each.
+MOST_RULES = 8
+
+#: Share of the gap at which a model of a cut loop counts as solved; the rest is for its tangents.
+OWN_GAP = 0.5
+
+#: Tangents that a cut loop adds differ at least this much from those that are there, in the margin that they touch at.
+NEW_MARGIN = 1e-6
+
+
+class _Enumeration(TreeSearch):
+    """What the two enumerations share: the start, the clock, and what is proven where they end before their end."""
+
+    models: ClassVar[tuple[str, ...]] = ("ors", "ogrs")
+    preferred: ClassVar[bool] = True
+
+    def refusal(self, problem: BuiltProblem) -> str:
+        """Say why the search does not take a problem; empty where it does."""
+        cards = problem.formulation.card_problem(problem.instance)
+        if cards is None:
+            return f"{problem.formulation.name} finds no score card"
+        reason = self.why_not(cards)
+        if reason:
+            return reason
+        steps = self.steps(cards)
+        return f"about {steps:.1g} steps would not end in hours" if steps > MOST_STEPS else ""
+
+    def why_not(self, cards: CardProblem) -> str:
+        """Say why the search does not take the rules of a problem; empty where it does."""
+        raise NotImplementedError
+
+    def steps(self, cards: CardProblem) -> float:
+        """Return how many steps the search takes at most."""
+        raise NotImplementedError
+
+    def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
+        """Search all cards, writing better ones; return whether it came to the end."""
+        raise NotImplementedError
+
+    def search(
+        self, problem: BuiltProblem, settings: SolveSettings, *, start: Any, on_progress: Progress | None
+    ) -> Found:
+        """Search for the best card; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        from mipforest.searches import compile_by
+
+        cards = problem.formulation.card_problem(problem.instance)
+        assert cards is not None  # ``refusal`` has seen to it
+        compile_by(lambda: self.run(_tiny(self), _Best(_tiny(self), ()), lambda: True), problem.budget)
+        events = SearchEvents(on_progress)
+        deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
+        best = _Best(cards, () if start is None else cards.chosen(start)[0])
+        least = float(saturated(cards.positive, cards.negative).sum())
+        stopped = False
+
+        def going_on() -> bool:
+            nonlocal stopped
+            stopped = stopped or events.tell(best.loss, min(least, best.loss), best.done)
+            return not stopped and monotonic() < deadline
+
+        ended = settings.time_limit != 0 and self.run(cards, best, going_on)
+        card = cards.card(best.chosen) if best.chosen or not cards.exact else None
+        value = np.inf if card is None else problem.formulation.evaluate(card, problem.instance)
+        from mipforest.searches.cards.lattice import CLOSE
+
+        bound = value * (1 - CLOSE) if ended else min(least, value)
+        status = Status.OPTIMAL if ended else Status.INTERRUPTED if stopped else Status.TIME_LIMIT
+        told = events.end(value, bound, best.done)
+        return Found(card, bound, status, best.done, told, message=best.message(ended=ended))
+
+
+class _Best:
+    """The best card of a search, as kernels read and write it, and what has been done."""
+
+    def __init__(self, cards: CardProblem, chosen: Chosen) -> None:
+        self.chosen = chosen
+        complete = len(chosen) == cards.rules or not cards.exact
+        self.loss = cards.refit(cards.totals(chosen))[1] if complete else np.inf
+        self.done = self.boxes = 0
+
+    def take(self, loss: float, rules: IntArray, points: IntArray) -> None:
+        """Take over what a kernel has found, if it is better."""
+        if loss < self.loss:
+            self.loss = loss
+            self.chosen = tuple((int(k), int(s)) for k, s in zip(rules, points, strict=True) if s and k >= 0)
+
+    def message(self, *, ended: bool) -> str:
+        """Say what was done."""
+        told = "the bound is of the log-loss itself"
+        return f"{told}; {self.boxes} boxes of points were searched" if ended else told
+
+
+def _shared(cards: CardProblem) -> tuple[FloatArray, FloatArray, float]:
+    """Return x log x up to the number of samples, the (K, 2) points of each rule, and the log-odds of all samples."""
+    table = xlogy(np.arange(cards.data.n + 1.0), np.arange(cards.data.n + 1.0))
+    ranges = np.column_stack([np.where(cards.down, cards.least, 0), np.where(cards.up, cards.most, 0)])
+    of_one, of_zero = cards.total_weights
+    return table, ranges.astype(float), math.log(of_one / of_zero)
+
+
+class ThreeRules(_Enumeration):
+    """All cards of at most three rules that are cuts of features."""
+
+    name: ClassVar[str] = "three-rules"
+    summary: ClassVar[str] = "exact search of risk scores: two cuts tried, the third one swept"
+    models_in_words: ClassVar[str] = "ors and ogrs with at most three rules"
+
+    def why_not(self, cards: CardProblem) -> str:
+        """Say why the search does not take the rules of a problem; empty where it does."""
+        if cards.n_rules == cards.n_features and cards.rules > 1:
+            return "support-enumeration is faster where every feature has one rule"
+        return (
+            ""
+            if min(cards.rules, cards.n_features) <= 3
+            else f"it takes three rules, and these are {cards.rules}"
+        )
+
+    def steps(self, cards: CardProblem) -> float:
+        """Return the pairs of cuts that are tried, times the samples."""
+        sizes = np.sort(np.bincount(cards.feature).astype(float))[::-1]
+        rules = min(cards.rules, cards.n_features)
+        if rules == 1:
+            return float(cards.data.n * len(sizes))
+        after = sizes[::-1].cumsum()[::-1] - sizes
+        before = np.arange(len(sizes))
+        return float(
+            cards.data.n * ((before * sizes).sum() if rules == 2 else (before * sizes * after).sum())
+        )
+
+    def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
+        """Search the triples of features; with fewer rules, some of them are no features."""
+        from mipforest.searches.cards.cuts import search_features
+
+        table, ranges, log_odds = _shared(cards)
+        rises = np.diff(table)
+        ranks, y = cards.ranks[cards.of_sample], np.asarray(cards.data.y, np.int64)
+        # A rule that never holds stands for none, behind all others.
+        nothing = (np.zeros(cards.data.n, np.int64), np.zeros(1, np.int64), cards.n_rules)
+        ranges = np.vstack([ranges, np.zeros((1, 2))])
+        needed = cards.up | cards.down
+        features = []
+        for j in np.unique(cards.feature):
+            own = np.flatnonzero((cards.feature == j) & needed)
+            if len(own):
+                features.append((np.ascontiguousarray(ranks[:, j]), cards.cut[own], own))
+        rules = min(cards.rules, len(features))
+        chosen, points = np.zeros(3, np.int64), np.zeros(3, np.int64)
+        numbers = np.concatenate([*(own for _, _, own in features), [cards.n_rules]]).astype(np.int64)
+        starts = np.cumsum([0, *(len(own) for _, _, own in features)])
+        most_sweeps = max(1, int(STEPS_PER_CALL / cards.data.n))
+        for triple in combinations(range(len(features)), rules):
+            ordered = sorted(triple, key=lambda f: len(features[f][1]))
+            parts = [(*features[f][:2], int(starts[f])) for f in ordered]
+            parts = [(nothing[0], nothing[1], len(numbers) - 1)] * (3 - rules) + parts
+            at, offsets = 0, np.array([part[2] for part in parts])
+            order = np.argsort(parts[2][0], kind="stable")
+            sorted_ranks = [part[0][order] for part in parts]
+            second_order = np.argsort(sorted_ranks[1], kind="stable")
+            while at < len(parts[0][1]):
+                if not going_on():
+                    return False
+                (ranks1, ranks2, ranks3), (cuts1, cuts2, cuts3) = sorted_ranks, (part[1] for part in parts)
+                loss, at, sweeps, boxes = search_features(
+                    ranks1, ranks2, ranks3, cuts1, cuts2, cuts3, second_order, y[order], table, rises, ranges[numbers],
+                    offsets, cards.exact, best.loss, chosen, points, log_odds, at, most_sweeps,
+                )  # fmt: skip
+                best.take(loss, np.where(numbers[chosen] < cards.n_rules, numbers[chosen], -1), points)
+                best.done, best.boxes = best.done + sweeps, best.boxes + boxes
+        return True
+
+
+class SupportEnumeration(_Enumeration):
+    """All sets of rules, where every feature has one rule."""
+
+    name: ClassVar[str] = "support-enumeration"
+    summary: ClassVar[str] = "exact search of risk scores over binary features: all sets of rules"
+    models_in_words: ClassVar[str] = "ors, and ogrs where every feature has two values"
+
+    def why_not(self, cards: CardProblem) -> str:
+        """Say why the search does not take the rules of a problem; empty where it does."""
+        if cards.n_rules > cards.n_features:
+            return "some feature has several cuts; three-rules takes them, with at most three rules"
+        return (
+            ""
+            if cards.rules <= MOST_RULES
+            else f"it takes at most {MOST_RULES} rules, and these are {cards.rules}"
+        )
+
+    def steps(self, cards: CardProblem) -> float:
+        """Return the number of sets of rules, times the distinct samples."""
+        return float(math.comb(cards.n_rules, min(cards.rules, cards.n_rules))) * len(cards.ranks)
+
+    def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
+        """Search the sets of rules, by their first two."""
+        from mipforest.searches.cards.cuts import search_supports
+
+        table, ranges, log_odds = _shared(cards)
+        kept = np.flatnonzero(cards.up | cards.down)
+        T = min(cards.rules, len(kept))
+        if T == 0:
+            return True
+        holds = np.array([cards.holds(int(k)) for k in kept])
+        ones = np.concatenate([np.flatnonzero(row) for row in holds])
+        ends = np.cumsum([0, *holds.sum(axis=1)])
+        P, Q = cards.positive.astype(np.int64), cards.negative.astype(np.int64)
+        chosen, points = np.zeros(T, np.int64), np.zeros(T, np.int64)
+        for begin in combinations(range(len(kept)), min(2, T - 1)):
+            if not going_on():
+                return False
+            loss, supports, boxes = search_supports(
+                holds, ones, ends, P, Q, table, ranges[kept], T, np.array(begin, np.int64), cards.exact, best.loss,
+                chosen, points, log_odds,
+            )  # fmt: skip
+            best.take(loss, kept[chosen], points)
+            best.done, best.boxes = best.done + supports, best.boxes + boxes
+        return True
+
+
+def _tiny(search: _Enumeration) -> CardProblem:
+    """Return a problem on which kernels compile."""
+    from mipforest.data import Dataset
+
+    X = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0], [0, 1, 0]], dtype=float)
+    if isinstance(search, ThreeRules):
+        X[0] = 2.0
+    data = Dataset.from_arrays(X, [0, 1, 1, 0, 1], scaling="none")
+    return CardProblem.of(data, rules=2, least=-1, most=1)
+
+
+class CutLoop(TreeSearch):
+    """Models with tangents, solved in turn, with more at the margins of each card until bound and value meet."""
+
+    name: ClassVar[str] = "cut-loop"
+    summary: ClassVar[str] = "mixed-integer models with more and more tangents, until the log-loss is proven"
+    models: ClassVar[tuple[str, ...]] = ("ors", "ogrs")
+    models_in_words: ClassVar[str] = "ors and ogrs, any number of rules, also with added constraints"
+    takes_weights: ClassVar[bool] = True
+
+    def objection(self, problem: BuiltProblem) -> str:
+        """Say why the search does not take a problem as it is now; rows that were added are in its models too."""
+        if problem.as_built.objective_replaced():
+            return "the objective was replaced, and its bound is that of the log-loss"
+        return self.refusal(problem)
+
+    def refusal(self, problem: BuiltProblem) -> str:
+        """Say why the search does not take a problem; empty where it does."""
+        if problem.formulation.card_problem(problem.instance) is None:
+            return f"{problem.formulation.name} finds no score card"
+        if problem.unfinished or "margin" not in problem.model.variables:
+            return "it adds tangents to the margins of variant tight"
+        return ""
+
+    def search(
+        self, problem: BuiltProblem, settings: SolveSettings, *, start: Any, on_progress: Progress | None
+    ) -> Found:
+        """Search for the best card; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        events = SearchEvents(on_progress)
+        deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
+        loop = _Tangents(problem, start)
+        status = Status.TIME_LIMIT
+        while (left := deadline - monotonic()) > 0:
+
+            def told(event: Event) -> bool:
+                return events.tell(loop.value, max(loop.bound, event.bound), loop.rounds)
+
+            found = solve(
+                loop.model,
+                get_solver(MATRIX_SOLVER),
+                time_limit=None if np.isinf(left) else left,
+                gap=settings.gap * OWN_GAP,
+                threads=settings.threads,
+                start=loop.point() or None,
+                on_progress=told,
+            )
+            proven = loop.take(found)
+            if found.status is Status.INFEASIBLE or not found.found:
+                status = found.status
+                break
+            if closed(loop.value, loop.bound, settings.gap):
+                status = Status.OPTIMAL
+                break
+            if found.status is not Status.OPTIMAL or not proven:
+                status = found.status if found.status is not Status.OPTIMAL else Status.LIMIT
+                break
+        bound = loop.bound if loop.best is None else min(loop.bound, loop.value)
+        events_told = events.end(loop.value, bound, loop.rounds)
+        return Found(
+            loop.best, bound, status, loop.rounds, events_told, message=f"{loop.rounds} models were solved"
+        )
+
+
+class _Tangents:
+    """The models of a cut loop: the best card, the bound, and the margins that tangents touch at."""
+
+    def __init__(self, problem: BuiltProblem, start: ScoreCard | None) -> None:
+        self.problem, self.model = problem, problem.model.copy()
+        self.best: ScoreCard | None = None
+        self.value, self.bound = np.inf, problem.formulation.least_objective
+        self.rounds, self._touched = 0, list[float]()
+        if start is not None:
+            self._offer(start)
+
+    def _offer(self, card: ScoreCard) -> None:
+        """Keep a card that satisfies all rows and is better."""
+        value = self.problem.formulation.evaluate(card, self.problem.instance)
+        if value < self.value and feasible_values(self.problem, card) is not None:
+            self.best, self.value = card, value
+
+    def point(self) -> Values:
+        """Return the values of the best card, with its log-loss in the place of tangents."""
+        values = None if self.best is None else feasible_values(self.problem, self.best)
+        return values or {}
+
+    def take(self, found: Solution) -> bool:
+        """Take over what a model's solution gives, and add tangents at its margins; return whether some are new."""
+        self.rounds += 1
+        self.bound = max(self.bound, found.bound)
+        if not found.found:
+            return False
+        formulation, instance = self.problem.formulation, self.problem.instance
+        card = formulation.decode(found.values, instance)
+        self._offer(formulation.relabel(card, instance))
+        self._offer(cast(ScoreCard, card))
+        margins = np.concatenate(
+            [formulation.encode(part, instance)["margin"] for part in (card, self.best) if part is not None]
+        )
+        new = [m for m in np.unique(margins) if all(abs(m - known) > NEW_MARGIN for known in self._touched)]
+        for m in new:
+            slope = -expit(-m)
+            height = np.logaddexp(0.0, -m) - slope * m
+            name = f"tangent_{len(self._touched)}"
+            self.model.add(name, self.model["zeta"] >= height + slope * self.model["margin"])
+            self._touched.append(float(m))
+        return bool(new)
