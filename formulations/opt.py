@@ -239,7 +239,8 @@ class PrescriptiveTree(Formulation):
     def start(self, name: str, instance: PrescriptiveInstance, *, seed: int = 0) -> Tree:
         data, topology, leaves = instance.data, instance.topology, instance.leaves
         if name not in self.starts:
-            return super().start(name, instance, seed=seed)
+            other: Tree = super().start(name, instance, seed=seed)
+        return other
         w, b = np.zeros((topology.n_branches, data.p)), np.zeros(topology.n_branches)
         if name == "greedy":
             w, b = greedy_prescription(

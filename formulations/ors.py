@@ -110,6 +110,7 @@ class RiskScore(Formulation):
     starts = ("beam", "rule-by-rule")
     scaling: ClassVar[Scaling] = "none"
     least_objective = 0.0
+    slack = "the model's tangents"
 
     rules: int = parameter(3, "most rules of a card, T", at_least=1)
     min_points: int = parameter(-5, "least points of a rule, 0 or less")
@@ -379,8 +380,8 @@ class CardExpressions(TreeExpressions):
         s = np.zeros(self.cards.n_rules)
         for k, points in self.cards.chosen(card)[0]:
             s[k] += points
-        added = {"points_size": np.abs(s)}
         by_feature = self._by_feature() @ s
+        added = {"points_size": np.abs(s), "feature_used": (by_feature != 0).astype(float)}
         added |= {f"positive_{j}": np.array(float(by_feature[j] > 0)) for j in range(self.data.p)}
         return {name: value for name, value in added.items() if name in self.m.variables}
 

@@ -101,6 +101,47 @@ def feature_budget(
     problem.model.add(_free_name(problem, "feature_budget"), costs @ features_used(problem) <= budget)
 
 
+def at_most_of(problem: Problem, features: str | Sequence[str], most: int) -> None:
+    """Use at most some number of these features, in the whole tree or score card.
+
+    Parameters
+    ----------
+    problem
+        A built problem.
+    features
+        Names of the features of the group.
+    most
+        Largest number of them.
+
+    Raises
+    ------
+    DataError
+        If a feature is unknown.
+    NotExpressed
+        If the model does not say which features it uses.
+    """
+    used = features_used(problem)[_columns(problem, features)]
+    problem.model.add(_free_name(problem, "at_most_of"), used.sum() <= most)
+
+
+def max_total(problem: Problem, most: int) -> None:
+    """Limit the largest total of a score card that is written without negative points: the sum of its points' sizes.
+
+    Parameters
+    ----------
+    problem
+        A built problem of a model of score cards.
+    most
+        The limit, 0 or more.
+
+    Raises
+    ------
+    NotExpressed
+        If the model has no points.
+    """
+    problem.model.add(_free_name(problem, "max_total"), _expressions(problem).total_size() <= most)
+
+
 def once_per_path(problem: Problem, features: str | Sequence[str] | None = None) -> None:
     """Use a feature at most once on the way from the root to any leaf.
 
@@ -119,7 +160,8 @@ def once_per_path(problem: Problem, features: str | Sequence[str] | None = None)
 def monotone(problem: Problem, feature: str, *, increasing: bool = True) -> None:
     """Let a larger value of a feature never turn a prediction from the second class to the first.
 
-    With ``increasing=False``: never from the first to the second. The classes are in the order of
+    With ``increasing=False``: never from the first to the second. Of a score card it is the sign of a rule: the risk
+    never falls in the feature, or never rises. The classes are in the order of
     ``problem.data.classes``. The rows are sufficient, and not necessary: they may exclude a tree that is
     monotone for another reason.
 

@@ -28,6 +28,8 @@ PAGES = {
     "s-orct": "randomized-trees",
     "opt": "opt",
     "opt-h": "opt",
+    "ors": "risk-scores",
+    "ogrs": "risk-scores",
 }
 
 

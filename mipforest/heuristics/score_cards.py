@@ -181,7 +181,8 @@ class CardProblem:
     def points_of(self, k: int) -> IntArray:
         """Return the points other than 0 that rule k may have."""
         points = np.arange(self.least, self.most + 1)
-        return points[((points > 0) & self.up[k]) | ((points < 0) & self.down[k])]
+        allowed: IntArray = points[((points > 0) & self.up[k]) | ((points < 0) & self.down[k])]
+        return allowed
 
     def holds(self, k: int) -> BoolArray:
         """Return (g,) whether rule k holds for each distinct sample."""

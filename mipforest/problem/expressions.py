@@ -69,6 +69,10 @@ class TreeExpressions:
         """Return the (|B|, p) expression that is 1 where a branch node uses a feature, else 0."""
         raise self._missing("which features its splits use")
 
+    def total_size(self) -> Expression:
+        """Return the expression of the sum of the sizes of all points of a score card."""
+        raise self._missing("which points its rules give")
+
     def require_feature(self, j: int) -> None:
         """Add rows: some branch node uses feature j."""
         self.m.add(f"require_{self.data.features.labels[j]}", self.features()[:, j].sum() >= 1)

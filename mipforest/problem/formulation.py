@@ -75,7 +75,7 @@ class Formulation(Operations):
     def build(
         self,
         data: Dataset,
-        depth: int,
+        depth: int | None = None,
         *,
         budget: TimeBudget | None = None,
         solver: TreeSearch | Auto | None = None,
@@ -89,7 +89,7 @@ class Formulation(Operations):
         data
             Training samples.
         depth
-            Number of levels of branch nodes.
+            Number of levels of branch nodes; left out where the model finds score cards, which have none.
         budget
             Time for building and for the first solve together. Where it runs out, the start is a simple tree and
             proven limits are wide; ``None`` for no limit.
@@ -115,6 +115,9 @@ class Formulation(Operations):
         DataError, ParameterError
             If the model does not take the data or depth.
         """
+        if depth is None and self.gives.is_tree:
+            raise ParameterError(f"{self.name} finds trees: give their depth, such as depth=2")
+        depth = 1 if depth is None else depth
         budget = budget or TimeBudget()
         began, topology = monotonic() - budget.excluded_seconds, Topology(depth)
         self.check_treatments(data)

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any
 
 from mipforest.solvers.solution import Event, Progress, Status
-from mipforest.trees import Tree
+from mipforest.trees import Predictor
 
 #: Seconds between two events of progress without a better tree.
 PROGRESS_INTERVAL = 0.5
@@ -41,7 +41,7 @@ class Found:
         What else the search found out, ready for JSON: part of the result.
     """
 
-    tree: Tree | None
+    tree: Predictor | None
     bound: float
     status: Status
     nodes: int = 0

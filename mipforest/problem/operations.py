@@ -104,6 +104,8 @@ class ModelOperations(ABC):
     least_objective: ClassVar[float] = float("-inf")
     #: Whether it is stated in rows. Of a smooth model a built problem's model is empty, and only searches solve it.
     has_rows: ClassVar[bool] = True
+    #: What makes a solver's point worth less than the tree that it stands for: its tolerances, or those of the model.
+    slack: ClassVar[str] = "its tolerances"
     #: Constraint blocks that hold for solutions up to the known value alone, although they read no continuous variable.
     rows_up_to_known: ClassVar[frozenset[str]] = frozenset()
 
@@ -248,7 +250,7 @@ class Codec(ABC):
     def evaluate(self, tree: Fitted, instance: Any) -> float:
         """Return the objective value of a tree, from the definition, without the model."""
 
-    def violation(self, tree: Tree, instance: Any) -> float:  # noqa: ARG002
+    def violation(self, tree: Fitted, instance: Any) -> float:  # noqa: ARG002
         """Return the largest violation of the constraints by a tree, of a model without rows."""
         return 0.0
 

@@ -242,10 +242,12 @@ class Problem(BuiltProblem):
             start = self.start_tree(settings.start, seed=settings.seed)
         with budget.phase("solve"):
             within = replace(settings, time_limit=budget.at_most() if settings.time_limit != 0 else 0.0)
-            found = search.search(self, within, start=start, on_progress=on_progress)
+            # One that sees added rows needs a model that leaves out nothing that they could make the best.
+            problem = relimited(self, np.inf) or self if self.changed() else self
+            found = search.search(problem, within, start=start, on_progress=on_progress)
         with budget.phase("check"):
             seconds = monotonic() - budget.excluded_seconds - began
-            result = self._found(search, found, start, seconds, settings.gap)
+            result = problem._found(search, found, start, seconds, settings.gap)
         return replace(result, phase_seconds=budget.seconds)
 
     def _unfinished(self, solver: Solver, tree: Predictor | None, gap: float) -> Result:
@@ -325,9 +327,12 @@ class Problem(BuiltProblem):
             return solution
         status, bound, doubts = settled(self.model.matrix(), own.status, own.objective, own.bound, gap=gap)
         loosened = self.changes().loosened
-        cause = "in the model without the rows that were removed" if loosened else "by its tolerances"
+        cause = (
+            "in the model without the rows that were removed" if loosened else f"by {self.formulation.slack}"
+        )
         told = (
-            f"the solver's point has the value {solution.objective:.9g} {cause}, and its tree {own.objective:.9g}"
+            f"the solver's point has the value {solution.objective:.9g} {cause}, and its {tree.noun} "
+            f"{own.objective:.9g}"
             if feasible
             else f"the solver's point violates the model by {violation:.3g}, and that of its tree does not"
         )
@@ -348,7 +353,9 @@ class Problem(BuiltProblem):
         bound = max(held.bound, objective) if form.maximize else min(held.bound, objective)
         return replace(held, x=x, values=form.to_values(x), objective=objective, bound=bound)
 
-    def _checked(self, solution: Solution, tree: Predictor | None = None, *, sees_rows: bool = True) -> Result:
+    def _checked(
+        self, solution: Solution, tree: Predictor | None = None, *, sees_rows: bool = True
+    ) -> Result:
         """Decode the tree unless it is given, route the training samples through it, and compare objectives."""
         if solution.x is None:
             return Result(

@@ -192,7 +192,8 @@ def _repairs(problem: BuiltProblem, tree: Predictor) -> Iterator[tuple[str, Call
         lambda: _completed(problem, problem.encoded(polished)),
     )
     yield "it is replaced by the best feasible one of many other trees", lambda: _searched(problem)
-    yield "splits were dropped from it", lambda: _with_fewer_splits(problem, tree)
+    if isinstance(tree, Tree):
+        yield "splits were dropped from it", lambda: _with_fewer_splits(problem, tree)
 
 
 def contradictory(problem: BuiltProblem) -> bool:

@@ -131,7 +131,9 @@ class TreeSearch(ABC):
         """Return whether the search takes a problem as it is now."""
         return not self.objection(problem)
 
-    def start_for(self, problem: BuiltProblem, known: Predictor | None, *, seed: int) -> tuple[Predictor | None, float]:
+    def start_for(
+        self, problem: BuiltProblem, known: Predictor | None, *, seed: int
+    ) -> tuple[Predictor | None, float]:
         """Search for a share of the time for a tree that a matrix solver can start from.
 
         The problem is searched as it was built: a tree that breaks what was added since is repaired as any other start.

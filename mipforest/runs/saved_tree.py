@@ -44,11 +44,14 @@ class Saved(ABC):
         Name of the target column.
     labels
         Class number by label; see :class:`~mipforest.runs.data_source.LoadedData`.
+    treatment
+        Name of the column of treatments that the outcomes in the target column rest on; ``None`` without one.
     """
 
     encoding: Encoding
     target: str
     labels: Mapping[str, int]
+    treatment: str | None = None
 
     @property
     @abstractmethod
@@ -92,6 +95,10 @@ class Saved(ABC):
         """
         return self.fitted.predict_proba(self.encoding.encode(frame, unseen=unseen))
 
+    def predict_outcomes(self, frame: Any, *, unseen: Unseen = "error") -> FloatArray:
+        """Estimate (n, m) outcomes under each treatment; as for :meth:`predict`, and a ValueError of other trees."""
+        return self.fitted.predict_outcomes(self.encoding.encode(frame, unseen=unseen))
+
     def classes_of(self, column: Any, name: str) -> IntArray:
         """Read (n,) class or treatment numbers that a column of that name states; a DataError for an unknown label."""
         stated = [text(value) for value in column]
@@ -127,7 +134,7 @@ class SavedTree(Saved):
     ----------
     tree
         The tree, for features in original units.
-    encoding, target, labels
+    encoding, target, labels, treatment
         As for :class:`Saved`.
     statistics
         Training samples by node, and the influence of features on splits.
@@ -174,10 +181,6 @@ class SavedTree(Saved):
             return self.tree.predict_proba(X)
         shares: FloatArray = leaf_shares(self.tree, self.statistics)
         return shares[self.tree.apply(X) - self.tree.topology.n_branches]
-
-    def predict_outcomes(self, frame: Any, *, unseen: Unseen = "error") -> FloatArray:
-        """Estimate (n, m) outcomes under each treatment; as for :meth:`predict`, and a ValueError of other trees."""
-        return self.tree.predict_outcomes(self.encoding.encode(frame, unseen=unseen))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON takes it; :func:`mipforest.trees.from_dict` reads the tree alone."""

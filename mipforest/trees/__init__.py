@@ -23,8 +23,8 @@ from mipforest.trees.measures import (
     prescription_measures,
     regression_measures,
 )
-from mipforest.trees.randomized import RandomizedTree
 from mipforest.trees.predictor import FeaturesUsed, Predictor
+from mipforest.trees.randomized import RandomizedTree
 from mipforest.trees.reachable import leaf_regions
 from mipforest.trees.sides import midpoint
 from mipforest.trees.text import to_text
@@ -52,9 +52,9 @@ __all__ = [
     "NodeStatistics",
     "Nodes",
     "Picture",
+    "Predictor",
     "PrescriptionMeasures",
     "RandomizedTree",
-    "Predictor",
     "RegressionMeasures",
     "Reliability",
     "ReliabilityBin",

@@ -75,6 +75,16 @@ class Predictor(ABC):
         """Whether classes are predicted (else real values)."""
         return bool(self.classes)
 
+    @property
+    def prescribes(self) -> bool:
+        """Whether its classes are treatments, with estimated outcomes."""
+        return False
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether it predicts probabilities of the classes by its own model (see :meth:`predict_proba`)."""
+        return self.logistic
+
     @abstractmethod
     def features_used(self, tolerance: float = 0.0) -> FeaturesUsed:
         """Return the features that predictions depend on."""
@@ -102,6 +112,10 @@ class Predictor(ABC):
     @abstractmethod
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the (n, K) probabilities of the classes; ValueError if it has none of its own."""
+
+    def predict_outcomes(self, X: Any) -> FloatArray:  # noqa: ARG002
+        """Return the (n, m) outcomes estimated under each treatment; ValueError where none is prescribed."""
+        raise ValueError(f"{self!r} prescribes no treatment and estimates no outcomes; use predict")
 
     def predict_labels(self, X: Any) -> npt.NDArray[np.str_]:
         """Return the (n,) names of the predicted classes; ValueError where values are predicted."""

@@ -180,11 +180,6 @@ class Tree(Predictor):
         return self.leaf_w is not None
 
     @property
-    def gives_probabilities(self) -> bool:
-        """Whether it predicts probabilities of the classes by its own model (see :meth:`predict_proba`)."""
-        return self.logistic
-
-    @property
     def n_splits(self) -> int:
         """Number of branch nodes with a non-zero weight."""
         return int(self.w.any(axis=1).sum())

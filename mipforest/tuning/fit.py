@@ -117,7 +117,9 @@ class Task(Protocol):
     def formulation(self) -> Formulation:
         """The formulation, with the setting's hyperparameters."""
 
-    def done(self, fold: Fold, neighbour: Tree | None, stopping: Callable[[], bool] | None = None) -> Any:
+    def done(
+        self, fold: Fold, neighbour: Predictor | None, stopping: Callable[[], bool] | None = None
+    ) -> Any:
         """Do it, after the task before on the same fold has left a tree, if there is one."""
 
 
@@ -145,7 +147,9 @@ class Work:
     solver: str | Solver | TreeSearch | Auto
     settings: SolveSettings
 
-    def done(self, fold: Fold, neighbour: Tree | None, stopping: Callable[[], bool] | None = None) -> Fit:
+    def done(
+        self, fold: Fold, neighbour: Predictor | None, stopping: Callable[[], bool] | None = None
+    ) -> Fit:
         """Do the fit; see :func:`fit`."""
         return fit(self, fold, neighbour, stopping)
 

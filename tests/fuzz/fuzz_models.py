@@ -40,6 +40,7 @@ from literal_trees import literal_optimum
 from random_problems import PARAMETERS, Constraint, one_of, random_constraint, random_data
 from univariate_cases import leaf_cost
 
+from mipforest.cards import ScoreCard
 from mipforest.data import DataError, Dataset
 from mipforest.errors import EnsembleError, LicenseLimit
 from mipforest.problem.expressions import NotExpressed
@@ -96,6 +97,7 @@ def check(
     values = {key: draw(rng) for key, draw in PARAMETERS[name].items()}
     data = random_data(rng, model)
     depth = int(rng.choice([1, 2, 3], p=[0.4, 0.45, 0.15]))
+    depth = depth if model.gives.is_tree else 1
     if depth == 3:
         data = data.take(np.arange(min(data.n, 6)))
     (apart,) = rng.spawn(1)
@@ -152,10 +154,18 @@ def _searches(problem: Problem) -> list[str]:
     return [*taking, "auto"] if Auto().takes(problem) else taking
 
 
+def random_card(problem: Problem, rng: np.random.Generator) -> ScoreCard:
+    """Return a card of random rules and points, with its best intercept."""
+    cards = problem.instance.cards
+    features = rng.permutation(np.unique(cards.feature))[: int(rng.integers(problem.formulation.rules + 1))]
+    rules = [int(rng.choice(np.flatnonzero(cards.feature == j))) for j in features]
+    return cards.card([(k, int(rng.choice([0, *cards.points_of(k)]))) for k in rules])
+
+
 def _trees(problem: Problem, rng: np.random.Generator, kept: list[Tree]) -> Iterator[str]:
     """Compare random trees with their points of the model: objective, and the tree decoded again; keep the trees."""
     formulation, instance = problem.formulation, problem.instance
-    for make in (random_tree, random_oblique_tree):
+    for make in (random_tree, random_oblique_tree) if formulation.gives.is_tree else (random_card,) * 3:
         tree = make(problem, rng)
         value = formulation.evaluate(tree, instance)
         try:
@@ -221,7 +231,8 @@ def _claims(
 def _literal(problem: Problem, constraint: Constraint | None) -> float | None:
     """Return the optimum of the literal model, ``None`` where there is none, or Gurobi does not finish."""
     formulation, instance, target = problem.formulation, problem.instance, None
-    if formulation.task == "prescription":  # a search and a model are each other's witnesses
+    # A search and a model are each other's witnesses.
+    if formulation.task == "prescription" or not formulation.gives.is_tree:
         return None
     if formulation.name == "miret":
         known = instance.target

@@ -33,6 +33,7 @@ PRESCRIPTIONS = {
 }
 LINEAR = {"C": one_of(0.001, 0.1, 1.0, 10.0, 300.0), "epsilon": one_of(1e-3, 1e-2, 0.1)}
 LEVELS = LINEAR | {"tangents": one_of("V0", "V1")}
+CARDS = {"rules": one_of(1, 2, 3), "tangents": one_of("V0", "V3"), "min_points": one_of(-5, -2, 0)}
 #: Hyperparameters of every model, by name.
 PARAMETERS: dict[str, dict[str, Draw]] = {
     "oct": SPLITS,
@@ -57,6 +58,8 @@ PARAMETERS: dict[str, dict[str, Draw]] = {
     },
     "opt": SPLITS | PRESCRIPTIONS,
     "opt-h": SPLITS | PRESCRIPTIONS | {"epsilon": one_of(0.005, 0.05, 0.001)},
+    "ors": CARDS,
+    "ogrs": CARDS,
     "miret": {
         "ensemble": one_of("random-forest:trees=5"),
         "alpha": one_of(0.0, 0.05, 3.0),
@@ -138,6 +141,8 @@ def random_data(rng: np.random.Generator, model: type[Formulation]) -> Dataset:
         return Dataset.from_arrays(
             X, np.round(rng.normal(size=n), 1), treatments=had, scaling=model.scaling, name="fuzz"
         )
+    if model.name == "ors":  # features of 0 and 1
+        X = (X.min(axis=0) < X).astype(float)
     if model.task == "regression":
         y = np.round(rng.normal(size=n), 1)
     else:

@@ -21,11 +21,11 @@ import math
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.searches import compiled, inner
-from mipforest.searches.cards.lattice import CLOSE, lattice
+from mipforest.searches import entry, kernel
+from mipforest.searches.cards.lattice import CLOSE, Room, lattice
 
 
-@inner
+@kernel
 def _sweep(
     codes: IntArray,
     ranks: IntArray,
@@ -62,7 +62,7 @@ def _sweep(
     return least
 
 
-@compiled
+@entry
 def search_features(
     first: IntArray,
     second: IntArray,
@@ -83,6 +83,10 @@ def search_features(
     log_odds: float,
     begin: int,
     most_sweeps: int,
+    codes: IntArray,
+    counts: IntArray,
+    found: FloatArray,
+    room: Room,
 ) -> tuple[float, int, int, int]:
     """Search the cards with a rule of each of three features.
 
@@ -112,6 +116,8 @@ def search_features(
         As for :func:`~mipforest.searches.cards.lattice.lattice`.
     begin, most_sweeps
         First cut of the first feature to try, and after how many sweeps to return.
+    codes, counts, found, room
+        Memory: (n,), (7, 8), one entry for each cut of the third feature, and for the points of three rules.
 
     Returns
     -------
@@ -120,10 +126,8 @@ def search_features(
     """
     n = len(y)
     step = math.log(n) + 1.0
-    codes, base = np.zeros(n, np.int64), np.zeros((3, 4), np.int64)
-    sizes, of_class = np.zeros(8, np.int64), np.zeros((2, 8), np.int64)
-    cells, found = np.zeros((2, 8)), np.zeros(len(third_cuts))
-    lows, highs, own = np.zeros(3), np.zeros(3), np.zeros(3, np.int64)
+    base, sizes, of_class, own = counts[:3], counts[3], counts[4:6], counts[6]
+    cells, lows, highs = room.cells, room.lows, room.highs
     slack, sweeps, boxes, at_first = -np.inf, 0, 0, begin
     while at_first < len(first_cuts) and sweeps < most_sweeps:
         cut1 = first_cuts[at_first]
@@ -179,7 +183,7 @@ def search_features(
                 own[0], own[1], own[2] = offsets[0] + at_first, offsets[1] + at_second, offsets[2] + at_third
                 for t in range(3):
                     lows[t], highs[t] = ranges[own[t], 0], ranges[own[t], 1]
-                value, more = lattice(cells[0], cells[1], 3, lows, highs, exact, best, points, log_odds)
+                value, more = lattice(cells[0], cells[1], 3, lows, highs, exact, best, points, log_odds, room)
                 boxes += more
                 if value < best:
                     best = value
@@ -189,7 +193,7 @@ def search_features(
     return best, at_first, sweeps, boxes
 
 
-@compiled
+@entry
 def search_supports(
     holds: BoolArray,
     ones: IntArray,
@@ -205,6 +209,10 @@ def search_supports(
     chosen: IntArray,
     points: IntArray,
     log_odds: float,
+    codes: IntArray,
+    counts: IntArray,
+    rules: IntArray,
+    room: Room,
 ) -> tuple[float, int, int]:
     """Search the cards of T rules that begin with some rules, each a column of its own.
 
@@ -220,6 +228,8 @@ def search_supports(
         Number of rules.
     begin
         First rules of the cards, ascending; fewer than T.
+    codes, counts, rules, room
+        Memory: (T, g), (4, 2^(T-1)), (T,), and for the points of T rules.
 
     Returns
     -------
@@ -228,14 +238,14 @@ def search_supports(
     """
     K, g = holds.shape
     half = 1 << (T - 1)
-    codes = np.zeros((T, g), np.int64)
-    rules = np.zeros(T, np.int64)
+    for i in range(g):
+        codes[0, i] = 0
     for t in range(len(begin)):
         rules[t] = begin[t]
         for i in range(g):
             codes[t + 1, i] = codes[t, i] + (1 << t if holds[begin[t], i] else 0)
-    whole, upper = np.zeros((2, half), np.int64), np.zeros((2, half), np.int64)
-    cells, lows, highs = np.zeros((2, 2 * half)), np.zeros(T), np.zeros(T)
+    whole, upper = counts[:2], counts[2:]
+    cells, lows, highs = room.cells, room.lows, room.highs
     supports, boxes, fixed = 0, 0, len(begin)
     level = fixed
     rules[level] = (rules[level - 1] if level else -1) + 1
@@ -284,7 +294,7 @@ def search_supports(
                     cells[side, cell + half] = upper[side, cell]
             for t in range(T):
                 lows[t], highs[t] = ranges[rules[t], 0], ranges[rules[t], 1]
-            value, more = lattice(cells[0], cells[1], T, lows, highs, exact, best, points, log_odds)
+            value, more = lattice(cells[0], cells[1], T, lows, highs, exact, best, points, log_odds, room)
             boxes += more
             if value < best:
                 best = value

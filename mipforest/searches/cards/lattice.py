@@ -14,11 +14,12 @@ points is between ``logit(r)`` minus the largest total and minus the least one
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches import compiled, inner
+from mipforest.searches import kernel
 
 #: Boxes whose bound is this close to the best card's loss, as a share of it, are not searched.
 CLOSE = 1e-9
@@ -33,7 +34,46 @@ DAMPING = 1e-10
 WHOLE = 1e-6
 
 
-@inner
+class Room(NamedTuple):
+    """Memory of a search of points: kernels allocate nothing.
+
+    Attributes
+    ----------
+    stack
+        (depth, 3, T + 1) boxes that wait: least and most points, and where to begin. A box that is split leaves two, so
+        there is never more than one for each halving of a range of points, and one.
+    space
+        Vectors and matrices of Newton's method.
+    now
+        (6, T + 1) the box at hand, its points and those rounded.
+    cells
+        (2, 2^T) samples of either class by cell.
+    lows, highs
+        (T,) range of the points of each rule.
+    """
+
+    stack: FloatArray
+    space: FloatArray
+    now: FloatArray
+    cells: FloatArray
+    lows: FloatArray
+    highs: FloatArray
+
+    @classmethod
+    def of(cls, T: int) -> Room:
+        """Return memory for T rules."""
+        m = T + 1
+        return cls(
+            np.zeros((64 + 24 * T, 3, m)),
+            np.zeros((5 + 3 * m, m)),
+            np.zeros((6, m)),
+            np.zeros((2, 1 << T)),
+            np.zeros(T),
+            np.zeros(T),
+        )
+
+
+@kernel
 def _value(
     P: FloatArray, Q: FloatArray, T: int, x: FloatArray, gradient: FloatArray, second: FloatArray
 ) -> float:
@@ -65,7 +105,7 @@ def _value(
     return loss
 
 
-@inner
+@kernel
 def _step(
     m: int,
     free: FloatArray,
@@ -93,7 +133,7 @@ def _step(
         d[t] /= A[t, t]
 
 
-@inner
+@kernel
 def _over_box(
     P: FloatArray,
     Q: FloatArray,
@@ -149,7 +189,7 @@ def _over_box(
     return bound
 
 
-@inner
+@kernel
 def _push(
     stack: FloatArray, filled: int, box: FloatArray, m: int, at: int, below: float, above: float
 ) -> None:
@@ -161,7 +201,7 @@ def _push(
     stack[filled, 1, at], stack[filled + 1, 0, at] = below, above
 
 
-@compiled
+@kernel
 def lattice(
     P: FloatArray,
     Q: FloatArray,
@@ -172,6 +212,7 @@ def lattice(
     best: float,
     points: IntArray,
     log_odds: float,
+    room: Room,
 ) -> tuple[float, int]:
     """Search the points of T rules for a card better than ``best``.
 
@@ -191,19 +232,21 @@ def lattice(
         (T,) points of a better card, if one is found, are written here.
     log_odds
         Logarithm of the number of samples of the second class over that of the first.
+    room
+        Memory for T rules.
 
     Returns
     -------
     best, boxes
         The least loss, and how many boxes were searched.
     """
-    # A box that is split leaves two, so there are never more than one for each halving of a range, and one.
-    room, m = 64 + 24 * T, T + 1
-    stack, space, now = np.zeros((room, 3, m)), np.zeros((5 + 3 * m, m)), np.zeros((6, m))
+    m = T + 1
+    stack, space, now = room.stack, room.space, room.now
+    now[0, T] = now[1, T] = now[2, T] = 0.0
     low, high, x, whole, fixed_low, fixed_high = now[0], now[1], now[2], now[3], now[4], now[5]
     for t in range(T):
-        stack[0, 0, t], stack[0, 1, t] = lows[t], highs[t]
-    stack[0, 2, T] = log_odds
+        stack[0, 0, t], stack[0, 1, t], stack[0, 2, t] = lows[t], highs[t], 0.0
+    stack[0, 0, T], stack[0, 1, T], stack[0, 2, T] = 0.0, 0.0, log_odds
     filled, boxes = 1, 0
     while filled > 0:
         filled -= 1

@@ -16,8 +16,9 @@ from mipforest.cards import ScoreCard
 from mipforest.heuristics.score_cards import CardProblem, Chosen, saturated
 from mipforest.model import Values
 from mipforest.problem.built import BuiltProblem
-from mipforest.problem.repair import feasible_values
-from mipforest.problem.tree_search import MATRIX_SOLVER, Found, SearchEvents, TreeSearch
+from mipforest.problem.found import Found, SearchEvents
+from mipforest.problem.repair import feasible_start, feasible_values
+from mipforest.problem.tree_search import MATRIX_SOLVER, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Event, Progress, Solution, Status, closed
@@ -160,6 +161,7 @@ class ThreeRules(_Enumeration):
     def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
         """Search the triples of features; with fewer rules, some of them are no features."""
         from mipforest.searches.cards.cuts import search_features
+        from mipforest.searches.cards.lattice import Room
 
         table, ranges, log_odds = _shared(cards)
         rises = np.diff(table)
@@ -177,6 +179,8 @@ class ThreeRules(_Enumeration):
         chosen, points = np.zeros(3, np.int64), np.zeros(3, np.int64)
         numbers = np.concatenate([*(own for _, _, own in features), [cards.n_rules]]).astype(np.int64)
         starts = np.cumsum([0, *(len(own) for _, _, own in features)])
+        codes, counts, room = np.zeros(cards.data.n, np.int64), np.zeros((7, 8), np.int64), Room.of(3)
+        found = np.zeros(cards.n_rules)
         most_sweeps = max(1, int(STEPS_PER_CALL / cards.data.n))
         for triple in combinations(range(len(features)), rules):
             ordered = sorted(triple, key=lambda f: len(features[f][1]))
@@ -193,6 +197,7 @@ class ThreeRules(_Enumeration):
                 loss, at, sweeps, boxes = search_features(
                     ranks1, ranks2, ranks3, cuts1, cuts2, cuts3, second_order, y[order], table, rises, ranges[numbers],
                     offsets, cards.exact, best.loss, chosen, points, log_odds, at, most_sweeps,
+                    codes, counts, found[: len(cuts3)], room,
                 )  # fmt: skip
                 best.take(loss, np.where(numbers[chosen] < cards.n_rules, numbers[chosen], -1), points)
                 best.done, best.boxes = best.done + sweeps, best.boxes + boxes
@@ -223,6 +228,7 @@ class SupportEnumeration(_Enumeration):
     def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
         """Search the sets of rules, by their first two."""
         from mipforest.searches.cards.cuts import search_supports
+        from mipforest.searches.cards.lattice import Room
 
         table, ranges, log_odds = _shared(cards)
         kept = np.flatnonzero(cards.up | cards.down)
@@ -234,12 +240,14 @@ class SupportEnumeration(_Enumeration):
         ends = np.cumsum([0, *holds.sum(axis=1)])
         P, Q = cards.positive.astype(np.int64), cards.negative.astype(np.int64)
         chosen, points = np.zeros(T, np.int64), np.zeros(T, np.int64)
+        codes, counts = np.zeros((T, len(P)), np.int64), np.zeros((4, 1 << (T - 1)), np.int64)
+        rules, room = np.zeros(T, np.int64), Room.of(T)
         for begin in combinations(range(len(kept)), min(2, T - 1)):
             if not going_on():
                 return False
             loss, supports, boxes = search_supports(
                 holds, ones, ends, P, Q, table, ranges[kept], T, np.array(begin, np.int64), cards.exact, best.loss,
-                chosen, points, log_odds,
+                chosen, points, log_odds, codes, counts, rules, room,
             )  # fmt: skip
             best.take(loss, kept[chosen], points)
             best.done, best.boxes = best.done + supports, best.boxes + boxes
@@ -291,7 +299,8 @@ class CutLoop(TreeSearch):
         while (left := deadline - monotonic()) > 0:
 
             def told(event: Event) -> bool:
-                return events.tell(loop.value, max(loop.bound, event.bound), loop.rounds)
+                stop: bool = events.tell(loop.value, max(loop.bound, event.bound), loop.rounds)
+                return stop
 
             found = solve(
                 loop.model,
@@ -327,8 +336,9 @@ class _Tangents:
         self.best: ScoreCard | None = None
         self.value, self.bound = np.inf, problem.formulation.least_objective
         self.rounds, self._touched = 0, list[float]()
-        if start is not None:
-            self._offer(start)
+        values = None if start is None else feasible_start(problem, start)[0]
+        if values is not None:
+            self._offer(cast(ScoreCard, problem.formulation.decode(values, problem.instance)))
 
     def _offer(self, card: ScoreCard) -> None:
         """Keep a card that satisfies all rows and is better."""
