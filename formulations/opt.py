@@ -240,7 +240,7 @@ class PrescriptiveTree(Formulation):
         data, topology, leaves = instance.data, instance.topology, instance.leaves
         if name not in self.starts:
             other: Tree = super().start(name, instance, seed=seed)
-        return other
+            return other
         w, b = np.zeros((topology.n_branches, data.p)), np.zeros(topology.n_branches)
         if name == "greedy":
             w, b = greedy_prescription(

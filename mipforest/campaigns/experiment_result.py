@@ -27,6 +27,7 @@ from mipforest.problem.result import Result
 from mipforest.problem.tree_search import AUTO, searching
 from mipforest.runs.instance import sha256_of_model
 from mipforest.solvers.solution import Event, Progress, Status
+from mipforest.trees import Tree
 from mipforest.tuning.batch import tune_batch
 
 #: Longest message of an error that is kept, in characters.
@@ -310,7 +311,7 @@ def solve_experiment(
         wall_seconds=perf_counter() - began,
         cpu_seconds=process_time() - began_cpu,
     )
-    if experiment.data.test_points is not None and result.tree is not None:
+    if experiment.data.test_points is not None and isinstance(result.tree, Tree):
         chosen |= recovery_measures(ground_truth(data.train.name), result.tree)
     return replace(found, measures={**found.measures, **chosen})
 
@@ -342,5 +343,5 @@ def _solved(
         on_fit=on_fit,
         on_progress=on_progress,
     )
-    splits = 0 if tuning.result.tree is None else tuning.result.tree.n_splits
+    splits = tuning.result.tree.n_splits if isinstance(tuning.result.tree, Tree) else 0
     return tuning.result, {"chosen_depth": tuning.depth, "chosen_alpha": tuning.alpha, "splits": splits}
