@@ -145,16 +145,19 @@ def many(samples: int) -> str:
     y = (X[:, 0] > 0.5).astype(int) + (X[:, 1] * X[:, 2] + X[:, 3] > 0.8)
     y = np.where(rng.random(samples) < 0.1, rng.integers(0, 3, samples), y)
     rows = []
-    for threads in (1, 2):
-        began = monotonic()
+    for threads in (1, 2) if samples <= 100_000 else (2,):
+        began, worked = monotonic(), process_time()
         outcome = local_search(LocalProblem(X=X, y=y, loss="classes"), 6, starts=10, kicks=0, threads=threads)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        rows.append([str(threads), f"{outcome.value:.0f}", f"{monotonic() - began:.0f}", f"{peak:.2f}"])
+        seconds = f"{monotonic() - began:.0f}", f"{process_time() - worked:.0f}"
+        rows.append([str(threads), f"{outcome.value:.0f}", *seconds, f"{peak:.2f}"])
+        print(*rows[-1], flush=True)
     learner = DecisionTreeClassifier(max_depth=6, random_state=0)
-    began = monotonic()
+    began, worked = monotonic(), process_time()
     errors = int((learner.fit(X, y).predict(X) != y).sum())
-    rows.append(["CART", str(errors), f"{monotonic() - began:.0f}", ""])
-    return table(["threads", "errors", "seconds", "peak memory, GiB"], rows)
+    seconds = f"{monotonic() - began:.0f}", f"{process_time() - worked:.0f}"
+    rows.append(["CART", str(errors), *seconds, ""])
+    return table(["threads", "errors", "seconds", "processor seconds", "peak memory, GiB"], rows)
 
 
 def main() -> None:

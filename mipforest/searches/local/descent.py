@@ -143,9 +143,10 @@ def _search(
             else:
                 make_leaf(work, t)
                 refit(samples, work, t)
-        partition_below(samples, work, t)
-        _mark_changed(work, t)
-        _descend(samples, work, stop, report, improve)
+        if not stop[0]:  # with many samples, what follows takes long
+            partition_below(samples, work, t)
+            _mark_changed(work, t)
+            _descend(samples, work, stop, report, improve)
         found = value_below(samples, work, 0)
         if found <= value + samples.tolerance:
             value = found

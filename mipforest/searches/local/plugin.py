@@ -93,14 +93,13 @@ class LocalSearch(TreeSearch):
         )
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
         told = events.end(formulation.evaluate(best, instance), -np.inf, outcome.visits)
-        begun = int(np.isfinite(outcome.values).sum())
         return Found(
             best,
             -np.inf,
             Status.BEST_FOUND if outcome.ended else stopped,
             outcome.visits,
             told,
-            message=f"the best tree of {begun} starts with {kicks} kicks each; a local search proves nothing",
+            message=f"the best tree of {outcome.begun} starts with {kicks} kicks each; a local search proves nothing",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from time import monotonic
 from typing import Any
@@ -36,6 +36,16 @@ TIE_TOLERANCE = 1e-3
 #: What rounding may take from a whole number of errors and the impurity that is added to it.
 WHOLE = 1e-6
 
+#: With as many samples, starts first work on a part of them: one of :data:`PART`.
+MANY, PART = 80_000, 8
+
+#: Of the starts on a part one of as many goes on, but two at least.
+GOES_ON = 3
+
+#: Least improvement that counts with :data:`MANY` samples, as a share of the loss of one leaf: trees have come to where
+#: single samples decide on a part already.
+COARSE = 3e-5
+
 #: Seconds between two looks at the clock, and at what was found.
 INTERVAL = 0.05
 
@@ -51,7 +61,10 @@ class Outcome:
     tree
         The first of the best trees in the order of the starts.
     values
-        Objective that each start led to, in their order; infinite where it was not begun.
+        Objective that each start led to, in their order, or each that went on to all samples; infinite where it was
+        not begun.
+    begun
+        How many starts were begun.
     visits, moves
         Visits of nodes, and those that have changed the tree.
     ended
@@ -65,6 +78,7 @@ class Outcome:
     value: float
     tree: LocalTree
     values: FloatArray
+    begun: int
     visits: int
     moves: int
     ended: bool
@@ -100,6 +114,9 @@ def local_search(
     keep: int = 1,
 ) -> Outcome:
     """Search for a good tree from many starts.
+
+    With :data:`MANY` samples, unless splits are hyperplanes, all starts work on a part of them first; the best ones are
+    then improved on all samples, without kicks.
 
     Parameters
     ----------
@@ -139,6 +156,18 @@ def local_search(
         If the cluster cannot be used.
     """
     samples, features = samples_of(problem, tie_break=tie_break, hyperplanes=hyperplanes)
+    fixed: dict[str, Any] = {"hyperplanes": hyperplanes, "seed": seed, "tie_break": tie_break}
+    on_part: Outcome | None = None
+    if starts > 0 and only is None and problem.margin is None and len(problem.X) >= MANY:
+        on_part = local_search(
+            _part_of(problem, seed), depth, **fixed, starts=starts, kicks=kicks, trees=trees, threads=threads,
+            deadline=deadline, dask=dask, keep=max(keep, 2, -(-(len(trees) + starts) // GOES_ON)),
+            # What a tree is worth on a part is no objective.
+            on_progress=on_progress and (lambda _, bound, visits: on_progress(np.inf, bound, visits)),
+        )  # fmt: skip
+        trees, starts, kicks = on_part.kept, 0, 0
+        if not on_part.ended:
+            trees, deadline = trees[:keep], -np.inf
     n_starts = len(trees) + starts
     seeds = np.random.SeedSequence(seed).generate_state(n_starts, np.uint64) >> np.uint64(1)
     values = np.full(n_starts, np.inf)
@@ -162,19 +191,9 @@ def local_search(
             memory.put(work)
 
     interrupted, following = False, iter(range(n_starts) if only is None else [only])
-    options = {
-        "starts": starts,
-        "kicks": kicks,
-        "hyperplanes": hyperplanes,
-        "seed": seed,
-        "tie_break": tie_break,
-    }
+    options = {**fixed, "starts": starts, "kicks": kicks, "trees": trees}
     here = Threads(run, threads or os.cpu_count() or 1)
-    with (
-        here
-        if dask is None
-        else Elsewhere(dask, _one_start, problem, depth, {**options, "trees": trees}, deadline) as pool
-    ):
+    with here if dask is None else Elsewhere(dask, _one_start, problem, depth, options, deadline) as pool:
         running: set[Future[Ended]] = set()
         try:
             while True:
@@ -206,9 +225,14 @@ def local_search(
             ended, stop[0] = not stop[0], 1
     kept = kept or [run(0)]  # all that was elsewhere may be lost; a start that is stopped has a tree
     visits, moves = report.sum(axis=0).tolist()
+    begun = int(np.isfinite(values).sum())
+    if on_part is not None:
+        begun, visits, moves = on_part.begun, visits + on_part.visits, moves + on_part.moves
+        interrupted |= on_part.interrupted
+        ended &= on_part.ended
     found_trees = tuple(found.tree for found in kept)
     return Outcome(
-        kept[0].value, found_trees[0], values, visits, moves, bool(ended), interrupted, found_trees
+        kept[0].value, found_trees[0], values, begun, visits, moves, bool(ended), interrupted, found_trees
     )
 
 
@@ -219,6 +243,24 @@ def _one_start(
     compile_kernels(TimeBudget(), oblique=problem.margin is not None)
     found = local_search(problem, depth, **options, only=number, deadline=monotonic() + seconds)
     return Ended(found.value, number, found.tree, np.array([found.visits, found.moves]), found.ended)
+
+
+def _part_of(problem: LocalProblem, seed: int) -> LocalProblem:
+    """Draw a part of the samples; costs of splits and coefficients are as large beside its losses as before."""
+    n = len(problem.X)
+    part = np.sort(np.random.default_rng(seed).choice(n, n // PART, replace=False))
+    share = len(part) / n
+    if problem.weight is not None:
+        share = float(problem.weight[part].sum() / problem.weight.sum())
+    coefficients = problem.coefficient_cost
+    return replace(
+        problem,
+        X=problem.X[part],
+        y=problem.y[part],
+        weight=None if problem.weight is None else problem.weight[part],
+        split_cost=share * problem.split_cost,
+        coefficient_cost=None if coefficients is None else share * coefficients,
+    )
 
 
 def samples_of(
@@ -274,6 +316,11 @@ def samples_of(
         if absolute:
             order[-1] = np.argsort(centred, kind="stable")
             place[order[-1]] = np.arange(n)
+    tolerance = (ACCURACY if kind == LINEAR else TOLERANCE) * max(float(unit), np.finfo(float).tiny)
+    if tie > 0 and kind != LINEAR:
+        tolerance = TIE_TOLERANCE * tie
+    if n >= MANY and not oblique:
+        tolerance = max(tolerance, COARSE * float(unit))
     samples = Samples(
         kind=kind,
         N_min=problem.N_min,
@@ -288,9 +335,7 @@ def samples_of(
         split_cost=float(problem.split_cost) / problem.n_treatment,
         margin=problem.margin or 0.0,
         tie=tie,
-        tolerance=TIE_TOLERANCE * tie
-        if tie > 0 and kind != LINEAR
-        else (ACCURACY if kind == LINEAR else TOLERANCE) * max(float(unit), np.finfo(float).tiny),
+        tolerance=tolerance,
         hyperplanes=hyperplanes if oblique else -1,
     )
     return samples, features

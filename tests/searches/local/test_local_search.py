@@ -13,6 +13,7 @@ from mipforest.searches import entry
 from mipforest.searches.exact.losses import ABSOLUTE
 from mipforest.searches.exact.search import exact_search
 from mipforest.searches.local import LocalProblem, LocalTree
+from mipforest.searches.local import search as search_module
 from mipforest.searches.local.descent import _enter, search_from
 from mipforest.searches.local.search import _read, local_search, samples_of
 from mipforest.searches.local.state import OWN, order_at, work_for
@@ -214,6 +215,40 @@ def same(one, other):
     return (
         one.value == other.value and (one.values == other.values).all() and (one.tree.w == other.tree.w).all()
     )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_with_many_samples_starts_work_on_a_part_and_values_are_those_of_all(seed, monkeypatch):
+    case = Case(seed)
+    monkeypatch.setattr(search_module, "MANY", 4)
+    monkeypatch.setattr(search_module, "PART", 2)
+    told = []
+    found = local_search(
+        local(case.problem), case.depth, starts=6, kicks=3, on_progress=lambda *event: told.append(event)
+    )
+    rows = np.arange(case.data.n)
+    charged = case.cost, case.split_cost, case.problem.N_min
+    assert value(nested(found.tree), case.data.X, rows, *charged) == pytest.approx(found.value, abs=1e-9)
+    assert found.value >= exact_search(case.problem, case.depth).value - 1e-9
+    assert found.ended
+    assert 2 <= found.begun <= 6  # trees without errors on a part end it
+    assert len(found.values) == 2
+    assert all(objective >= found.value for objective, *_ in told)
+
+
+def test_with_many_samples_neither_threads_nor_a_cluster_matter_and_a_stop_leaves_a_tree(
+    cluster, monkeypatch
+):
+    monkeypatch.setattr(search_module, "MANY", 40)
+    problem = numbers()
+    one, two = (local_search(problem, 3, starts=6, kicks=5, seed=3, threads=threads) for threads in (1, 2))
+    assert same(one, two)
+    assert same(one, local_search(problem, 3, starts=6, kicks=5, seed=3, dask=cluster))
+    stopped = local_search(problem, 3, starts=6, kicks=10**6, deadline=0.0)
+    assert not stopped.ended
+    assert np.isfinite(stopped.value)
+    asked = local_search(problem, 3, starts=6, kicks=10**6, on_progress=lambda *_: True, deadline=0.0)
+    assert not asked.ended
 
 
 def test_a_dask_cluster_leads_to_the_same_tree(cluster):
