@@ -68,7 +68,6 @@ from formulations.routing.univariate import (
     ThresholdRouting,
     UnivariateRouting,
     check_leaf_size,
-    chosen_features,
     declare_hierarchy,
     without_splits,
 )
@@ -77,6 +76,7 @@ from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart, contree
 from mipforest.heuristics.thresholds import (
     UnivariateProblem,
+    chosen_features,
     find_thresholds,
     tree_of_thresholds,
     univariate_tree,

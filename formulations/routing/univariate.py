@@ -53,7 +53,7 @@ from scipy import sparse
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import DataError, Dataset
-from mipforest.heuristics.thresholds import Thresholds, tree_of_thresholds, univariate_tree
+from mipforest.heuristics.thresholds import Thresholds, chosen_features, tree_of_thresholds, univariate_tree
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions, one_sided
 from mipforest.trees import Topology, Tree
@@ -369,9 +369,3 @@ def without_splits(tree: Tree, nodes: Sequence[int]) -> Tree:
     for t in range(1, len(dropped)):
         dropped[t] |= dropped[(t - 1) // 2]
     return replace(tree, w=np.where(dropped[:, None], 0.0, tree.w), b=np.where(dropped, 0.0, tree.b))
-
-
-def chosen_features(tree: Tree) -> IntArray:
-    """Return the (|B|,) feature of each split of a univariate tree, -1 where a node does not split."""
-    feature: IntArray = np.where(tree.w.any(axis=1), np.abs(tree.w).argmax(axis=1), -1)
-    return feature

@@ -54,7 +54,25 @@ def cart(
     drawn = {"splitter": "random", "max_features": "sqrt"} if random_splits else {}
     learner = learner(max_depth=topology.depth, min_samples_leaf=min_leaf, random_state=seed, **drawn)
     grown = learner.fit(data.X, data.y, sample_weight=data.weights if data.weighted else None)
-    source = grown.tree_
+    return from_scikit_learn(grown, data, topology)
+
+
+def from_scikit_learn(grown: Any, data: Dataset, topology: Topology) -> Tree:
+    """Return a decision tree of scikit-learn as a complete tree, with thresholds that route the samples of data alike.
+
+    scikit-learn compares single-precision values with its thresholds. Each is put between the two neighbouring values
+    of the samples on its sides, so that the tree sends every sample where scikit-learn does.
+
+    Parameters
+    ----------
+    grown
+        A fitted ``DecisionTreeClassifier`` or ``DecisionTreeRegressor``, no deeper than the topology.
+    data
+        Scaled features, in which the tree was grown.
+    topology
+        Index sets of the tree; leaves above the last level become nodes without a split.
+    """
+    source, is_classification = grown.tree_, data.task == "classification"
     prediction = (
         grown.classes_[source.value[:, 0].argmax(axis=1)] if is_classification else source.value[:, 0, 0]
     )
@@ -72,17 +90,38 @@ def cart(
             copy(node, topology.right(t), members)
         else:
             x = data.X[members, source.feature[node]]
-            # scikit-learn compares single-precision samples; the midpoint of the double-precision ones
-            # splits alike.
             goes_left = x.astype(np.float32) <= source.threshold[node]
             w[t, source.feature[node]] = 1.0
-            b[t] = -midpoint(x[goes_left].max(), x[~goes_left].min())
+            parted = goes_left.any() and not goes_left.all()
+            b[t] = -(midpoint(x[goes_left].max(), x[~goes_left].min()) if parted else source.threshold[node])
             copy(left, topology.left(t), members[goes_left])
             copy(right, topology.right(t), members[~goes_left])
 
     copy(0, 0, np.arange(len(data.X)))
     classes = tuple(data.classes) if is_classification else ()
     return Tree(topology.depth, w, b, leaf_value, classes, tuple(data.features.labels))
+
+
+def forest_trees(
+    data: Dataset, topology: Topology, number: int, *, min_leaf: int = 1, seed: int = 0
+) -> list[Tree]:
+    """Grow the trees of a random forest (scikit-learn), down to a depth, as complete trees.
+
+    Parameters
+    ----------
+    data, topology, min_leaf, seed
+        As for :func:`cart`.
+    number
+        How many, at least 0.
+    """
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    if number == 0:
+        return []
+    forest = RandomForestClassifier if data.task == "classification" else RandomForestRegressor
+    grown = forest(number, max_depth=topology.depth, min_samples_leaf=min_leaf, random_state=seed)
+    grown.fit(data.X, data.y, sample_weight=data.weights if data.weighted else None)
+    return [from_scikit_learn(tree, data, topology) for tree in grown.estimators_]
 
 
 def cart_with_margin(

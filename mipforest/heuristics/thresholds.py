@@ -212,6 +212,12 @@ def univariate_tree(
     return tree if leaf_value is None else replace(tree, leaf_value=leaf_value)
 
 
+def chosen_features(tree: Tree) -> IntArray:
+    """Return the (|B|,) feature of each split of a univariate tree, -1 where a node does not split."""
+    feature: IntArray = np.where(tree.w.any(axis=1), np.abs(tree.w).argmax(axis=1), -1)
+    return feature
+
+
 def tree_of_thresholds(data: Dataset, topology: Topology, thresholds: Thresholds, chosen: IntArray) -> Tree:
     """Return the tree (leaves still 0) of one threshold per branch node (|B|,), -1 where a node does not split."""
     feature, value = np.full(len(chosen), -1), np.zeros(len(chosen))

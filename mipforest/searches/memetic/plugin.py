@@ -1,0 +1,136 @@
+"""The tree searches ``tao`` and ``tmo``: from a built problem to trees of splits, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from mipforest.heuristics.cart import cart, forest_trees
+from mipforest.heuristics.thresholds import chosen_features, univariate_tree
+from mipforest.problem.built import BuiltProblem
+from mipforest.problem.tree_search import Found, SearchEvents, TreeSearch
+from mipforest.searches.memetic.tao import ABSENT, AlternatingOptimization, SplitTree
+from mipforest.searches.memetic.tmo import GENERATIONS, POPULATION, Evolved, evolve
+from mipforest.settings import SolveSettings
+from mipforest.solvers.solution import Progress, Status
+from mipforest.trees import Tree
+
+
+class AlternatingSearch(TreeSearch):
+    """Tree alternating optimisation from the start tree, or from CART."""
+
+    name: ClassVar[str] = "tao"
+    summary: ClassVar[str] = "alternating optimisation of one split after the other, from a tree"
+    models: ClassVar[tuple[str, ...]] = ("oct", "ort")
+    proves: ClassVar[bool] = False
+    takes_weights: ClassVar[bool] = True
+
+    def refusal(self, problem: BuiltProblem) -> str:
+        """Say why the search does not take a problem; empty where it does."""
+        if problem.formulation.univariate_problem(problem.instance) is None:
+            return f"{problem.formulation.name} has no univariate splits with constant leaves"
+        return ""
+
+    def search(
+        self,
+        problem: BuiltProblem,
+        settings: SolveSettings,
+        *,
+        start: Tree | None,
+        on_progress: Progress | None,
+    ) -> Found:
+        """Search for a good tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        events = SearchEvents(on_progress)
+        formulation, instance, data = problem.formulation, problem.instance, problem.data
+        charges = formulation.univariate_problem(instance)
+        assert charges is not None  # ``refusal`` has seen to it
+        samples = AlternatingOptimization(data.X, charges)
+        # CART's own tree, with splits that save no errors yet: pruned, it would have fewer to improve.
+        grown = cart(data, problem.topology, min_leaf=charges.N_min, seed=settings.seed)
+        known = [grown] if start is None else [start, grown]
+        interrupted = False
+
+        def told(value: float, n_trees: int) -> bool:
+            nonlocal interrupted
+            interrupted = events.tell(value / charges.unit, -np.inf, n_trees)
+            return interrupted
+
+        evolved = evolve(
+            samples,
+            [_splits(tree) for tree in self._first_trees(problem, known, settings)],
+            generations=self._generations(settings),
+            seed=settings.seed,
+            deadline=np.inf if settings.time_limit is None else events.began + settings.time_limit,
+            on_progress=told,
+        )
+        tree = evolved.best.tree
+        found = univariate_tree(data, problem.topology, np.maximum(tree.feature, -1), tree.threshold)
+        best = min(
+            (formulation.polish(tree, instance) for tree in (found, *known)),
+            key=lambda tree: formulation.evaluate(tree, instance),
+        )
+        ended = events.end(formulation.evaluate(best, instance), -np.inf, evolved.n_trees)
+        stopped = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
+        return Found(
+            best,
+            -np.inf,
+            Status.BEST_FOUND if evolved.ended else stopped,
+            evolved.n_trees,
+            ended,
+            message=self._last_word(evolved),
+        )
+
+    def _first_trees(
+        self,
+        problem: BuiltProblem,  # noqa: ARG002
+        known: list[Tree],
+        settings: SolveSettings,  # noqa: ARG002
+    ) -> list[Tree]:
+        return known
+
+    def _generations(self, settings: SolveSettings) -> int:  # noqa: ARG002
+        return 0
+
+    def _last_word(self, evolved: Evolved) -> str:  # noqa: ARG002
+        return "no single split can be improved; alternating optimisation proves nothing"
+
+
+class MemeticSearch(AlternatingSearch):
+    """Memetic search over the trees of a random forest, each improved by alternating optimisation."""
+
+    name: ClassVar[str] = "tmo"
+    summary: ClassVar[str] = "memetic search: trees of a random forest, crossed and improved by tao"
+    options: ClassVar[Mapping[str, str]] = {
+        "population": f"how many trees of a random forest to begin with ({POPULATION})",
+        "generations": f"how often each of them is crossed with another ({GENERATIONS})",
+    }
+
+    def _first_trees(self, problem: BuiltProblem, known: list[Tree], settings: SolveSettings) -> list[Tree]:
+        number = settings.solver_options.get("population", POPULATION)
+        charges = problem.formulation.univariate_problem(problem.instance)
+        assert charges is not None
+        return [
+            *known,
+            *forest_trees(problem.data, problem.topology, number, min_leaf=charges.N_min, seed=settings.seed),
+        ]
+
+    def _generations(self, settings: SolveSettings) -> int:
+        generations: int = settings.solver_options.get("generations", GENERATIONS)
+        return generations
+
+    def _last_word(self, evolved: Evolved) -> str:
+        return f"the best of {evolved.n_trees} trees; a memetic search proves nothing"
+
+
+def _splits(tree: Tree) -> SplitTree:
+    """Return the splits of a univariate tree; one that sends all to the right stands for what splits below only."""
+    feature, threshold = chosen_features(tree), -tree.b
+    for t in reversed(range(len(feature) // 2)):
+        if feature[t] < 0 <= max(feature[2 * t + 1], feature[2 * t + 2]):
+            feature[t], threshold[t] = 0, -np.inf
+    for t in range(1, len(feature)):
+        if feature[(t - 1) // 2] < 0:
+            feature[t] = ABSENT
+    return SplitTree(feature, threshold)

@@ -1,0 +1,443 @@
+r"""TAO: tree alternating optimisation of univariate trees, one node after the other with all others fixed.
+
+Source: M. Carreira-Perpiñán, P. Tavallali, *Alternating optimization of decision trees, with application to learning
+sparse oblique trees*, NeurIPS 2018. With the structure fixed and a loss :math:`E` that is a sum over samples, a node z
+sees the samples :math:`R_z` that reach it:
+
+- A leaf predicts what loses least on :math:`R_z`; on a tie it keeps what it predicts.
+- At a split, sample i loses :math:`l_i` in the left subtree as it is now, and :math:`r_i` in the right one. The samples
+  with :math:`l_i = r_i` do not matter. Among the others, the *care set*, the best split on one feature is exact: sort
+  them by the feature, and maximise the sum of :math:`r_i - l_i` over those on the left. To send all to one side is a
+  candidate, too. The split is replaced only where E falls.
+
+Nodes of one depth are independent, and going upwards the samples that reach a node have not changed yet. E never rises
+and takes finitely many values, so it ends; then no single split and no single prediction can be improved. It is no
+global optimum, and proves nothing.
+
+Where both children are leaves, the split is chosen together with both predictions (``joint``, not in the paper): with
+the same prediction on both sides the care set is empty, and the plain step is stuck, as trees of CART often are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.heuristics.thresholds import TreeCharges
+from mipforest.trees.sides import midpoint
+
+#: What a node is that does not split: a leaf, or nothing, as a node above it is a leaf.
+LEAF, ABSENT = -1, -2
+
+#: Passes over all nodes at most: two or three are usual.
+PASSES = 50
+
+#: Least improvement that counts, as a share of the loss of one leaf: far above what rounding makes of sums.
+TOLERANCE = 1e-9
+
+#: Positions of a split that are tried, the best first, where leaves have a least size.
+TRIED = 20
+
+
+@dataclass(frozen=True, eq=False)
+class SplitTree:
+    """The structure of a tree, in heap order; the nodes below the last level are leaves.
+
+    Attributes
+    ----------
+    feature
+        (2^D - 1,) feature of a split; :data:`LEAF` or :data:`ABSENT`.
+    threshold
+        (2^D - 1,) values from which on samples go right; infinite where all go to one side.
+    """
+
+    feature: IntArray
+    threshold: FloatArray
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits."""
+        return int((self.feature >= 0).sum())
+
+    def is_leaf(self, t: int) -> bool:
+        """Return whether a node is a leaf."""
+        if t >= len(self.feature):
+            return bool(self.feature[(t - 1) // 2] >= 0)
+        return bool(self.feature[t] == LEAF)
+
+    def copy(self) -> SplitTree:
+        """Return a tree that can be changed without this one."""
+        return SplitTree(self.feature.copy(), self.threshold.copy())
+
+    def cut(self, t: int) -> None:
+        """Make a node a leaf."""
+        self.feature[t], self.threshold[t] = LEAF, 0.0
+        for s in range(2 * t + 1, len(self.feature)):
+            if self.feature[(s - 1) // 2] < 0:
+                self.feature[s], self.threshold[s] = ABSENT, 0.0
+
+    def lift(self, t: int, child: int) -> None:
+        """Put the subtree of a child in the place of its parent t."""
+        subtree = SplitTree(np.full_like(self.feature, ABSENT), np.zeros_like(self.threshold))
+        moves = [(child, t)]
+        for source, place in moves:
+            if source >= len(self.feature):
+                subtree.feature[place] = LEAF
+                continue
+            subtree.feature[place], subtree.threshold[place] = self.feature[source], self.threshold[source]
+            if self.feature[source] >= 0:
+                moves += [(2 * source + 1, 2 * place + 1), (2 * source + 2, 2 * place + 2)]
+        below = {t}
+        for s in range(t, len(self.feature)):
+            if s == t or (s - 1) // 2 in below:
+                below.add(s)
+                self.feature[s], self.threshold[s] = subtree.feature[s], subtree.threshold[s]
+
+
+class LeafLoss(Protocol):
+    """A loss that is a sum over samples."""
+
+    def of(self, rows: IntArray, prediction: FloatArray) -> FloatArray:
+        """Return what each of some samples (m,) loses with its prediction (m,)."""
+
+    def best(self, rows: IntArray, present: float) -> float:
+        """Return the prediction that loses least on some samples; the present one on a tie, and without samples."""
+
+    def of_two_leaves(self, order: IntArray) -> FloatArray | None:
+        """Return (p, m - 1) the loss of two leaves between which sorted samples (p, m) are cut; ``None``: not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassLoss:
+    """What the prediction of a class costs each sample: an error, its weight, or its row of a cost matrix.
+
+    Attributes
+    ----------
+    charges
+        (n, K) of each sample for each class.
+    """
+
+    charges: FloatArray
+
+    def of(self, rows: IntArray, prediction: FloatArray) -> FloatArray:
+        """Return the charges; see :class:`LeafLoss`."""
+        lost: FloatArray = self.charges[rows, prediction.astype(np.int64)]
+        return lost
+
+    def best(self, rows: IntArray, present: float) -> float:
+        """Return the cheapest class; see :class:`LeafLoss`."""
+        sums = self.charges[rows].sum(axis=0)
+        cheapest = int(sums.argmin())
+        return present if sums[int(present)] <= sums[cheapest] else float(cheapest)
+
+    def of_two_leaves(self, order: IntArray) -> FloatArray:
+        """Return the charges of both leaves' cheapest classes; see :class:`LeafLoss`."""
+        left = self.charges[order].cumsum(axis=1)
+        both: FloatArray = left[:, :-1].min(axis=2) + (left[:, -1:] - left[:, :-1]).min(axis=2)
+        return both
+
+
+@dataclass(frozen=True, eq=False)
+class ValueLoss:
+    """Squared or absolute error of predicted values.
+
+    Attributes
+    ----------
+    y, weight
+        (n,) values and weights of the samples.
+    squared
+        Whether the error is squared.
+    """
+
+    y: FloatArray
+    weight: FloatArray
+    squared: bool
+
+    def of(self, rows: IntArray, prediction: FloatArray) -> FloatArray:
+        """Return the weighted errors; see :class:`LeafLoss`."""
+        error = self.y[rows] - prediction
+        lost: FloatArray = self.weight[rows] * (error * error if self.squared else np.abs(error))
+        return lost
+
+    def best(self, rows: IntArray, present: float) -> float:
+        """Return the mean or a median; see :class:`LeafLoss`."""
+        y, weight = self.y[rows], self.weight[rows]
+        if not len(rows):
+            return present
+        if self.squared:
+            return float(np.average(y, weights=weight))
+        order = np.argsort(y, kind="stable")
+        reached = weight[order].cumsum()
+        return float(y[order][np.searchsorted(reached, 0.5 * reached[-1])])
+
+    def of_two_leaves(self, order: IntArray) -> FloatArray | None:
+        """Return the squared errors around both leaves' means; see :class:`LeafLoss`."""
+        if not self.squared:
+            return None
+        y = self.y - self.y.mean()
+        w, wy, wyy = (
+            sums[order].cumsum(axis=1) for sums in (self.weight, self.weight * y, self.weight * y * y)
+        )
+        total = wyy[:, -1:] - wy[:, :-1] ** 2 / w[:, :-1]
+        both: FloatArray = total - (wy[:, -1:] - wy[:, :-1]) ** 2 / (w[:, -1:] - w[:, :-1])
+        return both
+
+
+@dataclass(frozen=True, eq=False)
+class Improved:
+    """A tree with its predictions.
+
+    Attributes
+    ----------
+    tree
+        Its structure.
+    prediction
+        (2^(D+1) - 1,) of every node; that of a leaf counts.
+    value
+        Loss, and the cost of its splits.
+    values
+        Loss at the beginning and after every visit of a node, which never rises.
+    """
+
+    tree: SplitTree
+    prediction: FloatArray
+    value: float
+    values: tuple[float, ...] = ()
+
+
+class AlternatingOptimization:
+    """TAO on one set of samples.
+
+    Parameters
+    ----------
+    X
+        (n, p) features.
+    charges
+        What trees are charged: the loss, the least leaf size and the cost of a split.
+    joint
+        Whether splits above two leaves are chosen together with their predictions; not for absolute errors.
+    """
+
+    def __init__(self, X: FloatArray, charges: TreeCharges, *, joint: bool = True) -> None:
+        self.X, self.charges, self.loss, self._joint = X, charges, _loss(charges), joint
+        self._order = np.argsort(X, axis=0, kind="stable").T
+        everything = np.arange(len(X))
+        self.prediction = self.loss.best(everything, 0.0)
+        lost = float(self.loss.of(everything, np.full(len(X), self.prediction)).sum())
+        self._tolerance = TOLERANCE * max(lost, np.finfo(float).tiny)
+
+    def of(self, rows: IntArray) -> AlternatingOptimization:
+        """Return the same on other samples: some of these, repeated or not."""
+        charges = self.charges
+        weight = None if charges.weight is None else charges.weight[rows]
+        return AlternatingOptimization(
+            self.X[rows], replace(charges, y=charges.y[rows], weight=weight), joint=self._joint
+        )
+
+    def fitted(self, tree: SplitTree) -> Improved:
+        """Return a tree with its best predictions and its value."""
+        prediction = np.full(2 * len(tree.feature) + 1, self.prediction)
+        lost = 0.0
+        for t, rows in self._reaching(tree):
+            if tree.is_leaf(t):
+                prediction[t] = self.loss.best(rows, prediction[t])
+                lost += float(self.loss.of(rows, np.full(len(rows), prediction[t])).sum())
+        return Improved(tree, prediction, lost + self.charges.split_cost * tree.n_splits)
+
+    def improve(self, tree: SplitTree, *, passes: int = PASSES) -> Improved:
+        """Improve a tree until no single split and no prediction can be; then take out what splits nothing.
+
+        Parameters
+        ----------
+        tree
+            Where to begin; not changed.
+        passes
+            Passes over all nodes at most.
+        """
+        fitted = self.fitted(tree.copy())
+        tree, prediction = fitted.tree, fitted.prediction
+        values = [fitted.value - self.charges.split_cost * tree.n_splits]
+        for _ in range(passes):
+            before = values[-1]
+            for t, rows in reversed(list(self._reaching(tree))):
+                if tree.is_leaf(t):
+                    present = prediction[t]
+                    prediction[t] = self.loss.best(rows, present)
+                    change = self._lost_with(rows, prediction[t]) - self._lost_with(rows, present)
+                else:
+                    change = self._improve_split(tree, prediction, t, rows)
+                values.append(values[-1] + change)
+            if values[-1] >= before - self._tolerance:
+                break
+        return replace(self.pruned(tree), values=tuple(values))
+
+    def pruned(self, tree: SplitTree) -> Improved:
+        """Return a tree without splits that part nothing or do not pay for themselves, its predictions the best.
+
+        A split that sends all samples to one side gives way to that side; where two leaves predict the same, or the
+        subtree saves less than its splits cost, the node becomes a leaf.
+        """
+        tree = tree.copy()
+        t = 0
+        while t < len(tree.feature):
+            rows = dict(self._reaching(tree)).get(t)
+            if rows is not None and tree.feature[t] >= 0:
+                right = self.X[rows, tree.feature[t]] >= tree.threshold[t]
+                if right.all() or not right.any():
+                    tree.lift(t, 2 * t + 1 + bool(right.any()))
+                    continue  # what stands here now may part nothing, too
+            t += 1
+        fitted = self.fitted(tree)
+        for t, rows in reversed(list(self._reaching(tree))):
+            if t < len(tree.feature) and tree.feature[t] >= 0:
+                below = self._lost(tree, fitted.prediction, t, rows)
+                alone = self.loss.best(rows, self.prediction)
+                saved = self._lost_with(rows, alone) - below
+                left, right = 2 * t + 1, 2 * t + 2
+                same = (
+                    tree.is_leaf(left)
+                    and tree.is_leaf(right)
+                    and fitted.prediction[left] == fitted.prediction[right]
+                )
+                if same or saved < self.charges.split_cost * self._splits_below(tree, t):
+                    tree.cut(t)
+                    fitted.prediction[t] = alone
+        return self.fitted(tree)
+
+    # ------------------------------------------------------------------ one node
+
+    def _improve_split(self, tree: SplitTree, prediction: FloatArray, t: int, rows: IntArray) -> float:
+        """Replace a split by the best one where that loses less; return the change of the loss."""
+        if not len(rows):
+            return 0.0
+        left, right = 2 * t + 1, 2 * t + 2
+        lost_left = self.loss.of(rows, self._predicted(tree, prediction, left, rows))
+        lost_right = self.loss.of(rows, self._predicted(tree, prediction, right, rows))
+        goes_right = self.X[rows, tree.feature[t]] >= tree.threshold[t]
+        now = float(np.where(goes_right, lost_right, lost_left).sum())
+        if self._joint and tree.is_leaf(left) and tree.is_leaf(right):
+            change = self._improve_with_leaves(tree, prediction, t, rows, now)
+            if change < 0.0:
+                return change
+        saved = lost_right - lost_left
+        care = saved != 0.0
+        if not care.any():
+            return 0.0
+        order = self._sorted(rows[care])
+        of_row = np.zeros(len(self.X))
+        of_row[rows] = saved
+        sums = of_row[order].cumsum(axis=1)
+        all_right = float(lost_right.sum())
+        change = self._take_best(tree, t, rows, order, all_right - sums[:, :-1], now)
+        value, threshold = min((all_right, -np.inf), (float(lost_left.sum()), np.inf))
+        if value - now < change - self._tolerance:
+            before = tree.threshold[t]
+            tree.threshold[t] = threshold
+            if self._large_enough(tree, t, rows):
+                return value - now
+            tree.threshold[t] = before
+        return change
+
+    def _improve_with_leaves(
+        self, tree: SplitTree, prediction: FloatArray, t: int, rows: IntArray, now: float
+    ) -> float:
+        """Replace a split above two leaves together with their predictions; return the change of the loss."""
+        order = self._sorted(rows)
+        both = self.loss.of_two_leaves(order)
+        if both is None or not both.size:
+            return 0.0
+        change = self._take_best(tree, t, rows, order, both, now)
+        if change < 0.0:
+            goes_right = self.X[rows, tree.feature[t]] >= tree.threshold[t]
+            for leaf, side in ((2 * t + 1, rows[~goes_right]), (2 * t + 2, rows[goes_right])):
+                prediction[leaf] = self.loss.best(side, prediction[leaf])
+        return change
+
+    def _take_best(
+        self, tree: SplitTree, t: int, rows: IntArray, order: IntArray, value: FloatArray, now: float
+    ) -> float:
+        """Take the position of least value (p, m - 1) between distinct samples (p, m) where it is less than now."""
+        if not value.size:
+            return 0.0
+        x = self.X[order, np.arange(len(order))[:, None]]
+        value = np.where(x[:, 1:] > x[:, :-1], value, np.inf)
+        tried = 1 if self.charges.N_min <= 1 else TRIED
+        best = [int(value.argmin())] if tried == 1 else np.argsort(value, axis=None, kind="stable")[:tried]
+        for position in best:
+            j, k = divmod(int(position), value.shape[1])
+            change = float(value[j, k]) - now
+            if not change < -self._tolerance:
+                return 0.0
+            before = tree.feature[t], tree.threshold[t]
+            tree.feature[t], tree.threshold[t] = j, midpoint(x[j, k], x[j, k + 1])
+            if self._large_enough(tree, t, rows):
+                return change
+            tree.feature[t], tree.threshold[t] = before
+        return 0.0
+
+    def _large_enough(self, tree: SplitTree, t: int, rows: IntArray) -> bool:
+        """Return whether no leaf below a node has some samples, but too few."""
+        if self.charges.N_min <= 1:
+            return True
+        sizes = [len(here) for s, here in self._reaching(tree, t, rows) if tree.is_leaf(s)]
+        return all(size == 0 or size >= self.charges.N_min for size in sizes)
+
+    # ------------------------------------------------------------------ samples
+
+    def _reaching(
+        self, tree: SplitTree, root: int = 0, rows: IntArray | None = None
+    ) -> Iterator[tuple[int, IntArray]]:
+        """Yield the nodes at and below a node, level by level, with the samples that reach them."""
+        waiting = [(root, np.arange(len(self.X)) if rows is None else rows)]
+        for t, here in waiting:
+            yield t, here
+            if t < len(tree.feature) and tree.feature[t] >= 0:
+                right = self.X[here, tree.feature[t]] >= tree.threshold[t]
+                waiting += [(2 * t + 1, here[~right]), (2 * t + 2, here[right])]
+
+    def _predicted(self, tree: SplitTree, prediction: FloatArray, t: int, rows: IntArray) -> FloatArray:
+        """Return what the subtree of a node predicts for samples."""
+        at = np.full(len(rows), t)
+        while True:
+            inner = np.flatnonzero(at < len(tree.feature))
+            inner = inner[tree.feature[at[inner]] >= 0]
+            if not len(inner):
+                predicted: FloatArray = prediction[at]
+                return predicted
+            here = at[inner]
+            right = self.X[rows[inner], tree.feature[here]] >= tree.threshold[here]
+            at[inner] = 2 * here + 1 + right
+
+    def _lost(self, tree: SplitTree, prediction: FloatArray, t: int, rows: IntArray) -> float:
+        return float(self.loss.of(rows, self._predicted(tree, prediction, t, rows)).sum())
+
+    def _lost_with(self, rows: IntArray, prediction: float) -> float:
+        return float(self.loss.of(rows, np.full(len(rows), prediction)).sum())
+
+    def _sorted(self, rows: IntArray) -> IntArray:
+        """Return (p, m) the samples sorted by every feature."""
+        wanted: BoolArray = np.zeros(len(self.X), dtype=bool)
+        wanted[rows] = True
+        return self._order[wanted[self._order]].reshape(len(self._order), -1)
+
+    def _splits_below(self, tree: SplitTree, t: int) -> int:
+        below = [t]
+        for s in below:
+            if 2 * s + 2 < len(tree.feature):
+                below += [c for c in (2 * s + 1, 2 * s + 2) if tree.feature[c] >= 0]
+        return len(below)
+
+
+def _loss(charges: TreeCharges) -> LeafLoss:
+    """Return the loss that trees are charged."""
+    n = len(charges.y)
+    weight = np.ones(n) if charges.weight is None else charges.weight
+    if charges.loss != "classes":
+        return ValueLoss(np.asarray(charges.y, dtype=float), weight, charges.loss == "squared")
+    y = np.asarray(charges.y, dtype=np.int64)
+    costs = 1.0 - np.eye(int(y.max(initial=0)) + 1) if charges.costs is None else charges.costs
+    return ClassLoss(weight[:, None] * costs[y])
