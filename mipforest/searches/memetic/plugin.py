@@ -10,7 +10,8 @@ import numpy as np
 from mipforest.heuristics.cart import cart, forest_trees
 from mipforest.heuristics.thresholds import chosen_features, univariate_tree
 from mipforest.problem.built import BuiltProblem
-from mipforest.problem.tree_search import Found, SearchEvents, TreeSearch
+from mipforest.problem.found import Found, SearchEvents
+from mipforest.problem.tree_search import TreeSearch
 from mipforest.searches.memetic.tao import ABSENT, AlternatingOptimization, SplitTree
 from mipforest.searches.memetic.tmo import GENERATIONS, POPULATION, Evolved, evolve
 from mipforest.settings import SolveSettings
