@@ -53,7 +53,11 @@ def results_table(store: Store) -> pd.DataFrame:
     wide = measures.pivot_table(index="cell", columns="name", values="value", dropna=False)
     wide = wide.drop(columns=[name for name in wide.columns if name in frame.columns])
     joined = frame.merge(wide, how="left", left_on="cell", right_index=True)
-    joined = joined.dropna(axis="columns", how="all") if joined["state"].ne("waiting").any() else joined
+    if joined["state"].ne("waiting").any():
+        # What no cell has is left out, but for the one column that is read where nothing is proven, too.
+        joined = joined[
+            [name for name in joined if name == "proven_for" or joined[name].notna().any()]
+        ].copy()
     # A table of waiting cells only has columns of nothing, which are no numbers yet.
     numbers = ["seconds", "objective", "bound", "gap", "features_per_split", "verified", "nodes"]
     for name in numbers:

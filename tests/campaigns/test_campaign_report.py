@@ -83,6 +83,15 @@ def test_a_campaign_that_has_not_begun_has_a_report(tmp_path, fewer_pictures):
     assert "0 of 4 cells are done" in (tmp_path / "new/report.md").read_text()
 
 
+def test_a_campaign_that_proves_nothing_has_a_report(tmp_path, fewer_pictures):
+    starts = PAIR.replace('model = "oct"', 'model = "margot"').replace("[60.0]", "[0.0]")
+    campaign = campaign_of(tmp_path, starts)
+    run(campaign)
+    write_report(campaign.results, tmp_path / "report")
+    page = (tmp_path / "report/report.md").read_text()
+    assert "2 of 2 cells are done, 0 failed" in page
+
+
 def test_a_report_goes_into_a_folder(undisturbed, tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(CampaignError, match="is a file"):
