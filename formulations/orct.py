@@ -34,9 +34,9 @@ from mipforest.data import DataError, Dataset
 from mipforest.errors import did_you_mean
 from mipforest.problem.parameter_kinds import ParameterKind
 from mipforest.problem.parameters import CostMatrix, ParameterError, parameter
+from mipforest.smooth.expected_cost import ExpectedCost
 from mipforest.smooth.formulation import SmoothFormulation, SmoothInstance
-from mipforest.smooth.losses import ExpectedCost, uniform
-from mipforest.smooth.model import Point, SmoothModel
+from mipforest.smooth.model import Point, SmoothModel, uniform
 from mipforest.smooth.norms import RowNorms
 from mipforest.trees import RandomizedTree, Topology, Tree
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         OptimalTreeRegressorCV,
         ORTRegressor,
         RandomizedTreeClassifier,
+        RandomizedTreeRegressor,
     )
     from mipforest.model import Model, between, concatenate, sum_squares
     from mipforest.problem.problem import Problem
@@ -48,6 +49,7 @@ __all__ = [
     "OptimalTreeRegressorCV",
     "Problem",
     "RandomizedTreeClassifier",
+    "RandomizedTreeRegressor",
     "Result",
     "SolveSettings",
     "Topology",
@@ -80,6 +82,7 @@ _HOMES = {
         "OptimalTreeRegressor",
         "OptimalTreeRegressorCV",
         "RandomizedTreeClassifier",
+        "RandomizedTreeRegressor",
     ),
     "mipforest.model": ("Model", "between", "concatenate", "sum_squares"),
     "mipforest.problem.problem": ("Problem",),

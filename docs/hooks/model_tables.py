@@ -30,6 +30,7 @@ PAGES = {
     "opt-h": "opt",
     "ors": "risk-scores",
     "ogrs": "risk-scores",
+    "s-orrt": "randomized-trees",
 }
 
 

@@ -18,6 +18,7 @@ from mipforest.estimators.prescriptive import (
     policy_measures,
 )
 from mipforest.estimators.randomized import RandomizedTreeClassifier
+from mipforest.estimators.randomized import RandomizedTreeClassifier, RandomizedTreeRegressor
 from mipforest.estimators.tuned import OptimalTreeClassifierCV, OptimalTreeRegressorCV
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "OptimalTreeRegressorCV",
     "RandomizedTreeClassifier",
     "RegressAndCompare",
+    "RandomizedTreeRegressor",
     "UnverifiedTreeWarning",
     "imputed_outcomes",
     "policy_measures",

@@ -9,7 +9,7 @@ from typing import Any, cast
 from sklearn.utils.validation import check_is_fitted
 
 from mipforest.arrays import FloatArray
-from mipforest.estimators.generic import TreeClassifier
+from mipforest.estimators.generic import TreeClassifier, TreeRegressor
 from mipforest.estimators.papers import PaperEstimator
 from mipforest.problem.result import Result
 from mipforest.trees import RandomizedTree
@@ -108,3 +108,48 @@ class RandomizedTreeClassifier(RandomizedEstimator, TreeClassifier):
 
     def _formulation_name(self) -> str:
         return "orct" if self.lam_local == 0 and self.lam_global == 0 else "s-orct"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RandomizedTreeRegressor(RandomizedEstimator, TreeRegressor):
+    """Sparse optimal randomised regression tree with linear leaves.
+
+    Source: Blanquero, Carrizosa, Molero-Rio, Romero Morales 2022. The fit is a local optimum, the best of ``n_starts``.
+
+    Parameters
+    ----------
+    y_scale
+        How targets are scaled: ``"standard"``, ``"minmax"`` (to [-1, 1]) or ``"none"``; penalties are relative to that.
+    ridge
+        Penalty of the squares of slopes and intercepts of the leaves, at least 0.
+    leaf_bound
+        Largest size of a slope or an intercept for scaled targets; 0 for no bound.
+    group
+        Samples of whom something is asked, by a feature: ``"age>60"``; empty for none.
+    asked
+        What: ``"mean"`` prediction or ``"error"`` within ``limit`` of that of all samples, ``"cost"``: a mean squared
+        error of at most ``limit``.
+    limit
+        In units of the target (``"mean"``), or their squares.
+    gamma, and all others
+        As for :class:`RandomizedEstimator` and :class:`~mipforest.estimators.base.TreeEstimator`, and so are the
+        attributes.
+    """
+
+    y_scale: str = "standard"
+    ridge: float = 1e-7
+    leaf_bound: float = 0.0
+    group: str = ""
+    asked: str = "mean"
+    limit: float = 0.0
+
+    def _formulation_name(self) -> str:
+        return "s-orrt"
+
+    def explain(self, X: Any) -> FloatArray:
+        """Return the (n, p') derivatives of the prediction in the scaled features, at each sample.
+
+        A local explanation; see :meth:`RandomizedTree.derivatives <mipforest.trees.RandomizedTree.derivatives>`.
+        """
+        X_raw = self._features(X)
+        return self._tree().derivatives(X_raw)

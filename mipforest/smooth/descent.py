@@ -15,10 +15,10 @@ from mipforest.smooth.model import BRANCHES, Block, LinearConstraint, Point, Smo
 Stop = Callable[[], bool]
 
 #: Most iterations of one descent, and most proximal steps.
-ITERATIONS, PROXIMAL_STEPS = 200, 1000
+ITERATIONS, PROXIMAL_STEPS = 200, 400
 
-#: A proximal descent ends where a step moves no coefficient by more than this share of its length.
-STATIONARY = 1e-6
+#: A proximal descent ends where its last steps changed the objective by no more than this share.
+STATIONARY = 1e-8
 
 #: Proximal steps are accepted below the worst of so many values before: spectral steps need not fall each time.
 MEMORY = 10
@@ -56,7 +56,7 @@ def quasi_newton(model: SmoothModel, point: Point, stop: Stop) -> Point:
     shape, size = point["a"].shape, point["a"].size
 
     def value(flat: FloatArray) -> tuple[float, FloatArray]:
-        found, slope = model.reduced(flat[:size].reshape(shape), flat[size:])
+        found, slope = model.reduced({"a": flat[:size].reshape(shape), "mu": flat[size:]})
         return found, np.concatenate([slope["a"].ravel(), slope["mu"]])
 
     def between(_: FloatArray) -> None:
@@ -80,16 +80,14 @@ def quasi_newton(model: SmoothModel, point: Point, stop: Stop) -> Point:
 def proximal(model: SmoothModel, point: Point, stop: Stop) -> Point:
     """Minimise the loss with penalties by proximal gradient steps of spectral length (Wright, Nowak, Figueiredo 2009).
 
-    Leaves without a penalty are solved exactly at every step; linear leaves, whose slopes are in the norms, take part
-    in the steps.
+    What is in no norm at the leaves is solved exactly at every step.
     """
     norms, blocks = model.norms, {block.name: block for block in model.blocks}
-    joint = any(name not in BRANCHES for name in norms.blocks)
-    names = tuple(blocks) if joint else BRANCHES
+    names = dict.fromkeys((*BRANCHES, *norms.blocks))
     caps = {name: blocks[name].upper for name in norms.blocks}
 
     def evaluate(at: Point) -> tuple[float, Point]:
-        value, slope = model.smooth_value(at) if joint else model.reduced(at["a"], at["mu"])
+        value, slope = model.reduced(at)
         return value + norms.value(at), slope
 
     def step_from(at: Point, slope: Point, length: float) -> Point:
@@ -98,28 +96,39 @@ def proximal(model: SmoothModel, point: Point, stop: Stop) -> Point:
         return {**free, **norms.prox({name: moved[name] for name in norms.blocks}, length, caps)}
 
     at = {name: point[name] for name in names}
+    at = model.loss.penalised(model.route(at), at, norms)
     value, slope = evaluate(at)
     recent, length = deque([value], maxlen=MEMORY), 1.0
-    for _ in range(PROXIMAL_STEPS):
+    for step in range(PROXIMAL_STEPS):
         if stop():
             break
+        if step % BETWEEN == BETWEEN - 1:
+            better = model.loss.penalised(model.route(at), at, norms)
+            if better is not at:
+                at = better
+                value, slope = evaluate(at)
+                recent.append(value)
         while True:
             new = step_from(at, slope, length)
             change = {name: new[name] - at[name] for name in names}
             squared = sum(float((part**2).sum()) for part in change.values())
             new_value, new_slope = evaluate(new)
-            if new_value <= max(recent) - SUFFICIENT / (2 * length) * squared or length < SHORTEST:
+            accepted = new_value <= max(recent) - SUFFICIENT / (2 * length) * squared
+            if accepted or length < SHORTEST:
                 break
-            length /= 2
-        moved = max(float(np.abs(part).max()) for part in change.values())
-        curved = sum(float((change[name] * (new_slope[name] - slope[name])).sum()) for name in names)
-        if new_value <= max(recent):
-            at, value, slope = new, new_value, new_slope
-            recent.append(value)
-        if moved <= STATIONARY * max(length, 1.0) or length < SHORTEST:
+            length /= SHRINK
+        if not accepted:
             break
-        length = min(max(squared / curved, SHORTEST * 10), LONGEST) if curved > 0 else LONGEST
-    return at if joint else model.with_best_leaves(at)
+        curved = sum(float((change[name] * (new_slope[name] - slope[name])).sum()) for name in names)
+        at, value, slope = new, new_value, new_slope
+        recent.append(value)
+        settled = len(recent) == MEMORY and max(recent) - min(recent) <= STATIONARY * max(
+            abs(value), STATIONARY
+        )
+        if squared == 0 or settled:
+            break
+        length = min(max(squared / curved, SHORTEST), LONGEST) if curved > 0 else min(2 * length, LONGEST)
+    return model.settled(at)
 
 
 def augmented(model: SmoothModel, point: Point, stop: Stop) -> Point:
@@ -195,5 +204,8 @@ def _is_sum(row: LinearConstraint, blocks: tuple[Block, ...]) -> bool:
 #: that rounding breaks none, and what keeps a sum of zeros from dividing.
 PENALTY, GROWTH, OUTER, MARGIN, TINY = 10.0, 4.0, 25, 1e-7, 1e-12
 
-#: Lengths of proximal steps.
-SHORTEST, LONGEST = 1e-12, 1e4
+#: Steps between two exact solutions of the leaves with penalties.
+BETWEEN = 25
+
+#: Lengths of proximal steps, and by what one that is too long is divided.
+SHORTEST, LONGEST, SHRINK = 1e-12, 1e6, 4.0

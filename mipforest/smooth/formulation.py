@@ -74,6 +74,10 @@ class SmoothFormulation(Formulation):
     def leaves_of(self, tree: RandomizedTree, instance: Any) -> Point:
         """Return the values of the leaves' blocks for a tree (scaled features)."""
 
+    def stages_of(self, start: int) -> int:
+        """Return how many levels of gamma a start climbs: every second one all, the others the last alone."""
+        return self.stages if start % 2 else 1
+
     # What the toolkit asks
 
     def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> SmoothInstance:

@@ -6,7 +6,7 @@ Variables are blocks by name: ``a`` (|B|, p) and ``mu`` (|B|,) of the branch nod
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -102,6 +102,14 @@ class LeafLoss(ABC):
             minus the sum of multiplier times constraint is that of the optimal value (envelope theorem).
         """
 
+    def settled(self, routing: Routing, leaves: Point) -> tuple[Point, Mapping[str, float]]:  # noqa: ARG002
+        """Return what :meth:`best` does, but keep those blocks of the leaves that ``leaves`` gives."""
+        return self.best(routing)
+
+    def penalised(self, routing: Routing, point: Point, norms: RowNorms) -> Point:  # noqa: ARG002
+        """Return the leaves nearer to what is best with penalties, for given splits; the rest of the point stays."""
+        return point
+
     def relaxed(self) -> LeafLoss:
         """Return the loss without the constraints that make :meth:`best` follow the splits by leaps."""
         return self
@@ -154,6 +162,10 @@ class SmoothModel:
         """Return the same model with another steepness."""
         return replace(self, gamma=gamma)
 
+    def without_penalties(self) -> SmoothModel:
+        """Return the same model without penalties."""
+        return replace(self, norms=replace(self.norms, lam_local=0.0, lam_global=0.0))
+
     def with_loss(self, loss: LeafLoss) -> SmoothModel:
         """Return the same model with another loss."""
         return replace(self, loss=loss)
@@ -170,8 +182,12 @@ class SmoothModel:
 
     def with_best_leaves(self, point: Point) -> Point:
         """Return the point with the leaves that solve its leaf problem, without penalties."""
-        leaves, _ = self.loss.best(self.route(point))
-        return {**{name: point[name] for name in BRANCHES}, **leaves}
+        return self.settled({name: point[name] for name in BRANCHES})
+
+    def settled(self, point: Point) -> Point:
+        """Return the point with what is best for its blocks in all others of the leaves."""
+        leaves, _ = self.loss.settled(self.route(point), point)
+        return {**point, **leaves}
 
     def smooth_value(self, point: Point) -> tuple[float, Point]:
         """Return the loss without penalties, and its gradient by block."""
@@ -182,21 +198,26 @@ class SmoothModel:
         """Return the loss with penalties."""
         return self.loss.part(self.route(point), point).value + self.norms.value(point)
 
-    def reduced(self, a: FloatArray, mu: FloatArray) -> tuple[float, Point]:
-        """Return the loss at the best leaves, without penalties, and its gradient in the branch nodes.
+    def reduced(self, point: Point) -> tuple[float, Point]:
+        """Return the loss at the best leaves, without penalties, and its gradient in the blocks of the point.
 
         Where the leaf problem has constraints that no leaves satisfy, their violation is charged.
+
+        Parameters
+        ----------
+        point
+            ``a`` and ``mu``, and blocks of the leaves that are to stay.
         """
-        routing = self.route({"a": a, "mu": mu})
-        leaves, multipliers = self.loss.best(routing)
+        routing = self.route(point)
+        leaves, multipliers = self.loss.settled(routing, point)
         value, gradient = self._gradient(routing, self.loss.part(routing, leaves))
         for constraint in self.loss.constraints:
             multiplier = multipliers.get(constraint.name, 0.0)
             if multiplier:
                 own, slope = self._gradient(routing, constraint.of(routing, leaves))
                 value -= multiplier * own
-                gradient = {name: gradient[name] - multiplier * slope[name] for name in BRANCHES}
-        return value, {name: gradient[name] for name in BRANCHES}
+                gradient = {name: gradient[name] - multiplier * slope[name] for name in gradient}
+        return value, {name: gradient[name] for name in point}
 
     def constraint_values(self, point: Point) -> list[tuple[float, Point]]:
         """Return value and gradient of every smooth constraint."""
@@ -237,3 +258,9 @@ class SmoothModel:
 
 #: Between which quantiles of the arguments a random location lies.
 QUANTILES = (0.2, 0.8)
+
+
+def uniform(weights: Sequence[float] | FloatArray) -> FloatArray:
+    """Return weights of sum 1."""
+    given = np.asarray(weights, dtype=np.float64)
+    return np.asarray(given / given.sum(), dtype=np.float64)

@@ -58,7 +58,9 @@ class RowNorms:
         return dict(zip(self.blocks, np.split(found, ends), strict=True))
 
 
-def prox_rows(u: FloatArray, local: float, glob: float, caps: FloatArray) -> FloatArray:
+def prox_rows(
+    u: FloatArray, local: float, glob: float, caps: FloatArray, floor: FloatArray | float = 0.0
+) -> FloatArray:
     """Minimise ``||v - u||^2 / 2 + local ||v||_1 + glob sum_j ||v_.j||_inf`` with ``|v_t| <= caps_t``, exactly.
 
     Sizes shrink by ``local``; then those of a feature j above a level beta_j are cut to it, where ``sum_t (|u_t| -
@@ -73,34 +75,35 @@ def prox_rows(u: FloatArray, local: float, glob: float, caps: FloatArray) -> Flo
         Penalties, at least 0.
     caps
         (nodes,) largest sizes, above 0, maybe infinite.
+    floor
+        (p,) sizes up to which the l-infinity norm of a feature costs nothing: it has them elsewhere.
     """
     sizes = np.maximum(np.abs(u) - local, 0.0)
     if glob > 0:
-        level = _levels(sizes, glob, caps)
+        level = np.maximum(_levels(sizes, glob, caps), floor)
         sizes = np.minimum(sizes, level)
     found: FloatArray = np.sign(u) * np.minimum(sizes, caps[:, None])
     return found
 
 
 def _levels(sizes: FloatArray, glob: float, caps: FloatArray) -> FloatArray:
-    """Return (p,) levels: the smallest beta >= 0 with ``sum_{caps > beta} (sizes - beta)_+ <= glob``.
+    """Return (p,) levels: the smallest beta >= 0 with ``sum_{caps > beta} (sizes - beta)_+ <= glob``."""
+    found, open_, low = np.zeros(sizes.shape[1]), np.ones(sizes.shape[1], dtype=bool), 0.0
+    for cap in np.unique(caps):
+        # Between the cap before and this one, nodes of smaller caps do not count.
+        found = np.where(open_, np.maximum(_level(sizes[caps >= cap], glob), low), found)
+        open_ &= found > cap
+        if not open_.any():
+            break
+        low = float(cap)
+    return found
 
-    The sum falls piecewise linearly with beta, with jumps down at the caps. Between two neighbouring breakpoints
-    (sizes and caps) it is a line, so that trying the line of each piece finds the level.
-    """
-    p = sizes.shape[1]
-    points = np.vstack([np.zeros((1, p)), sizes, np.broadcast_to(caps[:, None], sizes.shape)])
-    points = np.sort(points, axis=0)
-    # For each breakpoint: who counts just above it, and the sum there.
-    active = (sizes[None] > points[:, None]) & (caps[None, :, None] > points[:, None])
-    count = active.sum(axis=1)
-    total = (np.where(active, sizes[None], 0.0)).sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        root = np.where(count > 0, (total - glob) / count, 0.0)
-    low = np.maximum(root, points)
-    high = np.vstack([points[1:], np.full((1, p), np.inf)])
-    # The first piece whose line is at most ``glob`` somewhere on it.
-    fits = (low < high) | (count == 0)
-    first = fits.argmax(axis=0)
-    found: FloatArray = low[first, np.arange(p)]
+
+def _level(sizes: FloatArray, glob: float) -> FloatArray:
+    """Return the (p,) levels without caps, as in a projection on the l1 ball: 0 where the sum is at most ``glob``."""
+    ordered = -np.sort(-sizes, axis=0)
+    excess = np.cumsum(ordered, axis=0) - glob
+    counts = np.arange(1, len(sizes) + 1)[:, None]
+    last = np.maximum((ordered * counts > excess).sum(axis=0), 1) - 1
+    found: FloatArray = np.maximum(excess[last, np.arange(sizes.shape[1])] / (last + 1), 0.0)
     return found

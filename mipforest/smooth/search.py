@@ -70,9 +70,11 @@ class SmoothSearch(TreeSearch):
             if given:
                 point = formulation.point_of(formulation.fitting(start), instance)
             if settings.time_limit != 0:
-                levels = range(formulation.stages if k % 2 else 1)
-                for level in reversed(levels):
-                    point = self.descend(model.at(model.gamma / 2**level), point, stop)
+                for level in reversed(range(1, formulation.stages_of(k))):
+                    # Penalties on the way lead to sparser trees, or to the empty one: every second start has none.
+                    gentle = model.at(model.gamma / 2**level)
+                    point = self.descend(gentle.without_penalties() if k % 2 else gentle, point, stop)
+                point = self.descend(model, point, stop)
             if k == 0 or not stop():
                 # A start that the clock cut short is no local optimum to compare with.
                 values.append(model.objective(point))

@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mipforest.smooth.losses import ExpectedCost, uniform
-from mipforest.smooth.model import BRANCHES, SmoothModel
+from mipforest.smooth.expected_cost import ExpectedCost
+from mipforest.smooth.model import BRANCHES, SmoothModel, uniform
 from mipforest.smooth.norms import RowNorms
 from mipforest.smooth.routing import Routing
 
@@ -98,7 +98,7 @@ def test_the_gradient_at_the_best_leaves_is_that_of_the_best_value(rates):
     rng = np.random.default_rng(3)
     model = cost_model(rng, rates=rates)
     point = model.random_point(rng)
-    assert_gradient(lambda at: model.reduced(at["a"], at["mu"]), {name: point[name] for name in BRANCHES})
+    assert_gradient(model.reduced, {name: point[name] for name in BRANCHES})
 
 
 @pytest.mark.parametrize(("K", "depth"), [(2, 1), (3, 2), (4, 2), (2, 3), (4, 3)])
@@ -131,7 +131,7 @@ def test_rates_that_no_leaves_reach_are_charged_and_those_that_some_reach_are_ke
     point = model.random_point(rng)
     assert model.constraint_values(point)[0][0] >= -1e-9
     both = model.with_loss(ExpectedCost(**{**vars_of(model.loss), "rates": {0: 1.0, 1: 1.0}}))
-    assert both.reduced(point["a"], point["mu"])[0] > model.objective(point)
+    assert both.reduced({name: point[name] for name in BRANCHES})[0] > model.objective(point)
 
 
 def vars_of(loss):

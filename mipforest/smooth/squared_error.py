@@ -1,0 +1,275 @@
+"""What samples pay at the leaves of a randomised regression tree: squared errors of linear leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import lsq_linear
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.smooth.model import Block, Constraint, LeafLoss, Part, Point, uniform
+from mipforest.smooth.norms import RowNorms, prox_rows
+from mipforest.smooth.routing import Routing
+
+#: Most proximal steps for the slopes of the leaves, and their largest change at the end, as a share of the largest.
+LEAF_STEPS, LEAF_CHANGE = 100, 1e-5
+
+#: Products of two leaf probabilities up to this do not count: far below what a double keeps of a sum of ones.
+NEGLIGIBLE = 1e-20
+
+
+@dataclass(frozen=True, eq=False)
+class GroupLimit:
+    """What is asked for a group of samples.
+
+    Attributes
+    ----------
+    kind
+        ``mean``: the mean prediction of the group may differ from that of all by at most the limit; ``error``: its mean
+        squared error from that of all; ``cost``: its mean squared error may be at most the limit.
+    group
+        (n,) who is in the group.
+    limit
+        At least 0.
+    """
+
+    kind: str
+    group: BoolArray
+    limit: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SquaredError(LeafLoss):
+    """Squared error of linear leaves ``phi_it = at_t . x_i - mut_t``: ``sum_i w_i (sum_t P_it phi_it - y_i)^2``.
+
+    A ridge ``ridge ||(at, mut)||^2`` keeps leaves determined that few samples reach.
+
+    Attributes
+    ----------
+    X, y, weights
+        (n, p) samples, (n,) targets, (n,) weights of sum 1.
+    n_leaves
+        Number of leaves.
+    ridge
+        At least 0.
+    bound
+        Largest size of a slope or an intercept, maybe infinite.
+    asked
+        What is asked for a group of samples.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    weights: FloatArray
+    n_leaves: int
+    ridge: float = 0.0
+    bound: float = np.inf
+    asked: GroupLimit | None = None
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:  # type: ignore[override]
+        """Slopes and intercepts of the leaves."""
+        p = self.X.shape[1]
+        return (
+            Block("at", (self.n_leaves, p), -self.bound, self.bound),
+            Block("mut", (self.n_leaves,), -self.bound, self.bound),
+        )
+
+    @cached_property
+    def _extended(self) -> FloatArray:
+        """(n, p + 1) samples with the constant -1 of the intercepts."""
+        return np.column_stack([self.X, np.full(len(self.X), -1.0)])
+
+    def predictions(self, routing: Routing, leaves: Point) -> tuple[FloatArray, FloatArray]:
+        """Return (|L|, n) what the leaves predict, and (n,) the predictions of the tree."""
+        phi = leaves["at"] @ self.X.T - leaves["mut"][:, None]
+        return phi, (routing.leaves * phi).sum(axis=0)
+
+    def _part(self, routing: Routing, value: float, phi: FloatArray, slope: FloatArray) -> Part:
+        """Return a functional of the predictions by its derivative (n,) in them."""
+        charged = routing.leaves * slope
+        return Part(value, phi, slope, {"at": charged @ self.X, "mut": -charged.sum(axis=1)})
+
+    def part(self, routing: Routing, leaves: Point) -> Part:
+        """Return the squared error with the ridge; see :class:`~mipforest.smooth.model.LeafLoss`."""
+        phi, predicted = self.predictions(routing, leaves)
+        error = predicted - self.y
+        ridge = self.ridge * sum(float((leaves[name] ** 2).sum()) for name in ("at", "mut"))
+        own = self._part(routing, float(self.weights @ error**2) + ridge, phi, 2 * self.weights * error)
+        slopes = {name: own.leaves[name] + 2 * self.ridge * leaves[name] for name in ("at", "mut")}
+        return replace(own, leaves=slopes)
+
+    @cached_property
+    def _member(self) -> FloatArray:
+        """(n,) weight of each sample in the means of the group."""
+        assert self.asked is not None
+        return uniform(np.where(self.asked.group, self.weights, 0.0))
+
+    @cached_property
+    def _apart(self) -> FloatArray:
+        """(n,) what a number of each sample is multiplied with in the difference of its means, group less all."""
+        return self._member - self.weights
+
+    @cached_property
+    def constraints(self) -> tuple[Constraint, ...]:  # type: ignore[override]
+        """What is asked for the group: at most so much, and where means or errors are alike, at least so little."""
+        if self.asked is None:
+            return ()
+        if self.asked.kind == "cost":
+            return (Constraint("error of the group", self._error_within(1.0, self._member)),)
+        within = self._mean_within if self.asked.kind == "mean" else self._error_within
+        signs = (("group too high", 1.0), ("group too low", -1.0))
+        return tuple(Constraint(name, within(sign, self._apart)) for name, sign in signs)
+
+    def _mean_within(self, sign: float, weights: FloatArray) -> Callable[[Routing, Point], Part]:
+        """Return ``limit - sign * sum_i weights_i phi_i``."""
+
+        def of(routing: Routing, leaves: Point) -> Part:
+            assert self.asked is not None
+            phi, predicted = self.predictions(routing, leaves)
+            return self._part(
+                routing, self.asked.limit - sign * float(weights @ predicted), phi, -sign * weights
+            )
+
+        return of
+
+    def _error_within(self, sign: float, weights: FloatArray) -> Callable[[Routing, Point], Part]:
+        """Return ``limit - sign * sum_i weights_i (phi_i - y_i)^2``."""
+
+        def of(routing: Routing, leaves: Point) -> Part:
+            assert self.asked is not None
+            phi, predicted = self.predictions(routing, leaves)
+            error = predicted - self.y
+            value = self.asked.limit - sign * float(weights @ error**2)
+            return self._part(routing, value, phi, -2 * sign * weights * error)
+
+        return of
+
+    def best(self, routing: Routing) -> tuple[Point, Mapping[str, float]]:
+        """Return the leaves of least squares, for fixed splits a linear regression on ``P_it (x_i, -1)``.
+
+        A limit of the group's mean is kept: it is linear in the leaves. Those of errors are not (:meth:`relaxed`).
+        """
+        P = routing.leaves
+        gram, right = self._normal_equations(P)
+        apart = None if not self._keeps_mean else ((P * self._apart) @ self._extended).ravel()
+        flat, multipliers = self._solved(gram, right, apart)
+        table = flat.reshape(self.n_leaves, -1)
+        return {"at": table[:, :-1].copy(), "mut": table[:, -1].copy()}, multipliers
+
+    def settled(self, routing: Routing, leaves: Point) -> tuple[Point, Mapping[str, float]]:
+        """Return the intercepts of least squares for given slopes, or all leaves where no slopes are given."""
+        if "at" not in leaves:
+            return self.best(routing)
+        P = routing.leaves
+        rest = self.y - (P * (leaves["at"] @ self.X.T)).sum(axis=0)
+        charged = P * self.weights
+        apart = None if not self._keeps_mean else -(P @ self._apart)
+        fixed = 0.0 if apart is None else float(self._apart @ (self.y - rest))
+        mut, multipliers = self._solved(charged @ P.T, -(charged @ rest), apart, fixed)
+        return {"at": leaves["at"], "mut": mut}, multipliers
+
+    def penalised(self, routing: Routing, point: Point, norms: RowNorms) -> Point:
+        """Return the point with the slopes that are best with penalties, by accelerated proximal steps.
+
+        The problem is convex, and as small as the leaves, however many samples there are. With a limit of the mean it
+        is left alone.
+        """
+        if self.asked is not None:
+            return point
+        m = self._extended.shape[1]
+        gram, right = self._normal_equations(routing.leaves)
+        gram[np.diag_indices_from(gram)] += self.ridge
+        constant = np.arange(self.n_leaves) * m + m - 1
+        slopes = np.setdiff1d(np.arange(len(gram)), constant)
+        # Intercepts are in no norm: they are solved for.
+        inverse = np.linalg.pinv(gram[np.ix_(constant, constant)], hermitian=True)
+        across = gram[np.ix_(slopes, constant)] @ inverse
+        G = gram[np.ix_(slopes, slopes)] - across @ gram[np.ix_(constant, slopes)]
+        r = right[slopes] - across @ right[constant]
+        length = 0.5 / max(float(np.linalg.eigvalsh(G)[-1]), np.finfo(float).tiny)
+        floor, caps = np.abs(point["a"]).max(axis=0), np.full(self.n_leaves, self.bound)
+        local, glob, shape = length * norms.lam_local, length * norms.lam_global, point["at"].shape
+        at = ahead = point["at"]
+        pace = 1.0
+        for _ in range(LEAF_STEPS):
+            pull = (G @ ahead.ravel() - r).reshape(shape)
+            new = prox_rows(ahead - 2 * length * pull, local, glob, caps, floor)
+            change = new - at
+            if float(((ahead - new) * change).sum()) > 0:
+                pace = 1.0  # the momentum points uphill
+            following = (1 + np.sqrt(1 + 4 * pace**2)) / 2
+            ahead, at, pace = new + (pace - 1) / following * change, new, following
+            if np.abs(change).max() <= LEAF_CHANGE * max(np.abs(at).max(), LEAF_CHANGE):
+                break
+        return {**point, "at": at}
+
+    @property
+    def _keeps_mean(self) -> bool:
+        return self.asked is not None and self.asked.kind == "mean"
+
+    def _solved(
+        self, gram: FloatArray, right: FloatArray, apart: FloatArray | None, fixed: float = 0.0
+    ) -> tuple[FloatArray, Mapping[str, float]]:
+        """Minimise ``v' gram v - 2 right . v`` with the ridge, and keep ``|fixed + apart . v|`` within the limit."""
+        gram[np.diag_indices_from(gram)] += self.ridge
+        if np.isfinite(self.bound):
+            return _bounded(gram, right, self.bound), {}
+        solve = _solver(gram)
+        found = solve(right)
+        if apart is None or self.asked is None:
+            return found, {}
+        gap, moved = fixed + float(apart @ found), solve(apart)
+        excess, curved = abs(gap) - self.asked.limit, float(apart @ moved)
+        if excess <= 0 or curved <= 0:
+            return found, {}
+        name = self.constraints[0 if gap > 0 else 1].name
+        return found - np.sign(gap) * excess / curved * moved, {name: 2 * excess / curved}
+
+    def _normal_equations(self, P: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the Gram matrix and the right-hand side; most pairs of leaves have few samples in common."""
+        Z, m = self._extended, self._extended.shape[1]
+        gram = np.zeros((self.n_leaves * m, self.n_leaves * m))
+        for t in range(self.n_leaves):
+            for u in range(t + 1):
+                both = self.weights * P[t] * P[u]
+                common = np.flatnonzero(both > NEGLIGIBLE)
+                rows, charge = (Z, both) if len(common) == len(both) else (Z[common], both[common])
+                block = (rows * charge[:, None]).T @ rows
+                gram[t * m : (t + 1) * m, u * m : (u + 1) * m] = block
+                gram[u * m : (u + 1) * m, t * m : (t + 1) * m] = block.T
+        return gram, ((P * (self.weights * self.y)) @ Z).ravel()
+
+    def relaxed(self) -> SquaredError:
+        """Return the loss without limits of errors, which are no linear constraints of the leaves."""
+        return self if self.asked is None or self.asked.kind == "mean" else replace(self, asked=None)
+
+    def take(self, rows: IntArray) -> SquaredError:
+        """Return the loss of some of the samples."""
+        weights = self.weights[rows]
+        asked = None if self.asked is None else replace(self.asked, group=self.asked.group[rows])
+        return replace(self, X=self.X[rows], y=self.y[rows], weights=weights / weights.sum(), asked=asked)
+
+
+def _solver(gram: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Return what solves systems with a Gram matrix: by Cholesky factors, or of least norm where it is singular."""
+    try:
+        factor = cho_factor(gram)
+    except np.linalg.LinAlgError:
+        inverse = np.linalg.pinv(gram, hermitian=True)
+        return lambda right: inverse @ right
+    return lambda right: np.asarray(cho_solve(factor, right), dtype=np.float64)
+
+
+def _bounded(gram: FloatArray, right: FloatArray, bound: float) -> FloatArray:
+    """Minimise ``v' gram v / 2 - right . v`` with ``|v| <= bound``."""
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > len(values) * np.finfo(float).eps * max(values.max(), 1.0)
+    root = np.sqrt(values[kept])
+    factor = vectors[:, kept].T * root[:, None]
+    found = lsq_linear(factor, (vectors[:, kept].T @ right) / root, (-bound, bound), tol=1e-12)
+    return np.asarray(found.x, dtype=np.float64)
