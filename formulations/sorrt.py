@@ -76,7 +76,7 @@ class SOrrt(SmoothFormulation):
     lam_local: float = parameter(0.0, "penalty of the l1 norms: features per split and leaf", at_least=0)
     lam_global: float = parameter(0.0, "penalty of the l-infinity norms: features of the tree", at_least=0)
     y_scale: str = parameter("standard", "how targets are scaled", choices=("standard", "minmax", "none"))
-    ridge: float = parameter(1e-7, "penalty of the squares of slopes and intercepts", at_least=0)
+    ridge: float = parameter(1e-3, "penalty of the squares of slopes and intercepts", at_least=0)
     leaf_bound: float = parameter(0.0, "largest size of slopes and intercepts; 0 for no bound", at_least=0)
     group: str = parameter("", "samples of whom something is asked: FEATURE>VALUE, or <, >=, <=")
     asked: str = parameter("mean", "what is asked of the group", choices=("mean", "error", "cost"))

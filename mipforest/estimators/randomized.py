@@ -137,7 +137,7 @@ class RandomizedTreeRegressor(RandomizedEstimator, TreeRegressor):
     """
 
     y_scale: str = "standard"
-    ridge: float = 1e-7
+    ridge: float = 1e-3
     leaf_bound: float = 0.0
     group: str = ""
     asked: str = "mean"

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment, linprog
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.smooth.model import Block, Constraint, LeafLoss, LinearConstraint, Part, Point
+from mipforest.smooth.model import Block, Constraint, LeafLoss, LinearConstraint, Part, Point, uniform
 from mipforest.smooth.routing import Routing
 
 #: What a violated rate is charged, in largest costs of an error: more than any rate can save.
@@ -139,6 +139,14 @@ class ExpectedCost(LeafLoss):
         names = [constraint.name for constraint in self.constraints]
         multipliers = -solved.ineqlin.marginals[:n_rates]
         return {"C": C / C.sum(axis=1, keepdims=True)}, dict(zip(names, multipliers.tolist(), strict=True))
+
+    def balanced(self) -> ExpectedCost:
+        """Return the loss with classes of equal weight, without rates.
+
+        A descent from random splits otherwise soon sends all samples where the largest class is predicted, and stays.
+        """
+        mass = self.members.sum(axis=0)[self.y]
+        return replace(self, weights=uniform(self.weights / mass), rates={})
 
     def relaxed(self) -> ExpectedCost:
         """Return the loss without rates: with them the best classes mix, and leap where a rate becomes tight."""

@@ -110,6 +110,10 @@ class LeafLoss(ABC):
         """Return the leaves nearer to what is best with penalties, for given splits; the rest of the point stays."""
         return point
 
+    def balanced(self) -> LeafLoss:
+        """Return a loss that is easier to descend first: no group of samples is so small that it is given up."""
+        return self
+
     def relaxed(self) -> LeafLoss:
         """Return the loss without the constraints that make :meth:`best` follow the splits by leaps."""
         return self
@@ -161,6 +165,10 @@ class SmoothModel:
     def at(self, gamma: float) -> SmoothModel:
         """Return the same model with another steepness."""
         return replace(self, gamma=gamma)
+
+    def balanced(self) -> SmoothModel:
+        """Return the same model with the loss that leads up to it."""
+        return replace(self, loss=self.loss.balanced())
 
     def without_penalties(self) -> SmoothModel:
         """Return the same model without penalties."""

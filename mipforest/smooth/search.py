@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 SMOOTH_MODELS = ("orct", "s-orct", "s-orrt")
 
 
+#: With more samples, starts descend on so many of them, drawn at random, and the best one then on all.
+SCREENED = 20_000
+
+
 class SmoothSearch(TreeSearch):
     """A search that descends from many starts of a smooth model, and keeps the best local optimum."""
 
@@ -51,9 +55,12 @@ class SmoothSearch(TreeSearch):
         """Descend from the start and from random points; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         formulation: Any = problem.formulation
         instance: Any = problem.instance
-        model: SmoothModel = instance.smooth
+        whole: SmoothModel = instance.smooth
         events, rng = SearchEvents(on_progress), np.random.default_rng(settings.seed)
         deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
+        model = whole
+        if problem.data.n > SCREENED:
+            model = whole.take(np.sort(rng.choice(problem.data.n, SCREENED, replace=False)))
         best: tuple[bool, float, Point] | None = None
         values: list[float] = []
         interrupted = False
@@ -70,9 +77,10 @@ class SmoothSearch(TreeSearch):
             if given:
                 point = formulation.point_of(formulation.fitting(start), instance)
             if settings.time_limit != 0:
-                for level in reversed(range(1, formulation.stages_of(k))):
+                stages = formulation.stages_of(k)
+                for level in reversed(range(stages if stages > 1 else 0)):
                     # Penalties on the way lead to sparser trees, or to the empty one: every second start has none.
-                    gentle = model.at(model.gamma / 2**level)
+                    gentle = model.balanced().at(model.gamma / 2**level)
                     point = self.descend(gentle.without_penalties() if k % 2 else gentle, point, stop)
                 point = self.descend(model, point, stop)
             if k == 0 or not stop():
@@ -84,15 +92,18 @@ class SmoothSearch(TreeSearch):
             if stop():
                 break
         assert best is not None
+        point = best[2]
+        if model is not whole:
+            point = whole.settled(point) if settings.time_limit == 0 else self.descend(whole, point, stop)
         status = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
         return Found(
-            formulation.tree_of(best[2], instance),
+            formulation.tree_of(point, instance),
             -np.inf,
             Status.BEST_FOUND if len(values) == formulation.n_starts else status,
             len(values),
-            events.end(best[1], -np.inf, len(values)),
+            events.end(value := whole.objective(point), -np.inf, len(values)),
             message=f"the best of {len(values)} local optima; none is proven to be the best of all",
-            objective=best[1],
+            objective=value,
             reported=_spread(values),
         )
 
