@@ -17,7 +17,6 @@ from mipforest.estimators.prescriptive import (
     imputed_outcomes,
     policy_measures,
 )
-from mipforest.estimators.randomized import RandomizedTreeClassifier
 from mipforest.estimators.randomized import RandomizedTreeClassifier, RandomizedTreeRegressor
 from mipforest.estimators.tuned import OptimalTreeClassifierCV, OptimalTreeRegressorCV
 
@@ -37,8 +36,8 @@ __all__ = [
     "OptimalTreeRegressor",
     "OptimalTreeRegressorCV",
     "RandomizedTreeClassifier",
-    "RegressAndCompare",
     "RandomizedTreeRegressor",
+    "RegressAndCompare",
     "UnverifiedTreeWarning",
     "imputed_outcomes",
     "policy_measures",
