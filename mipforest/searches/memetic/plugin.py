@@ -12,7 +12,8 @@ from mipforest.heuristics.thresholds import chosen_features, univariate_tree
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.found import Found, SearchEvents
 from mipforest.problem.tree_search import TreeSearch
-from mipforest.searches.memetic.tao import ABSENT, AlternatingOptimization, SplitTree
+from mipforest.searches.memetic.split_tree import ABSENT, SplitTree
+from mipforest.searches.memetic.tao import AlternatingOptimization
 from mipforest.searches.memetic.tmo import GENERATIONS, POPULATION, Evolved, evolve
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status

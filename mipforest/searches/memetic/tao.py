@@ -28,10 +28,8 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.heuristics.thresholds import TreeCharges
+from mipforest.searches.memetic.split_tree import SplitTree
 from mipforest.trees.sides import midpoint
-
-#: What a node is that does not split: a leaf, or nothing, as a node above it is a leaf.
-LEAF, ABSENT = -1, -2
 
 #: Passes over all nodes at most: two or three are usual.
 PASSES = 50
@@ -41,61 +39,6 @@ TOLERANCE = 1e-9
 
 #: Positions of a split that are tried, the best first, where leaves have a least size.
 TRIED = 20
-
-
-@dataclass(frozen=True, eq=False)
-class SplitTree:
-    """The structure of a tree, in heap order; the nodes below the last level are leaves.
-
-    Attributes
-    ----------
-    feature
-        (2^D - 1,) feature of a split; :data:`LEAF` or :data:`ABSENT`.
-    threshold
-        (2^D - 1,) values from which on samples go right; infinite where all go to one side.
-    """
-
-    feature: IntArray
-    threshold: FloatArray
-
-    @property
-    def n_splits(self) -> int:
-        """Number of splits."""
-        return int((self.feature >= 0).sum())
-
-    def is_leaf(self, t: int) -> bool:
-        """Return whether a node is a leaf."""
-        if t >= len(self.feature):
-            return bool(self.feature[(t - 1) // 2] >= 0)
-        return bool(self.feature[t] == LEAF)
-
-    def copy(self) -> SplitTree:
-        """Return a tree that can be changed without this one."""
-        return SplitTree(self.feature.copy(), self.threshold.copy())
-
-    def cut(self, t: int) -> None:
-        """Make a node a leaf."""
-        self.feature[t], self.threshold[t] = LEAF, 0.0
-        for s in range(2 * t + 1, len(self.feature)):
-            if self.feature[(s - 1) // 2] < 0:
-                self.feature[s], self.threshold[s] = ABSENT, 0.0
-
-    def lift(self, t: int, child: int) -> None:
-        """Put the subtree of a child in the place of its parent t."""
-        subtree = SplitTree(np.full_like(self.feature, ABSENT), np.zeros_like(self.threshold))
-        moves = [(child, t)]
-        for source, place in moves:
-            if source >= len(self.feature):
-                subtree.feature[place] = LEAF
-                continue
-            subtree.feature[place], subtree.threshold[place] = self.feature[source], self.threshold[source]
-            if self.feature[source] >= 0:
-                moves += [(2 * source + 1, 2 * place + 1), (2 * source + 2, 2 * place + 2)]
-        below = {t}
-        for s in range(t, len(self.feature)):
-            if s == t or (s - 1) // 2 in below:
-                below.add(s)
-                self.feature[s], self.threshold[s] = subtree.feature[s], subtree.threshold[s]
 
 
 class LeafLoss(Protocol):

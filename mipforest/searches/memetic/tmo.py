@@ -19,7 +19,8 @@ from time import monotonic
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.searches.memetic.tao import ABSENT, LEAF, AlternatingOptimization, Improved, SplitTree
+from mipforest.searches.memetic.split_tree import ABSENT, LEAF, SplitTree
+from mipforest.searches.memetic.tao import AlternatingOptimization, Improved
 from mipforest.trees.sides import midpoint
 
 #: Trees of the population, and generations, unless told otherwise: those of the thesis.

@@ -7,7 +7,8 @@ from formulations.oct import Oct
 from formulations.ort import Ort
 from mipforest.data import Dataset, load
 from mipforest.heuristics.thresholds import TreeCharges
-from mipforest.searches.memetic.tao import ABSENT, LEAF, AlternatingOptimization, SplitTree
+from mipforest.searches.memetic.split_tree import ABSENT, LEAF, SplitTree
+from mipforest.searches.memetic.tao import AlternatingOptimization
 from mipforest.searches.memetic.tmo import crossover, evolve, random_split
 
 SPLIT = (7, 0.5)
