@@ -176,7 +176,20 @@ def search(
             f, cut, m = frames.state[k, FEATURE], frames.state[k, CUT], frames.state[k, M]
             values = frames.value[k, VALUES : VALUES + 2]
             bounds = frames.value[k, BOUNDS : BOUNDS + 2]
-            best_pair(rows, frames.order[k], m, cut, f, split_cost, prepared, room, values, bounds, depth > 1)
+            best_pair(
+                rows,
+                frames.order[k],
+                m,
+                cut,
+                f,
+                split_cost,
+                tolerance,
+                prepared,
+                room,
+                values,
+                bounds,
+                depth > 1,
+            )
             if depth > 1:
                 for side in range(2):
                     frames.tree[k, 1 + side, 0] = room.chosen[side]

@@ -67,6 +67,7 @@ def best_pair(
     cut: int,
     feature: int,
     split_cost: float,
+    tolerance: float,
     prepared: Prepared,
     room: Room,
     values: FloatArray,
@@ -81,8 +82,8 @@ def best_pair(
         The frame's rows, in the order of each feature.
     cut, feature
         The first ``cut`` rows in the order of this feature are the left side.
-    split_cost
-        Cost of a split.
+    split_cost, tolerance
+        Cost of a split; a split that gains no more than the tolerance may be none but for rounding.
     prepared
         From :func:`prepare`.
     room
@@ -160,7 +161,7 @@ def best_pair(
             constant = bounds[side] if rows.whole else total[which, 2]
         bounds[side] = min(bounds[side], split_cost + max(0.0, constant - gain[which, 0]))
         value = split_cost + max(0.0, constant - gain[which, 1])
-        if value < values[side]:
+        if value < values[side] - tolerance:
             values[side], f = value, room.best_at[which, 0]
             chosen[side] = _threshold(rows, order[f], m, prepared.cell, f, room.best_at[which, 1])
 
