@@ -65,7 +65,7 @@ from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.heuristics.prescription import greedy_prescription
 from mipforest.heuristics.thresholds import TreeCharges, find_thresholds, tree_of_splits
-from mipforest.model import LinearExpr, Model, Values
+from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, parameter
@@ -133,10 +133,14 @@ class PrescriptiveTree(Formulation):
             data=data,
             topology=topology,
             budget=budget or TimeBudget(),
-            least_objective=self.mu * float(leaves.y.min()),
+            least_objective=self._least_objective(leaves),
             routing=self._routing(data, topology),
             leaves=leaves,
         )
+
+    def _least_objective(self, leaves: TreatmentLeaves) -> float:
+        """Return what the objective of every tree is at least: means are no lower than the lowest outcome."""
+        return self.mu * float(leaves.y.min())
 
     def _leaves(self, data: Dataset) -> TreatmentLeaves:
         return TreatmentLeaves(
@@ -171,16 +175,30 @@ class PrescriptiveTree(Formulation):
         apart = size * (mean - centre)
         errors = (apart[:, None, :] * (mean[:, None, :] * here - f)).sum(axis=0)
         m.add("error", errors >= 0)  # (c)
-        tau = m.binary("tau", over)
-        m.add("one_treatment", tau.sum(axis=1) <= 1, over=topology.leaves)  # (d)
-        m.add("prescribes", z <= tau.sum(axis=1))  # (d)
-        m.add("enough_had_it", (weight * here).sum(axis=0) >= self.n_treatment * tau)  # (d)
+        tau = self._declare_prescriptions(m, instance)  # (d)
         e = m.nonnegative("e", z.shape)
         m.add("prescribed", e[:, :, None] >= f - high * (1 - tau)[None])  # (e)
         prescribed = (size.sum(axis=1)[:, None] * e).sum() + instance.data.n * float(leaves.y.min())
         split_costs: LinearExpr = self.alpha * leaves.baseline * complexity
         charged = self.mu * prescribed + (1 - self.mu) * (within + errors.sum()) + split_costs
         m.minimize((1 / instance.data.n) * charged)
+
+    def _declare_prescriptions(self, m: Model, instance: PrescriptiveInstance) -> VarArray:
+        """Write rows (d); return the prescriptions tau (|L|, m)."""
+        z, size = m["z"], grouped_by_treatment(instance)[0]
+        tau = m.binary("tau", (instance.topology.leaves, instance.data.classes))
+        m.add("one_treatment", tau.sum(axis=1) <= 1, over=instance.topology.leaves)  # (d)
+        m.add("prescribes", z <= tau.sum(axis=1))  # (d)
+        had = (size[:, None, :] * z[:, :, None]).sum(axis=0)
+        m.add("enough_had_it", had >= self.n_treatment * tau)  # (d)
+        return tau
+
+    def _encoded_prescriptions(self, tree: Tree, z: FloatArray) -> FloatArray:
+        """Return the values of tau for a tree and its assignment z (n, |L|)."""
+        tau = np.zeros((z.shape[1], len(tree.classes)))
+        holds = np.flatnonzero(z.any(axis=0))
+        tau[holds, tree.leaf_value[holds].astype(np.int64)] = 1.0
+        return tau
 
     def tree_charges(self, instance: PrescriptiveInstance) -> TreeCharges:
         leaves, least = instance.leaves, float(instance.leaves.y.min())
@@ -214,13 +232,10 @@ class PrescriptiveTree(Formulation):
         leaves, routing = instance.leaves, instance.routing
         z = leaves_of(tree, routing.rows)
         y_hat = np.zeros((z.shape[1], instance.data.n_classes))
-        holds = np.flatnonzero(z.any(axis=0))
-        for leaf in holds:
+        for leaf in np.flatnonzero(z.any(axis=0)):
             outcome = leaves.fit(z[routing.group, leaf] > 0).outcome
             y_hat[leaf] = np.where(np.isnan(outcome), 0.0, outcome - leaves.y.min())
-        tau = np.zeros(y_hat.shape)
-        tau[holds, tree.leaf_value[holds].astype(np.int64)] = 1.0
-        f = z[:, :, None] * y_hat
+        tau, f = self._encoded_prescriptions(tree, z), z[:, :, None] * y_hat
         return {**routing.encode(tree), "y_hat": y_hat, "f": f, "tau": tau, "e": (f * tau).sum(axis=2)}
 
     def decode(self, values: Values, instance: PrescriptiveInstance) -> Tree:

@@ -31,6 +31,8 @@ PAGES = {
     "ors": "risk-scores",
     "ogrs": "risk-scores",
     "s-orrt": "randomized-trees",
+    "opt-l": "opt",
+    "opt-lh": "opt",
 }
 
 

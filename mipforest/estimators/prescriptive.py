@@ -19,8 +19,13 @@ from mipforest.estimators.papers import PaperEstimator
 from mipforest.problem.parameters import ParameterError
 from mipforest.problem.result import Result
 
-#: Formulation by splits.
-_OPT = {"univariate": "opt", "hyperplane": "opt-h"}
+#: Formulation by splits and estimates.
+_OPT = {
+    ("univariate", "constant"): "opt",
+    ("hyperplane", "constant"): "opt-h",
+    ("univariate", "linear"): "opt-l",
+    ("hyperplane", "linear"): "opt-lh",
+}
 
 
 class _Known(NamedTuple):
@@ -41,6 +46,8 @@ class OptimalPrescriptiveTree(PaperEstimator):
     ----------
     splits
         ``"univariate"`` or ``"hyperplane"``.
+    estimates
+        ``"constant"``: the mean outcome under each treatment in a leaf; ``"linear"``: a lasso.
     mu
         Weight of the outcomes under the prescriptions, 0 to 1; that of the estimates' squared error is 1 - mu. It
         depends on the units of outcomes unless ``outcome_scale="standard"``.
@@ -56,6 +63,8 @@ class OptimalPrescriptiveTree(PaperEstimator):
         ``"none"`` or ``"standard"``: outcomes count in standard deviations.
     epsilon
         Margin that stands for the strict inequality to the left of a hyperplane; above 0, below 1.
+    lam
+        Weight of the coefficients of linear estimates, in units of the outcome; above 0.
     depth, and all others
         As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes, without
         ``feature_importances_``. From depth 3 on, and for hyperplanes, ``solver="local-search"`` finds good trees soon.
@@ -77,6 +86,7 @@ class OptimalPrescriptiveTree(PaperEstimator):
     """
 
     splits: str = "univariate"
+    estimates: str = "constant"
     mu: float = 0.5
     n_treatment: int = 10
     alpha: float = 0.0
@@ -84,11 +94,15 @@ class OptimalPrescriptiveTree(PaperEstimator):
     better: str = "lower"
     outcome_scale: str = "none"
     epsilon: float = 0.005
+    lam: float = 0.1
 
     def _formulation_name(self) -> str:
-        if self.splits not in _OPT:
-            raise ParameterError(f"parameter splits is {self.splits!r}; choose from: {', '.join(_OPT)}")
-        return _OPT[self.splits]
+        if (self.splits, self.estimates) not in _OPT:
+            raise ParameterError(
+                f"parameters splits and estimates are {self.splits!r} and {self.estimates!r}; choose 'univariate' or "
+                "'hyperplane', and 'constant' or 'linear'"
+            )
+        return _OPT[self.splits, self.estimates]
 
     def fit(self, X: Any, treatment: Any, y: Any) -> OptimalPrescriptiveTree:  # type: ignore[override]
         """Find an optimal prescriptive tree.

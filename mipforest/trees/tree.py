@@ -203,6 +203,8 @@ class Tree(Predictor):
         somewhere = used.any(axis=0)
         if self.leaf_w is not None:
             somewhere |= (np.abs(self.leaf_w) > tolerance).any(axis=0)
+        if self.outcome_w is not None:
+            somewhere |= (np.abs(self.outcome_w) > tolerance).any(axis=(0, 1))
         return FeaturesUsed(per_node, tuple(map(int, np.flatnonzero(somewhere))))
 
     def original_units(self) -> tuple[FloatArray, FloatArray]:

@@ -64,7 +64,7 @@ def test_without_time_it_is_the_greedy_tree():
 
 
 def test_wrong_settings_are_refused():
-    with pytest.raises(ParameterError, match="splits is 'curved'"):
+    with pytest.raises(ParameterError, match="are 'curved' and 'constant'; choose"):
         OptimalPrescriptiveTree(splits="curved").fit(FRAME, HAD, DAYS)
 
 

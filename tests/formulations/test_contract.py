@@ -117,6 +117,13 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "opt": {
         "settings": [{"n_treatment": 1, "alpha": 0.02}, {"n_treatment": 2, "mu": 1.0, "better": "higher"}]
     },
+    "opt-l": {"settings": [{"n_treatment": 1, "alpha": 0.02, "lam": 0.5}], "n_solved": 5, "n_trees": 3},
+    "opt-lh": {
+        "trees": hyperplane_tree,
+        "settings": [{"n_treatment": 2, "lam": 0.5}],
+        "n_solved": 5,
+        "n_trees": 3,
+    },
     "opt-h": {
         "trees": hyperplane_tree,
         "settings": [{"n_treatment": 2, "alpha": 0.02, "N_min": 2}],
@@ -151,8 +158,8 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 #: Points of the loss-optimal tree, row by row (``test_points_of_the_framework.py``), whose ways to select features are
 #: those of hfs-margot (a hard budget) and of the loss-optimal tree below (a soft one); and ORT-L, whose leaves are
-#: those of ort-lh and whose splits are those of ort.
-COVERED = ("sfs-margot", "budgeted-olct", "univariate-olct", "ort-l")
+#: those of ort-lh and whose splits are those of ort; and OPT-LH, whose parts are those of opt-l and opt-h.
+COVERED = ("opt-lh", "sfs-margot", "budgeted-olct", "univariate-olct", "ort-l")
 
 
 def marks(name: str) -> list[pytest.MarkDecorator]:

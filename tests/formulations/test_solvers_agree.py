@@ -51,7 +51,17 @@ def assert_equal(values: dict[str, float]) -> None:
 
 #: Regression trees beyond ort are compared with SCIP in test_ort.py, their enumerations in test_ort_l.py; the
 #: rows of the others are those of the loss-optimal tree (test_points_of_the_framework.py).
-COVERED = ("opt-h", "ort-h", "ort-l", "ort-lh", "sfs-margot", "budgeted-olct", "univariate-olct")
+COVERED = (
+    "opt-h",
+    "opt-l",
+    "opt-lh",
+    "ort-h",
+    "ort-l",
+    "ort-lh",
+    "sfs-margot",
+    "budgeted-olct",
+    "univariate-olct",
+)
 
 
 #: Smooth models have no rows for a solver.
@@ -63,14 +73,15 @@ WITH_ROWS = [name for name, cls in formulation_classes().items() if cls.has_rows
     [pytest.param(name, marks=[pytest.mark.slow] if name in COVERED else []) for name in WITH_ROWS],
 )
 def test_a_cut_of_a_few_samples(name: str) -> None:
-    values = optima(name, samples=5 if name.startswith("ort-") else 7, depth=1)
+    values = optima(name, samples=5 if name.startswith(("ort-", "opt-")) else 7, depth=1)
     assert len(values) == len(SOLVERS) >= 1
     assert_equal(values)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [name for name in WITH_ROWS if name not in ("ort-l", "ort-lh", "ors", "ogrs")]
+    "name",
+    [name for name in WITH_ROWS if name not in ("ort-l", "ort-lh", "opt-l", "opt-lh", "ors", "ogrs")],
 )
 def test_a_tree_of_depth_two(name: str) -> None:
     assert_equal(optima(name, samples=10, depth=2))

@@ -24,7 +24,18 @@ class LocalSearch(TreeSearch):
 
     name: ClassVar[str] = "local-search"
     summary: ClassVar[str] = "local search from many starts, for trees of any depth"
-    models: ClassVar[tuple[str, ...]] = ("oct", "oct-h", "ort", "ort-h", "ort-l", "ort-lh", "opt", "opt-h")
+    models: ClassVar[tuple[str, ...]] = (
+        "oct",
+        "oct-h",
+        "ort",
+        "ort-h",
+        "ort-l",
+        "ort-lh",
+        "opt",
+        "opt-h",
+        "opt-l",
+        "opt-lh",
+    )
     proves: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
     options: ClassVar[Mapping[str, str]] = {

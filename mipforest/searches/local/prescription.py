@@ -108,5 +108,6 @@ def statistics(
     blocks = [np.where((treatment == t)[:, None], own, 0.0) for t in range(m)]
     # No tree without such a leaf is charged more than this: the tree without splits is not.
     spread = mu * n * float(y.max()) + (1 - mu) * float(((y - y.mean()) ** 2).sum()) + float(np.ptp(y))
-    rest = np.broadcast_to([spread, 0.5 * coefficient_cost, mu], (n, 3))
+    # Squared errors are summed with the weights, and so the coefficients cost less.
+    rest = np.broadcast_to([spread, 0.5 * coefficient_cost / n_treatment, mu], (n, 3))
     return np.ascontiguousarray(np.column_stack([*blocks, rest]) / n_treatment)

@@ -21,12 +21,15 @@ ROUNDING = 1e-9
 
 
 class PrescriptionSearch(TreeSearch):
-    """Enumeration of prescriptive trees with univariate splits, of depth 1 and 2."""
+    """Enumeration of prescriptive trees with univariate splits, of depth 1 and 2.
+
+    It proves nothing of linear estimates: coordinate descent fits them for each tree up to a tolerance.
+    """
 
     name: ClassVar[str] = "prescription-search"
     summary: ClassVar[str] = "enumeration of prescriptive trees of depth 1 and 2"
-    models: ClassVar[tuple[str, ...]] = ("opt",)
-    models_in_words: ClassVar[str] = "opt of depth 1 and 2"
+    models: ClassVar[tuple[str, ...]] = ("opt", "opt-l")
+    models_in_words: ClassVar[str] = "opt, opt-l of depth 1 and 2"
     preferred: ClassVar[bool] = True
 
     def refusal(self, problem: BuiltProblem) -> str:
@@ -76,6 +79,12 @@ class PrescriptionSearch(TreeSearch):
         if formulation.evaluate(found, instance) < value:
             best, value = found, formulation.evaluate(found, instance)
         bound = value - ROUNDING * abs(value) if ended else instance.least_objective
-        stopped = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
+        status = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
+        message = ""
+        if ended:
+            status = Status.OPTIMAL
+            if linear is not None:
+                bound, status = -np.inf, Status.BEST_FOUND
+                message = "all trees were tried, their lassos fitted to a tolerance, which proves no bound"
         told = events.end(value, bound, tried)
-        return Found(best, bound, Status.OPTIMAL if ended else stopped, tried, told)
+        return Found(best, bound, status, tried, told, message=message)
