@@ -170,6 +170,18 @@ def test_no_leaf_prescribes_what_too_few_samples_had():
             assert (data.treatments[here] == tau).sum() >= 6
 
 
+def test_with_many_samples_starts_of_the_local_search_work_on_a_part(monkeypatch):
+    from mipforest.searches.local import search
+
+    data = small(400, 10)
+    formulation = Opt(n_treatment=20)
+    expected = formulation.build(data, 2).solve().objective
+    monkeypatch.setattr(search, "MANY", 100)
+    found = formulation.build(data, 2).solve("local-search", solver_options={"starts": 6, "kicks": 5})
+    assert found.verified
+    assert found.objective == pytest.approx(expected, rel=0.05)
+
+
 def test_a_constraint_on_prescriptions_is_obeyed():
     data = small(10, 9, levels=3)
     problem = Opt(n_treatment=1, mu=1.0).build(data, 1)

@@ -260,6 +260,8 @@ def _part_of(problem: LocalProblem, seed: int) -> LocalProblem:
         weight=None if problem.weight is None else problem.weight[part],
         split_cost=share * problem.split_cost,
         coefficient_cost=None if coefficients is None else share * coefficients,
+        treatment=None if problem.treatment is None else problem.treatment[part],
+        n_treatment=max(1, round(share * problem.n_treatment)),
     )
 
 
