@@ -356,6 +356,14 @@ class CardExpressions(TreeExpressions):
             self.m.add("points_size_below", size >= -s)
         return self.m["points_size"].sum()
 
+    def least_on_sides(self, name: str, amounts: FloatArray, least: float) -> bool:
+        cards, u = self.cards, self._rules("u")
+        held = np.array([amounts @ cards.holds(k)[cards.of_sample] for k in range(cards.n_rules)])
+        thin = np.flatnonzero((held < least) | (amounts.sum() - held < least))
+        if len(thin):
+            self.m.add(name, u[thin] == 0)
+        return True
+
     def require_feature(self, j: int) -> None:
         """Add rows: the card has a rule of feature j, whose points are not 0."""
         own = np.flatnonzero(self.cards.feature == j)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         ORTRegressor,
         RandomizedTreeClassifier,
         RandomizedTreeRegressor,
+        RiskScoreClassifier,
     )
     from mipforest.model import Model, between, concatenate, sum_squares
     from mipforest.problem.problem import Problem
@@ -51,6 +52,7 @@ __all__ = [
     "RandomizedTreeClassifier",
     "RandomizedTreeRegressor",
     "Result",
+    "RiskScoreClassifier",
     "SolveSettings",
     "Topology",
     "Tree",
@@ -83,6 +85,7 @@ _HOMES = {
         "OptimalTreeRegressorCV",
         "RandomizedTreeClassifier",
         "RandomizedTreeRegressor",
+        "RiskScoreClassifier",
     ),
     "mipforest.model": ("Model", "between", "concatenate", "sum_squares"),
     "mipforest.problem.problem": ("Problem",),

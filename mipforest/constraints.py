@@ -221,6 +221,8 @@ def min_samples_leaf(problem: Problem, n_min: int) -> None:
 def min_weight_fraction_leaf(problem: Problem, share: float) -> None:
     """Have at least a share of the weight of all training samples in every leaf that holds any sample.
 
+    Of a score card: among the samples that a rule holds for, and among the others.
+
     Parameters
     ----------
     problem
@@ -244,9 +246,11 @@ def min_weight_fraction_leaf(problem: Problem, share: float) -> None:
 
 def _least_in_leaves(problem: Problem, name: str, amounts: FloatArray, least: float) -> None:
     """Have at least some amount of the samples' (n,) amounts in every leaf that holds any of them."""
+    name = _free_name(problem, name)
+    if _expressions(problem).least_on_sides(name, amounts, least):
+        return
     leaves = _expressions(problem).leaves()
     m, tree = problem.model, problem.topology
-    name = _free_name(problem, name)
     used = m.binary(f"{name}_used", tree.leaves)
     m.add(f"{name}_least", amounts @ leaves >= least * used, over=tree.leaves)
     m.add(f"{name}_empty", leaves.sum(axis=0) <= problem.data.n * used, over=tree.leaves)

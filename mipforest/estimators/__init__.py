@@ -18,6 +18,7 @@ from mipforest.estimators.prescriptive import (
     policy_measures,
 )
 from mipforest.estimators.randomized import RandomizedTreeClassifier, RandomizedTreeRegressor
+from mipforest.estimators.risk_scores import RiskScoreClassifier
 from mipforest.estimators.tuned import OptimalTreeClassifierCV, OptimalTreeRegressorCV
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "RandomizedTreeClassifier",
     "RandomizedTreeRegressor",
     "RegressAndCompare",
+    "RiskScoreClassifier",
     "UnverifiedTreeWarning",
     "imputed_outcomes",
     "policy_measures",

@@ -7,7 +7,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -157,6 +157,9 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     verbose: int = 0
     on_progress: Progress | None = None
 
+    #: Attribute that a fit makes, whatever it finds.
+    _fitted_name: ClassVar[str] = "tree_"
+
     # ------------------------------------------------------------------ what a subclass says
 
     @abstractmethod
@@ -246,7 +249,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
             If there is more to know about the solve.
         """
         # A fit that fails must not leave the tree of an earlier one behind.
-        self.__dict__.pop("tree_", None)
+        self.__dict__.pop(self._fitted_name, None)
         self._check_settings()
         seed = seed_of(self.random_state)
         self._encoding, X_raw = learn_features(self, X, sample_weight)
@@ -310,15 +313,23 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     def _keep(self, result: Result) -> None:
         assert isinstance(result.tree, Tree)
         self.tree_ = result.tree
+        self._keep_outcome(result)
+        data = result.problem.data
+        shares = feature_importances(self.tree_, data.X_raw, data.labels, data.weights)
+        self.feature_importances_ = self._by_column(shares)
+
+    def _keep_outcome(self, result: Result) -> None:
+        """Keep what is known of any result, whatever it found."""
         self.result_, self.solution_ = result, result.solution
         self.objective_, self.bound_, self.gap_ = result.objective, result.bound, result.gap
         self.status_, self.verified_ = result.status, result.verified
         self.features_used_ = result.features_used
         self.n_features_used_ = len(result.features_used)
-        data = result.problem.data
-        shares = feature_importances(self.tree_, data.X_raw, data.labels, data.weights)
+
+    def _by_column(self, shares: FloatArray) -> FloatArray:
+        """Sum shares of encoded features up by the columns of X."""
         columns = [k for k, column in enumerate(self._encoding.columns) for _ in column.features]
-        self.feature_importances_ = np.bincount(columns, shares, minlength=self.n_features_in_)
+        return np.bincount(columns, shares, minlength=self.n_features_in_).astype(np.float64)
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
@@ -338,7 +349,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
 
     def _features(self, X: Any) -> FloatArray:
         """Return (n, p') encoded features in original units."""
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self, self._fitted_name)
         return read_features(self, self._encoding, X, "none" if self.handle_unknown == "ignore" else "error")
 
     def __sklearn_tags__(self) -> Any:

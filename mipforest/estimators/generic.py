@@ -269,6 +269,10 @@ class FormulationEstimator(TreeEstimator):
     def _check_settings(self) -> None:
         super()._check_settings()
         model = self._model()
+        if not model.gives.is_tree:
+            raise ParameterError(
+                f"the model {model.name} finds a {model.gives.noun}; fit it with RiskScoreClassifier"
+            )
         if model.task != self._task:
             raise ParameterError(
                 f"the model {model.name} is for {model.task}; fit it with {_ESTIMATORS[model.task]}"

@@ -69,6 +69,16 @@ class TreeExpressions:
         """Return the (|B|, p) expression that is 1 where a branch node uses a feature, else 0."""
         raise self._missing("which features its splits use")
 
+    def least_on_sides(self, name: str, amounts: FloatArray, least: float) -> bool:  # noqa: ARG002
+        """Forbid rules of a score card that leave less than some amount of the samples' (n,) amounts on a side.
+
+        Returns
+        -------
+        bool
+            Whether the model is one of score cards: others have leaves, and nothing is added.
+        """
+        return False
+
     def total_size(self) -> Expression:
         """Return the expression of the sum of the sizes of all points of a score card."""
         raise self._missing("which points its rules give")

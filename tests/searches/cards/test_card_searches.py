@@ -1,0 +1,144 @@
+"""Searches of score cards find what trying all cards finds, and prove the log-loss itself."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from mipforest import get_formulation
+from mipforest.constraints import at_most_of, max_total, monotone, require_features
+from mipforest.data import Dataset
+from mipforest.errors import Unsupported
+from mipforest.heuristics.score_cards import CardProblem, exact_loss, saturated
+
+Ors, Ogrs = get_formulation("ors"), get_formulation("ogrs")
+
+
+def binary(seed, n=40, p=6):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, (n, p))
+    y = (X @ rng.integers(-2, 3, p) + rng.normal(0, 1, n) > 0).astype(int)
+    y[:2] = [0, 1]
+    return Dataset.from_arrays(X, y, scaling="none")
+
+
+def with_ties(seed, n=16, p=3):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 5, (n, p)) / 2
+    y = (X.sum(axis=1) + rng.normal(0, 0.7, n) > p).astype(int)
+    y[:2] = [0, 1]
+    return Dataset.from_arrays(X, y, scaling="none")
+
+
+def best_by_trying(formulation, data):
+    """Try all rules with all points, each with its exact intercept."""
+    cards = CardProblem.of(
+        data,
+        rules=formulation.rules,
+        least=formulation.min_points,
+        most=formulation.max_points,
+        exact=formulation.exact_rules,
+        min_support=formulation.min_support,
+    ).with_all_signs()
+    sizes = [formulation.rules] if formulation.exact_rules else range(formulation.rules + 1)
+    values = []
+    for size in sizes:
+        for rules in combinations(range(cards.n_rules), size):
+            if len({int(cards.feature[k]) for k in rules}) == size:
+                points = [cards.points_of(k).tolist() for k in rules]
+                values += [exact_loss(cards, tuple(zip(rules, s, strict=True))) for s in product(*points)]
+    return min(values)
+
+
+CASES = [
+    (Ors(rules=2, min_points=-3, max_points=3), binary(0, p=5)),
+    (Ors(rules=3, min_points=-1, max_points=2, exact_rules=True), binary(1, p=5)),
+    (Ogrs(rules=2, min_points=-2, max_points=2), with_ties(2)),
+    (Ogrs(rules=2, min_points=-2, max_points=2, exact_rules=True), with_ties(3)),
+    (Ogrs(rules=1, min_points=0, max_points=3), with_ties(4)),
+    (Ogrs(rules=3, min_points=-1, max_points=1, min_support=4), with_ties(5)),
+]
+
+
+@pytest.mark.parametrize(("formulation", "data"), CASES)
+def test_auto_finds_and_proves_what_trying_all_cards_finds(formulation, data):
+    result = formulation.build(data).solve()
+    expected = best_by_trying(formulation, data)
+    assert result.status == "optimal"
+    assert result.proven_for == "definition"
+    assert result.verified
+    assert result.objective == pytest.approx(expected, rel=1e-8)
+    assert result.bound == pytest.approx(expected, rel=1e-6)
+    assert result.solution.solver == ("support-enumeration" if formulation.name == "ors" else "three-rules")
+
+
+def test_more_rules_than_three_over_binary_features():
+    formulation, data = Ors(rules=4, min_points=-2, max_points=2), binary(6, p=6)
+    result = formulation.build(data).solve("support-enumeration")
+    fewer = Ors(rules=3, min_points=-2, max_points=2).build(data).solve()
+    assert result.status == "optimal"
+    assert result.objective <= fewer.objective
+    chosen = formulation.bind(data, result.problem.topology).cards
+    assert result.objective <= chosen.beam(50)[1] + 1e-9
+
+
+def test_the_cut_loop_ends_at_the_log_loss_of_trying_all_cards():
+    formulation, data = CASES[2]
+    result = formulation.build(data).solve("cut-loop", time_limit=60, gap=1e-5)
+    expected = best_by_trying(formulation, data)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(expected, rel=1e-6)
+    assert result.bound <= expected * (1 + 1e-9)
+
+
+def test_the_cut_loop_keeps_added_rows_and_other_searches_refuse_them():
+    formulation = Ogrs(rules=2, min_points=-2, max_points=2, tangents="V0")
+    data = with_ties(7, n=20)
+    problem = formulation.build(data)
+    require_features(problem, "x1")
+    monotone(problem, "x1", increasing=False)
+    max_total(problem, 3)
+    at_most_of(problem, ["x0", "x2"], 1)
+    with pytest.raises(Unsupported, match="changed after it was built"):
+        problem.solve("three-rules")
+    result = problem.solve("cut-loop", time_limit=60, gap=1e-5)
+    cards = formulation.bind(data, problem.topology).cards.with_all_signs()
+    allowed = [
+        exact_loss(cards, tuple(zip(rules, points, strict=True)))
+        for size in (1, 2)
+        for rules in combinations(range(cards.n_rules), size)
+        for points in product((-2, -1, 1, 2), repeat=size)
+        if len({int(cards.feature[k]) for k in rules}) == size
+        and any(cards.feature[k] == 1 and s < 0 for k, s in zip(rules, points, strict=True))
+        and sum(map(abs, points)) <= 3
+    ]
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(min(allowed), rel=1e-5)
+    (points,) = [rule.points for rule in result.tree.rules if rule.feature == 1]
+    assert points < 0
+    assert np.abs(result.tree.points).sum() <= 3
+
+
+def test_a_search_that_is_stopped_keeps_its_card_and_a_true_bound():
+    data = with_ties(8, n=60, p=6)
+    problem = Ogrs().build(data)
+    stopped = problem.solve("three-rules", on_progress=lambda event: True)
+    assert stopped.status == "interrupted"
+    assert stopped.verified
+    assert stopped.bound <= problem.solve("three-rules").objective
+    cards = problem.instance.cards
+    assert stopped.bound >= saturated(cards.positive, cards.negative).sum() - 1e-9
+    assert problem.solve("three-rules", time_limit=0).objective >= problem.solve().objective
+
+
+def test_what_searches_do_not_take():
+    many = Ogrs(rules=4, min_points=0, max_points=1).build(with_ties(9, p=5))
+    with pytest.raises(Unsupported, match="three rules"):
+        many.solve("three-rules")
+    with pytest.raises(Unsupported, match="several cuts"):
+        many.solve("support-enumeration")
+    weighted = Ors(rules=2).build(binary(1).with_weights(np.linspace(1, 2, 40)))
+    with pytest.raises(Unsupported, match="weights"):
+        weighted.solve("support-enumeration")
+    with pytest.raises(Unsupported, match="finds no score card"):
+        get_formulation("oct")().build(binary(1), 1).solve("three-rules")
