@@ -43,8 +43,8 @@ class RiskScoreClassifier(PaperEstimator, TreeClassifier):
     epsilon
         Gap that stands for a strict inequality, in variant ``paper`` of OGRS.
     variant, and all others
-        As for :class:`~mipforest.estimators.base.TreeEstimator`. A card has no depth; ``min_weight_fraction_leaf`` is the
-        least share on either side of a rule; ``start`` takes a :class:`~mipforest.cards.ScoreCard`.
+        As for :class:`~mipforest.estimators.base.TreeEstimator`. A card has no depth; ``min_weight_fraction_leaf`` is
+        the least share on either side of a rule; ``start`` takes a :class:`~mipforest.cards.ScoreCard`.
 
     Attributes
     ----------
