@@ -27,11 +27,9 @@ from mipforest.time_budget import TimeBudget
 #: Levels of branch nodes, and choices of features of a node without a price, from which on these dives do not pay.
 MOST_LEVELS, MOST_CHOICES = 2, 50_000
 
-#: Rows by which choices may grow while sides are open.
-_GROWTH = 64
-
-#: Of this many dives of a root's features, one begins with the tree of its hyperplane.
-_TREES = 8
+#: Rows by which choices may grow while sides are open; of so many dives of a root's features, one begins with the tree
+#: of its hyperplane.
+_GROWTH, _TREES = 64, 8
 
 #: A flag that never ends anything.
 _NEVER = np.zeros(1, np.int64)
@@ -202,7 +200,10 @@ class FeatureDives:
 
     def dive(self, start: FeaturePosition, target: float, most: int, stop: IntArray) -> Dived:
         """Dive from a position; see :class:`~mipforest.searches.routing.search.Dives`."""
-        room = self._rooms.pop() if self._rooms else room_for(self._of.samples, self._of.samples.X.shape[1])
+        try:  # another thread may take the last one at any time
+            room = self._rooms.pop()
+        except IndexError:
+            room = room_for(self._of.samples, self._of.samples.X.shape[1])
         descent = _Descent(self._of, room, start.copy(), target, stop)
         if start.others is not None:
             end = descent.choose_root()

@@ -38,9 +38,7 @@ from mipforest.searches.routing.l1_node import measure_rises, solve, try_added
 from mipforest.searches.routing.search import STEPS, Dived
 from mipforest.time_budget import TimeBudget
 
-#: Nodes to solve again, and nodes whose rises have to be measured again.
-_CHANGED, _STALE = range(2)
-
+_CHANGED, _STALE = range(2)  # rows of ``mark``
 #: Steps of the simplex method at a node at most; candidates that are tried on both sides, and the steps each gets.
 _STEPS, _CANDIDATES, _TRIAL_STEPS = 20_000, 8, 20
 
@@ -368,7 +366,10 @@ class L1Dives:
 
     def dive(self, start: BasisPosition, target: float, most: int, stop: IntArray) -> Dived:
         """Dive from a position; see :class:`~mipforest.searches.routing.search.Dives`."""
-        room = self._rooms.pop() if self._rooms else room_for(self._groups, self._n_nodes, STEPS)
+        try:  # another thread may take the last one at any time
+            room = self._rooms.pop()
+        except IndexError:
+            room = room_for(self._groups, self._n_nodes, STEPS)
         room.counts[:], room.reached[:] = 0, start.reached
         room.bases.where[: self._n_nodes] = AT_LOWER if start.where is None else start.where
         room.bases.basis[: self._n_nodes] = -1 if start.basis is None else start.basis

@@ -111,9 +111,9 @@ class MachineDives:
     def dive(self, start: WarmPosition, target: float, most: int, stop: IntArray) -> Dived:
         """Dive from a position; see :class:`Dives`."""
         shape = self._groups.X.shape
-        if self._rooms:
+        try:  # another thread may take the last one at any time
             room = self._rooms.pop()
-        else:
+        except IndexError:
             log = NO_LOG if self._recorder is None else self._recorder.empty_log()
             room = room_for(self._n_nodes, shape[0], shape[1], STEPS, log)
         room.start[:], room.counts[:], room.log[0] = 0.0, 0, FIRST
