@@ -55,7 +55,7 @@ MASKED_TEXTS = (
     (re.compile(r"(max violation  )\S+"), r"\1<tiny>"),
     (re.compile(r"were run on .* load average .*"), "were run on <machine>"),
     (re.compile(r"(?<=found here: ).*"), "<programs>"),
-    (re.compile(r"not installed.*"), "<version>"),
+    (re.compile(r"not installed.*|(?<=^ipopt: )installed", re.MULTILINE), "<version>"),
     (re.compile(r"[ \t]+$", re.MULTILINE), ""),
 )
 
