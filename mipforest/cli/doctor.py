@@ -145,7 +145,7 @@ def _search_diagnosis(name: str) -> Diagnosis:
 
 def _search_test(search: TreeSearch, model: str) -> tuple[str, float]:
     """Let a search find a small tree; return what is wrong with it, or nothing, and the seconds of compiling."""
-    from mipforest.data import load
+    from mipforest.data import Dataset, load
     from mipforest.problem.registry import get_formulation
 
     formulation = get_formulation(model)()
@@ -155,6 +155,8 @@ def _search_test(search: TreeSearch, model: str) -> tuple[str, float]:
     few = data.take(range(0, data.n, data.n // (40 if task == "prescription" else 15))).with_scaling(
         formulation.scaling
     )
+    if model == "ors":  # it takes features of 0 and 1
+        few = Dataset.from_arrays(few.X_raw > few.X_raw.mean(axis=0), few.y, scaling="none")
     problem = formulation.build(few, 1)
     if not search.takes(problem):  # a part of the models of that name, other than the default one
         return "", 0.0
