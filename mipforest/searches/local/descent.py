@@ -6,8 +6,9 @@ A visit of node t, with its samples and its subtrees A (left) and B (right; two 
 2. A, B or a leaf in place of t;
 3. hyperplanes (:mod:`mipforest.searches.local.hyperplanes`), where splits may have several features,
 
-and keeps the best one if that lowers the objective, once all samples below t were routed anew. Passes visit all nodes
-that something has changed for, in random order, until a pass finds nothing.
+and keeps the best one if that lowers the objective, once all samples below t were routed anew; where that brings
+samples into the margin of a split below, the best position of another feature. Passes visit all nodes that something
+has changed for, in random order, until a pass finds nothing.
 
 A **kick** grows the subtree of a random node anew or gives it a random split; what the descent makes of it is kept if
 it is no worse.
@@ -159,10 +160,10 @@ def _search(
 
 @glue
 def _descend(samples: Samples, work: Work, stop: IntArray, report: IntArray, improve: Improve) -> None:
-    """Visit nodes until no visit finds anything."""
+    """Visit nodes until a pass over all of them finds nothing, or so little that another one is not worth its time."""
     nodes, improved = work.trees[OWN], True
     while improved:
-        improved = False
+        improved, before = False, value_below(samples, work, 0)
         m = list_below(work, 0, VISITS)
         for k in range(m):
             other = k + draw(work, m - k)
@@ -178,6 +179,8 @@ def _descend(samples: Samples, work: Work, stop: IntArray, report: IntArray, imp
                 report[1] += 1
                 improved = True
                 _mark_changed(work, t)
+        if before - value_below(samples, work, 0) < samples.pass_tolerance:
+            return
 
 
 @kernel
@@ -224,11 +227,16 @@ def visit(samples: Samples, work: Work, t: int, improve: Improve) -> bool:
     parallel = best if samples.hyperplanes < 0 else np.inf
     for f in range(len(samples.rank)):
         ids = order[f, begin : begin + m]
+        work.offers[0, f] = np.inf
         if samples.rank[f, ids[0]] == samples.rank[f, ids[m - 1]]:
             continue
         sweep(samples, work, ids, 1, leaves, samples.kind, 1.0, samples.tie)
         if samples.kind == ABSOLUTE:
             add_medians(samples, work, order, begin, m, ids, 1, leaves)
+        if samples.margin > 0.0:
+            at = best_cut(samples, work, f, ids, np.inf)
+            work.offers[0, f] = work.curve[at] + constant if at >= 0 else np.inf
+            work.offers[1, f] = samples.rank[f, ids[at + 1]] if at >= 0 else 0.0
         at = best_cut(samples, work, f, ids, parallel - constant)
         if at >= 0:
             parallel = work.curve[at] + constant - tolerance
@@ -250,7 +258,28 @@ def visit(samples: Samples, work: Work, t: int, improve: Improve) -> bool:
         make_leaf(work, t)
     else:
         split(work, t, feature if move == CUT else OBLIQUE, cut)
-    return keep_if_better(samples, work, t, value)
+    if keep_if_better(samples, work, t, value):
+        return True
+    if move == CUT:
+        work.offers[0, feature] = np.inf
+    return samples.margin > 0.0 and _next_best(samples, work, t, value)
+
+
+@glue
+def _next_best(samples: Samples, work: Work, t: int, value: float) -> bool:
+    """Try the best position of each feature, best first, after a better one brought samples into a margin below."""
+    for _ in range(len(samples.rank)):
+        feature = 0
+        for f in range(1, len(samples.rank)):
+            if work.offers[0, f] < work.offers[0, feature]:
+                feature = f
+        if work.offers[0, feature] >= value - samples.tolerance:
+            break
+        work.offers[0, feature] = np.inf
+        split(work, t, feature, int(work.offers[1, feature]))
+        if keep_if_better(samples, work, t, value):
+            return True
+    return False
 
 
 @glue

@@ -42,9 +42,9 @@ MANY, PART = 80_000, 8
 #: Of the starts on a part one of as many goes on, but two at least.
 GOES_ON = 3
 
-#: Least improvement that counts with :data:`MANY` samples, as a share of the loss of one leaf: trees have come to where
-#: single samples decide on a part already.
-COARSE = 3e-5
+#: Least improvements that count with :data:`MANY` samples, of one node and of a pass over all, as shares of the loss of
+#: one leaf: trees have come to where single samples decide on a part already.
+COARSE, COARSE_PASS = 3e-5, 1e-3
 
 #: Seconds between two looks at the clock, and at what was found.
 INTERVAL = 0.05
@@ -321,7 +321,8 @@ def samples_of(
     tolerance = (ACCURACY if kind == LINEAR else TOLERANCE) * max(float(unit), np.finfo(float).tiny)
     if tie > 0 and kind != LINEAR:
         tolerance = TIE_TOLERANCE * tie
-    if n >= MANY and not oblique:
+    many = n >= MANY and not oblique
+    if many:
         tolerance = max(tolerance, COARSE * float(unit))
     samples = Samples(
         kind=kind,
@@ -338,6 +339,7 @@ def samples_of(
         margin=problem.margin or 0.0,
         tie=tie,
         tolerance=tolerance,
+        pass_tolerance=COARSE_PASS * float(unit) if many else 0.0,
         hyperplanes=hyperplanes if oblique else -1,
     )
     return samples, features

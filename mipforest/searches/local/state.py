@@ -51,6 +51,8 @@ class Samples(NamedTuple):
         linear leaves, half the cost of their coefficients.
     tolerance
         Least improvement that counts.
+    pass_tolerance
+        Least improvement by a pass over all nodes after which there is another one.
     hyperplanes
         Random hyperplanes that each visit of a node tries, beside the best univariate split; -1 for univariate trees.
     """
@@ -69,6 +71,7 @@ class Samples(NamedTuple):
     margin: float
     tie: float
     tolerance: float
+    pass_tolerance: float
     hyperplanes: int
 
 
@@ -150,6 +153,8 @@ class Work(NamedTuple):
         (n,) scores of samples at a hyperplane.
     weights
         (2, p + 1) weights and threshold of a hyperplane at work, and of the best one of a visit.
+    offers
+        (2, p) what the best position of each feature leads to, and its cut; only where splits have a margin.
     features
         (p,) features in the order in which they are drawn.
     random
@@ -169,6 +174,7 @@ class Work(NamedTuple):
     key: FloatArray
     scores: FloatArray
     weights: FloatArray
+    offers: FloatArray
     features: IntArray
     random: NDArray[np.uint64]
 
@@ -196,6 +202,7 @@ def work_for(samples: Samples, depth: int) -> Work:
         key=np.zeros(n if oblique else 0),
         scores=np.zeros(n if oblique else 0),
         weights=np.zeros((2, p + 1)),
+        offers=np.zeros((2, p)),
         features=np.zeros(p, np.int64),
         random=np.zeros(1, np.uint64),
     )
