@@ -133,7 +133,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
 
     A solve that ends at its time limit depends on the machine: two fits may give different trees. One that
     ends with a proven optimum, or with ``time_limit=0``, gives the same tree again; of the tree search ``routing``,
-    with ``threads=1`` only: on several threads it may be another tree within the gap.
+    with ``threads=1`` or at most 100 different samples only: on several threads it may be another tree within the gap.
 
     Ctrl-C during the solve stops it and keeps the incumbent (``status_`` is ``"interrupted"``); a second one
     gives up the fit. A search over parameters goes on with its next fit after the first.

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 #: Most distinct samples: their inner products are held in memory (200 MB at this size).
 MOST_GROUPS = 5000
 
+#: Up to so many distinct samples one thread searches, unless the settings say otherwise: equal fits give equal trees,
+#: while several threads may find any tree within the gap.
+FEW_GROUPS = 100
+
 #: The bound is lowered by this share of the best value: what sums of rounding errors may come to, many times over.
 ROUNDING = 1e-9
 
@@ -123,7 +127,7 @@ class Routing(TreeSearch):
                 complete=trees.realised,
                 propose=trees.proposed if dives.needs_trees else lambda _: np.inf,
                 scores=trees.scores if dives.needs_trees else None,
-                threads=settings.threads or os.cpu_count() or 1,
+                threads=settings.threads or (1 if len(routing.X) <= FEW_GROUPS else os.cpu_count() or 1),
                 recorder=recorder,
             )
             outcome = search.run(trees.value, deadline=deadline, on_progress=told)
