@@ -106,6 +106,8 @@ class ModelOperations(ABC):
     has_rows: ClassVar[bool] = True
     #: What makes a solver's point worth less than the tree that it stands for: its tolerances, or those of the model.
     slack: ClassVar[str] = "its tolerances"
+    #: What closes the gap that this leaves, where tolerances are not what it is.
+    slack_closed_by: ClassVar[str] = ""
     #: Constraint blocks that hold for solutions up to the known value alone, although they read no continuous variable.
     rows_up_to_known: ClassVar[frozenset[str]] = frozenset()
 

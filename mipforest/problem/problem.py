@@ -326,6 +326,8 @@ class Problem(BuiltProblem):
         if own is None:
             return solution
         status, bound, doubts = settled(self.model.matrix(), own.status, own.objective, own.bound, gap=gap)
+        if doubts and self.formulation.slack_closed_by:
+            doubts = [f"what is left of the gap is closed by {self.formulation.slack_closed_by}"]
         loosened = self.changes().loosened
         cause = (
             "in the model without the rows that were removed" if loosened else f"by {self.formulation.slack}"
