@@ -47,6 +47,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from formulations.card_expressions import CardExpressions, rule_names
 from mipforest.arrays import FloatArray
 from mipforest.cards import ScoreCard, auc_of_totals, calibration_of_totals, risk_table
 from mipforest.data import DataError, Dataset
@@ -54,7 +55,7 @@ from mipforest.data.encoding import Scaling
 from mipforest.heuristics.score_cards import CardProblem
 from mipforest.model import Model, Values
 from mipforest.objectives.log_loss import LogisticLoss, tangent_points
-from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
+from mipforest.problem.expressions import Expression
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.operations import Instance
@@ -179,8 +180,7 @@ class RiskScore(Formulation):
     def declare_tight(self, m: Model, instance: RiskInstance) -> None:
         """Write variant ``tight``."""
         cards, K = instance.cards, instance.cards.n_rules
-        every = rule_names(cards)
-        g = len(cards.ranks)
+        every, g = rule_names(cards), len(cards.ranks)
         lower, upper = np.where(cards.down, cards.least, 0), np.where(cards.up, cards.most, 0)
 
         s = m.integer("s", every, lower=lower, upper=upper)
@@ -270,8 +270,8 @@ class RiskScore(Formulation):
         )
 
     def evaluate(self, card: ScoreCard, instance: RiskInstance) -> float:
-        score, data = card.scores(instance.data.X_raw), instance.data
-        return float(data.weights @ np.logaddexp(0.0, -data.sign * score))
+        data = instance.data
+        return float(data.weights @ np.logaddexp(0.0, -data.sign * card.scores(data.X_raw)))
 
     def expressions(self, m: Model, instance: RiskInstance) -> CardExpressions:
         return CardExpressions(self.name, m, instance.data, instance.topology, instance.cards, self.variant)
@@ -305,8 +305,9 @@ class RiskScore(Formulation):
     # ------------------------------------------------------------------ after the solve
 
     def relabel(self, card: ScoreCard, instance: RiskInstance) -> ScoreCard:
-        """Return the card with its best intercept: a solver's is any within a linear piece of the tangents."""
-        return self.polish(card, instance)
+        return self.polish(
+            card, instance
+        )  # a solver's intercept is any within a linear piece of the tangents
 
     def measures(self, card: ScoreCard, data: Dataset, instance: RiskInstance) -> dict[str, Any]:
         weights = data.weights if data.weighted else None
@@ -315,105 +316,8 @@ class RiskScore(Formulation):
         return {"auc": auc, "calibration_error": mean, "calibration_rms": square}
 
     def report(self, solved: ScoreCard, refined: ScoreCard, instance: RiskInstance) -> dict[str, Any]:
-        score, data = solved.scores(instance.data.X_raw), instance.data
-        return {"tangent_loss": float(data.weights @ instance.loss.of_margin(data.sign * score))}
-
-
-@dataclass(frozen=True, eq=False)
-class CardExpressions(TreeExpressions):
-    """What constraints read of a score card: its features and points.
-
-    Attributes
-    ----------
-    cards, variant
-        The rules, and which model is built.
-    """
-
-    cards: CardProblem
-    variant: str
-
-    def neutral_rows(self) -> frozenset[str]:
-        return frozenset({"points_size_above", "points_size_below"})
-
-    def features(self) -> Expression:
-        """Return the (1, p) expression that is 1 where the card has a rule of a feature."""
-        uses: Expression = (self._by_feature() @ self._rules("u"))[None, :]
-        return uses
-
-    def feature_points(self) -> Expression:
-        """Return the (p,) points of each feature's rule, written as ``>=``; 0 without one."""
-        points: Expression = self._by_feature() @ self._rules("s")
-        return points
-
-    def total_size(self) -> Expression:
-        """Return the largest total of the card written without negative points: the sum of the points' sizes.
-
-        At least that: the block ``points_size`` that it adds is bounded from below only.
-        """
-        s = self._rules("s")
-        if "points_size" not in self.m.variables:
-            size = self.m.nonnegative("points_size", rule_names(self.cards))
-            self.m.add("points_size_above", size >= s)
-            self.m.add("points_size_below", size >= -s)
-        return self.m["points_size"].sum()
-
-    def least_on_sides(self, name: str, amounts: FloatArray, least: float) -> bool:
-        cards, u = self.cards, self._rules("u")
-        held = np.array([amounts @ cards.holds(k)[cards.of_sample] for k in range(cards.n_rules)])
-        thin = np.flatnonzero((held < least) | (amounts.sum() - held < least))
-        if len(thin):
-            self.m.add(name, u[thin] == 0)
-        return True
-
-    def require_feature(self, j: int) -> None:
-        """Add rows: the card has a rule of feature j, whose points are not 0."""
-        own = np.flatnonzero(self.cards.feature == j)
-        name = f"{self.data.features.labels[j]}"
-        if not len(own):
-            raise NotExpressed(
-                f"no rule reads the feature {name!r}: it is constant, or parts off too few samples"
-            )
-        points, positive = self._rules("s")[own].sum(), self.m.binary(f"positive_{j}")
-        self.m.add(f"require_{j}_rule", self._rules("u")[own].sum() == 1)
-        self.m.add(f"require_{j}_above", points >= positive + self.cards.least * (1 - positive))
-        self.m.add(f"require_{j}_below", points <= self.cards.most * positive - (1 - positive))
-
-    def keep_monotone(self, j: int, *, increasing: bool) -> None:
-        """Add a row: the risk never falls (never rises) in feature j."""
-        points = self.feature_points()[j]
-        self.m.add(f"monotone_{j}", points >= 0 if increasing else points <= 0)
-
-    def encode(self, card: ScoreCard) -> dict[str, FloatArray]:
-        if self.variant != "tight":
-            return {}
-        s = np.zeros(self.cards.n_rules)
-        for k, points in self.cards.chosen(card)[0]:
-            s[k] += points
-        by_feature = self._by_feature() @ s
-        added = {"points_size": np.abs(s), "feature_used": (by_feature != 0).astype(float)}
-        added |= {f"positive_{j}": np.array(float(by_feature[j] > 0)) for j in range(self.data.p)}
-        return {name: value for name, value in added.items() if name in self.m.variables}
-
-    def _by_feature(self) -> FloatArray:
-        """Return the (p, K) matrix that is 1 where a rule reads a feature."""
-        reads: FloatArray = (self.cards.feature == np.arange(self.data.p)[:, None]).astype(np.float64)
-        return reads
-
-    def _rules(self, name: str) -> Any:
-        if self.variant != "tight":
-            raise NotExpressed(
-                f"rules of variant {self.variant!r} of {self.formulation} may have 0 points, so that it does not say "
-                "which count; build variant 'tight'"
-            )
-        return self.m[name]
-
-
-def rule_names(cards: CardProblem) -> list[str]:
-    """Return names of the K rules for labels of variables: the feature's, and the number of the cut."""
-    names = cards.data.features.labels
-    if cards.n_rules == cards.n_features:
-        return [names[j] for j in cards.feature]
-    return [f"{names[j]}_{c}" for j, c in zip(cards.feature, cards.cut, strict=True)]
+        data, margin = instance.data, instance.data.sign * solved.scores(instance.data.X_raw)
+        return {"tangent_loss": float(data.weights @ instance.loss.of_margin(margin))}
 
 
 @dataclass(frozen=True, kw_only=True)

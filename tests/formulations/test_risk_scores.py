@@ -10,13 +10,8 @@ from mipforest import get_formulation
 from mipforest.cards import PointRule, ScoreCard
 from mipforest.data import DataError, Dataset
 from mipforest.errors import ParameterError
-from mipforest.heuristics.score_cards import (
-    CardProblem,
-    best_intercepts,
-    exact_loss,
-    saturated,
-    shortest_between,
-)
+from mipforest.heuristics.intercepts import best_intercepts, saturated, shortest_between
+from mipforest.heuristics.score_cards import CardProblem, exact_loss
 from mipforest.objectives.log_loss import LogisticLoss, log_loss, tangent_points
 from mipforest.solving import solve
 from mipforest.trees import Tree
