@@ -396,6 +396,3 @@ class MiretExpressions(TreeExpressions):
 
     def predicted(self, k: int) -> Expression:
         return self.m["z"][:, k::2].sum(axis=1)[self.group]
-
-
-__all__ = ["Miret"]

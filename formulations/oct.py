@@ -73,7 +73,7 @@ from formulations.routing.univariate import (
 )
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.heuristics.cart import cart, contree
+from mipforest.heuristics.cart import cart, contree, random_trees
 from mipforest.heuristics.thresholds import (
     UnivariateProblem,
     chosen_features,
@@ -84,7 +84,6 @@ from mipforest.heuristics.thresholds import (
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.operations import random_trees
 from mipforest.problem.parameters import CostMatrix, ParameterError, parameter
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree

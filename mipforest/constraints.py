@@ -48,7 +48,7 @@ def forbid_features(
     uses = _expressions(problem).features()
     where = np.arange(problem.topology.n_branches) if nodes is None else np.asarray(nodes)
     for j in _columns(problem, features):
-        problem.model.add(_free_name(problem, f"forbid_{_name(problem, j)}"), uses[where, j] == 0)
+        problem.model.add(problem.free_name(f"forbid_{problem.data.features.labels[j]}"), uses[where, j] == 0)
 
 
 def require_features(problem: Problem, features: str | Sequence[str]) -> None:
@@ -98,7 +98,7 @@ def feature_budget(
         If the model does not say which features its splits use.
     """
     costs = _costs(problem, cost)
-    problem.model.add(_free_name(problem, "feature_budget"), costs @ features_used(problem) <= budget)
+    problem.model.add(problem.free_name("feature_budget"), costs @ features_used(problem) <= budget)
 
 
 def at_most_of(problem: Problem, features: str | Sequence[str], most: int) -> None:
@@ -121,7 +121,7 @@ def at_most_of(problem: Problem, features: str | Sequence[str], most: int) -> No
         If the model does not say which features it uses.
     """
     used = features_used(problem)[_columns(problem, features)]
-    problem.model.add(_free_name(problem, "at_most_of"), used.sum() <= most)
+    problem.model.add(problem.free_name("at_most_of"), used.sum() <= most)
 
 
 def max_total(problem: Problem, most: int) -> None:
@@ -139,7 +139,7 @@ def max_total(problem: Problem, most: int) -> None:
     NotExpressed
         If the model has no points.
     """
-    problem.model.add(_free_name(problem, "max_total"), _expressions(problem).total_size() <= most)
+    problem.model.add(problem.free_name("max_total"), _expressions(problem).total_size() <= most)
 
 
 def once_per_path(problem: Problem, features: str | Sequence[str] | None = None) -> None:
@@ -154,7 +154,7 @@ def once_per_path(problem: Problem, features: str | Sequence[str] | None = None)
     """
     uses, tree = _expressions(problem).features(), problem.topology
     columns = np.arange(problem.data.p) if features is None else _columns(problem, features)
-    problem.model.add(_free_name(problem, "once_per_path"), tree.reach @ uses[:, columns] <= 1)
+    problem.model.add(problem.free_name("once_per_path"), tree.reach @ uses[:, columns] <= 1)
 
 
 def monotone(problem: Problem, feature: str, *, increasing: bool = True) -> None:
@@ -246,7 +246,7 @@ def min_weight_fraction_leaf(problem: Problem, share: float) -> None:
 
 def _least_in_leaves(problem: Problem, name: str, amounts: FloatArray, least: float) -> None:
     """Have at least some amount of the samples' (n,) amounts in every leaf that holds any of them."""
-    name = _free_name(problem, name)
+    name = problem.free_name(name)
     if _expressions(problem).least_on_sides(name, amounts, least):
         return
     leaves = _expressions(problem).leaves()
@@ -309,7 +309,7 @@ def max_false_negatives(problem: Problem, most: int, *, positive: str | None = N
     k = _class(problem, positive)
     members = problem.data.y == k
     hit = _expressions(problem).predicted(k)[members].sum()
-    problem.model.add(_free_name(problem, "max_false_negatives"), hit >= int(members.sum()) - most)
+    problem.model.add(problem.free_name("max_false_negatives"), hit >= int(members.sum()) - most)
 
 
 def _equal_shares(
@@ -327,7 +327,7 @@ def _equal_shares(
     average[number[rows], rows] = 1.0 / sizes[number[rows]]
     shares: LinearExpr = average @ _expressions(problem).predicted(k)
     first, second = np.triu_indices(n_groups, 1)
-    free = _free_name(problem, name)
+    free = problem.free_name(name)
     problem.model.add(f"{free}_above", shares[first] - shares[second] <= tolerance)
     problem.model.add(f"{free}_below", shares[second] - shares[first] <= tolerance)
 
@@ -349,10 +349,6 @@ def _columns(problem: Problem, features: str | Sequence[str]) -> IntArray:
                 f"it has {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}"
             )
     return np.array([known.index(name) for name in names], dtype=np.int64)
-
-
-def _name(problem: Problem, j: int) -> str:
-    return str(problem.data.features.labels[j])
 
 
 def _costs(problem: Problem, cost: Mapping[str, float] | Sequence[float] | float) -> FloatArray:
@@ -399,13 +395,3 @@ def _groups(problem: Problem, group: Any) -> tuple[IntArray, int]:
     if len(known) < 2:
         raise DataError(f"all samples are in group {known[0]!r}; a comparison needs two groups or more")
     return number, len(known)
-
-
-def _free_name(problem: Problem, name: str) -> str:
-    """Return a name that no constraint or variable block has yet: ``name``, ``name_2``, ..."""
-    taken = {*problem.model.variables, *problem.model.constraints}
-    number, free = 1, name
-    while any(other == free or other.startswith(f"{free}_") for other in taken):
-        number += 1
-        free = f"{name}_{number}"
-    return free

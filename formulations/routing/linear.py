@@ -29,13 +29,14 @@ from formulations.bounds.margins import (
 )
 from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data import Dataset
+from mipforest.heuristics.cart import random_trees
 from mipforest.heuristics.node_problems import NodeProblems, bias_if_empty, passed
 from mipforest.heuristics.node_split import Split
 from mipforest.model import Model, Values, VarArray
 from mipforest.problem.expressions import LinearTreeExpressions, TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import ModelChanges
-from mipforest.problem.operations import Instance, random_trees
+from mipforest.problem.operations import Instance
 from mipforest.problem.parameters import PerNode, parameter
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree

@@ -7,8 +7,10 @@ programming on continuous features.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -160,6 +162,39 @@ def _merged(column: FloatArray, margin: float) -> FloatArray:
     run = np.concatenate([[0], np.cumsum(np.diff(values) >= margin)])
     numbers: FloatArray = run[inverse].astype(float)
     return numbers
+
+
+#: Labellings per random tree: all of them at depth 2 and two classes.
+LABELLINGS = 16
+
+
+def random_trees(data: Dataset, topology: Topology, min_leaf: int) -> Iterator[Tree]:
+    """Yield randomly split classification trees without end: each with CART's labels, then with other ones.
+
+    One of them may satisfy a constraint that better trees break.
+
+    Parameters
+    ----------
+    data
+        Scaled features, classes.
+    topology
+        Index sets of the tree.
+    min_leaf
+        Least number of samples per leaf.
+    """
+    rng = np.random.default_rng(0)
+    K, n_leaves = len(data.classes), topology.n_leaves
+    seed = 0
+    while True:
+        tree = cart(data, topology, min_leaf=min_leaf, seed=seed, random_splits=True)
+        seed += 1
+        yield tree
+        if K**n_leaves <= LABELLINGS:
+            labellings = np.array(list(product(range(K), repeat=n_leaves)))
+        else:
+            labellings = rng.integers(0, K, (LABELLINGS, n_leaves))
+        for labels in labellings:
+            yield replace(tree, leaf_value=labels)
 
 
 #: Seconds after which ConTree returns the best tree so far.

@@ -254,6 +254,15 @@ class BuiltProblem:
             )
         return {**values, **added}
 
+    def free_name(self, name: str) -> str:
+        """Return a name that no constraint or variable block has yet: ``name``, ``name_2``, ..."""
+        taken = {*self.model.variables, *self.model.constraints}
+        number, free = 1, name
+        while any(other == free or other.startswith(f"{free}_") for other in taken):
+            number += 1
+            free = f"{name}_{number}"
+        return free
+
     def worst_violation(self, values: Values) -> str:
         """Name the worst violation of the model by values of all its blocks; empty if they are feasible."""
         worst = self.model.violations(values)

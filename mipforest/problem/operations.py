@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -69,10 +68,6 @@ class Instance:
         """(g, p) distinct samples, and (n,) which of them each sample is."""
         rows, group = np.unique(self.data.X, axis=0, return_inverse=True)
         return rows, group.ravel()
-
-
-#: Labellings per random tree: all of them at depth 2 and two classes.
-LABELLINGS = 16
 
 
 class ModelOperations(ABC):
@@ -382,35 +377,3 @@ class Operations(ModelOperations, Codec, StartOperations, AfterSolve):
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """Return the hyperparameters by name, ready for JSON."""
-
-
-# ---------------------------------------------------------------------- candidates
-
-
-def random_trees(data: Dataset, topology: Topology, min_leaf: int) -> Iterator[Tree]:
-    """Yield randomly split classification trees without end: each with CART's labels, then with other ones.
-
-    One of them may satisfy a constraint that better trees break.
-
-    Parameters
-    ----------
-    data
-        Scaled features, classes.
-    topology
-        Index sets of the tree.
-    min_leaf
-        Least number of samples per leaf.
-    """
-    rng = np.random.default_rng(0)
-    K, n_leaves = len(data.classes), topology.n_leaves
-    seed = 0
-    while True:
-        tree = cart(data, topology, min_leaf=min_leaf, seed=seed, random_splits=True)
-        seed += 1
-        yield tree
-        if K**n_leaves <= LABELLINGS:
-            labellings = np.array(list(product(range(K), repeat=n_leaves)))
-        else:
-            labellings = rng.integers(0, K, (LABELLINGS, n_leaves))
-        for labels in labellings:
-            yield replace(tree, leaf_value=labels)

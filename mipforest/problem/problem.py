@@ -27,7 +27,7 @@ from mipforest.problem.proofs import (
     with_least_objective,
     with_start,
 )
-from mipforest.problem.repair import GROWTH, contradictory, feasible_start, feasible_values, relimited
+from mipforest.problem.repair import GROWTH, contradictory, feasible_start, refined_within, relimited
 from mipforest.problem.result import Result
 from mipforest.problem.tree_search import (
     AUTO,
@@ -43,7 +43,7 @@ from mipforest.solvers.claims import beside, settled
 from mipforest.solvers.solution import Event, Progress, Solution, Status
 from mipforest.solvers.worker import out_of_memory
 from mipforest.solving import solve
-from mipforest.trees import Predictor, Tree
+from mipforest.trees import Predictor
 
 #: Default time limit in seconds: a first run ends soon and says how far it got.
 TIME_LIMIT = 60.0
@@ -53,9 +53,6 @@ HAND_OVER = 2e-6
 
 #: Share of the time for a changed model with the limits that it was built with, where no solution of it is known.
 FIRST_SHARE = 0.5
-
-#: Why a refined tree or score card is not taken.
-NOT_REFINED = "the {} is not refined: that would break the constraints that were added"
 
 #: While a changed model has no solution within its limits, these grow to those of this multiple of the known value.
 MOST_GROWTH = 1e3
@@ -381,7 +378,7 @@ class Problem(BuiltProblem):
         elif not same_value(evaluated, solution.objective):
             failed_checks.append(different)
         offset, scale, levels = self.data.encoding.offset, self.data.encoding.scale, self.data.encoding.levels
-        refined, warnings = self._refined(tree)
+        refined, warnings = refined_within(self, tree)
         return Result(
             problem=self,
             solution=replace(solution, warnings=(*solution.warnings, *told, *warnings)),
@@ -391,25 +388,3 @@ class Problem(BuiltProblem):
             max_violation=violation,
             failed_checks=tuple(failed_checks),
         )
-
-    def _refined(self, tree: Predictor) -> tuple[Predictor, list[str]]:
-        """Refine the solved tree, unless that breaks a constraint of the user's, or one cannot tell."""
-        refined = self.formulation.refine(tree, self.instance)
-        if refined is tree or not self.changes().blocks:
-            return refined, []
-        # A refined tree may be worse for the model's objective: limits for its value have to do.
-        ample = relimited(self, self.formulation.evaluate(refined, self.instance)) or self
-        if feasible_values(ample, refined) is not None:
-            return refined, []
-        if not (isinstance(tree, Tree) and isinstance(refined, Tree)):
-            return tree, [NOT_REFINED.format(tree.noun)]
-        allowed = tree
-        for t in np.flatnonzero((refined.w != tree.w).any(axis=1) | (refined.b != tree.b)):
-            w, b = allowed.w.copy(), allowed.b.copy()
-            w[t], b[t] = refined.w[t], refined.b[t]
-            trial = replace(allowed, w=w, b=b)
-            if feasible_values(ample, trial) is not None:
-                allowed = trial
-        if allowed is not tree:
-            return allowed, ["the tree is refined in part: more would break the constraints that were added"]
-        return tree, [NOT_REFINED.format(tree.noun)]

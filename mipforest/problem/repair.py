@@ -6,7 +6,7 @@ nothing else. Then the formulation computes its limits anew, from the value of a
 the user's variables, rows, bounds and priorities are put in again. All columns keep their numbers, so points of the one
 model are points of the other.
 
-**Starts.** From a start tree to feasible values of the model, whatever was added.
+**Starts.** From a start tree to feasible values of the model, whatever was added. **Refined trees** keep it too.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ from mipforest.trees import Predictor, Tree
 
 #: The limits are computed for this multiple of the known tree's value, and so on, while no solution is known.
 GROWTH = 10.0
+
+#: Why a refined tree or score card is not taken.
+NOT_REFINED = "the {} is not refined: that would break the constraints that were added"
 
 AnyProblem = TypeVar("AnyProblem", bound=BuiltProblem)
 
@@ -322,3 +325,29 @@ def _searched(problem: BuiltProblem) -> Values | None:
         if found is not None:
             return found
     return None
+
+
+# ---------------------------------------------------------------------- refined trees
+
+
+def refined_within(problem: BuiltProblem, tree: Predictor) -> tuple[Predictor, list[str]]:
+    """Refine the solved tree, unless that breaks a constraint of the user's, or one cannot tell."""
+    refined = problem.formulation.refine(tree, problem.instance)
+    if refined is tree or not problem.changes().blocks:
+        return refined, []
+    # A refined tree may be worse for the model's objective: limits for its value have to do.
+    ample = relimited(problem, problem.formulation.evaluate(refined, problem.instance)) or problem
+    if feasible_values(ample, refined) is not None:
+        return refined, []
+    if not (isinstance(tree, Tree) and isinstance(refined, Tree)):
+        return tree, [NOT_REFINED.format(tree.noun)]
+    allowed = tree
+    for t in np.flatnonzero((refined.w != tree.w).any(axis=1) | (refined.b != tree.b)):
+        w, b = allowed.w.copy(), allowed.b.copy()
+        w[t], b[t] = refined.w[t], refined.b[t]
+        trial = replace(allowed, w=w, b=b)
+        if feasible_values(ample, trial) is not None:
+            allowed = trial
+    if allowed is not tree:
+        return allowed, ["the tree is refined in part: more would break the constraints that were added"]
+    return tree, [NOT_REFINED.format(tree.noun)]

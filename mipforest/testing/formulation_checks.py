@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from mipforest.arrays import BoolArray
 from mipforest.data import DataError
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
 from mipforest.problem.model_changes import BuiltModel
@@ -21,10 +20,13 @@ from mipforest.testing.formulation_trial import (
     Trial,
     admits,
     assert_same_form,
+    close,
     is_monotone,
     point_of,
     repeated,
     same_tree,
+    size,
+    uses,
     weight_of,
     with_model,
 )
@@ -149,11 +151,11 @@ def _decode_keeps_the_tree(trial: Trial) -> None:
                     f"{where} sends sample {moved[0]} to leaf {after[moved[0]]}, not {before[moved[0]]}"
                 )
             predicted = np.abs(decoded.predict(X) - tree.predict(X)).max()
-            assert predicted <= FEASIBILITY_TOLERANCE * _size(tree.predict(X)), (
+            assert predicted <= FEASIBILITY_TOLERANCE * size(tree.predict(X)), (
                 f"{where} predicts otherwise, by {predicted:.3g}"
             )
             value, expected = trial.value(decoded, depth), trial.value(tree, depth)
-            assert _close(value, expected), f"{where} evaluates to {value:.9g}, the tree to {expected:.9g}"
+            assert close(value, expected), f"{where} evaluates to {value:.9g}, the tree to {expected:.9g}"
 
 
 def _weights_repeat_samples(trial: Trial) -> None:
@@ -174,12 +176,12 @@ def _weights_repeat_samples(trial: Trial) -> None:
         value, expected = formulation.evaluate(tree, problem.instance), formulation.evaluate(tree, other)
         if not (np.isfinite(value) and np.isfinite(expected)):
             continue  # leaves have least numbers of samples, whatever their weights
-        assert _close(value, expected), (
+        assert close(value, expected), (
             f"{name}: evaluate gives {value:.9g} with weights 1, 2, 3, ..., and {expected:.9g} where samples are "
             "repeated as many times: multiply the loss of each sample by data.weights"
         )
         found = problem.model.objective(formulation.encode(tree, problem.instance))
-        assert _close(found, value), (
+        assert close(found, value), (
             f"{name}: with weights, the objective at encode's values is {found:.9g}, evaluate gives {value:.9g}"
         )
 
@@ -238,7 +240,7 @@ def _solution_is_verified(trial: Trial) -> None:
 def _expressions_are_right(trial: Trial) -> None:
     X = trial.data.X
     readings: dict[str, tuple[Callable[[TreeExpressions], Expression], Callable[[Fitted], Any]]] = {
-        "features()": (lambda of: of.features(), _uses),
+        "features()": (lambda of: of.features(), uses),
         "leaves()": (
             lambda of: of.leaves(),
             lambda tree: tree.apply(X)[:, None] == np.asarray(tree.topology.leaves),
@@ -269,12 +271,6 @@ def _expressions_are_right(trial: Trial) -> None:
                     f"depth {depth}, {name}: {what} is {found[tuple(wrong[0])]:.6g} at {tuple(map(int, wrong[0]))}, "
                     f"and {wanted[tuple(wrong[0])]:g} in the tree"
                 )
-
-
-def _uses(tree: Fitted) -> BoolArray:
-    """Return (|B|, p) whether a branch node uses a feature; a score card counts as one node."""
-    per_node = tree.features_used().per_node
-    return np.array([np.isin(np.arange(tree.n_features), used) for used in per_node])
 
 
 def _required_features_are_used(trial: Trial) -> None:
@@ -376,17 +372,9 @@ def _assert_objective(trial: Trial, depth: int, name: str, tree: Fitted) -> None
     problem = trial.problem(depth)
     found = problem.model.objective(trial.formulation.encode(tree, problem.instance))
     value = trial.value(tree, depth)
-    assert _close(found, value), (
+    assert close(found, value), (
         f"depth {depth}, {name}: the objective at encode's values is {found:.9g}, evaluate gives {value:.9g}"
     )
-
-
-def _close(first: float, second: float) -> bool:
-    return abs(first - second) <= FEASIBILITY_TOLERANCE * max(1.0, abs(second))
-
-
-def _size(values: Any) -> float:
-    return max(1.0, float(np.abs(values).max(initial=0.0)))
 
 
 #: What is tested of each variant, by name.

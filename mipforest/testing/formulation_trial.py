@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mipforest.arrays import FloatArray, IntArray, SparseMatrix
+from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from mipforest.data import Dataset
 from mipforest.errors import SolverUnavailable
 from mipforest.model import Model, Values
@@ -342,3 +342,19 @@ def _assert_matrices(part: str, first: SparseMatrix, second: SparseMatrix) -> No
     _assert_equal(f"shape of {part}", first.shape, second.shape)
     for array in ("indptr", "indices", "data"):
         _assert_arrays(f"{part}.{array}", getattr(first, array), getattr(second, array))
+
+
+def uses(tree: Fitted) -> BoolArray:
+    """Return (|B|, p) whether a branch node uses a feature; a score card counts as one node."""
+    per_node = tree.features_used().per_node
+    return np.array([np.isin(np.arange(tree.n_features), used) for used in per_node])
+
+
+def close(first: float, second: float) -> bool:
+    """Return whether two values are equal up to the feasibility tolerance."""
+    return abs(first - second) <= FEASIBILITY_TOLERANCE * max(1.0, abs(second))
+
+
+def size(values: Any) -> float:
+    """Return the largest size among values, at least 1."""
+    return max(1.0, float(np.abs(values).max(initial=0.0)))
