@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -104,7 +105,8 @@ class Routing(TreeSearch):
         trees = _Trees(problem, start)
         routing = trees.convex_nodes()
         compiled, make_dives = _dives_for(routing, machines=trees.are_machines)
-        events.began += compiled(problem.budget)
+        compiled(problem.budget)
+        events.began = monotonic()  # loading a search, or compiling it, eats nothing of the limit
         deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
 
         def told(objective: float, bound: float, nodes: int) -> bool:
