@@ -233,8 +233,8 @@ class RiskScore(Formulation):
         return summed
 
     def proven_up_to(self, instance: RiskInstance, changes: ModelChanges) -> float:
-        all_signs = bool(instance.cards.up.all() and instance.cards.down.all())
-        return np.inf if all_signs or self.variant == "paper" else -np.inf
+        free = self.variant == "paper" or (instance.cards.up.all() and instance.cards.down.all())
+        return np.inf if free else -np.inf
 
     def limited_at(self, instance: RiskInstance, value: float, changes: ModelChanges) -> RiskInstance | None:
         return replace(instance, cards=instance.cards.with_all_signs())
@@ -249,13 +249,8 @@ class RiskScore(Formulation):
         for k, points in chosen:
             s[k] += points
         margin = cards.totals(chosen) + beta
-        values = {
-            "s": s,
-            "u": (s != 0).astype(float),
-            "beta": np.array(beta),
-            "margin": margin,
-            "zeta": np.logaddexp(0.0, -margin),
-        }
+        values = {"s": s, "u": (s != 0).astype(float), "beta": np.array(beta)}
+        values |= {"margin": margin, "zeta": np.logaddexp(0.0, -margin)}
         if self.exact_rules:
             values["d"] = (s > 0).astype(float)
         if cards.n_rules > cards.n_features:
