@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from mipforest.certificates import certify
     from mipforest.data import DataError, Dataset, load
     from mipforest.estimators import (
+        ForestSelectorClassifier,
+        ForestSelectorRegressor,
         MargotClassifier,
         MIRETClassifier,
         OCTClassifier,
@@ -36,6 +38,8 @@ __version__ = "0.1.0"
 __all__ = [
     "DataError",
     "Dataset",
+    "ForestSelectorClassifier",
+    "ForestSelectorRegressor",
     "MIRETClassifier",
     "MargotClassifier",
     "Model",
@@ -72,6 +76,8 @@ _HOMES = {
     "mipforest.certificates": ("certify",),
     "mipforest.data": ("DataError", "Dataset", "load"),
     "mipforest.estimators": (
+        "ForestSelectorClassifier",
+        "ForestSelectorRegressor",
         "MIRETClassifier",
         "MargotClassifier",
         "OCTClassifier",

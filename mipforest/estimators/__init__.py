@@ -1,7 +1,11 @@
-"""Optimal trees as scikit-learn estimators: tuned, one for each paper, two for any formulation; prescriptive ones."""
+"""Optimal trees as scikit-learn estimators: tuned, one for each paper, two for any formulation; prescriptive ones.
+
+Selectors choose one tree of a forest for each sample.
+"""
 
 from mipforest.errors import NoTreeFound
 from mipforest.estimators.base import FitWarning, NotProvenWarning, UnverifiedTreeWarning
+from mipforest.estimators.forest_selector import ForestSelectorClassifier, ForestSelectorRegressor
 from mipforest.estimators.generic import OptimalTreeClassifier, OptimalTreeRegressor
 from mipforest.estimators.papers import (
     MargotClassifier,
@@ -19,10 +23,13 @@ from mipforest.estimators.prescriptive import (
 )
 from mipforest.estimators.randomized import RandomizedTreeClassifier, RandomizedTreeRegressor
 from mipforest.estimators.risk_scores import RiskScoreClassifier
+from mipforest.estimators.selector_base import SelectionReport
 from mipforest.estimators.tuned import OptimalTreeClassifierCV, OptimalTreeRegressorCV
 
 __all__ = [
     "FitWarning",
+    "ForestSelectorClassifier",
+    "ForestSelectorRegressor",
     "MIRETClassifier",
     "MargotClassifier",
     "NoTreeFound",
@@ -40,6 +47,7 @@ __all__ = [
     "RandomizedTreeRegressor",
     "RegressAndCompare",
     "RiskScoreClassifier",
+    "SelectionReport",
     "UnverifiedTreeWarning",
     "imputed_outcomes",
     "policy_measures",

@@ -51,7 +51,7 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
     def _read(
         self, X_raw: FloatArray, y: Any, weights: FloatArray, features: tuple[str, ...], scaling: Scaling
     ) -> Dataset:
-        labels = _labels(self, y)
+        labels = read_labels(self, y)
         check_consistent_length(X_raw, labels)
         if self.class_weight is not None:
             weights = weights * compute_sample_weight(self.class_weight, labels)
@@ -144,8 +144,8 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
         return numbers
 
 
-def _labels(estimator: TreeClassifier, y: Any) -> npt.NDArray[Any]:
-    """Return the (n,) labels, none missing."""
+def read_labels(estimator: Any, y: Any) -> npt.NDArray[Any]:
+    """Return the (n,) labels, none missing, that an estimator was given."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None; give one label per row"
@@ -167,7 +167,7 @@ class TreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc] # scik
     def _read(
         self, X_raw: FloatArray, y: Any, weights: FloatArray, features: tuple[str, ...], scaling: Scaling
     ) -> Dataset:
-        values = _values(self, y)
+        values = read_values(self, y)
         check_consistent_length(X_raw, values)
         return Dataset.from_arrays(
             X_raw, values, features=features, task="regression", scaling=scaling, weights=weights
@@ -179,8 +179,8 @@ class TreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc] # scik
         return np.asarray(self.tree_.predict(X_raw), dtype=np.float64)
 
 
-def _values(estimator: TreeRegressor, y: Any) -> FloatArray:
-    """Return the (n,) finite values."""
+def read_values(estimator: Any, y: Any) -> FloatArray:
+    """Return the (n,) finite values that an estimator was given."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None; give one value per row"

@@ -104,6 +104,25 @@ def from_scikit_learn(grown: Any, data: Dataset, topology: Topology) -> Tree:
     return Tree(topology.depth, w, b, leaf_value, classes, tuple(data.features.labels))
 
 
+def class_shares(grown: Any, topology: Topology) -> FloatArray:
+    """Return (n_leaves, K) shares of the classes, in training, in the leaves of :func:`from_scikit_learn`'s tree."""
+    source = grown.tree_
+    shares = np.zeros((topology.n_leaves, source.value.shape[2]))
+
+    def copy(node: int, t: int) -> None:
+        if t >= topology.n_branches:
+            counts = source.value[node, 0]
+            shares[t - topology.n_branches] = counts / counts.sum()
+        elif source.children_left[node] == -1:  # a node without a split sends all samples to the right
+            copy(node, topology.right(t))
+        else:
+            copy(int(source.children_left[node]), topology.left(t))
+            copy(int(source.children_right[node]), topology.right(t))
+
+    copy(0, 0)
+    return shares
+
+
 def forest_trees(
     data: Dataset, topology: Topology, number: int, *, min_leaf: int = 1, seed: int = 0
 ) -> list[Tree]:

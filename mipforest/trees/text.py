@@ -45,6 +45,37 @@ def to_text(tree: Tree, counts: NodeStatistics | None = None, *, max_terms: int 
     return "\n".join(lines)
 
 
+def path_to_text(tree: Tree, x: FloatArray, *, max_terms: int = 6) -> str:
+    """Write the way of one sample through a tree, as :func:`to_text` does, nodes without a split left out.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    x
+        (1, p) the sample, in original units.
+    max_terms
+        As for :func:`to_text`.
+
+    Examples
+    --------
+    >>> tree = Tree(1, [[1.0]], [-2.5], [0, 1], classes=("low", "high"), features=("age",))
+    >>> print(path_to_text(tree, np.array([[3.0]])))
+    n0: age >= 2.5
+      yes: n2: high
+    """
+    goes_right = tree.scores(x)[0] >= 0
+    lines: list[str] = []
+    indent, answer = "", ""
+    for node in np.flatnonzero(tree.decision_path(x)[0]).tolist():
+        if node >= tree.topology.n_branches:
+            lines.append(f"{indent}{answer}n{node}: {leaf_text(tree, node, max_terms)}")
+        elif not tree.is_trivial(node):
+            lines.append(f"{indent}{answer}n{node}: {describe_split(tree, node, max_terms=max_terms)}")
+            indent, answer = indent + "  ", "yes: " if goes_right[node] else "no:  "
+    return "\n".join(lines)
+
+
 def _write(
     tree: Tree,
     node: ReachableNode,
