@@ -9,7 +9,7 @@ from tree_strategies import random_tree, trees
 
 from mipforest.trees import Tree, node_statistics, to_text
 from mipforest.trees.reachable import reachable_tree
-from mipforest.trees.text import describe_split, format_number, leaf_text
+from mipforest.trees.text import describe_split, format_number, leaf_text, path_to_text
 
 YES_NO = ("no", "yes")
 
@@ -196,3 +196,14 @@ def test_a_split_on_a_level_asks_for_it():
     assert str(describe_split(replace(tree, b=[-1.5, 0, 0]), 0)) == "city=Roma >= 1.5"
     with pytest.raises(ValueError, match="1 levels for w"):
         replace(tree, levels=levels[:1])
+
+
+def test_the_path_of_a_sample_leaves_out_nodes_without_a_split():
+    w = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, -1.0]])
+    tree = Tree(2, w, [-2.5, 1.0, 4.0], [0, 1, 0, 1], classes=("low", "high"), features=("age", "dose"))
+    assert path_to_text(tree, np.array([[3.0, 5.0]])).splitlines() == [
+        "n0: age >= 2.5",
+        "  yes: n2: dose <= 4",
+        "    no:  n5: low",
+    ]
+    assert path_to_text(tree, np.array([[1.0, 5.0]])).splitlines() == ["n0: age >= 2.5", "  no:  n4: high"]
