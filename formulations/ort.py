@@ -358,7 +358,7 @@ class Ort(ConstantLeafTree):
     def start(self, name: str, instance: OrtInstance, *, seed: int = 0) -> Tree:
         if name != "depth-two":
             other: Tree = super().start(name, instance, seed=seed)
-        return other
+            return other
         return instance.known or self._searched(instance)[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -174,16 +175,19 @@ class Scipy(ProgrammeSearch):
             if stop():
                 raise StopIteration
 
-        found = minimize(
-            programme.value,
-            start,
-            jac=True,
-            method=self.name,
-            bounds=Bounds(programme.lower, programme.upper),
-            constraints=asked,
-            callback=between,
-            options={"maxiter": ITERATIONS, **self.method_options},
-        )
+        with warnings.catch_warnings():
+            # Steps along which the gradient stays are told each time; the Hessian is approximated all the same.
+            warnings.filterwarnings("ignore", "delta_grad == 0.0", UserWarning)
+            found = minimize(
+                programme.value,
+                start,
+                jac=True,
+                method=self.name,
+                bounds=Bounds(programme.lower, programme.upper),
+                constraints=asked,
+                callback=between,
+                options={"maxiter": ITERATIONS, **self.method_options},
+            )
         return np.asarray(found.x, dtype=np.float64)
 
 
@@ -201,8 +205,12 @@ class TrustConstr(Scipy):
     summary: ClassVar[str] = (
         "trust-region interior point of scipy on splits and leaves together; small models"
     )
-    # Rows of the leaves and of the classes may depend on each other.
-    method_options: ClassVar[Mapping[str, Any]] = {"factorization_method": "SVDFactorization"}
+    # Rows of the leaves and of the classes may depend on each other; that factorisation takes dense rows, and scipy
+    # would make those of a model with nothing but bounds sparse.
+    method_options: ClassVar[Mapping[str, Any]] = {
+        "factorization_method": "SVDFactorization",
+        "sparse_jacobian": False,
+    }
 
 
 class Ipopt(ProgrammeSearch):
