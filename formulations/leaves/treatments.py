@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from formulations.routing.univariate import Routing, RoutingExpressions, leaves_of
+from formulations.routing.univariate import Routing, RoutingExpressions, leaves_of, with_paying_splits
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.model import LinearExpr
@@ -194,20 +194,11 @@ class TreatmentLeaves:
         N_min
             Least number of samples in a leaf that holds any.
         """
-        passed, topology = tree.decision_path(self.data.X), tree.topology
-        value, keeps = np.zeros(topology.n_nodes), np.zeros(topology.n_nodes, dtype=bool)
-        for t in reversed(range(topology.n_nodes)):
-            here = passed[:, t]
-            alone = (self.cost(self.fit(here)) if here.sum() >= N_min else np.inf) if here.any() else 0.0
-            value[t] = alone
-            if t < topology.n_branches and not tree.is_trivial(t):
-                split = split_cost[t] + value[topology.left(t)] + value[topology.right(t)]
-                keeps[t], value[t] = split < alone, min(split, alone)
-        for t in range(1, topology.n_branches):
-            keeps[t] &= keeps[topology.parent(t)]
-        kept = keeps[: topology.n_branches]
-        w, b = np.where(kept[:, None], tree.w, 0.0), np.where(kept, tree.b, 0.0)
-        return self.with_estimates(replace(tree, w=w, b=b))
+        alone = np.zeros(tree.topology.n_nodes)
+        for t, here in enumerate(tree.decision_path(self.data.X).T):
+            if here.any():
+                alone[t] = self.cost(self.fit(here)) if here.sum() >= N_min else np.inf
+        return self.with_estimates(with_paying_splits(tree, split_cost, alone))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

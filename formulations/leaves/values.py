@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from formulations.bounds.roots import RootValues
-from formulations.routing.univariate import Routing
+from formulations.routing.univariate import Routing, with_paying_splits
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.objectives.leaf_losses import LeafLoss
@@ -116,10 +116,7 @@ class ConstantLeaves:
         )
 
     def pruned(self, tree: Tree, split_cost: FloatArray, N_min: int) -> Tree:
-        """Take back splits that do not pay for themselves, from the leaves up; fit the leaves.
-
-        A node keeps its split if its subtree then costs less than one leaf in its place, with all leaves fitted.
-        Below a node without a split there are none.
+        """Take back splits that do not pay for themselves, with all leaves fitted; fit the leaves.
 
         Parameters
         ----------
@@ -130,25 +127,15 @@ class ConstantLeaves:
         N_min
             Least number of samples in a leaf that holds any.
         """
-        passed, topology = tree.decision_path(self.data.X), tree.topology
-        value = np.zeros(topology.n_nodes)
-        keeps = np.zeros(topology.n_nodes, dtype=bool)
-        for t in reversed(range(topology.n_nodes)):
-            here = passed[:, t]
+        alone = np.zeros(tree.topology.n_nodes)
+        for t, here in enumerate(tree.decision_path(self.data.X).T):
             if here.any():
                 leaf = self.data.X[here], self.y[here], self.data.weights[here]
-                alone = self.fit(*leaf).cost if here.sum() >= N_min else np.inf
-            else:
-                alone = 0.0
-            value[t] = alone
-            if t < topology.n_branches and not tree.is_trivial(t):
-                split = split_cost[t] + value[topology.left(t)] + value[topology.right(t)]
-                keeps[t], value[t] = split < alone, min(split, alone)
-        for t in range(1, topology.n_branches):
-            keeps[t] &= keeps[topology.parent(t)]
-        kept = keeps[: topology.n_branches]
-        w, b = np.where(kept[:, None], tree.w, 0.0), np.where(kept, tree.b, 0.0)
-        return self.with_fitted_leaves(Tree(tree.depth, w, b, np.zeros(topology.n_leaves), (), tree.features))
+                alone[t] = self.fit(*leaf).cost if here.sum() >= N_min else np.inf
+        kept = with_paying_splits(tree, split_cost, alone)
+        return self.with_fitted_leaves(
+            Tree(tree.depth, kept.w, kept.b, np.zeros(tree.topology.n_leaves), (), tree.features)
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

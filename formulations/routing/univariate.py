@@ -369,3 +369,30 @@ def without_splits(tree: Tree, nodes: Sequence[int]) -> Tree:
     for t in range(1, len(dropped)):
         dropped[t] |= dropped[(t - 1) // 2]
     return replace(tree, w=np.where(dropped[:, None], 0.0, tree.w), b=np.where(dropped, 0.0, tree.b))
+
+
+def with_paying_splits(tree: Tree, split_cost: FloatArray, alone: FloatArray) -> Tree:
+    """Take back splits that do not pay for themselves, from the leaves up.
+
+    A node keeps its split if its subtree then costs less than one leaf in its place. Below a node without a split there
+    are none.
+
+    Parameters
+    ----------
+    tree
+        Its leaves are to be fitted again.
+    split_cost
+        (|B|,) cost of each split.
+    alone
+        (2 |B| + 1,) cost of each node as a leaf; infinite where it may be none, 0 where no sample reaches it.
+    """
+    topology, value = tree.topology, alone.copy()
+    keeps = np.zeros(topology.n_nodes, dtype=bool)
+    for t in reversed(topology.branches):
+        if not tree.is_trivial(t):
+            split = split_cost[t] + value[topology.left(t)] + value[topology.right(t)]
+            keeps[t], value[t] = split < alone[t], min(split, alone[t])
+    for t in range(1, topology.n_branches):
+        keeps[t] &= keeps[topology.parent(t)]
+    kept = keeps[: topology.n_branches]
+    return replace(tree, w=np.where(kept[:, None], tree.w, 0.0), b=np.where(kept, tree.b, 0.0))

@@ -196,7 +196,8 @@ class RegressAndCompare(BaseEstimator):  # type: ignore[misc] # scikit-learn has
     def predict_outcomes(self, X: Any) -> FloatArray:
         """Return (n, m) predicted outcomes under each treatment, in the order of :attr:`treatments_`."""
         check_is_fitted(self, "regressors_")
-        return np.column_stack([fitted.predict(check_array(X)) for fitted in self.regressors_])
+        X = check_array(X)
+        return np.column_stack([fitted.predict(X) for fitted in self.regressors_])
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return (n,) treatments with the best predicted outcome."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -70,6 +71,10 @@ class SearchEvents:
         self.began = monotonic()
         self._on_progress = on_progress
         self._events: list[Event] = []
+
+    def deadline(self, time_limit: float | None) -> float:
+        """Return when a time limit (seconds, or ``None``) is over, on the clock of :func:`time.monotonic`."""
+        return inf if time_limit is None else self.began + time_limit
 
     def tell(self, objective: float, bound: float, nodes: int) -> bool:
         """Tell objective, bound and nodes where it is time to; return whether to stop."""

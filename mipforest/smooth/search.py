@@ -57,7 +57,7 @@ class SmoothSearch(TreeSearch):
         instance: Any = problem.instance
         whole: SmoothModel = instance.smooth
         events, rng = SearchEvents(on_progress), np.random.default_rng(settings.seed)
-        deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
+        deadline = events.deadline(settings.time_limit)
         model = whole
         if problem.data.n > SCREENED:
             model = whole.take(np.sort(rng.choice(problem.data.n, SCREENED, replace=False)))

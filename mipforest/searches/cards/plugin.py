@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from itertools import combinations
 from time import monotonic
@@ -58,17 +59,17 @@ class _Enumeration(TreeSearch):
         steps = self.steps(cards)
         return f"about {steps:.1g} steps would not end in hours" if steps > MOST_STEPS else ""
 
+    @abstractmethod
     def why_not(self, cards: CardProblem) -> str:
         """Say why the search does not take the rules of a problem; empty where it does."""
-        raise NotImplementedError
 
+    @abstractmethod
     def steps(self, cards: CardProblem) -> float:
         """Return how many steps the search takes at most."""
-        raise NotImplementedError
 
+    @abstractmethod
     def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
         """Search all cards, writing better ones; return whether it came to the end."""
-        raise NotImplementedError
 
     def search(
         self, problem: BuiltProblem, settings: SolveSettings, *, start: Any, on_progress: Progress | None
@@ -80,7 +81,7 @@ class _Enumeration(TreeSearch):
         assert cards is not None  # ``refusal`` has seen to it
         compile_by(lambda: self.run(_tiny(self), _Best(_tiny(self), ()), lambda: True), problem.budget)
         events = SearchEvents(on_progress)
-        deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
+        deadline = events.deadline(settings.time_limit)
         best = _Best(cards, () if start is None else cards.chosen(start)[0])
         least = float(saturated(cards.positive, cards.negative).sum())
         stopped = False
@@ -294,7 +295,7 @@ class CutLoop(TreeSearch):
     ) -> Found:
         """Search for the best card; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         events = SearchEvents(on_progress)
-        deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
+        deadline = events.deadline(settings.time_limit)
         loop = _Tangents(problem, start)
         status = Status.TIME_LIMIT
         while (left := deadline - monotonic()) > 0:

@@ -65,7 +65,7 @@ class ExactSearch(TreeSearch):
             gap=settings.gap,
             # Without time, what is known is all that is asked for.
             most_nodes=0 if settings.time_limit == 0 else None,
-            deadline=np.inf if settings.time_limit is None else events.began + settings.time_limit,
+            deadline=events.deadline(settings.time_limit),
             on_progress=events.tell,
             threads=settings.threads,
         )

@@ -93,7 +93,7 @@ class LocalSearch(TreeSearch):
             trees=[LocalTree(tree.w, tree.b) for tree in known],
             seed=settings.seed,
             threads=settings.threads,
-            deadline=np.inf if settings.time_limit is None else events.began + settings.time_limit,
+            deadline=events.deadline(settings.time_limit),
             on_progress=events.tell,
             dask=options.get("dask"),
         )

@@ -61,10 +61,10 @@ class AlternatingSearch(TreeSearch):
 
         evolved = evolve(
             samples,
-            [_splits(tree) for tree in self._first_trees(problem, known, settings)],
+            [_splits(tree) for tree in (*known, *self._others(problem, charges.N_min, settings))],
             generations=self._generations(settings),
             seed=settings.seed,
-            deadline=np.inf if settings.time_limit is None else events.began + settings.time_limit,
+            deadline=events.deadline(settings.time_limit),
             on_progress=told,
         )
         tree = evolved.best.tree
@@ -84,13 +84,9 @@ class AlternatingSearch(TreeSearch):
             message=self._last_word(evolved),
         )
 
-    def _first_trees(
-        self,
-        problem: BuiltProblem,  # noqa: ARG002
-        known: list[Tree],
-        settings: SolveSettings,  # noqa: ARG002
-    ) -> list[Tree]:
-        return known
+    def _others(self, problem: BuiltProblem, N_min: int, settings: SolveSettings) -> list[Tree]:  # noqa: ARG002
+        """Grow more trees to begin with than the start and CART's."""
+        return []
 
     def _generations(self, settings: SolveSettings) -> int:  # noqa: ARG002
         return 0
@@ -109,14 +105,9 @@ class MemeticSearch(AlternatingSearch):
         "generations": f"how often each of them is crossed with another ({GENERATIONS})",
     }
 
-    def _first_trees(self, problem: BuiltProblem, known: list[Tree], settings: SolveSettings) -> list[Tree]:
+    def _others(self, problem: BuiltProblem, N_min: int, settings: SolveSettings) -> list[Tree]:
         number = settings.solver_options.get("population", POPULATION)
-        charges = problem.formulation.univariate_problem(problem.instance)
-        assert charges is not None
-        return [
-            *known,
-            *forest_trees(problem.data, problem.topology, number, min_leaf=charges.N_min, seed=settings.seed),
-        ]
+        return forest_trees(problem.data, problem.topology, number, min_leaf=N_min, seed=settings.seed)
 
     def _generations(self, settings: SolveSettings) -> int:
         generations: int = settings.solver_options.get("generations", GENERATIONS)

@@ -225,15 +225,14 @@ class AlternatingOptimization:
         subtree saves less than its splits cost, the node becomes a leaf.
         """
         tree = tree.copy()
-        t = 0
-        while t < len(tree.feature):
-            rows = dict(self._reaching(tree)).get(t)
-            if rows is not None and tree.feature[t] >= 0:
-                right = self.X[rows, tree.feature[t]] >= tree.threshold[t]
-                if right.all() or not right.any():
-                    tree.lift(t, 2 * t + 1 + bool(right.any()))
-                    continue  # what stands here now may part nothing, too
-            t += 1
+        reached = dict(self._reaching(tree))
+        for t in range(len(tree.feature)):
+            while tree.feature[t] >= 0:  # what is lifted to here may part nothing, too
+                left, right = len(reached[2 * t + 1]), len(reached[2 * t + 2])
+                if left and right:
+                    break
+                tree.lift(t, 2 * t + 1 + bool(right))
+                reached = dict(self._reaching(tree))
         fitted = self.fitted(tree)
         for t, rows in reversed(list(self._reaching(tree))):
             if t < len(tree.feature) and tree.feature[t] >= 0:

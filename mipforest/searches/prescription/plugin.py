@@ -64,7 +64,7 @@ class PrescriptionSearch(TreeSearch):
         known = [formulation.polish(tree, instance) for tree in (start, instance.known) if tree is not None]
         best = min(known, key=lambda tree: formulation.evaluate(tree, instance), default=None)
         value = np.inf if best is None else formulation.evaluate(best, instance)
-        deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
+        deadline = events.deadline(settings.time_limit)
         tried, interrupted = 0, False
 
         def going_on(loss: float, number: int) -> bool:
@@ -76,8 +76,8 @@ class PrescriptionSearch(TreeSearch):
 
         w, b, ended = enumerate_trees(problem.data.X, charges, problem.topology.depth, going_on)
         found = formulation.polish(tree_of_splits(problem.data, problem.topology, w, b), instance)
-        if formulation.evaluate(found, instance) < value:
-            best, value = found, formulation.evaluate(found, instance)
+        if (found_value := formulation.evaluate(found, instance)) < value:
+            best, value = found, found_value
         bound = value - ROUNDING * abs(value) if ended else instance.least_objective
         status = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
         message = ""

@@ -38,6 +38,18 @@ def promise(left: float, right: float, t: int) -> float:
     return rank if t == 0 else _BELOW_ROOT * rank
 
 
+@kernel
+def most_promising(n_upper: int, reached: IntArray, rise_if: FloatArray, tried: BoolArray) -> int:
+    """Return the best undecided group that was not tried yet, by the rises (2, G) of the bound; -1 if there is none."""
+    candidate, candidate_promise = -1, -1.0
+    for g in range(len(reached)):
+        if reached[g] < n_upper and not tried[g]:
+            rank = promise(rise_if[0, g], rise_if[1, g], reached[g])
+            if rank > candidate_promise:
+                candidate, candidate_promise = g, rank
+    return candidate
+
+
 @glue
 def measure_rises(
     groups: Groups, duals: Duals, t: int, n_upper: int, reached: IntArray, rises: FloatArray
@@ -110,12 +122,7 @@ def best_by_trial(
     for g in range(len(reached)):
         tried[g] = False
     for _ in range(_CANDIDATES):
-        candidate, candidate_promise = -1, -1.0
-        for g in range(len(reached)):
-            if reached[g] < n_upper and not tried[g]:
-                rank = promise(rise_if[0, g], rise_if[1, g], reached[g])
-                if rank > candidate_promise:
-                    candidate, candidate_promise = g, rank
+        candidate = most_promising(n_upper, reached, rise_if, tried)
         if candidate < 0:
             break
         tried[candidate] = True

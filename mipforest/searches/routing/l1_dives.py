@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches import compile_by, entry, glue, kernel
-from mipforest.searches.routing.branching import promise
+from mipforest.searches.routing.branching import most_promising, promise
 from mipforest.searches.routing.cells import ConvexNodes
 from mipforest.searches.routing.dive import COMPLETE, CUT_OFF, STOPPED, side_of
 from mipforest.searches.routing.l1_basis import (
@@ -248,12 +248,7 @@ def _best_by_trial(groups: Groups, room: Room, n_upper: int, slack: float) -> in
     for g in range(len(reached)):
         tried[g] = False
     for _ in range(_CANDIDATES):
-        candidate, candidate_promise = -1, -1.0
-        for g in range(len(reached)):
-            if reached[g] < n_upper and not tried[g]:
-                rank = promise(rise_if[0, g], rise_if[1, g], reached[g])
-                if rank > candidate_promise:
-                    candidate, candidate_promise = g, rank
+        candidate = most_promising(n_upper, reached, rise_if, tried)
         if candidate < 0:
             break
         tried[candidate] = True

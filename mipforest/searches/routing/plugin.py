@@ -107,7 +107,7 @@ class Routing(TreeSearch):
         compiled, make_dives = _dives_for(routing, machines=trees.are_machines)
         compiled(problem.budget)
         events.began = monotonic()  # loading a search, or compiling it, eats nothing of the limit
-        deadline = np.inf if settings.time_limit is None else events.began + settings.time_limit
+        deadline = events.deadline(settings.time_limit)
 
         def told(objective: float, bound: float, nodes: int) -> bool:
             return events.tell(objective, _lowered(bound, objective), nodes)
