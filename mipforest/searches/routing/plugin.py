@@ -39,6 +39,8 @@ FEW_GROUPS = 100
 #: The bound is lowered by this share of the best value: what sums of rounding errors may come to, many times over.
 ROUNDING = 1e-9
 
+_INACCURATE = "nothing is left to search: the gap asked for is smaller than the accuracy of the nodes' values"
+
 
 class Routing(TreeSearch):
     """Exact search over the routings of samples, for trees whose nodes are convex problems.
@@ -137,9 +139,11 @@ class Routing(TreeSearch):
             if recorder is not None:
                 recorder.claim(trees.value, bound, trees.best.w, trees.best.b)
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
-        status = Status.OPTIMAL if outcome.proven else stopped
-        ended = events.end(trees.value, bound, outcome.nodes)
-        return Found(trees.best, bound, status, outcome.nodes, ended)
+        inaccurate = outcome.ended and not outcome.proven
+        status = Status.OPTIMAL if outcome.proven else Status.LIMIT if inaccurate else stopped
+        told_last = events.end(trees.value, bound, outcome.nodes)
+        message = _INACCURATE if inaccurate else ""
+        return Found(trees.best, bound, status, outcome.nodes, told_last, message=message)
 
 
 def _are_machines(nodes: NodeProblems) -> bool:

@@ -1,8 +1,4 @@
-"""The routing search: best-first with dives over partial routings, on several threads, with true bounds at any time.
-
-Dives are made by :class:`~mipforest.searches.routing.machine_dives.MachineDives` for support vector machines, and by
-:class:`~mipforest.searches.routing.convex_dives.ConvexDives` for all other convex nodes.
-"""
+"""The routing search: best-first with dives over partial routings, on several threads, with true bounds at any time."""
 
 from __future__ import annotations
 
@@ -148,12 +144,15 @@ class Outcome:
         Whether nothing better than the best tree is left, within the gap.
     interrupted
         Whether the caller stopped it.
+    ended
+        Whether nothing is left to search; what is missing to a proof then is the accuracy of the nodes' values.
     """
 
     bound: float
     nodes: int
     proven: bool
     interrupted: bool
+    ended: bool
 
 
 class _Stages:
@@ -290,8 +289,8 @@ class RoutingSearch:
             finally:
                 self._stop[0] = 1
         bound = self.bound if self._recorder is None else self._close_open(self._recorder)
-        proven = not self._heap and bound >= self._within_gap()
-        return Outcome(bound, self.nodes, proven, interrupted)
+        ended = not self._heap and not self._to_close
+        return Outcome(bound, self.nodes, ended and bound >= self._within_gap(), interrupted, ended)
 
     @property
     def _busy(self) -> list[Future[Dived]]:

@@ -353,6 +353,15 @@ def test_a_stopped_search_keeps_its_tree_and_a_true_bound():
     assert result.bound <= result.objective
 
 
+@pytest.mark.parametrize("model", ["soft budget", "olct"])
+def test_a_gap_below_the_accuracy_of_nodes_is_no_time_limit(model):
+    problem = MODELS[model][0](C=3.0, epsilon=EPSILON).build(random_data(1, n=10, p=2), 2)
+    result = problem.solve("routing", gap=0.0, time_limit=None, threads=1)
+    assert result.status == "limit"
+    assert 0.0 < result.gap < GAP
+    assert "nothing is left to search" in result.solution.message
+
+
 @pytest.mark.parametrize("model", ["budgeted olct", "soft, l1"])
 def test_iterations_that_overflow_prove_nothing_and_break_nothing(monkeypatch, model):
     problem = MODELS[model][0](C=3.0, epsilon=EPSILON).build(random_data(2, n=10, p=2), 2)
