@@ -134,16 +134,19 @@ class SOrrt(SmoothFormulation):
         mean = float(np.average(y, weights=data.weights))
         return mean, float(np.sqrt(np.average((y - mean) ** 2, weights=data.weights)))
 
+    def group_limit(self, data: Dataset) -> GroupLimit | None:
+        """Return what is asked of the group, for scaled targets; ``None`` without a group."""
+        if not self.group:
+            return None
+        unit = self.target_scale(data)[1]
+        limit = self.limit / (unit if self.asked == "mean" else unit**2)
+        return GroupLimit(self.asked, self.members(data), limit)
+
     def _norms(self) -> RowNorms:
         return RowNorms(("a", "at"), self.lam_local, self.lam_global)
 
     def state(self, data: Dataset, topology: Topology) -> SmoothModel:
         middle, unit = self.target_scale(data)
-        asked = None
-        if self.group:
-            asked = GroupLimit(
-                self.asked, self.members(data), self.limit / (unit if self.asked == "mean" else unit**2)
-            )
         return SmoothModel(
             X=data.X,
             depth=topology.depth,
@@ -155,7 +158,7 @@ class SOrrt(SmoothFormulation):
                 n_leaves=topology.n_leaves,
                 ridge=self.ridge,
                 bound=self.leaf_bound or np.inf,
-                asked=asked,
+                asked=self.group_limit(data),
             ),
             norms=self._norms(),
         )
@@ -166,7 +169,7 @@ class SOrrt(SmoothFormulation):
         point = self.point_of(tree, instance)
         _, unit = self.target_scale(data)
         error = (np.asarray(self.tree_of(point, instance).predict(data.X)) - data.y) / unit
-        rows = np.vstack([point["a"], point["at"]])
+        rows = norms.rows(point)
         norm = norms.lam_local * np.abs(rows).sum() + norms.lam_global * np.abs(rows).max(axis=0).sum()
         ridge = self.ridge * float((point["at"] ** 2).sum() + (point["mut"] ** 2).sum())
         return float(np.average(error**2, weights=data.weights) + norm + ridge)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from mipforest.estimators import (
         ForestSelectorClassifier,
         ForestSelectorRegressor,
+        FunctionalTreeRegressor,
         MargotClassifier,
         MIRETClassifier,
         OCTClassifier,
@@ -40,6 +41,7 @@ __all__ = [
     "Dataset",
     "ForestSelectorClassifier",
     "ForestSelectorRegressor",
+    "FunctionalTreeRegressor",
     "MIRETClassifier",
     "MargotClassifier",
     "Model",
@@ -78,6 +80,7 @@ _HOMES = {
     "mipforest.estimators": (
         "ForestSelectorClassifier",
         "ForestSelectorRegressor",
+        "FunctionalTreeRegressor",
         "MIRETClassifier",
         "MargotClassifier",
         "OCTClassifier",

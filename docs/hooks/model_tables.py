@@ -31,6 +31,7 @@ PAGES = {
     "ors": "risk-scores",
     "ogrs": "risk-scores",
     "s-orrt": "randomized-trees",
+    "s-orrt-fd": "randomized-trees",
     "opt-l": "opt",
     "opt-lh": "opt",
 }

@@ -86,6 +86,14 @@ _CATALOGUE = (
         2,
         "two treatments with known outcomes (Dunn); options: experiment= n= functions= ...",
     ),
+    CatalogueEntry(
+        "synthetic:curves",
+        "regression",
+        200,
+        60,
+        0,
+        "curves of which one interval tells the target; options: n= points= begin= end= noise=",
+    ),
 )
 
 

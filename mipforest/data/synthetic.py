@@ -1,6 +1,7 @@
 """Generated data sets: ``synthetic:4-partitions``, ``synthetic:6-partitions``, ``synthetic:tree``.
 
-Those with treatments, ``synthetic:treatments``, are in :mod:`mipforest.data.treatments`.
+Those with treatments, ``synthetic:treatments``, are in :mod:`mipforest.data.treatments`, curves, ``synthetic:curves``,
+in :mod:`mipforest.data.curves`.
 
 4-partitions and 6-partitions have two features. D'Onofrio, Grani, Monaci, Palagi: Margin optimal
 classification trees, section 6.1: hyperplanes with margins are defined, and random points are plotted
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.data.curves import CurveExperiment
 from mipforest.data.dataset import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.data.random_trees import GroundTruth, RandomTree, children
@@ -48,7 +50,10 @@ SIX = GroundTruth(
 _PARTITIONS = {"4-partitions": (FOUR, 27), "6-partitions": (SIX, 16)}
 
 #: What can follow ``synthetic:``.
-GENERATORS = (*_PARTITIONS, "tree", "treatments")
+GENERATORS = (*_PARTITIONS, "tree", "treatments", "curves")
+
+#: What holds the options of a generator; of all others, those of the tree.
+_EXPERIMENTS = {"treatments": TreatmentExperiment, "curves": CurveExperiment}
 
 _SPOKEN: dict[Any, str] = {int: "a whole number", float: "a number", str: "a word"}
 
@@ -71,9 +76,10 @@ def load_synthetic(spec: str, *, seed: int = 0, scaling: Scaling = "minmax") -> 
     Parameters
     ----------
     spec
-        ``4-partitions``, ``6-partitions``, ``tree`` or ``treatments``, with options behind commas:
-        ``tree,depth=3,n=500,p=4,label_noise=0.05``; see :class:`~mipforest.data.random_trees.RandomTree`
-        and :class:`~mipforest.data.treatments.TreatmentExperiment`. The partitions take ``seed`` only.
+        ``4-partitions``, ``6-partitions``, ``tree``, ``treatments`` or ``curves``, with options behind commas:
+        ``tree,depth=3,n=500,p=4,label_noise=0.05``; see :class:`~mipforest.data.random_trees.RandomTree`,
+        :class:`~mipforest.data.treatments.TreatmentExperiment` and :class:`~mipforest.data.curves.CurveExperiment`.
+        The partitions take ``seed`` only.
     seed
         Seed, if ``spec`` does not give one.
     scaling
@@ -92,6 +98,8 @@ def load_synthetic(spec: str, *, seed: int = 0, scaling: Scaling = "minmax") -> 
     kind, options = _read(spec, seed)
     if kind == "treatments":
         return _with_treatments(TreatmentExperiment(**options), scaling)
+    if kind == "curves":
+        return _curves(CurveExperiment(**options), scaling)
     sample = _generate(kind, options)
     try:
         return Dataset.from_arrays(
@@ -114,6 +122,10 @@ def ground_truth(spec: str, *, seed: int = 0) -> GroundTruth:
     kind, options = _read(spec.removeprefix("synthetic:"), seed)
     if kind == "treatments":
         raise DataError(f"synthetic:{spec} is drawn from no tree; see mipforest.data.treatment_experiment")
+    if kind == "curves":
+        raise DataError(
+            f"synthetic:{spec} is drawn from no tree; see mipforest.data.curves for what tells its target"
+        )
     return _generate(kind, options).ground_truth
 
 
@@ -137,7 +149,7 @@ def _read(spec: str, seed: int) -> tuple[str, dict[str, Any]]:
     if kind not in GENERATORS:
         known = ", ".join(f"synthetic:{generator}" for generator in GENERATORS)
         raise DataError(f"no generator is called {kind!r}{did_you_mean(kind, GENERATORS)}; there are {known}")
-    options = _options(written, TreatmentExperiment if kind == "treatments" else RandomTree)
+    options = _options(written, _EXPERIMENTS.get(kind, RandomTree))
     return kind, {"seed": seed, **options}
 
 
@@ -145,7 +157,9 @@ def _generate(kind: str, options: dict[str, Any]) -> _Sample:
     return _tree(options) if kind == "tree" else _partitions(kind, options)
 
 
-def _options(written: list[str], taken: type[RandomTree | TreatmentExperiment]) -> dict[str, Any]:
+def _options(
+    written: list[str], taken: type[RandomTree | TreatmentExperiment | CurveExperiment]
+) -> dict[str, Any]:
     """Read ``name=value`` parts."""
     types: dict[str, Any] = {field.name: type(field.default) for field in fields(taken)}
     options: dict[str, Any] = {}
@@ -177,6 +191,22 @@ def _with_treatments(experiment: TreatmentExperiment, scaling: Scaling) -> Datas
         target="outcome",
         scaling=scaling,
         notes=[f"experiment {experiment.experiment} of Dunn's section 6.2, seed {experiment.seed}"],
+    )
+
+
+def _curves(experiment: CurveExperiment, scaling: Scaling) -> Dataset:
+    X, y = experiment.sample()
+    options = ",".join(f"{name}={value}" for name, value in asdict(experiment).items())
+    return Dataset.from_arrays(
+        X,
+        y,
+        features=experiment.features,
+        name=f"synthetic:curves,{options}",
+        task="regression",
+        scaling=scaling,
+        notes=[
+            f"curves whose target depends on {experiment.begin:g} to {experiment.end:g}, seed {experiment.seed}"
+        ],
     )
 
 

@@ -21,7 +21,11 @@ from mipforest.estimators.prescriptive import (
     imputed_outcomes,
     policy_measures,
 )
-from mipforest.estimators.randomized import RandomizedTreeClassifier, RandomizedTreeRegressor
+from mipforest.estimators.randomized import (
+    FunctionalTreeRegressor,
+    RandomizedTreeClassifier,
+    RandomizedTreeRegressor,
+)
 from mipforest.estimators.risk_scores import RiskScoreClassifier
 from mipforest.estimators.selector_base import SelectionReport
 from mipforest.estimators.tuned import OptimalTreeClassifierCV, OptimalTreeRegressorCV
@@ -30,6 +34,7 @@ __all__ = [
     "FitWarning",
     "ForestSelectorClassifier",
     "ForestSelectorRegressor",
+    "FunctionalTreeRegressor",
     "MIRETClassifier",
     "MargotClassifier",
     "NoTreeFound",

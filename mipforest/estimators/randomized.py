@@ -12,7 +12,7 @@ from mipforest.arrays import FloatArray
 from mipforest.estimators.generic import TreeClassifier, TreeRegressor
 from mipforest.estimators.papers import PaperEstimator
 from mipforest.problem.result import Result
-from mipforest.trees import RandomizedTree
+from mipforest.trees import FunctionalTree, RandomizedTree
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -153,3 +153,51 @@ class RandomizedTreeRegressor(RandomizedEstimator, TreeRegressor):
         """
         X_raw = self._features(X)
         return self._tree().derivatives(X_raw)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class FunctionalTreeRegressor(RandomizedTreeRegressor):
+    """Randomised regression tree of curves, which looks at a few intervals of them, and learns which.
+
+    Source: Molero-Rio, PhD thesis, 2022, chapter 5. The fit is a local optimum, the best of ``n_starts``.
+
+    Parameters
+    ----------
+    intervals
+        Number of intervals, at least 1.
+    lam_length
+        Penalty of the length of the intervals, as shares of the domain, for scaled targets; at least 0.
+    pattern
+        What the columns of a curve are called: ``{at}`` stands for the place, ``{curve}`` for the curve's name. Empty
+        for the first of ``{curve}@{at}``, ``{at}``, ``{curve}{at}`` that two columns have; an array is one curve.
+    interpolation
+        What a curve is between its points: ``"cubic"`` splines or ``"linear"``.
+    ridge, and all others
+        As for :class:`RandomizedTreeRegressor`, and so are the attributes.
+
+    Attributes
+    ----------
+    intervals_
+        By curve, the begin and end of each interval on its domain.
+    length_sparsity_
+        Share of the domain that lies in no interval.
+    """
+
+    ridge: float = 1e-6
+    intervals: int = 1
+    lam_length: float = 0.0
+    pattern: str = ""
+    interpolation: str = "cubic"
+
+    def _formulation_name(self) -> str:
+        return "s-orrt-fd"
+
+    def _keep(self, result: Result) -> None:
+        super()._keep(result)
+        tree = cast("FunctionalTree", self.tree_)
+        self.intervals_ = {
+            curve.name: [(low, high) for low, high in tree.intervals_of(curve).tolist()]
+            for curve in tree.curves
+            if curve.at
+        }
+        self.length_sparsity_ = tree.length_sparsity

@@ -36,6 +36,7 @@ __all__ = ["Content", "content_of", "report_page"]
 _TITLES = {
     "tree": "Tree",
     "probabilities": "Probabilities",
+    "intervals": "Intervals",
     "card": "Score card",
     "features": "Features",
     "quality": "Quality",

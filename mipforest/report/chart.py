@@ -70,6 +70,18 @@ class Chart:
         """Draw one mark per point: circles, or triangles to tell a second kind without its colour."""
         return element("g", *(_mark(*self.place(point), triangles) for point in points), class_=class_)
 
+    def band(self, low: float, high: float, class_: str) -> Element:
+        """Shade a part of the x axis over the whole height; of no length, it is a line."""
+        left, right = (self.place((value, self.y[0]))[0] for value in (low, high))
+        return element(
+            "rect",
+            x=f"{left:.1f}",
+            y=str(TOP),
+            width=f"{max(right - left, 1.0):.1f}",
+            height=str(HEIGHT - TOP - BOTTOM),
+            class_=class_,
+        )
+
     def drawn(self, summary: str, *marks: Element) -> Element:
         """Return the chart; ``summary`` is read out to those who cannot see it."""
         axes = element("g", *self._axis_x(), *self._axis_y(), class_="axes", aria_hidden="true")

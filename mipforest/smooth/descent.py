@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from mipforest.arrays import FloatArray
-from mipforest.smooth.model import BRANCHES, Block, LinearConstraint, Point, SmoothModel
+from mipforest.smooth.model import Block, LinearConstraint, Point, SmoothModel
 
 #: Asked between two steps; ``True`` ends the descent at its present point.
 Stop = Callable[[], bool]
@@ -53,28 +53,70 @@ def descend(model: SmoothModel, point: Point, stop: Stop) -> Point:
 
 def quasi_newton(model: SmoothModel, point: Point, stop: Stop) -> Point:
     """Minimise the loss over splits and leaves; penalties do not count."""
-    shape, size = point["a"].shape, point["a"].size
+    vector = FlatPoint(model.branches)
 
     def value(flat: FloatArray) -> tuple[float, FloatArray]:
-        found, slope = model.reduced({"a": flat[:size].reshape(shape), "mu": flat[size:]})
-        return found, np.concatenate([slope["a"].ravel(), slope["mu"]])
+        at, sums = vector.parts(flat)
+        found, slope = model.reduced(at)
+        return found, vector.slope(at, sums, slope)
 
     def between(_: FloatArray) -> None:
         if stop():
             raise StopIteration
 
-    start = np.concatenate([point["a"].ravel(), point["mu"]])
     solved = minimize(
         value,
-        start,
+        vector.flat(point),
         jac=True,
         method="L-BFGS-B",
-        bounds=[(-1.0, 1.0)] * len(start),
+        bounds=vector.bounds,
         callback=between,
         options={"maxiter": ITERATIONS},
     )
-    flat = np.clip(solved.x, -1.0, 1.0)
-    return model.with_best_leaves({"a": flat[:size].reshape(shape), "mu": flat[size:]})
+    return model.with_best_leaves(vector.parts(np.clip(solved.x, *np.array(vector.bounds).T))[0])
+
+
+class FlatPoint:
+    """Blocks as one vector with bounds; rows that sum to 1 are divided by their sum.
+
+    Attributes
+    ----------
+    bounds
+        Of each entry.
+    """
+
+    def __init__(self, blocks: tuple[Block, ...]) -> None:
+        sizes = [int(np.prod(block.shape)) for block in blocks]
+        self._blocks, self._ends = blocks, np.cumsum(sizes)[:-1]
+        self.bounds = [
+            pair
+            for block, size in zip(blocks, sizes, strict=True)
+            for pair in [(block.lower, block.upper)] * size
+        ]
+
+    def flat(self, point: Point) -> FloatArray:
+        """Return the vector of a point."""
+        return np.concatenate([point[block.name].ravel() for block in self._blocks])
+
+    def parts(self, flat: FloatArray) -> tuple[Point, dict[str, FloatArray]]:
+        """Return the point of a vector, and by block the sums that its rows were divided by."""
+        pieces = np.split(flat, self._ends)
+        found = {
+            block.name: piece.reshape(block.shape) for block, piece in zip(self._blocks, pieces, strict=True)
+        }
+        sums = {
+            block.name: found[block.name].sum(axis=1, keepdims=True) + TINY
+            for block in self._blocks
+            if block.simplex
+        }
+        return {**found, **{name: found[name] / total for name, total in sums.items()}}, sums
+
+    def slope(self, point: Point, sums: dict[str, FloatArray], slope: Point) -> FloatArray:
+        """Return the gradient in the vector, from that in the point."""
+        found = dict(slope)
+        for name, total in sums.items():
+            found[name] = (slope[name] - (slope[name] * point[name]).sum(axis=1, keepdims=True)) / total
+        return np.concatenate([found[block.name].ravel() for block in self._blocks])
 
 
 def proximal(model: SmoothModel, point: Point, stop: Stop) -> Point:
@@ -83,7 +125,7 @@ def proximal(model: SmoothModel, point: Point, stop: Stop) -> Point:
     What is in no norm at the leaves is solved exactly at every step.
     """
     norms, blocks = model.norms, {block.name: block for block in model.blocks}
-    names = dict.fromkeys((*BRANCHES, *norms.blocks))
+    names = dict.fromkeys((*(block.name for block in model.branches), *norms.blocks))
     caps = {name: blocks[name].upper for name in norms.blocks}
 
     def evaluate(at: Point) -> tuple[float, Point]:
@@ -92,18 +134,23 @@ def proximal(model: SmoothModel, point: Point, stop: Stop) -> Point:
 
     def step_from(at: Point, slope: Point, length: float) -> Point:
         moved = {name: at[name] - length * slope[name] for name in names}
-        free = {name: np.clip(moved[name], blocks[name].lower, blocks[name].upper) for name in names}
+        free = {
+            name: on_simplex(moved[name])
+            if blocks[name].simplex
+            else np.clip(moved[name], blocks[name].lower, blocks[name].upper)
+            for name in names
+        }
         return {**free, **norms.prox({name: moved[name] for name in norms.blocks}, length, caps)}
 
     at = {name: point[name] for name in names}
-    at = model.loss.penalised(model.route(at), at, norms)
+    at = model.penalised_leaves(at)
     value, slope = evaluate(at)
     recent, length = deque([value], maxlen=MEMORY), 1.0
     for step in range(PROXIMAL_STEPS):
         if stop():
             break
         if step % BETWEEN == BETWEEN - 1:
-            better = model.loss.penalised(model.route(at), at, norms)
+            better = model.penalised_leaves(at)
             if better is not at:
                 at = better
                 value, slope = evaluate(at)
@@ -131,6 +178,14 @@ def proximal(model: SmoothModel, point: Point, stop: Stop) -> Point:
     return model.settled(at)
 
 
+def on_simplex(rows: FloatArray) -> FloatArray:
+    """Return the nearest rows of at least 0 that sum to 1."""
+    ordered = -np.sort(-rows, axis=1)
+    level = (np.cumsum(ordered, axis=1) - 1) / np.arange(1, rows.shape[1] + 1)
+    last = (ordered > level).sum(axis=1, keepdims=True) - 1
+    return np.maximum(rows - np.take_along_axis(level, last, axis=1), 0.0)
+
+
 def augmented(model: SmoothModel, point: Point, stop: Stop) -> Point:
     """Minimise the loss under its constraints by multipliers and a growing penalty of what is violated.
 
@@ -138,21 +193,10 @@ def augmented(model: SmoothModel, point: Point, stop: Stop) -> Point:
     end the leaf problem is solved exactly for the splits, so that what is left of a violation is mended where leaves
     can.
     """
-    blocks, loss = model.blocks, model.loss
-    ends = np.cumsum([int(np.prod(block.shape)) for block in blocks])
-    bounds = [pair for block in blocks for pair in [(block.lower, block.upper)] * int(np.prod(block.shape))]
-    rows = [row for row in loss.linear if not _is_sum(row, blocks)]
-    multipliers, penalty = np.zeros(len(loss.constraints) + len(rows)), PENALTY
-
-    def parts(flat: FloatArray) -> tuple[Point, dict[str, FloatArray]]:
-        pieces = np.split(flat, ends[:-1])
-        found = {block.name: piece.reshape(block.shape) for block, piece in zip(blocks, pieces, strict=True)}
-        sums = {
-            block.name: found[block.name].sum(axis=1, keepdims=True) + TINY
-            for block in blocks
-            if block.simplex
-        }
-        return {**found, **{name: found[name] / total for name, total in sums.items()}}, sums
+    blocks = model.blocks
+    vector = FlatPoint(blocks)
+    rows = [row for row in model.linear if not _is_sum(row, blocks)]
+    multipliers, penalty = np.zeros(len(model.loss.constraints) + len(rows)), PENALTY
 
     def asked(at: Point) -> list[tuple[float, Point]]:
         linear = [
@@ -162,34 +206,32 @@ def augmented(model: SmoothModel, point: Point, stop: Stop) -> Point:
         return [*model.constraint_values(at), *linear]
 
     def value(flat: FloatArray) -> tuple[float, FloatArray]:
-        at, sums = parts(flat)
+        at, sums = vector.parts(flat)
         found, slope = model.smooth_value(at)
         for multiplier, (own, own_slope) in zip(multipliers, asked(at), strict=True):
             charge = max(0.0, multiplier - penalty * (own - MARGIN))
             found += (charge**2 - multiplier**2) / (2 * penalty)
             for name, part in own_slope.items():
                 slope[name] = slope[name] - charge * part
-        for name, total in sums.items():
-            slope[name] = (slope[name] - (slope[name] * at[name]).sum(axis=1, keepdims=True)) / total
-        return found, np.concatenate([slope[block.name].ravel() for block in blocks])
+        return found, vector.slope(at, sums, slope)
 
-    flat = np.concatenate([point[block.name].ravel() for block in blocks])
+    flat = vector.flat(point)
     worst = np.inf
     for _ in range(OUTER):
         if stop():
             break
         solved = minimize(
-            value, flat, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": ITERATIONS}
+            value, flat, jac=True, method="L-BFGS-B", bounds=vector.bounds, options={"maxiter": ITERATIONS}
         )
         flat = solved.x
-        gaps = np.array([own - MARGIN for own, _ in asked(parts(flat)[0])])
+        gaps = np.array([own - MARGIN for own, _ in asked(vector.parts(flat)[0])])
         violated = float(np.maximum(-gaps, 0.0).max(initial=0.0))
         if violated <= MARGIN:
             break
         multipliers = np.maximum(0.0, multipliers - penalty * gaps)
         penalty *= 1.0 if violated <= worst / 4 else GROWTH
         worst = violated
-    at = parts(flat)[0]
+    at = vector.parts(flat)[0]
     mended = model.with_best_leaves(at)
     better = model.violation(mended) <= max(model.violation(at), MARGIN)
     return mended if better else at

@@ -18,9 +18,6 @@ from mipforest.smooth.routing import Routing
 #: Values of the blocks of variables, by name.
 Point = dict[str, FloatArray]
 
-#: Names of the blocks of the branch nodes: coefficients and locations of the splits.
-BRANCHES = ("a", "mu")
-
 
 @dataclass(frozen=True)
 class Block:
@@ -138,7 +135,7 @@ class SmoothModel:
     loss
         What the leaves pay, with their variables and constraints.
     norms
-        Penalties of the coefficients.
+        Penalties of the coefficients. They know how many columns a feature has, whose number divides the arguments.
     """
 
     X: FloatArray
@@ -148,14 +145,30 @@ class SmoothModel:
     norms: RowNorms
 
     @property
+    def n_columns(self) -> int:
+        """Number of coefficients of a split."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features p, which divides the arguments of the probabilities."""
+        return self.n_columns // self.norms.columns
+
+    @property
+    def branches(self) -> tuple[Block, ...]:
+        """Variables of the branch nodes, within [-1, 1]."""
+        n_branches = 2**self.depth - 1
+        return (Block("a", (n_branches, self.n_columns), -1.0, 1.0), Block("mu", (n_branches,), -1.0, 1.0))
+
+    @property
     def blocks(self) -> tuple[Block, ...]:
-        """All variables: those of the branch nodes, within [-1, 1], then those of the leaves."""
-        n_branches, p = 2**self.depth - 1, self.X.shape[1]
-        return (
-            Block("a", (n_branches, p), -1.0, 1.0),
-            Block("mu", (n_branches,), -1.0, 1.0),
-            *self.loss.blocks,
-        )
+        """All variables: those of the branch nodes, then those of the leaves."""
+        return (*self.branches, *self.loss.blocks)
+
+    @property
+    def linear(self) -> tuple[LinearConstraint, ...]:
+        """Linear constraints."""
+        return self.loss.linear
 
     @property
     def penalised(self) -> bool:
@@ -184,27 +197,49 @@ class SmoothModel:
 
     # What a point is worth
 
+    def seen(self, point: Point) -> SmoothModel:  # noqa: ARG002
+        """Return the model for what splits and leaves see of the samples at a point: their features, here."""
+        return self
+
+    def charge(self, point: Point) -> tuple[float, Point]:  # noqa: ARG002
+        """Return what the splits cost beside loss and norms, with its gradient: nothing, here."""
+        return 0.0, {}
+
     def route(self, point: Point) -> Routing:
         """Route the samples."""
-        return Routing.of(point["a"] @ self.X.T / self.X.shape[1] - point["mu"][:, None], self.gamma)
+        seen = self.seen(point)
+        return Routing.of(
+            point["a"] @ seen.X.T / self.n_features - point["mu"][:, None],
+            self.gamma,
+        )
 
     def with_best_leaves(self, point: Point) -> Point:
         """Return the point with the leaves that solve its leaf problem, without penalties."""
-        return self.settled({name: point[name] for name in BRANCHES})
+        return self.settled({block.name: point[block.name] for block in self.branches})
 
     def settled(self, point: Point) -> Point:
         """Return the point with what is best for its blocks in all others of the leaves."""
-        leaves, _ = self.loss.settled(self.route(point), point)
+        seen = self.seen(point)
+        leaves, _ = seen.loss.settled(seen.route(point), point)
         return {**point, **leaves}
+
+    def penalised_leaves(self, point: Point) -> Point:
+        """Return the point with leaves nearer to what is best with penalties; itself where they are left alone."""
+        seen = self.seen(point)
+        return seen.loss.penalised(seen.route(point), point, self.norms)
 
     def smooth_value(self, point: Point) -> tuple[float, Point]:
         """Return the loss without penalties, and its gradient by block."""
-        routing = self.route(point)
-        return self._gradient(routing, self.loss.part(routing, point))
+        seen = self.seen(point)
+        routing = seen.route(point)
+        value, gradient = self._gradient(seen, routing, seen.loss.part(routing, point), point)
+        return self._charged(point, value, gradient)
 
     def objective(self, point: Point) -> float:
         """Return the loss with penalties."""
-        return self.loss.part(self.route(point), point).value + self.norms.value(point)
+        seen = self.seen(point)
+        loss = seen.loss.part(seen.route(point), point).value
+        return loss + self.charge(point)[0] + self.norms.value(point)
 
     def reduced(self, point: Point) -> tuple[float, Point]:
         """Return the loss at the best leaves, without penalties, and its gradient in the blocks of the point.
@@ -214,24 +249,35 @@ class SmoothModel:
         Parameters
         ----------
         point
-            ``a`` and ``mu``, and blocks of the leaves that are to stay.
+            The blocks of the branch nodes, and those of the leaves that are to stay.
         """
-        routing = self.route(point)
-        leaves, multipliers = self.loss.settled(routing, point)
-        value, gradient = self._gradient(routing, self.loss.part(routing, leaves))
-        for constraint in self.loss.constraints:
+        seen = self.seen(point)
+        routing = seen.route(point)
+        leaves, multipliers = seen.loss.settled(routing, point)
+        whole = {**point, **leaves}
+        value, gradient = self._gradient(seen, routing, seen.loss.part(routing, leaves), whole)
+        for constraint in seen.loss.constraints:
             multiplier = multipliers.get(constraint.name, 0.0)
             if multiplier:
-                own, slope = self._gradient(routing, constraint.of(routing, leaves))
+                own, slope = self._gradient(seen, routing, constraint.of(routing, leaves), whole)
                 value -= multiplier * own
                 gradient = {name: gradient[name] - multiplier * slope[name] for name in gradient}
-        return value, {name: gradient[name] for name in point}
+        return self._charged(point, value, {name: gradient[name] for name in point})
+
+    def _charged(self, point: Point, value: float, gradient: Point) -> tuple[float, Point]:
+        charge, slopes = self.charge(point)
+        return value + charge, {
+            **gradient,
+            **{name: gradient[name] + slope for name, slope in slopes.items()},
+        }
 
     def constraint_values(self, point: Point) -> list[tuple[float, Point]]:
         """Return value and gradient of every smooth constraint."""
-        routing = self.route(point)
+        seen = self.seen(point)
+        routing = seen.route(point)
         return [
-            self._gradient(routing, constraint.of(routing, point)) for constraint in self.loss.constraints
+            self._gradient(seen, routing, constraint.of(routing, point), point)
+            for constraint in seen.loss.constraints
         ]
 
     def violation(self, point: Point) -> float:
@@ -240,15 +286,23 @@ class SmoothModel:
         for block in self.blocks:
             values = point[block.name]
             worst = max(worst, float((block.lower - values).max()), float((values - block.upper).max()))
-        for row in self.loss.linear:
+        for row in self.linear:
             value = float((row.coefficients * point[row.block]).sum())
             worst = max(worst, row.lower - value, value - row.upper)
-        routing = self.route(point)
-        return max([worst, *(-constraint.of(routing, point).value for constraint in self.loss.constraints)])
+        seen = self.seen(point)
+        routing = seen.route(point)
+        return max([worst, *(-constraint.of(routing, point).value for constraint in seen.loss.constraints)])
 
-    def _gradient(self, routing: Routing, part: Part) -> tuple[float, Point]:
+    def _gradient(
+        self,
+        seen: SmoothModel,
+        routing: Routing,
+        part: Part,
+        point: Point,  # noqa: ARG002
+    ) -> tuple[float, Point]:
+        """Return a functional with its gradient; ``point`` has the leaves that it was computed with."""
         slope = routing.slope(part.payload, part.weights)
-        return part.value, {"a": slope @ self.X / self.X.shape[1], "mu": -slope.sum(axis=1), **part.leaves}
+        return part.value, {"a": slope @ seen.X / self.n_features, "mu": -slope.sum(axis=1), **part.leaves}
 
     # Points to start from
 
@@ -258,10 +312,15 @@ class SmoothModel:
         Arguments have a spread of about ``1 / sqrt(p)``: a location drawn in [-1, 1] mostly lies outside of all
         samples, where the distribution function is flat and no method leaves it.
         """
-        a = rng.uniform(-1.0, 1.0, (2**self.depth - 1, self.X.shape[1]))
-        arguments = a @ self.X.T / self.X.shape[1]
+        drawn = self._random_features(rng)
+        a = rng.uniform(-1.0, 1.0, (2**self.depth - 1, self.n_columns))
+        arguments = a @ self.seen(drawn).X.T / self.n_features
         mu = np.array([np.quantile(row, rng.uniform(*QUANTILES)) for row in arguments])
-        return self.with_best_leaves({"a": a, "mu": np.clip(mu, -1.0, 1.0)})
+        return self.with_best_leaves({"a": a, "mu": np.clip(mu, -1.0, 1.0), **drawn})
+
+    def _random_features(self, rng: np.random.Generator) -> Point:  # noqa: ARG002
+        """Draw what moves the features that splits and leaves see: nothing, here."""
+        return {}
 
 
 #: Between which quantiles of the arguments a random location lies.

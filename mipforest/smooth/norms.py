@@ -22,15 +22,22 @@ class RowNorms:
         Names of the blocks (nodes, p) whose columns make the rows.
     lam_local, lam_global
         Penalties, at least 0: fewer features per split, and fewer in the whole tree.
+    columns
+        How many columns a feature has in each block, all features side by side, then again: its row has them all.
     """
 
     blocks: tuple[str, ...]
     lam_local: float = 0.0
     lam_global: float = 0.0
+    columns: int = 1
+
+    def stacked(self, block: FloatArray) -> FloatArray:
+        """Return the coefficients of a block with one column per feature, the columns of a node one below the other."""
+        return block.reshape(len(block) * self.columns, -1)
 
     def rows(self, point: Mapping[str, FloatArray]) -> FloatArray:
         """Return the (nodes, p) coefficients of all blocks, one below the other."""
-        return np.vstack([point[name] for name in self.blocks])
+        return np.vstack([self.stacked(point[name]) for name in self.blocks])
 
     def value(self, point: Mapping[str, FloatArray]) -> float:
         """Return both penalties together."""
@@ -52,10 +59,13 @@ class RowNorms:
             By block, the largest size of its coefficients; infinite where they are free.
         """
         u = self.rows(point)
-        cap = np.concatenate([np.full(len(point[name]), caps[name]) for name in self.blocks])
+        sizes = [len(point[name]) * self.columns for name in self.blocks]
+        cap = np.concatenate(
+            [np.full(size, caps[name]) for name, size in zip(self.blocks, sizes, strict=True)]
+        )
         found = prox_rows(u, step * self.lam_local, step * self.lam_global, cap)
-        ends = np.cumsum([len(point[name]) for name in self.blocks])[:-1]
-        return dict(zip(self.blocks, np.split(found, ends), strict=True))
+        parts = zip(self.blocks, np.split(found, np.cumsum(sizes)[:-1]), strict=True)
+        return {name: part.reshape(point[name].shape) for name, part in parts}
 
 
 def prox_rows(

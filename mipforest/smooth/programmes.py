@@ -52,9 +52,9 @@ class Programme:
                 lower.append(np.full(size, 0.0 if block.name in split else block.lower))
                 upper.append(np.full(size, block.upper))
         if split:
-            shapes["level"] = (model.X.shape[1],)
-            lower.append(np.zeros(model.X.shape[1]))
-            upper.append(np.full(model.X.shape[1], np.inf))
+            shapes["level"] = (model.n_features,)
+            lower.append(np.zeros(model.n_features))
+            upper.append(np.full(model.n_features, np.inf))
         self._shapes = shapes
         self._ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])
         self.lower, self.upper = np.concatenate(lower), np.concatenate(upper)
@@ -106,21 +106,21 @@ class Programme:
                 f"{name}{sign}": np.ones_like(parts[f"{name}{sign}"]) for name in self._split for sign in "+-"
             }
             charged = self._flat({name: norms.lam_local * part for name, part in ones.items()})
-            charged += self._flat({"level": np.full(self.model.X.shape[1], norms.lam_global)})
+            charged += self._flat({"level": np.full(self.model.n_features, norms.lam_global)})
             found, gradient = found + float(charged @ flat), gradient + charged
         return found, gradient
 
     def linear(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return matrix, lower and upper sides of the linear constraints."""
         rows, low, high = [], [], []
-        for row in self.model.loss.linear:
+        for row in self.model.linear:
             rows.append(self._flat({row.block: row.coefficients}))
             low.append(row.lower)
             high.append(row.upper)
         for name in self._split:
             for t, j in np.ndindex(self._shapes[f"{name}+"]):
-                unit, level = np.zeros(self._shapes[f"{name}+"]), np.zeros(self.model.X.shape[1])
-                unit[t, j], level[j] = -1.0, 1.0
+                unit, level = np.zeros(self._shapes[f"{name}+"]), np.zeros(self.model.n_features)
+                unit[t, j], level[j % self.model.n_features] = -1.0, 1.0
                 rows.append(self._flat({f"{name}+": unit, f"{name}-": unit, "level": level}))
                 low.append(0.0)
                 high.append(np.inf)
@@ -143,7 +143,8 @@ class ProgrammeSearch(SmoothSearch):
         if model.penalised:
             names = model.norms.blocks
             cleared = {name: np.where(np.abs(found[name]) <= RESIDUE, 0.0, found[name]) for name in names}
-            return model.settled({"a": found["a"], "mu": found["mu"], **cleared})
+            branches = {block.name: found[block.name] for block in model.branches}
+            return model.settled({**branches, **cleared})
         mended = model.with_best_leaves(found)
         return mended if model.violation(mended) <= max(model.violation(found), RESIDUE) else found
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mipforest.smooth.model import Point, SmoothModel
 
 #: Models of this project that are smooth.
-SMOOTH_MODELS = ("orct", "s-orct", "s-orrt")
+SMOOTH_MODELS = ("orct", "s-orct", "s-orrt", "s-orrt-fd")
 
 
 #: With more samples, starts descend on so many of them, drawn at random, and the best one then on all.
@@ -32,7 +32,7 @@ class SmoothSearch(TreeSearch):
     """A search that descends from many starts of a smooth model, and keeps the best local optimum."""
 
     models: ClassVar[tuple[str, ...]] = SMOOTH_MODELS
-    models_in_words: ClassVar[str] = "smooth models: orct, s-orct, s-orrt"
+    models_in_words: ClassVar[str] = f"smooth models: {', '.join(SMOOTH_MODELS)}"
     proves: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
 

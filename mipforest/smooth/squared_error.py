@@ -192,9 +192,9 @@ class SquaredError(LeafLoss):
         G = gram[np.ix_(slopes, slopes)] - across @ gram[np.ix_(constant, slopes)]
         r = right[slopes] - across @ right[constant]
         length = 0.5 / max(float(np.linalg.eigvalsh(G)[-1]), np.finfo(float).tiny)
-        floor, caps = np.abs(point["a"]).max(axis=0), np.full(self.n_leaves, self.bound)
-        local, glob, shape = length * norms.lam_local, length * norms.lam_global, point["at"].shape
-        at = ahead = point["at"]
+        at = ahead = norms.stacked(point["at"])
+        floor, caps = np.abs(norms.stacked(point["a"])).max(axis=0), np.full(len(at), self.bound)
+        local, glob, shape = length * norms.lam_local, length * norms.lam_global, at.shape
         pace = 1.0
         for _ in range(LEAF_STEPS):
             pull = (G @ ahead.ravel() - r).reshape(shape)
@@ -206,7 +206,7 @@ class SquaredError(LeafLoss):
             ahead, at, pace = new + (pace - 1) / following * change, new, following
             if np.abs(change).max() <= LEAF_CHANGE * max(np.abs(at).max(), LEAF_CHANGE):
                 break
-        return {**point, "at": at}
+        return {**point, "at": at.reshape(point["at"].shape)}
 
     @property
     def _keeps_mean(self) -> bool:

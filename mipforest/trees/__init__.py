@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mipforest.trees.export import TreeFileError, from_dict, load, save, to_dict, to_dot, to_python
+from mipforest.trees.functional import Curve, FunctionalTree
 from mipforest.trees.influence import feature_importances, feature_influence
 from mipforest.trees.measures import (
     CalibrationMeasures,
@@ -48,7 +49,9 @@ __all__ = [
     "MAX_DEPTH",
     "CalibrationMeasures",
     "ClassMeasures",
+    "Curve",
     "FeaturesUsed",
+    "FunctionalTree",
     "NodeStatistics",
     "Nodes",
     "Picture",

@@ -13,6 +13,7 @@ import numpy as np
 from mipforest.arrays import FloatArray
 from mipforest.atomic import atomic_write
 from mipforest.errors import MipforestError
+from mipforest.trees.functional import Curve, FunctionalTree
 from mipforest.trees.measures import NodeStatistics
 from mipforest.trees.randomized import RandomizedTree
 from mipforest.trees.reachable import ReachableNode, reachable_tree
@@ -34,8 +35,10 @@ def to_dict(tree: Tree) -> dict[str, Any]:
     numbers, or null), ``w`` (one list of p weights per branch node), ``b``, ``leaf_value`` (class numbers, or
     real values where ``classes`` is empty), ``leaf_w`` (one list of p coefficients per linear leaf, or null),
     ``logistic`` (true or false), and ``levels`` where there are any (per feature null, or a column's name and a value).
-    A randomised tree also has ``gamma`` and ``leaf_proba`` (one list of K probabilities per leaf, or null), a
-    prescriptive one ``outcomes`` (per leaf m numbers) and ``outcome_w`` (per leaf m lists of p, or null).
+    A randomised tree also has ``gamma`` and ``leaf_proba`` (one list of K probabilities per leaf, or null), one of
+    curves also ``curves``, ``intervals``, ``heights`` and ``leaf_heights`` (see
+    :class:`~mipforest.trees.functional.FunctionalTree`), a prescriptive one ``outcomes`` (per leaf m numbers) and
+    ``outcome_w`` (per leaf m lists of p, or null).
     """
     estimates: dict[str, Any] = {}
     if tree.outcomes is not None:
@@ -45,6 +48,8 @@ def to_dict(tree: Tree) -> dict[str, Any]:
     if isinstance(tree, RandomizedTree):
         proba = tree.leaf_proba
         randomized = {"gamma": tree.gamma, "leaf_proba": None if proba is None else proba.tolist()}
+    if isinstance(tree, FunctionalTree):
+        randomized |= tree.to_json()
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -101,12 +106,17 @@ def from_dict(content: Mapping[str, Any]) -> Tree:
             "logistic": logistic,
             "levels": _levels(content.get("levels") or []),
             "outcomes": _optional_numbers(content, "outcomes", 2),
-            "outcome_w": _outcome_coefficients(content),
+            "outcome_w": _tables(content, "outcome_w"),
         }
         if content.get("gamma") is None:
             return Tree(**parts)
         gamma = _numbers({"gamma": [content["gamma"]]}, "gamma", 1)[0]
-        return RandomizedTree(**parts, gamma=gamma, leaf_proba=_optional_numbers(content, "leaf_proba", 2))
+        parts |= {"gamma": gamma, "leaf_proba": _optional_numbers(content, "leaf_proba", 2)}
+        return (
+            RandomizedTree(**parts)
+            if content.get("curves") is None
+            else FunctionalTree(**parts, **_functional(content))
+        )
     except TreeFileError:
         raise
     except ValueError as error:
@@ -186,17 +196,38 @@ def _optional_numbers(content: Mapping[str, Any], key: str, dimensions: int) -> 
     return None if content.get(key) is None else _numbers(content, key, dimensions)
 
 
-def _outcome_coefficients(content: Mapping[str, Any]) -> FloatArray | None:
-    """Read one list of lists of numbers per leaf."""
-    given = content.get("outcome_w")
+def _tables(content: Mapping[str, Any], key: str) -> FloatArray | None:
+    """Read one list of lists of numbers per node."""
+    given = content.get(key)
     if given is None:
         return None
     if not isinstance(given, list):
-        raise TreeFileError("'outcome_w' must be a list, one entry per leaf")
-    leaves = [_numbers({"outcome_w": leaf}, "outcome_w", 2) for leaf in given]
-    if len({leaf.shape for leaf in leaves}) > 1:
-        raise TreeFileError("'outcome_w' must have as many numbers for every leaf")
-    return np.array(leaves)
+        raise TreeFileError(f"{key!r} must be a list, one entry per node")
+    nodes = [_numbers({key: node}, key, 2) for node in given]
+    if len({node.shape for node in nodes}) > 1:
+        raise TreeFileError(f"{key!r} must have as many numbers for every node")
+    return np.array(nodes)
+
+
+def _functional(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what a functional tree has beside the rest: its curves, and what it sees of them."""
+    given = content["curves"]
+    if not isinstance(given, list) or not all(isinstance(entry, Mapping) for entry in given):
+        raise TreeFileError("'curves' must be a list of objects")
+    curves = []
+    for entry in given:
+        name, columns = entry.get("name"), entry.get("columns")
+        whole = isinstance(columns, list) and all(
+            isinstance(column, int) and not isinstance(column, bool) for column in columns
+        )
+        if not isinstance(name, str) or not whole:
+            raise TreeFileError(
+                f"a curve needs a 'name' and a list of 'columns' by their positions, got {entry!r:.60}"
+            )
+        scaling = [float(_numbers({key: [entry.get(key)]}, key, 1)[0]) for key in ("offset", "scale")]
+        curves.append(Curve(name, tuple(columns), tuple(_numbers(entry, "at", 1).tolist()), *scaling))
+    heights = {key: _tables(content, key) for key in ("heights", "leaf_heights")}
+    return {"curves": curves, "intervals": _numbers(content, "intervals", 2), **heights}
 
 
 def _names(content: Mapping[str, Any], key: str) -> tuple[str, ...]:

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from mipforest.smooth.expected_cost import ExpectedCost
-from mipforest.smooth.model import BRANCHES, SmoothModel, uniform
+from mipforest.smooth.model import SmoothModel, uniform
 from mipforest.smooth.norms import RowNorms
 from mipforest.smooth.routing import Routing
 
 #: Step of central differences, and what they may miss of a gradient's largest entry at gamma up to 16.
 STEP, DIFFERENCES = 1e-6, 1e-6
+
+#: Blocks of the branch nodes.
+BRANCHES = ("a", "mu")
 
 
 def differences(value, point, name):

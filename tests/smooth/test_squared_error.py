@@ -5,9 +5,12 @@ import pytest
 from test_smooth_models import assert_gradient
 
 from mipforest.smooth.descent import augmented, quasi_newton
-from mipforest.smooth.model import BRANCHES, SmoothModel, uniform
+from mipforest.smooth.model import SmoothModel, uniform
 from mipforest.smooth.norms import RowNorms
 from mipforest.smooth.squared_error import GroupLimit, SquaredError
+
+#: Blocks of the branch nodes.
+BRANCHES = ("a", "mu")
 
 
 def never():
