@@ -49,7 +49,7 @@ import numpy as np
 
 from formulations.card_expressions import CardExpressions, rule_names
 from mipforest.arrays import FloatArray
-from mipforest.cards import ScoreCard, auc_of_totals, calibration_of_totals, risk_table
+from mipforest.cards import ScoreCard, calibration_of_totals, risk_table
 from mipforest.data import DataError, Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.score_cards import CardProblem
@@ -307,8 +307,7 @@ class RiskScore(Formulation):
     def measures(self, card: ScoreCard, data: Dataset, instance: RiskInstance) -> dict[str, Any]:
         weights = data.weights if data.weighted else None
         mean, square = calibration_of_totals(risk_table(card, data.X_raw, data.y, weights))
-        auc = auc_of_totals(card.totals(data.X_raw), data.y, weights)
-        return {"auc": auc, "calibration_error": mean, "calibration_rms": square}
+        return {"calibration_error": mean, "calibration_rms": square}
 
     def report(self, solved: ScoreCard, refined: ScoreCard, instance: RiskInstance) -> dict[str, Any]:
         data, margin = instance.data, instance.data.sign * solved.scores(instance.data.X_raw)

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 import math
 
+#: What measures are called whose names do not read as words.
+MEASURES = {
+    "r2": "R2",
+    "mse": "MSE",
+    "mae": "MAE",
+    "auc": "AUC",
+    "calibration_rms": "Calibration error (rms)",
+}
+
 
 def number(value: float | None) -> str:
     """Write six significant digits; ``-`` where there is no value."""
     return "-" if value is None or not math.isfinite(value) else f"{value:.6g}"
+
+
+def entry_name(name: str) -> str:
+    """Write the name of a measure or an entry as people read it: ``tangent_loss`` becomes ``Tangent loss``."""
+    words = name.replace("_", " ")
+    return MEASURES.get(name, words[:1].upper() + words[1:])
 
 
 def percent(share: float | None) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from mipforest.cards.risks import (
     RiskTable,
-    auc_of_totals,
     calibration_of_totals,
     card_to_text,
     risk_table,
@@ -24,7 +23,6 @@ __all__ = [
     "PointRule",
     "RiskTable",
     "ScoreCard",
-    "auc_of_totals",
     "calibration_of_totals",
     "card_from_dict",
     "card_to_text",

@@ -97,18 +97,6 @@ def risk_table(
 # ---------------------------------------------------------------------- measures
 
 
-def auc_of_totals(totals: IntArray, y: npt.ArrayLike, weights: FloatArray | None = None) -> float:
-    """Return the area under the ROC curve of totals: ties, which are many, count one half. NaN with one class only."""
-    positive = np.asarray(y) == 1
-    w = np.ones(len(positive)) if weights is None else weights
-    _, at = np.unique(totals, return_inverse=True)
-    of_one, of_zero = np.bincount(at, w * positive), np.bincount(at, w * ~positive)
-    if of_one.sum() == 0 or of_zero.sum() == 0:
-        return float("nan")
-    above = of_one.sum() - np.cumsum(of_one)
-    return float((of_zero * (above + of_one / 2)).sum() / (of_one.sum() * of_zero.sum()))
-
-
 def calibration_of_totals(table: RiskTable) -> tuple[float, float]:
     """Return how far risks are from the shares observed: the mean over samples, and the root of the mean square.
 

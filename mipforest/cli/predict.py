@@ -168,7 +168,7 @@ def _quality(saved: Saved, frame: Any, unseen: o.Unseen, weight: str | None) -> 
     found = class_measures(np.asarray(stated, np.int64), np.asarray(predicted, np.int64), weights)._asdict()
     if saved.fitted.gives_probabilities and len(saved.fitted.classes) == 2:
         calibration = calibration_measures(stated, saved.predict_proba(frame, unseen=unseen.value), weights)
-        found |= {"brier_score": calibration.brier_score, "log_loss": calibration.log_loss}
+        found |= {name: getattr(calibration, name) for name in ("auc", "brier_score", "log_loss")}
     return found
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mipforest.cli import options as o
 from mipforest.cli.output import print_json, print_text, terminal_width
-from mipforest.formatting import duration, number, percent
+from mipforest.formatting import duration, entry_name, number, percent
 from mipforest.settings import FEASIBILITY_TOLERANCE
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ _MEASURES = (
     ("R2", "r2", 4),
     ("MSE", "mse", 6),
     ("MAE", "mae", 6),
+    ("AUC", "auc", 4),
     ("Brier score", "brier_score", 4),
     ("Log loss", "log_loss", 4),
 )
@@ -188,7 +189,7 @@ def _reported(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         parts = [f"{value} {words}" for value, words in values if value]
         alone = _short(result.get(name))
         told = ", ".join([alone] if alone else parts)
-        facts += [(name.replace("_", " ").capitalize(), told)] if told else []
+        facts += [(entry_name(name), told)] if told else []
     return facts
 
 

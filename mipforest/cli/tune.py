@@ -111,7 +111,8 @@ def tune(
         str | None,
         Option(
             metavar="NAME",
-            help="accuracy or balanced_accuracy; r2, mse or mae of a regression. By default the first.",
+            help="accuracy or balanced_accuracy, where the model gives probabilities auc, log_loss or brier_score; r2, "
+            "mse or mae of a regression. By default the first.",
             rich_help_panel=_TUNE,
         ),
     ] = None,

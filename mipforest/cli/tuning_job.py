@@ -294,8 +294,10 @@ def describe_plan(plan: Plan, jobs: int, dask: str | None) -> str:
     idle = ""
     if not dask and jobs > plan.n_chains:
         idle = f" (of {jobs} jobs: the others wait for the trees of settings before)"
+    model = plan.formulations[0]
+    depth = f", depth {plan.depth}" if model.gives.is_tree else ""
     return (
-        f"tuning {plan.formulations[0].name}, depth {plan.depth}, {plan.data.name}: {plan.grid.size} settings "
+        f"tuning {model.name}{depth}, {plan.data.name}: {plan.grid.size} settings "
         f"x {len(plan.folds)} folds = {plan.n_fits} fits {each}, {where}{idle}, and one on all samples"
     )
 

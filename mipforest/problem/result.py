@@ -206,8 +206,8 @@ class Result:
 
             Of a classification, ``accuracy`` and ``balanced_accuracy``, shares between 0 and 1. The latter is
             the mean, over the classes that occur in the data, of the share of a class's samples that are
-            predicted right. A logistic tree also has ``brier_score``, ``log_loss`` and ``reliability``, which
-            compare its probabilities with the classes (see :func:`~mipforest.trees.calibration_measures`).
+            predicted right. What gives probabilities also has ``auc``, ``brier_score``, ``log_loss`` and
+            ``reliability``, which compare them with the classes (see :func:`~mipforest.trees.calibration_measures`).
 
             Of a regression, ``r2``, ``mse`` and ``mae``. Targets of a data set are in original units, and so
             are predictions, however a model scales targets inside: ``mae`` is in units of the target, ``mse``

@@ -188,6 +188,8 @@ def _numbers(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     for part, words in (("train", "training"), ("test", "test")):
         if result.get(f"{part}_accuracy") is not None:
             found.append((f"Accuracy, {words}", percent(result[f"{part}_accuracy"])))
+        if result.get("finds") and result.get(f"{part}_auc") is not None:
+            found.append((f"AUC, {words}", number(result[f"{part}_auc"])))
         if result.get(f"{part}_prescribed_outcome") is not None:
             found.append((f"Outcome prescribed, {words}", number(result[f"{part}_prescribed_outcome"])))
         if result.get(f"{part}_r2") is not None:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from mipforest.formatting import percent
 from mipforest.report.content import Content
-from mipforest.report.markup import Part, details, element, section, short, table
+from mipforest.report.markup import PARTS, Part, details, element, plain, section, short, table
 from mipforest.report.quality import calibration, confusion_table, counts_of, measures_table
 from mipforest.report.tree_section import shaded
 from mipforest.runs import SavedCard
+from mipforest.solvers.solution import gap_in_words
 
 
 def card_sections(content: Content, saved: SavedCard) -> list[Element]:
     """Return the sections of a score card: the card, and its quality."""
-    return [_card_section(saved), _quality_section(content, saved)]
+    return [_card_section(content, saved), _quality_section(content, saved)]
 
 
-def _card_section(saved: SavedCard) -> Element:
+def _card_section(content: Content, saved: SavedCard) -> Element:
     card = saved.card
     outcome = short(card.outcome)
     text = (
@@ -38,9 +41,22 @@ def _card_section(saved: SavedCard) -> Element:
             "total, and the share of them for which it came true.",
             class_="faint",
         ),
+        *_proof(content.result),
         *_other_forms(saved),
         id_="card",
     )
+
+
+def _proof(result: Mapping[str, Any]) -> list[Element]:
+    """Say in words what is proven of the card, if it is proven to be the best."""
+    if result["status"] != "optimal" or result.get("proven_for") != "definition" or not result["verified"]:
+        return []
+    rules, least, most = (plain(result["parameters"][name]) for name in ("rules", "min_points", "max_points"))
+    text = (
+        f"Proven: no other card of at most {rules} rules with {least} to {most} points each fits the training samples "
+        f"better (log-loss, gap {gap_in_words(result['objective'], result['bound'])})."
+    )
+    return [element("p", text)]
 
 
 def _points(saved: SavedCard) -> Element:
@@ -89,8 +105,26 @@ def _other_forms(saved: SavedCard) -> list[Element]:
     ]
 
 
+def _in_words(result: Mapping[str, Any]) -> list[Element]:
+    """Say what the AUC and the calibration error mean."""
+    told = []
+    for part, words in PARTS:
+        auc, error = result.get(f"{part}_auc"), result.get(f"{part}_calibration_error")
+        if auc is not None and error is not None:
+            told.append(
+                f"{words} samples: of two, one for which it came true and one for which it did not, the former has the "
+                f"higher total in {percent(auc)} of all pairs (AUC; equal totals count half). Risks are off the shares "
+                f"observed by {100 * error:.1f} percentage points on average."
+            )
+    return [element("p", text) for text in told]
+
+
 def _quality_section(content: Content, saved: SavedCard) -> Element:
-    parts: list[Element] = [*measures_table(content), *calibration(content.result)]
+    parts: list[Element] = [
+        *measures_table(content),
+        *_in_words(content.result),
+        *calibration(content.result),
+    ]
     matrices = []
     if content.samples is not None:
         for words, data in (("Training", content.samples.train), ("Test", content.samples.test)):

@@ -20,6 +20,9 @@ from mipforest.trees.text import format_number
 WIDTH, HEIGHT = 560, 320
 LEFT, BOTTOM, TOP, RIGHT = 78, 46, 12, 18
 
+#: Values closer than this share of their size are drawn as one: axes have numbers of six digits.
+SAME = 1e-5
+
 #: Most points of one kind that are drawn.
 MOST_POINTS = 1000
 
@@ -137,7 +140,8 @@ def span(values: Sequence[float] | FloatArray) -> tuple[float, float]:
         If they are too large to be drawn.
     """
     low, high = float(np.min(values)), float(np.max(values))
-    room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    apart = high - low > SAME * max(abs(low), abs(high))
+    room = 0.05 * (high - low if apart else abs(high)) or 1.0
     if not np.isfinite(high - low + 2 * room):
         raise ValueError(f"values from {low:g} to {high:g} cannot be drawn")
     return low - room, high + room

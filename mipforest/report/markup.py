@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree.ElementTree import Element, tostring
 
-from mipforest.formatting import number, percent
+from mipforest.formatting import entry_name, number, percent
 
 #: Most entries and columns of a list or table that a formulation reports, and how deep they may be nested.
 MOST_ENTRIES = 100
@@ -21,8 +21,6 @@ PARTS = (("train", "Training"), ("test", "Test"))
 
 _NAMES = {
     "r2": "R²",
-    "mse": "MSE",
-    "mae": "MAE",
     "n": "samples",
     "p": "features",
 }
@@ -131,7 +129,7 @@ def _written(value: str | float) -> str:
 
 def title(name: str) -> str:
     """Write the name of an entry as a title: ``balanced_accuracy`` becomes ``Balanced accuracy``."""
-    return _NAMES.get(name, short(name.replace("_", " ")[:1].upper() + name.replace("_", " ")[1:]))
+    return _NAMES.get(name, short(entry_name(name)))
 
 
 def plain(value: Any) -> str:

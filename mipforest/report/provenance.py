@@ -50,18 +50,23 @@ _STATISTICS = {
 
 def verification_section(result: Mapping[str, Any]) -> Element:
     """Return the section on what was checked, and with what result."""
+    found = short(plain(result.get("finds", "tree")))
     if result["objective"] is None:
-        text = "There is no tree to check."
+        text = f"There is no {found} to check."
     elif result["verified"] is True:
         text = (
-            "Verified: the solver's point satisfies the model, and the tree read off it, applied to the training "
+            f"Verified: the solver's point satisfies the model, and the {found} read off it, applied to the training "
             "samples by plain arithmetic, has the objective that the solver states."
         )
         if by := provers_in_words(result):
             text += f" {by[0].upper()}{by[1:]}."
     else:
-        text = "Not verified: the doubts below were not cleared. Do not rely on this tree."
-    known = [(name, number(result[key])) for name, key in _CHECKED if result[key] is not None]
+        text = f"Not verified: the doubts below were not cleared. Do not rely on this {found}."
+    known = [
+        (name.replace("the tree", f"the {found}"), number(result[key]))
+        for name, key in _CHECKED
+        if result[key] is not None
+    ]
     if result.get("bound_for") == "constants":
         known = [
             (f"{name}, for the paper's constants" if name == PROVEN_BOUND else name, value)
@@ -97,7 +102,8 @@ def solve_section(result: Mapping[str, Any]) -> Element:
     pairs: list[tuple[str, Part]] = [
         (
             "Model",
-            f"{plain(result['model'])}, variant {plain(result['variant'])}, depth {plain(result['depth'])}",
+            f"{plain(result['model'])}, variant {plain(result['variant'])}"
+            + ("" if result.get("finds") else f", depth {plain(result['depth'])}"),
         ),
         *((short(name), shown(value)) for name, value in result["parameters"].items() if value is not None),
         ("Solver", f"{plain(result['solver'])} {plain(result['solver_version'])}"),
@@ -207,7 +213,8 @@ def _solve(result: Mapping[str, Any]) -> Iterator[str]:
     yield "solve"
     yield from _option("model", result["model"])
     yield from _option("variant", result["variant"])
-    yield from _option("depth", result["depth"])
+    if not result.get("finds"):  # a score card has no depth
+        yield from _option("depth", result["depth"])
     cls = formulation_classes().get(result["model"])
     target = None if cls is None else ensemble_parameter_of(cls)
     for name, value in result["parameters"].items():

@@ -1,6 +1,6 @@
 """How well a tree predicts or prescribes, and what passes its nodes.
 
-Accuracy; outcomes of prescriptions; R2, MSE and MAE; Brier score, log loss and reliability. At each node counts,
+Accuracy; outcomes of prescriptions; R2, MSE and MAE; AUC, Brier score, log loss and reliability. At each node counts,
 classes or mean, errors, and the influence of features.
 """
 
@@ -185,6 +185,8 @@ class CalibrationMeasures(NamedTuple):
 
     Attributes
     ----------
+    auc
+        Area under the ROC curve of the probability of the second class (:func:`auc_of_scores`).
     brier_score
         Mean squared difference between the probability of the second class and what happened (1 or 0): 0 for
         certain and right, 0.25 for a probability of 1/2 throughout, at most 1.
@@ -195,6 +197,7 @@ class CalibrationMeasures(NamedTuple):
         The reliability table.
     """
 
+    auc: float
     brier_score: float
     log_loss: float
     reliability: Reliability
@@ -219,16 +222,27 @@ def calibration_measures(
         For n = 0, NaN and an empty table.
     """
     if len(y) == 0:
-        return CalibrationMeasures(np.nan, np.nan, Reliability())
+        return CalibrationMeasures(np.nan, np.nan, np.nan, Reliability())
     # As scikit-learn computes them, whose metrics take longer to load than a tree to draw.
     second, true = probability[:, 1], np.asarray(y, dtype=np.int64)
     least = np.finfo(np.float64).eps
     given = np.clip(np.where(true == 1, second, probability[:, 0]), least, 1 - least)
     return CalibrationMeasures(
+        auc_of_scores(second, y, weights),
         float(np.average((true - second) ** 2, weights=weights)),
         float(np.average(-np.log(given), weights=weights)),
         reliability(y, second, weights),
     )
+
+
+def auc_of_scores(scores: npt.ArrayLike, y: npt.ArrayLike, weights: Weights = None) -> float:
+    """Return the area under the ROC curve of (n,) scores of class 1; ties count one half. NaN with one class only."""
+    positive = np.asarray(y) == 1
+    w = np.ones(len(positive)) if weights is None else weights
+    _, at = np.unique(scores, return_inverse=True)
+    of_one, of_zero = np.bincount(at, w * positive), np.bincount(at, w * ~positive)
+    above, pairs = of_one.sum() - np.cumsum(of_one), of_one.sum() * of_zero.sum()
+    return float((of_zero * (above + of_one / 2)).sum() / pairs) if pairs else float("nan")
 
 
 def reliability(y: IntArray | FloatArray, probability: FloatArray, weights: Weights = None) -> Reliability:

@@ -14,6 +14,7 @@ from mipforest.errors import TuningError, some_of
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.problem import Problem
 from mipforest.problem.repair import feasible_values
+from mipforest.problem.result import Result
 from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
@@ -222,11 +223,12 @@ def fit(
     )
     if result.status == Status.INTERRUPTED:
         raise KeyboardInterrupt
+    train, validation = (_scored(work, result, data) for data in (fold.train, fold.validation))
     return Fit(
         setting=work.setting,
         fold=work.fold,
-        train=result.measures(fold.train)[work.score],
-        validation=result.measures(fold.validation)[work.score],
+        train=train,
+        validation=validation,
         features=None if result.tree is None else len(result.features_used),
         objective=result.objective,
         gap=result.gap,
@@ -237,6 +239,19 @@ def fit(
         start_objective=start.objective,
         tree=result.solved_tree,
     )
+
+
+def _scored(work: Work, result: Result, data: Dataset) -> float:
+    """Return the score on some samples, NaN without a tree."""
+    if result.tree is None:
+        return float("nan")
+    measured = result.measures(data)
+    if work.score not in measured:
+        raise TuningError(
+            f"{work.formulation.name} predicts classes without probabilities, and the score {work.score} compares "
+            "probabilities of two classes; tune by accuracy or balanced_accuracy"
+        )
+    return float(measured[work.score])
 
 
 @dataclass(frozen=True, eq=False)

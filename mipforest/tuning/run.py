@@ -106,8 +106,9 @@ def tune(
     folds
         Number of folds, shuffled, and stratified for a classification; 2 or more.
     score
-        ``"accuracy"`` (the default) or ``"balanced_accuracy"`` of a classification, ``"r2"`` (the default),
-        ``"mse"`` or ``"mae"`` of a regression, of predictions in original units.
+        ``"accuracy"`` (the default) or ``"balanced_accuracy"`` of a classification, of models that give probabilities
+        of two classes also ``"auc"``, ``"log_loss"`` and ``"brier_score"``; ``"r2"`` (the default), ``"mse"`` or
+        ``"mae"`` of a regression, of predictions in original units.
     rule
         ``"best"`` takes the best mean validation score; ``"sparse"`` the fewest features among the settings
         within 2.5% of it (see :func:`mipforest.tuning.selection.choose`).

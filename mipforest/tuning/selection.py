@@ -36,16 +36,22 @@ class Score:
         What kind of target it is for.
     sign
         1 if larger is better, else -1.
+    of_probabilities
+        Whether it needs probabilities of two classes.
     """
 
     name: str
     task: Task
     sign: int
+    of_probabilities: bool = False
 
 
 _ALL = (
     Score("accuracy", "classification", 1),
     Score("balanced_accuracy", "classification", 1),
+    Score("auc", "classification", 1, of_probabilities=True),
+    Score("log_loss", "classification", -1, of_probabilities=True),
+    Score("brier_score", "classification", -1, of_probabilities=True),
     Score("r2", "regression", 1),
     Score("mse", "regression", -1),
     Score("mae", "regression", -1),

@@ -13,12 +13,12 @@ from mipforest.cards import (
     PointRule,
     RiskTable,
     ScoreCard,
-    auc_of_totals,
     calibration_of_totals,
     card_from_dict,
     card_to_text,
     risk_table,
 )
+from mipforest.trees import auc_of_scores
 
 RULES = (
     PointRule(0, 2.5, 3, low=2.0, high=3.0),
@@ -51,7 +51,7 @@ def test_any_rules_can_be_turned_round_in_any_order():
                 card = card.flip(k)
             assert same_risks(card, CARD)
             assert log_loss(card) == pytest.approx(log_loss(CARD), abs=1e-10)
-            assert auc_of_totals(card.totals(X), Y) == auc_of_totals(CARD.totals(X), Y)
+            assert auc_of_scores(card.totals(X), Y) == auc_of_scores(CARD.totals(X), Y)
             table = risk_table(card, X, Y)
             assert np.allclose(table.risks, risk_table(CARD, X, Y).risks, atol=1e-12)
             assert (np.diff(table.risks) > 0).all()
@@ -115,12 +115,12 @@ def test_a_rule_that_is_none_is_refused(rule, words):
 
 def test_auc_is_that_of_scikit_learn_on_totals_and_on_risks():
     totals, risks = CARD.totals(X), CARD.predict_proba(X)[:, 1]
-    assert auc_of_totals(totals, Y) == pytest.approx(roc_auc_score(Y, totals), abs=1e-12)
-    assert auc_of_totals(totals, Y) == pytest.approx(roc_auc_score(Y, risks), abs=1e-12)
+    assert auc_of_scores(totals, Y) == pytest.approx(roc_auc_score(Y, totals), abs=1e-12)
+    assert auc_of_scores(totals, Y) == pytest.approx(roc_auc_score(Y, risks), abs=1e-12)
     weights = RNG.random(300)
     expected = roc_auc_score(Y, totals, sample_weight=weights)
-    assert auc_of_totals(totals, Y, weights) == pytest.approx(expected, abs=1e-12)
-    assert np.isnan(auc_of_totals(totals, np.ones(300)))
+    assert auc_of_scores(totals, Y, weights) == pytest.approx(expected, abs=1e-12)
+    assert np.isnan(auc_of_scores(totals, np.ones(300)))
 
 
 def test_the_risk_table_has_every_attainable_total_once():

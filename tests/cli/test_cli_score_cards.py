@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from mipforest.formatting import percent
+
 
 @pytest.fixture(scope="module")
 def card_run(mipforest, people_csv, tmp_path_factory):
@@ -20,6 +22,8 @@ def test_solve_prints_a_proven_card(card_run):
     assert "yes: the score card, applied to the samples" in out
     assert "depth" not in out
     assert "Risk of yes" in out
+    assert "AUC   " in out
+    assert "Calibration error (rms)" in out
     assert sorted(path.name for path in run.iterdir()) == [
         "card.json",
         "card.svg",
@@ -42,6 +46,10 @@ def test_show_predict_plot_and_report(card_run, mipforest, people_csv, tmp_path)
     page = (tmp_path / "page.html").read_text()
     assert "Add the points of every line that applies" in page
     assert "Decision tree" not in page
+    assert "Proven: no other card of at most 2 rules with -5 to 5 points each" in page
+    assert "the score card read off it" in page
+    assert f"higher total in {percent(told['train_auc'])} of all pairs" in page
+    assert "--depth" not in page
     again = mipforest("solve", *options, "--start", run, "--time-limit", "0", "--json").json
     assert again["objective"] == pytest.approx(told["objective"], rel=1e-9)
 

@@ -16,6 +16,7 @@ from sklearn.metrics import (
     mean_absolute_error,
     mean_squared_error,
     r2_score,
+    roc_auc_score,
 )
 
 from mipforest.trees import calibration_measures, class_measures, regression_measures
@@ -79,6 +80,8 @@ def test_scores_are_those_of_the_definition_and_of_scikit_learn(pairs):
     given_to_truth = np.clip(proba[np.arange(len(y)), y], np.finfo(float).eps, 1)
     assert found.log_loss == pytest.approx(-np.mean(np.log(given_to_truth)), abs=1e-9)
     assert found.log_loss == pytest.approx(log_loss(y, proba, labels=[0, 1]))
+    if 0 < y.sum() < len(y):
+        assert found.auc == pytest.approx(roc_auc_score(y, proba[:, 1]), abs=1e-12)
     assert math.isfinite(found.log_loss)
 
 
@@ -117,9 +120,10 @@ def test_a_table_by_hand_and_as_json():
 
 def test_no_samples_and_a_single_class_are_no_trouble():
     nothing = calibration_measures(np.zeros(0, dtype=int), np.zeros((0, 2)))
-    assert np.isnan([nothing.brier_score, nothing.log_loss]).all()
+    assert np.isnan([nothing.auc, nothing.brier_score, nothing.log_loss]).all()
     assert nothing.reliability.bins == ()
     for k in (0, 1):
         found = calibration_measures(np.full(3, k), np.tile([0.25, 0.75], (3, 1)))
         assert found.brier_score == pytest.approx([0.75, 0.25][k] ** 2)
         assert found.log_loss == pytest.approx(-math.log([0.25, 0.75][k]))
+        assert np.isnan(found.auc)

@@ -25,12 +25,14 @@ from mipforest.tuning import (
     tune,
 )
 from mipforest.tuning.executors import InThisProcess
+from mipforest.tuning.fit import make_folds
 
 #: Columns that differ from run to run.
 TIMES = r"seconds$"
 
 #: Trees of one split are found in a moment, and to the end: nothing depends on the time.
 SMALL = {"grid": {"C": [0.1, 1.0, 10.0]}, "folds": 3}
+CARDS = {"grid": {"rules": [1, 2]}, "folds": 2, "solver": "highs"}
 
 
 @pytest.fixture(scope="module")
@@ -228,3 +230,23 @@ def test_no_fit_is_recorded_twice(versicolor):
     records.add(done)
     with pytest.raises(AssertionError, match="twice"):
         records.add(done)
+
+
+@pytest.mark.parametrize("score", ["log_loss", "auc", "brier_score"])
+def test_cards_are_tuned_by_their_probabilities(versicolor, score):
+    flowers = versicolor.with_scaling("none").take(np.arange(0, 150, 3))
+    tuned = tune(
+        "ors", Dataset.from_arrays(flowers.X_raw > 2, flowers.y, scaling="none"), 1, score=score, **CARDS
+    )
+    fold = make_folds(tuned.result.problem.data, 2, seed=0)[0]
+    alone = get_formulation("ors")(rules=1).build(fold.train).solve("highs")
+    assert tuned.table.loc[0, "fold0_validation"] == pytest.approx(
+        alone.measures(fold.validation)[score], abs=1e-6
+    )
+    best = tuned.table["validation_mean"].agg("max" if score == "auc" else "min")
+    assert tuned.table.loc[tuned.chosen, "validation_mean"] == best
+
+
+def test_probabilities_that_a_model_does_not_give_are_told(versicolor):
+    with pytest.raises(FitError, match="margot predicts classes without probabilities"):
+        tune("margot", versicolor, 1, score="log_loss", **SMALL)
