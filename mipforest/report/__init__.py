@@ -37,6 +37,7 @@ _TITLES = {
     "tree": "Tree",
     "probabilities": "Probabilities",
     "intervals": "Intervals",
+    "explanation": "Local explanation",
     "card": "Score card",
     "features": "Features",
     "quality": "Quality",

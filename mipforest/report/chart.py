@@ -41,6 +41,8 @@ class Chart:
         What the axes stand for.
     log_x
         Whether x holds decimal logarithms of what its axis is to show.
+    x_ticks
+        Places on the x axis with their names, instead of round numbers.
     """
 
     x: tuple[float, float]
@@ -48,6 +50,7 @@ class Chart:
     x_label: str
     y_label: str
     log_x: bool = False
+    x_ticks: Sequence[tuple[float, str]] = ()
 
     def place(self, point: Point) -> Point:
         """Return the pixel of a point."""
@@ -57,9 +60,9 @@ class Chart:
         )
         return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
 
-    def line(self, points: Sequence[Point], class_: str) -> Element:
-        """Join points by straight lines."""
-        return _path(map(self.place, points), class_)
+    def line(self, points: Sequence[Point], class_: str, colour: str | None = None) -> Element:
+        """Join points by straight lines, in a colour if the class does not say one."""
+        return _path(map(self.place, points), class_, stroke=colour)
 
     def steps(self, points: Sequence[Point], class_: str) -> Element:
         """Keep each value until the next one comes."""
@@ -100,11 +103,11 @@ class Chart:
 
     def _axis_x(self) -> list[Element]:
         parts = []
-        for value in ticks(*self.x):
+        for value, name in self.x_ticks or [(value, self._told(value)) for value in ticks(*self.x)]:
             x, y = self.place((value, self.y[0]))
             parts += [
                 element("path", d=f"M{x:.1f} {TOP}V{y:.1f}"),
-                element("text", self._told(value), x=x, y=y + 17, text_anchor="middle"),
+                element("text", name, x=x, y=y + 17, text_anchor="middle"),
             ]
         middle = (LEFT + WIDTH - RIGHT) / 2
         return [*parts, element("text", self.x_label, x=middle, y=HEIGHT - 8, text_anchor="middle")]
@@ -171,8 +174,10 @@ def _mark(x: float, y: float, triangle: bool) -> Element:
     return element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r="3.2")
 
 
-def _path(points: Sequence[Point] | map[Point], class_: str) -> Element:
-    return element("path", d="M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points), class_=class_)
+def _path(points: Sequence[Point] | map[Point], class_: str, **attributes: str | None) -> Element:
+    return element(
+        "path", d="M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points), class_=class_, **attributes
+    )
 
 
 #: Most events that the table lists.

@@ -165,6 +165,51 @@
     return [values, names];
   }
 
+  // A randomised tree sends a sample to all of its leaves, with probabilities.
+  const chances = answer?.dataset.chances ? JSON.parse(answer.dataset.chances) : null;
+  const weigh = (rule, values) => rule.terms.reduce(
+    (sum, [j, w, offset, scale]) => sum + ((values.get(j) - offset) / scale) * w, rule.b);
+  const percent = (share) => `${(100 * share).toFixed(1)}%`;
+
+  function mixed(values, names) {
+    const { gamma, splits, leaves, classes, means } = chances, reach = [1], right = [];
+    splits.forEach((rule, t) => {
+      const score = weigh(rule, values);
+      right[t] = 1 / (1 + Math.exp(-gamma * score));
+      reach[2 * t + 1] = reach[t] / (1 + Math.exp(gamma * score));
+      reach[2 * t + 2] = reach[t] * right[t];
+    });
+    const ends = reach.slice(splits.length), says = [];
+    const mean = (value) => ends.reduce((sum, share, k) => sum + share * value(leaves[k]), 0);
+    if (classes.length) {
+      const shares = classes.map((name, k) => [name, mean((leaf) => leaf.classes[k])]).sort((a, b) => b[1] - a[1]);
+      says.push(make("p", "Predicted class: ", make("strong", shares[0][0])));
+      says.push(make("p", `Probabilities: ${shares.slice(0, 6).map(([name, share]) => `${name} ${percent(share)}`).join(", ")}`));
+    } else {
+      const value = mean((leaf) => weigh(leaf, values));
+      says.push(make("p", "Predicted value: ", make("strong", String(Number(value.toPrecision(6))))));
+    }
+    const likely = ends.map((share, k) => [splits.length + k, share]).sort((a, b) => b[1] - a[1]).slice(0, 4);
+    says.push(make("p", `Leaves: ${likely.map(([t, share]) => `n${t} ${percent(share)}`).join(", ")}`));
+    if (!means) return says;
+    const levels = make("ul");
+    for (let first = 0; first < splits.length; first = 2 * first + 1) {
+      const parts = new Map();
+      let sent = 0;
+      for (let t = first; t < 2 * first + 1; t += 1) {
+        sent += reach[t] * right[t];
+        for (const [j, w, , scale] of splits[t].terms) {
+          const moved = (reach[t] * w * (values.get(j) - means[j])) / scale;
+          parts.set(names.get(j), (parts.get(names.get(j)) ?? 0) + moved);
+        }
+      }
+      const most = [...parts].sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, 4);
+      const told = most.map(([name, moved]) => `${name} ${moved < 0 ? "−" : "+"}${Math.abs(moved).toPrecision(2)}`);
+      levels.append(make("li", `${percent(sent)} to the right; ${told.join(", ")}`));
+    }
+    return [...says, make("p", "Level by level, what sends it right (+) or left (−) beside the mean of the training samples:"), levels];
+  }
+
   function go(event) {
     const [values, names] = typed(), list = make("ol"), says = [list];
     const passed = new Set();
@@ -173,7 +218,8 @@
       const entry = document.getElementById(`node-${t}`), rule = JSON.parse(entry.dataset.rule);
       const text = `n${t}: ${entry.querySelector(".says").textContent}`;
       passed.add(t);
-      const unknown = (rule.terms ?? []).find(([j]) => !Number.isFinite(values.get(j)));
+      const needed = chances ? [...chances.splits, ...chances.leaves].flatMap((each) => each.terms ?? []) : rule.terms ?? [];
+      const unknown = needed.find(([j]) => !Number.isFinite(values.get(j)));
       if (unknown) {
         list.append(make("li", text));
         const name = names.get(unknown[0]);
@@ -184,7 +230,8 @@
       const sum = (rule.terms ?? []).reduce((s, [j, w, offset, scale]) => s + ((values.get(j) - offset) / scale) * w, 0);
       if (rule.yes === undefined) {
         list.append(make("li", make("strong", text)));
-        if (rule.terms) says.push(make("p", "Predicted value: ", make("strong", String(Number((sum + rule.b).toPrecision(6))))));
+        if (chances) says.push(...mixed(values, names));
+        else if (rule.terms) says.push(make("p", "Predicted value: ", make("strong", String(Number((sum + rule.b).toPrecision(6))))));
         if (answer.dataset.logistic) {
           const share = 1 / (1 + Math.exp(-Math.abs(rule.score ?? score)));
           says.push(make("p", `Probability of that class: ${(100 * share).toFixed(1)}%`));

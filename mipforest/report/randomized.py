@@ -8,13 +8,17 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.formatting import number, percent
-from mipforest.report.chart import Chart, legend, span
+from mipforest.report.chart import Chart, legend, span, thinned
 from mipforest.report.content import Content, FittedTree
 from mipforest.report.markup import Part, element, section, short, table
 from mipforest.trees import Curve, FunctionalTree, RandomizedTree
+from mipforest.trees.explanation import features_shown, lines_of, thread_colours
 
 #: Most leaves, classes and features that the tables list, and most curves that are drawn.
 MOST_LEAVES, MOST_CLASSES, MOST_FEATURES, MOST_CURVES = 64, 12, 40, 6
+
+#: Most samples and features of a local explanation, and most levels.
+MOST_SAMPLES, MOST_AXES, MOST_PANELS = 40, 15, 4
 
 #: Quantiles of the training samples that show a curve; the middle one is drawn strongest.
 QUANTILES = (0.1, 0.5, 0.9)
@@ -41,6 +45,7 @@ def randomized_section(content: Content, fitted: FittedTree) -> list[Element]:
             id_="probabilities",
         ),
         *(_intervals(content, tree) if isinstance(tree, FunctionalTree) else []),
+        *_explanation(content, tree),
     ]
 
 
@@ -119,3 +124,61 @@ def _curve(tree: FunctionalTree, curve: Curve, X_raw: FloatArray) -> Element:
         chart.drawn(f"The tree looks at {short(curve.name)} from {told}.", *bands, *lines),
         element("figcaption", entries, f"Shaded: the intervals that the tree looks at, {told}."),
     )
+
+
+def _explanation(content: Content, tree: RandomizedTree) -> list[Element]:
+    """Show what moves the predictions of some samples: lines over the features."""
+    if content.samples is None:
+        return []
+    data = content.samples.train if content.samples.test is None else content.samples.test
+    chosen = thinned(data.n, MOST_SAMPLES)
+    X_raw = data.X_raw[chosen]
+    panels = lines_of(tree, X_raw, content.samples.train.X_raw.mean(axis=0))
+    shown = features_shown(tree, panels, MOST_AXES).tolist()
+    if not shown:
+        return []
+    colours = thread_colours(tree, X_raw, None if tree.is_classifier else data.y[chosen])
+    ticks = [(float(k), str(k + 1)) for k in range(len(shown))]
+    which = "training" if content.samples.test is None else "test"
+    if tree.is_classifier:
+        told = (
+            "how much more each feature sends the sample right, at each level of splits, than it does the mean of the "
+            "training samples; colours are those of the predicted classes"
+        )
+        labels = [f"level {level}: sent right" for level in range(tree.depth)]
+    else:
+        told = (
+            "the derivatives of the prediction in the features, scaled to [0, 1]; green: its squared error is at most "
+            "half of the mean one, orange: at most the mean, red: above"
+        )
+        labels = ["derivative of the prediction"]
+    charts = []
+    for label, panel in list(zip(labels, panels, strict=True))[:MOST_PANELS]:
+        values = panel[:, shown]
+        chart = Chart(
+            (-0.4, len(shown) - 0.6), span(values), "feature, by its number below", label, x_ticks=ticks
+        )
+        lines = [
+            chart.line(list(enumerate(line)), "thread", colour)
+            for line, colour in zip(values.tolist(), colours, strict=True)
+        ]
+        summary = (
+            f"{label} of {len(values)} samples over {len(shown)} features; the table has mean and range."
+        )
+        charts.append(element("figure", chart.drawn(summary, *lines)))
+    heads: list[Part] = ["Number", "Feature", *(f"{label}, mean (range)" for label in labels[:MOST_PANELS])]
+    rows: list[list[Part]] = [
+        [
+            str(k + 1),
+            short(tree.feature_names[j]),
+            *(
+                f"{number(float(panel[:, j].mean()))} ({number(float(panel[:, j].min()))} to "
+                f"{number(float(panel[:, j].max()))})"
+                for panel in panels[:MOST_PANELS]
+            ),
+        ]
+        for k, j in enumerate(shown)
+    ]
+    text = f"One line for each of {len(chosen)} {which} samples: {told}."
+    parts = [element("p", text), *charts, table(heads, rows, "Features of the local explanation")]
+    return [section("Local explanation", *parts, id_="explanation")]

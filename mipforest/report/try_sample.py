@@ -25,6 +25,9 @@ _HELP = (
     "Type values in original units: the way of the sample is marked in the picture, and its prediction shown here. "
     "Only columns that the tree reads are asked for."
 )
+_LIKELIER = (
+    " The marked way goes to the likelier side of each split; the prediction is the mean over all leaves."
+)
 _TYPICAL = " To begin with, every field holds the median or the most frequent value of the training samples."
 
 
@@ -64,6 +67,35 @@ def _terms(fitted: FittedTree, w: FloatArray) -> list[list[float]]:
     ]
 
 
+def _chances(fitted: FittedTree, X: FloatArray | None) -> str | None:
+    """Return all splits and leaves of a randomised tree, as JSON for an attribute; ``None`` for other trees.
+
+    A leaf has the probabilities of its classes, or ``terms`` and ``b`` of its value. ``means`` of the training samples
+    are what contributions are compared with.
+    """
+    tree = fitted.tree
+    if not isinstance(tree, RandomizedTree):
+        return None
+    leaves: list[dict[str, object]] = []
+    for k in range(tree.topology.n_leaves):
+        if tree.leaf_proba is not None:
+            leaves.append({"classes": tree.leaf_proba[k].tolist()})
+        else:
+            terms = [] if tree.leaf_w is None else _terms(fitted, tree.leaf_w[k])
+            leaves.append({"terms": terms, "b": float(tree.leaf_value[k])})
+    return json.dumps(
+        {
+            "gamma": tree.gamma,
+            "splits": [
+                {"terms": _terms(fitted, w), "b": float(b)} for w, b in zip(tree.w, tree.b, strict=True)
+            ],
+            "leaves": leaves,
+            "classes": [short(name) for name in tree.classes],
+            "means": None if X is None else X.mean(axis=0).tolist(),
+        }
+    )
+
+
 def try_sample(content: Content, fitted: FittedTree) -> list[Element]:
     """Return the fields, and the place of the answer; nothing where no sample can be typed.
 
@@ -73,8 +105,7 @@ def try_sample(content: Content, fitted: FittedTree) -> list[Element]:
         If the columns are not those of the tree.
     """
     encoding = content.encoding
-    randomized = isinstance(fitted.tree, RandomizedTree)  # the script follows one way, not all of them
-    if encoding is None or not fitted.root.children or randomized:
+    if encoding is None or not fitted.root.children:
         return []
     if len(encoding.features) != fitted.tree.n_features:
         raise ValueError(
@@ -85,6 +116,9 @@ def try_sample(content: Content, fitted: FittedTree) -> list[Element]:
     levels = sum(len(column.levels or ()) for column, _ in read)
     if not 0 < len(read) <= MOST_FIELDS or levels > MOST_LEVELS or node_rules(fitted) is None:
         return []
+    chances = _chances(fitted, X)
+    if chances is not None and len(chances) > LONGEST:
+        return []
     fields = [_field(column, first, k, X) for k, (column, first) in enumerate(read)]
     answer = element(
         "div",
@@ -92,12 +126,13 @@ def try_sample(content: Content, fitted: FittedTree) -> list[Element]:
         class_="answer-box",
         role="status",
         data_logistic="yes" if fitted.tree.logistic else None,
+        data_chances=chances,
     )
     return [
         element(
             "div",
             element("h3", "Try a sample", id="try"),
-            element("p", _HELP + ("" if X is None else _TYPICAL)),
+            element("p", _HELP + (_LIKELIER if chances else "") + ("" if X is None else _TYPICAL)),
             element("div", *fields, class_="fields", role="group", aria_labelledby="try"),
             answer,
             class_="try scripted-only",
@@ -115,6 +150,8 @@ def _columns(encoding: Encoding) -> Iterator[tuple[Column, int]]:
 
 def _is_read(fitted: FittedTree, column: Column, first: int) -> bool:
     tree, features = fitted.tree, slice(first, first + len(column.features))
+    if isinstance(tree, RandomizedTree):  # all of its leaves count, wherever the likelier sides lead
+        return bool(tree.w[:, features].any() or (tree.leaf_w is not None and tree.leaf_w[:, features].any()))
     inner = tree.topology.n_branches
     return any(
         tree.w[node.number, features].any()

@@ -34,6 +34,7 @@ from mipforest.trees.topology import MAX_DEPTH, Nodes, Topology
 from mipforest.trees.tree import Tree
 
 if TYPE_CHECKING:
+    from mipforest.trees.explanation import plot_explanation
     from mipforest.trees.figure import Picture, save_figure
     from mipforest.trees.partition import plot_partition
     from mipforest.trees.plot import plot_tree, save_plot
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 _FIGURES = {
     "Picture": "figure",
     "save_figure": "figure",
+    "plot_explanation": "explanation",
     "plot_partition": "partition",
     "plot_tree": "plot",
     "save_plot": "plot",
@@ -76,6 +78,7 @@ __all__ = [
     "load",
     "midpoint",
     "node_statistics",
+    "plot_explanation",
     "plot_partition",
     "plot_tree",
     "prescription_measures",

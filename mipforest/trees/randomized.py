@@ -149,6 +149,33 @@ class RandomizedTree(Tree):
         found: FloatArray = sizes.sum(axis=0) if kind == "sum" else sizes.max(axis=0)
         return found
 
+    def contributions(self, X: Any, reference: Any) -> FloatArray:
+        """Return (n, depth, p) how much more each feature sends a sample right, level by level, than a reference.
+
+        At level l this is ``sum_t R_t(x) w_tj (x_j - r_j)`` over its nodes, R the probability of coming to them and
+        x, r scaled: summed over the features, what the expected score of the sample is above that of the reference at
+        the same nodes.
+
+        Parameters
+        ----------
+        X
+            (n, p) samples in original units.
+        reference
+            (p,) the sample to compare with, such as the mean of the training samples.
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`leaf_probabilities`.
+        """
+        scaled = self._scaled(X)
+        apart = scaled - self._scaled(np.asarray(reference, dtype=np.float64)[None, :])
+        ways = self._ways(self._scores(scaled))
+        found = [
+            (ways[level] @ self.w[2**level - 1 : 2 ** (level + 1) - 1]) * apart for level in range(self.depth)
+        ]
+        return np.stack(found, axis=1)
+
     def derivatives(self, X: Any) -> FloatArray:
         """Return the (n, p) derivatives of a regression tree's prediction in the scaled features, at each sample.
 

@@ -92,6 +92,23 @@ def levels_run(tmp_path_factory):
     return _solve(tmp_path_factory.mktemp("levels"), frame, *words, *grid, command="tune")
 
 
+_RANDOM = ("--depth", "2", "--test-size", "0.25", "--param", "gamma=16", "--param", "n_starts=1")
+
+
+@pytest.fixture(scope="session")
+def chances_run(tmp_path_factory):
+    """A randomised tree of three classes, with test samples."""
+    frame = _frame(lambda X: np.array(CLASSES)[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0)])
+    return _solve(tmp_path_factory.mktemp("chances"), frame, "--model", "orct", *_RANDOM)
+
+
+@pytest.fixture(scope="session")
+def means_run(tmp_path_factory):
+    """A randomised tree with linear leaves, and test samples."""
+    frame = _frame(lambda X: (np.where(X[:, 0] > 0, X[:, 1], 2 - X[:, 2]) + 10).round(2))
+    return _solve(tmp_path_factory.mktemp("means"), frame, "--model", "s-orrt", *_RANDOM)
+
+
 @pytest.fixture(scope="session")
 def infeasible_run(classes_run, tmp_path_factory):
     """A run that found no tree."""
@@ -126,7 +143,7 @@ def _scaling(data):
     return data.encoding.offset, data.encoding.scale
 
 
-@pytest.fixture(params=["classes", "logistic", "values", "infeasible", "deep", "levels"])
+@pytest.fixture(params=["classes", "logistic", "values", "infeasible", "deep", "levels", "chances", "means"])
 def any_run(request):
     return request.getfixturevalue(f"{request.param}_run")
 

@@ -251,6 +251,28 @@ def test_a_sample_that_is_typed_goes_where_the_tree_sends_it(opened, request, ki
         assert all(f"{100 * share:.1f}%" in text for share, text in zip(shares, answers, strict=True))
 
 
+@pytest.mark.parametrize("kind", ["chances", "means"])
+def test_a_sample_that_is_typed_is_predicted_by_all_leaves_of_a_randomised_tree(opened, request, kind):
+    run = request.getfixturevalue(f"{kind}_run")
+    saved = read_run(run).saved
+    frame = pd.read_csv(next(run.parent.glob("*.csv"))).drop(columns=saved.target).head(20)
+    answers = [answer for _, answer, _ in tried(opened(run), frame)]
+    X = saved.encoding.encode(frame)
+    reached = saved.tree.leaf_probabilities(X)
+    for text, shares in zip(answers, reached, strict=True):
+        assert f"Leaves: n{3 + shares.argmax()} {100 * shares.max():.1f}%" in text
+    right = saved.tree.leaf_probabilities(X)[:, 2:].sum(axis=1)
+    assert all(f"{100 * share:.1f}% to the right" in text for share, text in zip(right, answers, strict=True))
+    if kind == "chances":
+        for text, name in zip(answers, saved.tree.predict_labels(X), strict=True):
+            assert f"Predicted class: {name}" in text
+        for text, share in zip(answers, saved.predict_proba(frame).max(axis=1), strict=True):
+            assert f" {100 * share:.1f}%" in text.partition("Probabilities: ")[2].partition("\n")[0]
+    else:
+        said = [float(text.partition("Predicted value: ")[2].partition("\n")[0]) for text in answers]
+        np.testing.assert_allclose(said, saved.predict(frame), rtol=1e-5)
+
+
 def test_a_sample_without_a_value_ends_where_the_tree_needs_it(opened, classes_run):
     browser = opened(classes_run)
     assert browser.complaints == []

@@ -5,7 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mipforest.trees import RandomizedTree, Tree, TreeFileError, from_dict, to_dict, to_python
+from mipforest.trees import (
+    RandomizedTree,
+    Tree,
+    TreeFileError,
+    from_dict,
+    plot_explanation,
+    to_dict,
+    to_python,
+)
 
 STEP = 1e-6
 
@@ -16,8 +24,8 @@ def randomized(rng, *, depth=2, p=3, K=3, gamma=6.0, **parts):
     C /= C.sum(axis=1, keepdims=True)
     shape = {"w": rng.normal(size=(leaves - 1, p)), "b": rng.normal(size=leaves - 1)}
     classes = tuple(f"c{k}" for k in range(K))
-    given = {"leaf_value": C.argmax(axis=1), "classes": classes, "leaf_proba": C, **parts}
-    return RandomizedTree(depth=depth, **shape, gamma=gamma, **given)
+    given = {"leaf_value": C.argmax(axis=1), "classes": classes, "leaf_proba": C, **shape, **parts}
+    return RandomizedTree(depth=depth, gamma=gamma, **given)
 
 
 def regression(rng, **parts):
@@ -108,3 +116,33 @@ def test_what_is_no_randomised_tree_is_refused():
         )
     with pytest.raises(ValueError, match="no classes"):
         regression(rng, leaf_proba=np.eye(4))
+
+
+def test_contributions_sum_to_the_expected_score_above_that_of_the_reference():
+    rng = np.random.default_rng(11)
+    tree, X, reference = randomized(rng), rng.normal(size=(6, 3)), rng.normal(size=3)
+    tree = tree.with_scaling(rng.normal(size=3), rng.uniform(0.5, 2, 3))
+    found = tree.contributions(X, reference)
+    scores, of_reference = tree.scores(X), tree.scores(reference[None, :])
+    left = 1 / (1 + np.exp(tree.gamma * scores[:, 0]))
+    reach = np.column_stack([left, 1 - left])
+    apart = scores - of_reference
+    assert found[:, 0].sum(axis=1) == pytest.approx(apart[:, 0])
+    assert found[:, 1].sum(axis=1) == pytest.approx((reach * apart[:, 1:]).sum(axis=1))
+
+
+def test_explanations_are_drawn_with_one_axis_per_feature_that_moves_something():
+    rng = np.random.default_rng(12)
+    X = rng.normal(size=(9, 3))
+    numbers = regression(rng, levels=(None, None, ("city", "Pisa")))
+    (axes,) = plot_explanation(numbers, X, rng.normal(size=9)).axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["x0", "x1"]
+    lines = np.array([line.get_ydata() for line in axes.lines[:9]])
+    assert lines == pytest.approx(numbers.derivatives(X)[:, :2])
+    assert len({line.get_color() for line in axes.lines[:9]}) > 1
+    classes = randomized(rng)
+    first, second = plot_explanation(classes, X, max_features=1).axes
+    assert len(first.get_xticks()) == len(second.get_xticks()) == 1
+    silent = randomized(rng, w=np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="uses no feature that could be shown"):
+        plot_explanation(silent, X)
