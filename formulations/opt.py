@@ -15,6 +15,10 @@ and C the number of splits, or of features in hyperplane splits. A leaf prescrib
 :math:`n_{treatment}` of its samples had it. The thesis minimises this by local search and states no mixed-integer
 model. This one is ours; it charges every tree the same.
 
+Weights of samples multiply their terms in both sums: the objective is divided by the sum of all weights, estimates are
+means with weights, and n, :math:`n_g` and :math:`n_{gt}` below are sums of weights. :math:`N_{min}` and
+:math:`n_{treatment}` still count samples, and so does :math:`n_{gt}` in the last row (d).
+
 **The model.** Samples with equal features stay together: group g has :math:`n_{gt}` samples of treatment t with mean
 outcome :math:`\bar y_{gt}`, and :math:`n_g = \sum_t n_{gt}`. Outcomes are shifted so that the lowest is 0, which moves
 the objective by a constant; let :math:`h_t` be the highest under treatment t. Splits and assignment z are those of
@@ -82,11 +86,11 @@ class PrescriptiveTree(Formulation):
     mu
         Weight of the outcomes under the prescriptions, 0 (estimates alone count) to 1 (prescriptions alone do).
     n_treatment
-        Least number of samples in a leaf that had the treatment it prescribes.
+        Least number of samples in a leaf, whatever they weigh, that had the treatment it prescribes.
     alpha
         Cost of a split (of a feature in a hyperplane split), relative to the error of the estimates without splits.
     N_min
-        Least number of samples in a leaf that holds any.
+        Least number of samples in a leaf that holds any, whatever they weigh.
     better
         Which outcomes are better, ``"lower"`` or ``"higher"`` ones.
     outcome_scale
@@ -95,6 +99,7 @@ class PrescriptiveTree(Formulation):
     """
 
     task = "prescription"
+    takes_weights = True
     starts: ClassVar[tuple[str, ...]] = ("greedy", "no-split")
 
     mu: float = parameter(0.5, "weight of the prescriptions against the estimates, 0 to 1", at_least=0)
@@ -178,18 +183,19 @@ class PrescriptiveTree(Formulation):
         tau = self._declare_prescriptions(m, instance)  # (d)
         e = m.nonnegative("e", z.shape)
         m.add("prescribed", e[:, :, None] >= f - high * (1 - tau)[None])  # (e)
-        prescribed = (size.sum(axis=1)[:, None] * e).sum() + instance.data.n * float(leaves.y.min())
+        prescribed = (size.sum(axis=1)[:, None] * e).sum() + leaves.total_weight * float(leaves.y.min())
         split_costs: LinearExpr = self.alpha * leaves.baseline * complexity
         charged = self.mu * prescribed + (1 - self.mu) * (within + errors.sum()) + split_costs
-        m.minimize((1 / instance.data.n) * charged)
+        m.minimize((1 / leaves.total_weight) * charged)
 
     def _declare_prescriptions(self, m: Model, instance: PrescriptiveInstance) -> VarArray:
         """Write rows (d); return the prescriptions tau (|L|, m)."""
-        z, size = m["z"], grouped_by_treatment(instance)[0]
+        z, number = m["z"], np.zeros((len(instance.routing.rows), instance.data.n_classes))
+        np.add.at(number, (instance.routing.group, instance.leaves.given), 1.0)
         tau = m.binary("tau", (instance.topology.leaves, instance.data.classes))
         m.add("one_treatment", tau.sum(axis=1) <= 1, over=instance.topology.leaves)  # (d)
         m.add("prescribes", z <= tau.sum(axis=1))  # (d)
-        had = (size[:, None, :] * z[:, :, None]).sum(axis=0)
+        had = (number[:, None, :] * z[:, :, None]).sum(axis=0)
         m.add("enough_had_it", had >= self.n_treatment * tau)  # (d)
         return tau
 
@@ -207,7 +213,8 @@ class PrescriptiveTree(Formulation):
             loss="prescription",
             split_cost=self.alpha * leaves.baseline,
             N_min=self.N_min,
-            unit=float(instance.data.n),
+            unit=leaves.total_weight,
+            weight=leaves.weights if instance.data.weighted else None,
             treatment=leaves.given,
             mu=self.mu,
             n_treatment=self.n_treatment,
@@ -226,7 +233,7 @@ class PrescriptiveTree(Formulation):
             return float("inf")
         complexity = float(instance.routing.complexity(tree).sum())
         charged = instance.leaves.value(tree) + self.alpha * instance.leaves.baseline * complexity
-        return charged / instance.data.n
+        return charged / instance.leaves.total_weight
 
     def encode(self, tree: Tree, instance: PrescriptiveInstance) -> dict[str, FloatArray]:
         leaves, routing = instance.leaves, instance.routing
@@ -259,7 +266,7 @@ class PrescriptiveTree(Formulation):
         w, b = np.zeros((topology.n_branches, data.p)), np.zeros(topology.n_branches)
         if name == "greedy":
             w, b = greedy_prescription(
-                data.X, leaves.y, leaves.members, topology, leaves.costs,
+                data.X, leaves.y, leaves.weights, leaves.members, topology, leaves.costs,
                 split_cost=self.alpha * leaves.baseline, N_min=self.N_min, gap=self._gap,
             )  # fmt: skip
         return self.polish(tree_of_splits(data, topology, w, b), instance)
@@ -271,16 +278,16 @@ class PrescriptiveTree(Formulation):
 
 
 def grouped_by_treatment(instance: PrescriptiveInstance) -> tuple[FloatArray, FloatArray, float]:
-    """Return sizes and mean shifted outcomes (g, m) of the groups by treatment (0 for none), and the error within."""
+    """Return weights and mean shifted outcomes (g, m) of the groups by treatment (0 for none), and the error within."""
     leaves, group = instance.leaves, instance.routing.group
     shifted = leaves.y - leaves.y.min()
-    size, total = np.zeros((len(instance.routing.rows), instance.data.n_classes)), 0.0
+    size = np.zeros((len(instance.routing.rows), instance.data.n_classes))
     sums = np.zeros(size.shape)
-    np.add.at(size, (group, leaves.given), 1.0)
-    np.add.at(sums, (group, leaves.given), shifted)
+    np.add.at(size, (group, leaves.given), leaves.weights)
+    np.add.at(sums, (group, leaves.given), leaves.weights * shifted)
     mean = np.divide(sums, size, out=np.zeros(size.shape), where=size > 0)
-    total = float(((shifted - mean[group, leaves.given]) ** 2).sum())
-    return size, mean, total
+    within = float((leaves.weights * (shifted - mean[group, leaves.given]) ** 2).sum())
+    return size, mean, within
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,8 @@ Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MI
 
 and this minimum is what a leaf's estimates are charged, times :math:`1 - \mu`. The thesis prints no intercept; here is
 one, free of charge, so that observed outcomes still sum up to their estimates. Features are in [0, 1]; :math:`\lambda`
-is in units of the outcome. Prescriptions would like other estimates than the fitted ones, so the model states the
+is in units of the outcome. Weights of samples multiply their terms, as in :mod:`formulations.opt`, in the sums over i
+of rows (g) and (j) too. Prescriptions would like other estimates than the fitted ones, so the model states the
 optimality conditions of the lasso. With :math:`e_{il}` the residual of sample i under its own treatment if it is in
 leaf l, and 0 if not,
 
@@ -84,7 +85,7 @@ class LassoLeaves(TreatmentLeaves):
     def fit(self, here: BoolArray) -> LeafEstimates:
         """Return the estimates of a leaf with the samples ``here`` (n,)."""
         constant = super().fit(here)
-        X, y, given = self.data.X[here], self.y[here], self.given[here]
+        X, y, given, weight = self.data.X[here], self.y[here], self.given[here], self.weights[here]
         outcome, slopes, total, loss = (
             constant.outcome.copy(),
             constant.coefficients,
@@ -93,21 +94,26 @@ class LassoLeaves(TreatmentLeaves):
         )
         for t in np.flatnonzero(~np.isnan(outcome)):
             own = given == t
-            slopes[t], charged = lasso(X[own], y[own], self.lam)
+            slopes[t], charged = lasso(X[own], y[own], self.lam, weight[own])
             loss += charged
-            outcome[t] -= float(X[own].mean(axis=0) @ slopes[t])
+            outcome[t] -= float(np.average(X[own], axis=0, weights=weight[own]) @ slopes[t])
             if np.isfinite(total[t]):
-                total[t] = len(y) * (outcome[t] + float(X.mean(axis=0) @ slopes[t]))
+                total[t] = weight.sum() * outcome[t] + float(weight @ X @ slopes[t])
         return LeafEstimates(outcome, slopes, total, loss)
 
     @property
     def farthest(self) -> float:
         """Greatest sum of the sizes of a leaf's coefficients under one treatment: N."""
-        spread = [((self.y[had] - self.y[had].mean()) ** 2).sum() for had in self.members.T]
-        return float(max(spread)) / self.lam
+        spread = []
+        for had in self.members.T:
+            y, weight = self.y[had], self.weights[had]
+            spread.append(float(weight @ (y - np.average(y, weights=weight)) ** 2))
+        return max(spread) / self.lam
 
 
-def lasso(X: FloatArray, y: FloatArray, lam: float) -> tuple[FloatArray, float]:
+def lasso(
+    X: FloatArray, y: FloatArray, lam: float, weight: FloatArray | None = None
+) -> tuple[FloatArray, float]:
     """Minimise the squared loss plus ``lam`` times the sum of the coefficients' sizes; the intercept is free.
 
     Coordinate descent finds features and signs; their linear equations then give the coefficients to the last digits.
@@ -118,13 +124,18 @@ def lasso(X: FloatArray, y: FloatArray, lam: float) -> tuple[FloatArray, float]:
         (k, p) features and (k,) targets.
     lam
         Weight, above 0.
+    weight
+        (k,) weights of the samples in the loss; 1 unless given.
 
     Returns
     -------
     tuple
         (p,) coefficients, and the minimum.
     """
-    Xc, yc = X - X.mean(axis=0), y - y.mean()
+    weight = np.ones(len(y)) if weight is None else weight
+    root = np.sqrt(weight)
+    Xc = root[:, None] * (X - np.average(X, axis=0, weights=weight))
+    yc = root * (y - np.average(y, weights=weight))
     beta, theta, constant = np.zeros(X.shape[1]), lam / 2, float(yc @ yc)
     slope = Xc.T @ yc
     if np.abs(slope).max() <= theta:
@@ -172,7 +183,7 @@ class LinearEstimates(PrescriptiveTree):
         assert isinstance(leaves, LassoLeaves)
         complexity, group = instance.routing.declare(m), instance.routing.group
         centre, N = float(leaves.y.mean()), leaves.farthest
-        y = leaves.y - centre
+        y, weight = leaves.y - centre, leaves.weights
         H, M = float(np.abs(y).max()) + N, float(np.ptp(y)) + N
         z, had = m["z"][group], leaves.members.astype(float)
         over = (topology.leaves, data.classes)
@@ -194,10 +205,11 @@ class LinearEstimates(PrescriptiveTree):
         u_up, u_down = m.binary("u_up", up.shape), m.binary("u_down", up.shape)
         errors = []
         for t in range(data.n_classes):
-            m.add(f"balanced_{t}", had[:, t] @ e == 0, over=topology.leaves)  # (g)
-            m.add(f"slope_{t}", 2 * ((had[:, t : t + 1] * data.X).T @ e).T == self.lam * s[:, t])  # (g)
+            each = weight * had[:, t]
+            m.add(f"balanced_{t}", each @ e == 0, over=topology.leaves)  # (g)
+            m.add(f"slope_{t}", 2 * ((each[:, None] * data.X).T @ e).T == self.lam * s[:, t])  # (g)
             size = (up[:, t] + down[:, t]).sum(axis=1)
-            errors.append((had[:, t] * y) @ e + 0.5 * self.lam * size)
+            errors.append((each * y) @ e + 0.5 * self.lam * size)
             m.add(f"error_{t}", errors[-1] >= 0)  # (j)
         m.add("up", up <= N * u_up)  # (h)
         m.add("down", down <= N * u_down)  # (h)
@@ -211,8 +223,8 @@ class LinearEstimates(PrescriptiveTree):
             m.add(f"prescribed_{t}", prescribed >= estimate - 2 * H * (2 - tau[:, t] - z))  # (k)
         costs: LinearExpr = self.alpha * leaves.baseline * complexity
         losses: LinearExpr = sum(part.sum() for part in errors)
-        outcomes = prescribed.sum() + data.n * centre
-        m.minimize((1 / data.n) * (self.mu * outcomes + (1 - self.mu) * losses + costs))
+        outcomes = (weight @ prescribed).sum() + leaves.total_weight * centre
+        m.minimize((1 / leaves.total_weight) * (self.mu * outcomes + (1 - self.mu) * losses + costs))
 
     def encode(self, tree: Tree, instance: PrescriptiveInstance) -> dict[str, FloatArray]:
         leaves, routing, data = instance.leaves, instance.routing, instance.data
@@ -231,7 +243,7 @@ class LinearEstimates(PrescriptiveTree):
             e[here, leaf] = y[here] - estimates[np.arange(here.sum()), leaves.given[here]]
             prescribed[here, leaf] = estimates @ tau[leaf]
         for t in range(m):
-            slopes = 2 * (leaves.members[:, t : t + 1] * data.X).T @ e / self.lam
+            slopes = 2 * ((leaves.weights * leaves.members[:, t])[:, None] * data.X).T @ e / self.lam
             s[:, t] = np.where(beta[:, t] != 0, np.sign(beta[:, t]), np.clip(slopes.T, -1, 1))
         up, down = np.maximum(beta, 0.0), np.maximum(-beta, 0.0)
         signs = {"u_up": (up > 0).astype(float), "u_down": (down > 0).astype(float), "subgradient": s}

@@ -9,6 +9,8 @@ outcomes of a treatment sum up to what is estimated for the same samples, so tha
     \sum_{i \in l} \begin{cases} y_i & z_i = \tau_l \\ \hat y_{l \tau_l} & \text{else} \end{cases}
     \; = \; n_l \, \hat y_{l \tau_l}, \qquad
     \sum_{i \in l} (y_i - \hat y_{l z_i})^2 = \sum_t \left( q_{lt} - s_{lt}^2 / n_{lt} \right).
+
+Weights of samples multiply their terms in all these sums, :math:`n_{lt}` included.
 """
 
 from __future__ import annotations
@@ -38,10 +40,10 @@ class LeafEstimates(NamedTuple):
     coefficients
         (m, p) coefficients of linear estimates; 0 for constant ones.
     total
-        (m,) outcomes of all samples under each treatment, observed or estimated; infinite for a treatment that too few
-        samples had.
+        (m,) weighted sum of the outcomes of all samples under each treatment, observed or estimated; infinite for a
+        treatment that too few samples had.
     loss
-        What the estimates of the outcomes that are known are charged.
+        What the estimates of the outcomes that are known are charged, with the samples' weights.
     """
 
     outcome: FloatArray
@@ -61,7 +63,7 @@ class TreatmentLeaves:
     mu
         Weight of the outcomes under the prescriptions, 0 to 1; that of the estimates' loss is 1 - mu.
     n_treatment
-        Least number of samples of a leaf that had the treatment that it prescribes.
+        Least number of samples of a leaf, whatever they weigh, that had the treatment that it prescribes.
     higher
         Whether higher outcomes are better.
     standardised
@@ -77,7 +79,10 @@ class TreatmentLeaves:
     @cached_property
     def unit(self) -> float:
         """What outcomes are divided by, negative where higher ones are better: lower ones are then."""
-        size = float(np.std(self.data.y)) if self.standardised else 1.0
+        y, size = np.asarray(self.data.y, dtype=np.float64), 1.0
+        if self.standardised:
+            mean = np.average(y, weights=self.weights)
+            size = float(np.sqrt(np.average((y - mean) ** 2, weights=self.weights)))
         return -size if self.higher else size
 
     @cached_property
@@ -85,6 +90,16 @@ class TreatmentLeaves:
         """(n,) outcomes in units of the objective: lower ones are better."""
         y: FloatArray = np.asarray(self.data.y, dtype=np.float64) / self.unit
         return y
+
+    @property
+    def weights(self) -> FloatArray:
+        """(n,) weights of the samples."""
+        return self.data.weights
+
+    @cached_property
+    def total_weight(self) -> float:
+        """Weight of all samples: what the objective is divided by."""
+        return float(self.weights.sum())
 
     @cached_property
     def given(self) -> IntArray:
@@ -105,12 +120,13 @@ class TreatmentLeaves:
 
     def fit(self, here: BoolArray) -> LeafEstimates:
         """Return the estimates of a leaf with the samples ``here`` (n,)."""
-        y, members = self.y[here], self.members[here]
-        size = members.sum(axis=0)
-        mean = np.divide(y @ members, size, out=np.full(len(size), np.nan), where=size > 0)
+        y, weight, members = self.y[here], self.weights[here], self.members[here]
+        had, size = members.sum(axis=0), weight @ members
+        mean = np.divide((weight * y) @ members, size, out=np.full(len(size), np.nan), where=had > 0)
         residuals = y - mean[self.given[here]]
-        total = np.where(size >= self.n_treatment, len(y) * mean, np.inf)
-        return LeafEstimates(mean, np.zeros((len(size), self.data.p)), total, float(residuals @ residuals))
+        total = np.where(had >= self.n_treatment, weight.sum() * mean, np.inf)
+        loss = float((weight * residuals) @ residuals)
+        return LeafEstimates(mean, np.zeros((len(size), self.data.p)), total, loss)
 
     def cost(self, fitted: LeafEstimates, treatment: int | None = None) -> float:
         """Return what a leaf is charged with a treatment, the best one unless it is given."""
@@ -119,12 +135,18 @@ class TreatmentLeaves:
         prescribed = self.mu * total if np.isfinite(total) else np.inf
         return float(prescribed + (1 - self.mu) * fitted.loss)
 
-    def costs(self, size: FloatArray, total: FloatArray, squares: FloatArray) -> FloatArray:
-        """Return what leaves with constant estimates are charged, by sums (k, m) of 1, y and y^2 over treatments."""
+    def costs(self, had: FloatArray, size: FloatArray, total: FloatArray, squares: FloatArray) -> FloatArray:
+        """Return what leaves with constant estimates are charged, by their sums over the samples of each treatment.
+
+        Parameters
+        ----------
+        had, size, total, squares
+            (k, m) sums of 1, and of 1, y and y^2 with weights.
+        """
         n = size.sum(axis=-1, keepdims=True)
-        mean = np.divide(total, size, out=np.full(total.shape, np.inf), where=size > 0)
-        best = np.where(size >= self.n_treatment, n * mean, np.inf).min(axis=-1)
-        known = np.where(size > 0, mean, 0.0)
+        mean = np.divide(total, size, out=np.full(total.shape, np.inf), where=had > 0)
+        best = np.where(had >= self.n_treatment, n * mean, np.inf).min(axis=-1)
+        known = np.where(had > 0, mean, 0.0)
         loss = np.maximum(0.0, squares - known * total).sum(axis=-1)
         prescribed = np.where(np.isfinite(best), self.mu * np.where(np.isfinite(best), best, 0.0), np.inf)
         charged: FloatArray = prescribed + (1 - self.mu) * loss

@@ -52,6 +52,16 @@ class UnverifiedTreeWarning(FitWarning):
 #: scikit-learn's random states draw seeds below this; every solver takes them.
 SEEDS = 2**31 - 1
 
+
+class NotTaken:
+    """Stands where other trees have a parameter that an estimator does not take: it has no such attribute."""
+
+    def __get__(self, instance: object, owner: type) -> NotTaken:
+        if instance is None:
+            return self
+        raise AttributeError(f"{owner.__name__} has no such parameter")
+
+
 #: What is left out of pickles: the model and the solver's answer, many times the size of the tree.
 NOT_PICKLED = ("result_", "solution_")
 
@@ -175,7 +185,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         WholeNumber(at_least=1).check("depth", self.depth)
         if not isinstance(self.verbose, bool):  # True and False are usual
             WholeNumber(at_least=0).check("verbose", self.verbose)
-        share = self.min_weight_fraction_leaf
+        share = self._least_share()
         if not (isinstance(share, Real) and 0 <= share <= 0.5):
             raise ParameterError(f"parameter min_weight_fraction_leaf is {share!r}; give a share, 0 to 0.5")
         for name, value, known in (
@@ -248,6 +258,10 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         FitWarning
             If there is more to know about the solve.
         """
+        self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         # A fit that fails must not leave the tree of an earlier one behind.
         self.__dict__.pop(self._fitted_name, None)
         self._check_settings()
@@ -271,15 +285,20 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         result = self._found(self._formulation(data), data, settings)
         self._check_found(result, settings)
         self._keep(result)
-        return self
+
+    def _least_share(self) -> float:
+        """Return the least share of weight in a leaf; 0 of an estimator without that parameter."""
+        share: float = getattr(self, "min_weight_fraction_leaf", 0.0)
+        return share
 
     def _found(self, model: Formulation, data: Dataset, settings: SolveSettings) -> Result:
         """Build the model for the samples, and solve it."""
-        constrained = self.constraints is not None or self.min_weight_fraction_leaf > 0
+        share = self._least_share()
+        constrained = self.constraints is not None or share > 0
         expected = None if constrained else searching(self.solver, settings)
         problem = model.build(data, self.depth, budget=settings.budget(), solver=expected, whole=constrained)
-        if self.min_weight_fraction_leaf > 0:
-            min_weight_fraction_leaf(problem, self.min_weight_fraction_leaf)
+        if share > 0:
+            min_weight_fraction_leaf(problem, share)
         if self.constraints is not None:
             self.constraints(problem)
         progress = PrintedProgress(type(self).__name__, self.verbose, self.on_progress)
@@ -289,11 +308,11 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         return result
 
     def _check_found(self, result: Result, settings: SolveSettings) -> None:
-        """Refuse a result without a tree; warn of what the user should know."""
+        """Refuse a result without a tree; warn the caller of ``fit`` of what the user should know."""
         if result.tree is None:
             raise NoTreeFound(_why_no_tree(result))
         if result.solution.warnings:
-            warnings.warn("; ".join(result.solution.warnings), FitWarning, stacklevel=3)
+            warnings.warn("; ".join(result.solution.warnings), FitWarning, stacklevel=4)
         limited = result.solution.status in (Status.TIME_LIMIT, Status.LIMIT)
         if limited and settings.time_limit != 0:  # with 0 the start alone was asked for
             left = f"with a gap of {percent(result.gap)}" if np.isfinite(result.gap) else "without a bound"
@@ -301,13 +320,13 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
                 f"stopped after {result.solution.seconds:.1f} s {left}: the tree is not proven to be optimal; raise "
                 "time_limit, or gap if that is enough",
                 NotProvenWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if not result.verified:
             warnings.warn(
                 f"the tree is not verified: {'; '.join(result.failed_checks)}",
                 UnverifiedTreeWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _keep(self, result: Result) -> None:

@@ -100,8 +100,7 @@ class PrintedProgress:
             seconds = problem.prepare_seconds + problem.build_seconds
             size = ", ".join(f"{count} {name}" for name, count in problem.size().items())
             print(
-                f"[{self._name}] {problem.formulation.name}, depth {problem.topology.depth}, "
-                f"{problem.data.n} samples: {size}, built in {seconds:.1f} s",
+                f"[{self._name}] {problem.name_in_words}, {problem.data.n} samples: {size}, built in {seconds:.1f} s",
                 flush=True,
             )
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import DataError, Dataset
 from mipforest.data.encoding import Scaling
+from mipforest.data.table import checked_weights
 from mipforest.errors import some_of
 from mipforest.estimators.papers import PaperEstimator
 from mipforest.problem.parameters import ParameterError
@@ -104,7 +105,9 @@ class OptimalPrescriptiveTree(PaperEstimator):
             )
         return _OPT[self.splits, self.estimates]
 
-    def fit(self, X: Any, treatment: Any, y: Any) -> OptimalPrescriptiveTree:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self, X: Any, treatment: Any, y: Any, sample_weight: Any = None
+    ) -> OptimalPrescriptiveTree:
         """Find an optimal prescriptive tree.
 
         Parameters
@@ -115,6 +118,9 @@ class OptimalPrescriptiveTree(PaperEstimator):
             (n,) labels of the treatments that the samples had.
         y
             (n,) outcomes that these led to.
+        sample_weight
+            (n,) weights of the samples, at least 0; 1 unless given. ``n_treatment`` and ``N_min`` count samples,
+            whatever they weigh.
 
         Returns
         -------
@@ -125,7 +131,7 @@ class OptimalPrescriptiveTree(PaperEstimator):
         ValueError, NoTreeFound, SolverError
             As for :meth:`TreeEstimator.fit <mipforest.estimators.base.TreeEstimator.fit>`.
         """
-        super().fit(X, _Known(treatment, y))
+        self._fit(X, _Known(treatment, y), sample_weight)
         return self
 
     def _read(
@@ -180,17 +186,27 @@ class RegressAndCompare(BaseEstimator):  # type: ignore[misc] # scikit-learn has
     regressor: Any
     better: str = "lower"
 
-    def fit(self, X: Any, treatment: Any, y: Any) -> RegressAndCompare:
-        """Fit one regressor to the samples of each treatment: (n, p) features, (n,) treatments and (n,) outcomes."""
+    def fit(self, X: Any, treatment: Any, y: Any, sample_weight: Any = None) -> RegressAndCompare:
+        """Fit one regressor to the samples of each treatment.
+
+        Parameters
+        ----------
+        X, treatment, y
+            (n, p) features, (n,) treatments and (n,) outcomes.
+        sample_weight
+            (n,) weights, for regressors that take them; all samples count alike unless given.
+        """
         if self.better not in ("lower", "higher"):
             raise ParameterError(f"parameter better is {self.better!r}; choose 'lower' or 'higher'")
         X, given, outcomes = check_array(X), column_or_1d(treatment), column_or_1d(y, dtype=np.float64)
         check_consistent_length(X, given, outcomes)
         self.treatments_ = np.unique(given)
-        self.regressors_ = [
-            clone(self.regressor).fit(X[given == label], outcomes[given == label])
-            for label in self.treatments_
-        ]
+        weights = None if sample_weight is None else checked_weights(sample_weight, len(X), "sample_weight")
+        self.regressors_ = []
+        for label in self.treatments_:
+            had = given == label
+            named = {} if weights is None else {"sample_weight": weights[had]}
+            self.regressors_.append(clone(self.regressor).fit(X[had], outcomes[had], **named))
         return self
 
     def predict_outcomes(self, X: Any) -> FloatArray:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from sklearn.utils.validation import check_is_fitted
 
 from mipforest.arrays import FloatArray
+from mipforest.estimators.base import NotTaken
 from mipforest.estimators.generic import TreeClassifier, TreeRegressor
 from mipforest.estimators.papers import PaperEstimator
 from mipforest.problem.result import Result
@@ -32,7 +33,8 @@ class RandomizedEstimator(PaperEstimator):
     zero_tol
         Size up to which a coefficient is 0 in the sparsity that is reported.
     depth, and all others
-        As for :class:`~mipforest.estimators.base.TreeEstimator`.
+        As for :class:`~mipforest.estimators.base.TreeEstimator`, without ``min_weight_fraction_leaf``: every sample is
+        in every leaf with some probability.
 
     Attributes
     ----------
@@ -48,6 +50,8 @@ class RandomizedEstimator(PaperEstimator):
     lam_local: float = 0.0
     lam_global: float = 0.0
     zero_tol: float = 0.0
+
+    min_weight_fraction_leaf: ClassVar[NotTaken] = NotTaken()  # type: ignore[misc,assignment]
 
     def _keep(self, result: Result) -> None:
         super()._keep(result)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from joblib import effective_n_jobs
 
 from mipforest.data import Dataset
+from mipforest.estimators.base import NotTaken
 from mipforest.estimators.display import PrintedProgress
 from mipforest.estimators.generic import FormulationEstimator, OptimalTreeClassifier, OptimalTreeRegressor
 from mipforest.problem.formulation import Formulation
@@ -30,11 +31,13 @@ class TunedTree(FormulationEstimator):
     starts: int = 50
     n_jobs: int | None = None
 
+    #: A local search keeps least numbers of samples in leaves, not weights.
+    min_weight_fraction_leaf: ClassVar[NotTaken] = NotTaken()  # type: ignore[misc,assignment]
+
     def _check_settings(self) -> None:
         super()._check_settings()
         unused = {
             "constraints": self.constraints is None,
-            "min_weight_fraction_leaf": self.min_weight_fraction_leaf == 0,
             "start": isinstance(self.start, str) and self.start == "default",
         }
         for name, default in unused.items():
@@ -89,7 +92,8 @@ class OptimalTreeClassifierCV(TunedTree, OptimalTreeClassifier):
     grid
         Values of one other hyperparameter that are tried at the chosen depth, by name.
     folds, validation
-        Number of folds (4 unless given), or the share of samples of a single validation part.
+        Number of folds, or the share of samples of a single validation part; 4 folds unless given, fewer where a class
+        has fewer samples.
     starts
         Starts of the local search for each depth and fold.
     n_jobs
@@ -99,8 +103,8 @@ class OptimalTreeClassifierCV(TunedTree, OptimalTreeClassifier):
         ``"auto"``: a local search finds the tree, and up to depth 3 an exact search proves it, where it ends within 5
         seconds; else as for :class:`~mipforest.estimators.base.TreeEstimator`.
     scaling, class_weight, missing, random_state, and all others
-        As for :class:`OptimalTreeClassifier`; ``time_limit`` is for every search. ``constraints``,
-        ``min_weight_fraction_leaf`` and ``start`` are not for tuning.
+        As for :class:`OptimalTreeClassifier`; ``time_limit`` is for every search. ``constraints`` and ``start`` are
+        not for tuning, and there is no ``min_weight_fraction_leaf``.
 
     Attributes
     ----------

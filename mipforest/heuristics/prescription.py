@@ -10,8 +10,9 @@ from mipforest.arrays import BoolArray, FloatArray
 from mipforest.trees import Topology
 from mipforest.trees.sides import midpoint
 
-#: What leaves are charged, (k,), by sums (k, m) over the samples of each treatment: 1, outcome, outcome squared.
-LeafCosts = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
+#: What leaves are charged, (k,), by sums (k, m) over the samples of each treatment: of 1, and with weights of 1, the
+#: outcome, and its square.
+LeafCosts = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
 
 #: Least improvement of a split, as a share of the size of its node's cost: sums of squares are rounded.
 ROUNDING = 1e-9
@@ -20,6 +21,7 @@ ROUNDING = 1e-9
 def greedy_prescription(
     X: FloatArray,
     y: FloatArray,
+    weight: FloatArray,
     members: BoolArray,
     topology: Topology,
     costs: LeafCosts,
@@ -32,8 +34,8 @@ def greedy_prescription(
 
     Parameters
     ----------
-    X, y, members
-        (n, p) features, (n,) outcomes, and (n, m) which treatment each sample had.
+    X, y, weight, members
+        (n, p) features, (n,) outcomes and weights, and (n, m) which treatment each sample had.
     topology
         Index sets of the tree.
     costs
@@ -56,7 +58,8 @@ def greedy_prescription(
         rows = here.pop(t, None)
         if rows is None or len(rows) < 2 * N_min:
             continue
-        sums = [members[rows] * power[:, None] for power in (np.ones(len(rows)), y[rows], y[rows] ** 2)]
+        one, own, outcome = np.ones(len(rows)), weight[rows], y[rows]
+        sums = [members[rows] * term[:, None] for term in (one, own, own * outcome, own * outcome**2)]
         whole = [part.sum(axis=0) for part in sums]
         alone = float(costs(*(part[None] for part in whole))[0])
         best = alone - split_cost - ROUNDING * abs(alone) if np.isfinite(alone) else np.inf

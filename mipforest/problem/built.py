@@ -60,11 +60,15 @@ class BuiltProblem:
         object.__setattr__(self, "as_built", BuiltModel(self.model))
 
     def __repr__(self) -> str:
-        formulation, model = self.formulation, self.model.stats()
-        return (
-            f"{type(self).__name__}({formulation.name} ({formulation.variant}), depth {self.topology.depth}: "
-            f"{model.columns} columns, {model.rows} rows, {self.data!r})"
-        )
+        size = ", ".join(f"{count} {name}" for name, count in self.size().items())
+        return f"{type(self).__name__}({self.name_in_words}: {size}, {self.data!r})"
+
+    @property
+    def name_in_words(self) -> str:
+        """Name and variant of the formulation, and the depth of the trees; score cards have none."""
+        formulation = self.formulation
+        depth = f", depth {self.topology.depth}" if formulation.gives.is_tree else ""
+        return f"{formulation.name} ({formulation.variant}){depth}"
 
     @property
     def has_rows(self) -> bool:

@@ -120,8 +120,12 @@ class TreeExpressions:
 
     def _missing(self, what: str) -> NotExpressed:
         return NotExpressed(
-            f"model {self.formulation} does not say {what}; state the constraint with its own blocks, "
-            f"{', '.join(self.m.variables)}, through problem.model.add"
+            f"model {self.formulation} does not say {what}; "
+            + (
+                f"state the constraint with its own blocks, {', '.join(self.m.variables)}, through problem.model.add"
+                if self.m.variables
+                else "it has no rows that could: state what you want by its parameters"
+            )
         )
 
 

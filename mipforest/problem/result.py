@@ -144,9 +144,7 @@ class Result:
         return tuple(self.tree.feature_names[j] for j in self.tree.features_used().overall)
 
     def __repr__(self) -> str:
-        formulation = self.problem.formulation
-        what = f"{formulation.name} ({formulation.variant}), depth {self.problem.topology.depth}"
-        return f"Result({what}: {self._state()})"
+        return f"Result({self.problem.name_in_words}: {self._state()})"
 
     def _state(self) -> str:
         """Return status, objective, bound and gap in words."""

@@ -64,7 +64,7 @@ class SmoothFormulation(Formulation):
 
     @abstractmethod
     def state(self, data: Dataset, topology: Topology) -> SmoothModel:
-        """State objective, penalties and constraints for a data set."""
+        """State objective, penalties and constraints for a data set, equal samples of which are merged."""
 
     @abstractmethod
     def tree_with(self, point: Point, parts: dict[str, Any], instance: Any) -> RandomizedTree:
@@ -82,7 +82,7 @@ class SmoothFormulation(Formulation):
 
     def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> SmoothInstance:
         """Bind the formulation to data; see :meth:`ModelOperations.bind`."""
-        smooth = self.state(data, topology)
+        smooth = self.state(_merged(data), topology)
         return SmoothInstance(data=data, topology=topology, budget=budget or TimeBudget(), smooth=smooth)
 
     def size(self, instance: SmoothInstance) -> dict[str, int]:
@@ -167,3 +167,17 @@ class SmoothFormulation(Formulation):
     def fitting(self, tree: Tree) -> Tree:
         """Return a tree with this gamma: a start may come from a model with another one."""
         return replace(tree, gamma=self.gamma) if isinstance(tree, RandomizedTree) else tree
+
+
+def _merged(data: Dataset) -> Dataset:
+    """Return a data set with equal samples merged into one of their weight, in an order of their own.
+
+    So local optima of whole weights are those of repeated samples; where all samples differ and none has a weight, they
+    stay as they are.
+    """
+    rows, first, of = np.unique(
+        np.column_stack([data.X_raw, data.y]), axis=0, return_index=True, return_inverse=True
+    )
+    if len(rows) == data.n and not data.weighted:
+        return data
+    return replace(data.take(first), weights=np.bincount(of.ravel(), data.weights).astype(np.float64))

@@ -29,6 +29,9 @@ STARTS, SHARE = 100, 0.1
 #: Greatest depth unless told otherwise.
 DEPTH = 6
 
+#: Folds unless told otherwise; fewer where a class has fewer samples.
+FOLDS = 4
+
 #: Costs of coefficients that are tried for linear leaves, beside the formulation's own.
 COEFFICIENT_COSTS = (1e-3, 1e-2, 1e-1)
 
@@ -303,7 +306,14 @@ class BatchPlan:
 
 def _folds(data: Dataset, folds: int | None, validation: float | None, seed: int) -> tuple[Fold, ...]:
     if validation is None:
-        return make_folds(data, 4 if folds is None else folds, seed)
+        if folds is None:
+            fewest = (
+                int(data.class_counts[data.class_counts > 0].min())
+                if data.task == "classification"
+                else FOLDS
+            )
+            folds = max(2, min(FOLDS, fewest))
+        return make_folds(data, folds, seed)
     if folds is not None:
         check_folds(folds)
         raise TuningError(f"folds={folds} and validation={validation} are both given; keep one")

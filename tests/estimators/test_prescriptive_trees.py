@@ -68,6 +68,17 @@ def test_wrong_settings_are_refused():
         OptimalPrescriptiveTree(splits="curved").fit(FRAME, HAD, DAYS)
 
 
+def test_weights_are_repeated_samples():
+    counts = 1 + np.arange(60) % 3
+    rows = np.repeat(np.arange(60), counts)
+    tree = OptimalPrescriptiveTree(depth=1, n_treatment=5, time_limit=0)
+    compared = RegressAndCompare(LinearRegression())
+    for model, X in ((tree, FRAME), (compared, AGE[:, None])):
+        weighted = clone(model).fit(X, HAD, DAYS, sample_weight=counts)
+        again = clone(model).fit(pd.DataFrame(X).iloc[rows], HAD[rows], DAYS[rows])
+        np.testing.assert_allclose(weighted.predict_outcomes(X), again.predict_outcomes(X))
+
+
 def test_regress_and_compare_fits_one_regression_for_each_treatment():
     x = AGE[:, None].astype(float)
     y = np.where(HAD == "drug", 0.1 * AGE, 8 - 0.06 * AGE)

@@ -4,11 +4,12 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
 
-from mipforest import RandomizedTreeClassifier
+from mipforest import RandomizedTreeClassifier, RandomizedTreeRegressor
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +47,16 @@ def test_hyperparameters_are_searched_and_labels_kept(flowers):
 def test_passes_scikit_learns_checks():
     done = check_estimator(RandomizedTreeClassifier(depth=2, n_starts=3), on_skip=None, on_fail=None)
     assert {check["check_name"]: check["exception"] for check in done if check["status"] == "failed"} == {}
+
+
+@pytest.mark.parametrize("kind", [RandomizedTreeClassifier, RandomizedTreeRegressor])
+def test_whole_weights_lead_to_the_tree_of_repeated_samples(kind):
+    rng = np.random.default_rng(0)
+    X, counts = rng.random((30, 3)), rng.integers(0, 4, 30)
+    y = (X[:, 0] > X[:, 1]) + 0
+    rows = rng.permutation(np.repeat(np.arange(30), counts))
+    tree = kind(depth=1, n_starts=2)
+    weighted, again = clone(tree).fit(X, y, sample_weight=counts), clone(tree).fit(X[rows], y[rows])
+    np.testing.assert_allclose(weighted.tree_.w, again.tree_.w, rtol=1e-12)
+    assert weighted.objective_ == pytest.approx(again.objective_, rel=1e-12)
+    assert not hasattr(tree, "min_weight_fraction_leaf")

@@ -51,11 +51,23 @@ def test_what_a_local_search_would_not_see_is_refused(iris):
     limited = OptimalTreeClassifierCV(constraints=constraints.forbid_features)
     with pytest.raises(ParameterError, match="fit OptimalTreeClassifier with it, the depth_ and alpha_"):
         limited.fit(*iris)
+    assert not hasattr(limited, "min_weight_fraction_leaf")
+    assert "min_weight_fraction_leaf" not in limited.get_params()
+
+
+def test_a_small_class_has_fewer_folds_unless_they_are_given(iris):
+    X, y = iris
+    few = [*range(10), *range(50, 53)]
+    fitted = OptimalTreeClassifierCV(1, starts=1).fit(X.iloc[few], y[few])
+    assert [
+        name for name in fitted.cv_results_ if name.endswith("validation") and name.startswith("fold")
+    ] == [f"fold{k}_validation" for k in range(3)]
+    with pytest.raises(ValueError, match="4 folds need 4 samples of every class"):
+        OptimalTreeClassifierCV(1, folds=4).fit(X.iloc[few], y[few])
 
 
 #: scikit-learn's own estimators that cross-validate fail on such small folds, too.
 EXPECTED = {
-    "check_class_weight_classifiers": "a least weight of leaves is a constraint, which a local search does not see",
     "check_sample_weight_equivalence_on_dense_data": "folds part repeated rows, and not one row with a weight",
     "check_fit2d_1feature": "ten samples, whose target does not vary in one of the folds",
 }

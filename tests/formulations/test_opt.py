@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from formulations.opt import Opt, OptH
+from formulations.opt_l import OptL
 from formulations.ort import Ort
 from mipforest.data import DataError, Dataset
 from mipforest.problem.parameters import ParameterError
+from mipforest.testing.formulation_trial import repeated
 from mipforest.trees import Topology, Tree
 
 
@@ -126,6 +128,31 @@ def test_the_model_has_the_optimum_of_enumeration(depth, mu, n_treatment, N_min,
     cost = alpha * result.problem.instance.leaves.baseline
     assert (result.status, result.verified) == ("optimal", True)
     assert result.objective == pytest.approx(enumerated(data, depth, mu, n_treatment, N_min, cost), abs=1e-6)
+
+
+@pytest.mark.parametrize("model", [Opt, OptL])
+def test_searches_and_leaves_take_whole_weights_as_repeated_samples(model):
+    data, counts = small(12, 3, levels=4), 1 + np.arange(12) % 3
+    formulation = model(n_treatment=1, alpha=0.05, mu=0.4, outcome_scale="standard", better="higher")
+    weighted, again = data.with_weights(counts), repeated(data, counts)
+    for solver in ("prescription-search", "local-search"):
+        first, second = (formulation.build(one, 2).solve(solver) for one in (weighted, again))
+        assert first.verified
+        assert second.verified
+        assert first.objective == pytest.approx(second.objective, rel=1e-6)
+    np.testing.assert_allclose(
+        formulation.start("greedy", formulation.bind(weighted, Topology(2))).outcomes,
+        formulation.start("greedy", formulation.bind(again, Topology(2))).outcomes,
+    )
+
+
+def test_the_least_number_of_samples_with_a_treatment_counts_samples_whatever_they_weigh():
+    data = small(12, 3).with_weights(np.full(12, 100.0))
+    with pytest.raises(DataError, match="no treatment of data was given more than 6 times"):
+        Opt(n_treatment=7).build(data, 1)
+    few = Opt(n_treatment=4).build(data, 2).solve()
+    free = Opt(n_treatment=4).build(small(12, 3), 2).solve()
+    assert few.objective == pytest.approx(free.objective)
 
 
 def test_with_mu_0_prescriptions_do_not_count():

@@ -35,6 +35,9 @@ STEPS_PER_CALL = 3e7
 #: Rules of a card that are enumerated: cells double with each.
 MOST_RULES = 8
 
+#: Weight of all samples up to which there is a table of logarithms: 80 MB.
+MOST_WEIGHT = 1e7
+
 #: Share of the gap at which a model of a cut loop counts as solved; the rest is for its tangents.
 OWN_GAP = 0.5
 
@@ -47,12 +50,16 @@ class _Enumeration(TreeSearch):
 
     models: ClassVar[tuple[str, ...]] = ("ors", "ogrs")
     preferred: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
 
     def refusal(self, problem: BuiltProblem) -> str:
         """Say why the search does not take a problem; empty where it does."""
         cards = problem.formulation.card_problem(problem.instance)
         if cards is None:
             return f"{problem.formulation.name} finds no score card"
+        weights = problem.data.weights
+        if (weights != np.rint(weights)).any() or weights.sum() > MOST_WEIGHT:
+            return f"it counts samples, so that weights have to be whole numbers of a sum up to {MOST_WEIGHT:.0e}"
         reason = self.why_not(cards)
         if reason:
             return reason
@@ -124,10 +131,11 @@ class _Best:
 
 
 def _shared(cards: CardProblem) -> tuple[FloatArray, FloatArray, float]:
-    """Return x log x up to the number of samples, the (K, 2) points of each rule, and the log-odds of all samples."""
-    table = xlogy(np.arange(cards.data.n + 1.0), np.arange(cards.data.n + 1.0))
-    ranges = np.column_stack([np.where(cards.down, cards.least, 0), np.where(cards.up, cards.most, 0)])
+    """Return x log x up to the weight of all samples, the (K, 2) points of each rule, and the log-odds of all."""
     of_one, of_zero = cards.total_weights
+    counts = np.arange(round(of_one + of_zero) + 1.0)
+    table = xlogy(counts, counts)
+    ranges = np.column_stack([np.where(cards.down, cards.least, 0), np.where(cards.up, cards.most, 0)])
     return table, ranges.astype(float), math.log(of_one / of_zero)
 
 
@@ -150,15 +158,13 @@ class ThreeRules(_Enumeration):
 
     def steps(self, cards: CardProblem) -> float:
         """Return the pairs of cuts that are tried, times the samples."""
-        sizes = np.sort(np.bincount(cards.feature).astype(float))[::-1]
+        sizes, n = np.sort(np.bincount(cards.feature).astype(float))[::-1], sum(cards.total_weights)
         rules = min(cards.rules, cards.n_features)
         if rules == 1:
-            return float(cards.data.n * len(sizes))
+            return float(n * len(sizes))
         after = sizes[::-1].cumsum()[::-1] - sizes
         before = np.arange(len(sizes))
-        return float(
-            cards.data.n * ((before * sizes).sum() if rules == 2 else (before * sizes * after).sum())
-        )
+        return float(n * ((before * sizes).sum() if rules == 2 else (before * sizes * after).sum()))
 
     def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
         """Search the triples of features; with fewer rules, some of them are no features."""
@@ -167,9 +173,11 @@ class ThreeRules(_Enumeration):
 
         table, ranges, log_odds = _shared(cards)
         rises = np.diff(table)
-        ranks, y = cards.ranks[cards.of_sample], np.asarray(cards.data.y, np.int64)
+        # Whole weights are repeated samples.
+        each = np.repeat(np.arange(cards.data.n), np.rint(cards.data.weights).astype(np.int64))
+        ranks, y, n = cards.ranks[cards.of_sample[each]], np.asarray(cards.data.y, np.int64)[each], len(each)
         # A rule that never holds stands for none, behind all others.
-        nothing = (np.zeros(cards.data.n, np.int64), np.zeros(1, np.int64), cards.n_rules)
+        nothing = (np.zeros(n, np.int64), np.zeros(1, np.int64), cards.n_rules)
         ranges = np.vstack([ranges, np.zeros((1, 2))])
         needed = cards.up | cards.down
         features = []
@@ -181,9 +189,9 @@ class ThreeRules(_Enumeration):
         chosen, points = np.zeros(3, np.int64), np.zeros(3, np.int64)
         numbers = np.concatenate([*(own for _, _, own in features), [cards.n_rules]]).astype(np.int64)
         starts = np.cumsum([0, *(len(own) for _, _, own in features)])
-        codes, counts, room = np.zeros(cards.data.n, np.int64), np.zeros((7, 8), np.int64), Room.of(3)
+        codes, counts, room = np.zeros(n, np.int64), np.zeros((7, 8), np.int64), Room.of(3)
         found = np.zeros(cards.n_rules)
-        most_sweeps = max(1, int(STEPS_PER_CALL / cards.data.n))
+        most_sweeps = max(1, int(STEPS_PER_CALL / n))
         for triple in combinations(range(len(features)), rules):
             ordered = sorted(triple, key=lambda f: len(features[f][1]))
             parts = [(*features[f][:2], int(starts[f])) for f in ordered]

@@ -4,9 +4,10 @@ With sums :math:`n_t, s_t, q_t` of 1, y and y^2 over a leaf's samples of treatme
 
 .. math::  \mu \, n \min_{t: n_t \ge n_{treatment}} \frac{s_t}{n_t} + (1 - \mu) \sum_t (q_t - s_t^2 / n_t).
 
-So a sample that moves changes the sums of one treatment in two leaves. With linear estimates
-:math:`\hat y_t = \beta_{0t} + \beta_t^\top x`, the second sum is that of :mod:`mipforest.searches.local.lasso`, and
-:math:`s_t / n_t` in the first is the estimate at the mean of **all** samples of the leaf.
+Weights of samples are in all sums; :math:`n_{treatment}` alone counts samples. So a sample that moves changes the sums
+of one treatment in two leaves. With linear estimates :math:`\hat y_t = \beta_{0t} + \beta_t^\top x`, the second sum is
+that of :mod:`mipforest.searches.local.lasso`, and :math:`s_t / n_t` in the first is the estimate at the mean of **all**
+samples of the leaf.
 """
 
 from __future__ import annotations
@@ -17,25 +18,30 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import kernel
 from mipforest.searches.local.lasso import lasso_cost
 
-#: Kind of loss, plus the number m of treatments. Statistics of a sample: m blocks of equal length, all 0 but that of
-#: its treatment, then three numbers, all times its weight, which is 1 over ``n_treatment``: a treatment that enough
-#: samples had sums up to 1. A block has 1, y, y^2 and, with linear estimates, what
+#: Kind of loss, plus the number m of treatments. Statistics of a sample, all over ``n_treatment``: m blocks of equal
+#: length, all 0 but that of its treatment; m counts, 1 for its treatment, so that one that enough samples had sums up
+#: to 1; then three numbers. A block has the weight times 1, y, y^2 and, with linear estimates, what
 #: :data:`~mipforest.searches.local.lasso.LINEAR` has, the coefficients and slopes included, which are kept where a
-#: sample adds 0. The three numbers are what a sample costs in a leaf that may prescribe nothing, half the cost of
-#: coefficients, and mu.
+#: sample adds 0. The three numbers are what a sample costs in a leaf that may prescribe nothing, and the weight times
+#: half the cost of coefficients and times mu.
 PRESCRIPTION = 16
 
-#: A treatment is prescribed from this sum of weights on; less weight than the second is what rounding leaves of none.
+#: A treatment is prescribed from this count on; less than the second is what rounding leaves of none.
 ENOUGH, NONE = 1.0 - 1e-9, 1e-12
+
+
+@kernel
+def block_length(treatments: int, total: FloatArray) -> int:
+    """Return the length of the block of a treatment, by the number of statistics."""
+    return (len(total) - 3) // treatments - 1
 
 
 @kernel
 def may_prescribe(treatments: int, total: FloatArray) -> bool:
     """Return whether enough samples of a leaf had some treatment, by its sums."""
-    block = (len(total) - 3) // treatments
-    most = 0.0
+    counts, most = treatments * block_length(treatments, total), 0.0
     for t in range(treatments):
-        most = max(most, total[t * block])
+        most = max(most, total[counts + t])
     return bool(most >= ENOUGH)
 
 
@@ -43,26 +49,28 @@ def may_prescribe(treatments: int, total: FloatArray) -> bool:
 def prescription_cost(treatments: int, linear: bool, total: FloatArray) -> float:
     """Return what a leaf is charged by its sums; with constant estimates unless they are to be ``linear``."""
     V = len(total)
-    block, theta = (V - 3) // treatments, 0.0
+    block = block_length(treatments, total)
+    counts, count, theta = treatments * block, 0.0, 0.0
     p = int(np.sqrt(block + 1.0) + 0.5) - 2  # a block has (p + 1) (p + 3) numbers
     n, best, loss, enough = 0.0, np.inf, 0.0, False
     for t in range(treatments):
         n += total[t * block]
-    if n <= NONE:
+        count += total[counts + t]
+    if count <= NONE:
         return 0.0
     mu = total[V - 1] / n
     theta = total[V - 2] / n
     for t in range(treatments):
         a = t * block
         size = total[a]
-        if size <= NONE:
+        if total[counts + t] <= NONE:
             continue
         mean = total[a + 1] / size
         if p == 0 or not linear:
             loss += max(0.0, total[a + 2] - mean * total[a + 1])
         else:
             loss += lasso_cost(theta, total[a : a + block])
-        if size < ENOUGH:
+        if total[counts + t] < ENOUGH:
             continue
         if p > 0 and linear:
             first = a + block - 2 * p  # of the coefficients
@@ -84,6 +92,7 @@ def statistics(
     treatment: IntArray,
     mu: float,
     n_treatment: int,
+    weight: FloatArray | None = None,
     X: FloatArray | None = None,
     coefficient_cost: float = 0.0,
 ) -> FloatArray:
@@ -95,19 +104,23 @@ def statistics(
         (n,) outcomes, at least 0, and treatments, from 0.
     mu, n_treatment
         Weight of the prescriptions, and least number of samples that had a treatment that is prescribed.
+    weight
+        (n,) weights of the samples; 1 unless given.
     X, coefficient_cost
         (n, p) features of linear estimates, and the cost of coefficients by the sum of their sizes; constant estimates
         unless given.
     """
     n, m = len(y), int(treatment.max()) + 1
+    weight = np.ones(n) if weight is None else weight
     block = [np.ones(n), y, y**2]
     if X is not None:
         products = (X[:, :, None] * X[:, None, :]).reshape(n, -1)
         block += [*X.T, *(y[:, None] * X).T, *products.T, *np.zeros((2 * X.shape[1], n))]
-    own = np.column_stack(block)
-    blocks = [np.where((treatment == t)[:, None], own, 0.0) for t in range(m)]
+    own, had = weight[:, None] * np.column_stack(block), treatment[:, None] == np.arange(m)
+    blocks = [np.where(had[:, [t]], own, 0.0) for t in range(m)]
     # No tree without such a leaf is charged more than this: the tree without splits is not.
-    spread = mu * n * float(y.max()) + (1 - mu) * float(((y - y.mean()) ** 2).sum()) + float(np.ptp(y))
-    # Squared errors are summed with the weights, and so the coefficients cost less.
-    rest = np.broadcast_to([spread, 0.5 * coefficient_cost / n_treatment, mu], (n, 3))
-    return np.ascontiguousarray(np.column_stack([*blocks, rest]) / n_treatment)
+    error = float(weight @ (y - np.average(y, weights=weight)) ** 2)
+    spread = mu * float(weight.sum()) * float(y.max()) + (1 - mu) * error + float(np.ptp(y))
+    # Squared errors are summed over ``n_treatment``, and so the coefficients cost less.
+    costs = [np.full(n, spread), 0.5 * coefficient_cost / n_treatment * weight, mu * weight]
+    return np.ascontiguousarray(np.column_stack([*blocks, had, *costs]) / n_treatment)

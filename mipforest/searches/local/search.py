@@ -249,7 +249,7 @@ def _part_of(problem: LocalProblem, seed: int) -> LocalProblem:
     """Draw a part of the samples; costs of splits and coefficients are as large beside its losses as before."""
     n = len(problem.X)
     part = np.sort(np.random.default_rng(seed).choice(n, n // PART, replace=False))
-    share = len(part) / n
+    share = of_samples = len(part) / n
     if problem.weight is not None:
         share = float(problem.weight[part].sum() / problem.weight.sum())
     coefficients = problem.coefficient_cost
@@ -261,7 +261,7 @@ def _part_of(problem: LocalProblem, seed: int) -> LocalProblem:
         split_cost=share * problem.split_cost,
         coefficient_cost=None if coefficients is None else share * coefficients,
         treatment=None if problem.treatment is None else problem.treatment[part],
-        n_treatment=max(1, round(share * problem.n_treatment)),
+        n_treatment=max(1, round(of_samples * problem.n_treatment)),
     )
 
 
@@ -300,7 +300,7 @@ def samples_of(
             kind, values = TWO_CLASSES, np.column_stack([values[:, 0] - values[:, 1], values.sum(axis=1)])
     elif problem.treatment is not None:
         linear = problem.X[:, features] if problem.coefficient_cost is not None else None
-        treated = (problem.treatment, problem.mu, problem.n_treatment)
+        treated = (problem.treatment, problem.mu, problem.n_treatment, weight)
         values = statistics(y.astype(np.float64), *treated, linear, problem.coefficient_cost or 0.0)
         kind, unit = PRESCRIPTION + int(problem.treatment.max()) + 1, values[0, -3]
     else:

@@ -106,6 +106,7 @@ def enumerate_trees(
         charges.treatment,
         charges.mu,
         charges.n_treatment,
+        charges.weight,
         X if linear else None,
         charges.coefficient_cost or 0.0,
     )

@@ -31,6 +31,7 @@ class PrescriptionSearch(TreeSearch):
     models: ClassVar[tuple[str, ...]] = ("opt", "opt-l")
     models_in_words: ClassVar[str] = "opt, opt-l of depth 1 and 2"
     preferred: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
 
     def refusal(self, problem: BuiltProblem) -> str:
         """Say why the search does not take a problem; empty where it does."""

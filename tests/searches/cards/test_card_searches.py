@@ -11,6 +11,7 @@ from mipforest.data import Dataset
 from mipforest.errors import Unsupported
 from mipforest.heuristics.intercepts import saturated
 from mipforest.heuristics.score_cards import CardProblem, exact_loss
+from mipforest.testing.formulation_trial import repeated
 
 Ors, Ogrs = get_formulation("ors"), get_formulation("ogrs")
 
@@ -132,6 +133,18 @@ def test_a_search_that_is_stopped_keeps_its_card_and_a_true_bound():
     assert problem.solve("three-rules", time_limit=0).objective >= problem.solve().objective
 
 
+@pytest.mark.parametrize(("model", "search"), [(Ogrs, "three-rules"), (Ors, "support-enumeration")])
+def test_whole_weights_are_repeated_samples(model, search):
+    data = with_ties(3) if model is Ogrs else binary(3)
+    counts = 1 + np.arange(data.n) % 3
+    weighted, again = (
+        model(rules=2).build(one).solve() for one in (data.with_weights(counts), repeated(data, counts))
+    )
+    assert weighted.solution.solver == again.solution.solver == search
+    assert (weighted.status, weighted.verified) == ("optimal", True)
+    assert weighted.objective == pytest.approx(again.objective, rel=1e-8)
+
+
 def test_what_searches_do_not_take():
     many = Ogrs(rules=4, min_points=0, max_points=1).build(with_ties(9, p=5))
     with pytest.raises(Unsupported, match="three rules"):
@@ -139,7 +152,7 @@ def test_what_searches_do_not_take():
     with pytest.raises(Unsupported, match="several cuts"):
         many.solve("support-enumeration")
     weighted = Ors(rules=2).build(binary(1).with_weights(np.linspace(1, 2, 40)))
-    with pytest.raises(Unsupported, match="weights"):
+    with pytest.raises(Unsupported, match="weights have to be whole numbers"):
         weighted.solve("support-enumeration")
     with pytest.raises(Unsupported, match="finds no score card"):
         get_formulation("oct")().build(binary(1), 1).solve("three-rules")
