@@ -3,11 +3,15 @@
 import copy
 import gzip
 import json
+from fractions import Fraction
+from itertools import chain, combinations
 
 import numpy as np
 import pytest
 
-from mipforest.certificates import CertificateError, _Exact, _Outward, certify
+from mipforest.certificates import CertificateError, certify
+from mipforest.certificates.arithmetic import Exact, Outward
+from mipforest.certificates.nodes import Charges, Points
 from mipforest.unpacking import UnpackingError
 
 #: Samples 0 (class -1) and 1 (class +1) with C = 10: w = 2, b = -1 is best, and the margins' dual point is (2, 2).
@@ -44,8 +48,8 @@ def written(path, lines):
 def refused(tmp_path):
     """Return what is said of a proof by hand after a change of its lines."""
 
-    def told(change):
-        lines = copy.deepcopy(LINES)
+    def told(change, lines=LINES):
+        lines = copy.deepcopy(lines)
         change(lines)
         path = written(tmp_path / "proof.gz", lines)
         messages = []
@@ -130,7 +134,7 @@ def at(*place):
         (lambda lines: lines.pop(), "the file ends without a claim"),
         (lambda lines: lines.append({"leaf": 9}), ", line 9: a line after the claim"),
         (lambda lines: lines.clear(), "the file ends without a claim"),
-        (at(0, "mipforest_certificate", 2), ", line 1: no certificate of format 1"),
+        (at(0, "mipforest_certificate", 3), ", line 1: no certificate of format 1 or 2"),
         (at(0, "depth", 99), ", line 1: depth is 99"),
         (at(0, "C", [1.0, -1.0, 1.0]), ", line 1: epsilon is negative, or a C is not positive"),
         (at(0, "epsilon", float("nan")), ", line 1: epsilon is nan, no number"),
@@ -184,7 +188,7 @@ def test_norms_are_rounded_outward():
         if trial % 2:
             amounts[-1] -= amounts.sum() % (1 << 52)  # sums that nearly cancel
             X = 1.0 + 1e-12 * X
-        exact, outward = _Exact(X).squared(np.arange(n), amounts), _Outward(X).squared(np.arange(n), amounts)
+        exact, outward = Exact(X).squared(np.arange(n), amounts), Outward(X).squared(np.arange(n), amounts)
         assert outward >= exact
         size = (np.abs(amounts) @ np.abs(X)).astype(float)
         assert float(outward - exact) <= 1e-12 * (1.0 + float(size @ size))
@@ -194,5 +198,113 @@ def test_numbers_beyond_doubles_are_left_to_the_exact_check():
     X = np.array([[1e300], [-1e300]])
     amounts = np.array([1 << 50, -(1 << 50)])
     with pytest.raises(CertificateError, match="check it exactly"):
-        _Outward(X).squared(np.arange(2), amounts)
-    assert _Exact(X).squared(np.arange(2), amounts) == 4 * int(1e300) ** 2 * (1 << 100)
+        Outward(X).squared(np.arange(2), amounts)
+    assert Exact(X).squared(np.arange(2), amounts) == 4 * int(1e300) ** 2 * (1 << 100)
+
+
+#: The same samples with two equal features, of which one may be used. Variables of a node: 0 to 3 as above, 4 and 5 the
+#: left sides, 6 and 7 the right ones. Sample 0 on the right at the root costs 10.
+NODES = [
+    HEADER
+    | {"mipforest_certificate": 2, "features": 2, "kinks": [[1.0, 1.0]], "norm": "l2"}
+    | {"free": [1, 1, 1], "alpha": None},
+    {"x": [0.0, 0.0], "n": [1.0, 0.0]},
+    {"x": [1.0, 1.0], "n": [0.0, 1.0]},
+    {"branch": 0, "at": 0, "feature": 1, "in": 1, "out": 2},
+    {"point": 3, "at": 0, "unit": 0, "dual": [0, 2, 3, 2]},
+    {"leaf": 1, "nodes": [3, None, None]},
+    {"branch": 2, "sample": 0, "left": 4, "right": 5},
+    {"leaf": 4, "nodes": [[0, 3, 3], None, None]},
+    {"point": 6, "at": 0, "unit": 0, "dual": [0, 10, 6, 10]},
+    {"leaf": 5, "nodes": [6, None, None]},
+    {"claim": CLAIM["claim"] | {"w": [[2.0, 0.0], [0.0, 0.0], [0.0, 0.0]]}},
+]
+
+#: At one node, both features are used for 0.5, or the l1 norm is 2, which the point 1, 1 proves.
+SOFT = [
+    NODES[0] | {"depth": 1, "C": [10.0], "free": [1], "alpha": 0.5},
+    *NODES[1:3],
+    {"point": 1, "at": 0, "unit": 0, "dual": [0, 1, 3, 1]},
+    {"leaf": 0, "nodes": [1]},
+    {"claim": {"objective": 1.5, "bound": 1.5, "w": [[1.0, 1.0]], "b": [-1.0]}},
+]
+L1 = [
+    SOFT[0] | {"norm": "l1", "free": None, "alpha": None},
+    *SOFT[1:3],
+    {"point": 1, "at": 0, "unit": 0, "dual": [0, 7, 3, 7]},
+    {"leaf": 0, "nodes": [1]},
+    {"claim": {"objective": 2.0, "bound": 2 - 1e-15, "w": [[2.0, 0.0]], "b": [-1.0]}},
+]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("lines", [NODES, SOFT, L1])
+def test_proofs_by_hand_of_other_nodes_are_certified(tmp_path, lines, exact):
+    lines = copy.deepcopy(lines)
+    lines[-1]["claim"]["bound"] -= 1e-14  # rounded outward, 1.5 is not quite reached
+    found = certify(written(tmp_path / "proof.gz", lines), exact=exact)
+    assert found.objective == pytest.approx(lines[-1]["claim"]["objective"], abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            at(10, "claim", "w", 0, [1.0, 1.0]),
+            "the claimed tree uses 2 features at node 0, and 1 are allowed",
+        ),
+        (at(4, "dual", [0, 2, 3, 3]), ", line 5: point 3 is out of balance by 1 units"),
+        (at(4, "dual", [0, 40, 3, 40]), ", line 5: point 3: variable 0 is 40, and its capacity is 10"),
+        (at(4, "dual", [8, 1]), ", line 5: there are 8 variables only"),
+        (at(4, "at", 1), ", line 6: leaf 1: there is no point 3 of node 0 before it"),
+        (at(8, "point", 3), ", line 9: point 3 was given before"),
+        (at(5, "nodes", [9, None, None]), ", line 6: leaf 1: there is no point 9 of node 0 before it"),
+        (at(5, "nodes", [None, None, None]), ": line 6, leaf 1: proven is 0, claimed 1.99"),
+        (at(5, "nodes", [3, None]), ", line 6: nodes is no list of 3"),
+        (at(7, "nodes", [[1, 3, 3], None, None]), ", line 8: feature 1 of node 0 was decided before"),
+        (at(7, "nodes", [[0, 3], None, None]), ", line 8: a choice of a feature is no list of 3"),
+        (at(7, "nodes", [[0, None, 3], None, None]), ": line 8, leaf 4: proven is 0, claimed 1.99"),
+        (at(7, "nodes", [[2, 3, 3], None, None]), ", line 8: feature is 2; it is a whole number from 0 to 1"),
+        (at(8, "dual", [0, 10, 4, 10]), ", line 9: point 6 is out of balance by -20 units"),
+        (at(8, "dual", [3, 10, 4, 10]), ", line 10: leaf 5: point 6 has variable 4, and the routing has no"),
+        (at(0, "C", [1.0, 1.0, 1.0]), ", line 5: point 3: variable 0 is 2, and its capacity is 1"),
+        (at(0, "free", None), ", line 4: all features are free: none is decided"),
+        (at(0, "alpha", -1.0), ", line 1: alpha is negative"),
+        (at(0, "norm", "l3"), ", line 1: norm is neither"),
+        (at(0, "kinks", []), ", line 1: a loss has kinks"),
+        (at(0, "kinks", [[1.0, -1.0]]), ", line 1: a loss has kinks"),
+        (at(0, "kinks", [[0.75, 1.0]]), "leaf 1: proven is 1, claimed 1.99"),
+        (at(3, "in", 2), ", line 4: node 2 is open already"),
+        (at(9, {"screen": 5}), ", line 10: neither branch, leaf, point nor claim"),
+        (lambda lines: lines.pop(7), "leaf 4 is missing, of 1 nodes never closed"),
+    ],
+)
+def test_what_is_wrong_with_other_nodes_is_refused_with_its_place(refused, change, told):
+    assert told in refused(change, NODES)
+
+
+@pytest.mark.parametrize("l1", [False, True])
+@pytest.mark.parametrize("alpha", [None, 0.3])
+@pytest.mark.parametrize("kind", [Exact, Outward])
+def test_a_point_proves_no_more_than_it_does_for_any_choice_of_features(kind, alpha, l1):
+    rng, p = np.random.default_rng(5), 4
+    X = rng.normal(size=(2, p)) * [0.1, 1.0, 1.0, 3.0]
+    alpha = None if alpha is None else Fraction(alpha)
+    charges = Charges(l1=l1, free=(2,), alpha=alpha)
+    points = Points(charges, [Fraction(10)], Fraction(0), np.eye(2), kind(X))
+    points.add({"point": 0, "at": 0, "unit": 0, "dual": [0, 1, 3, 1]})
+    u = np.abs(X[1] - X[0])
+    choices = list(chain.from_iterable(combinations(range(p), k) for k in range(p + 1)))
+    for decided in ({}, {3: True}, {3: False, 0: True}, {1: True, 2: True}, {0: True, 1: True, 2: True}):
+        of_choices = []
+        for used in map(set, choices):
+            if all((j in used) == is_in for j, is_in in decided.items()) and (
+                len(used) <= 2 or alpha is not None
+            ):
+                size = max(1.0, max((u[j] for j in used), default=0.0))
+                value = 2.0 / size if l1 else 2.0 - sum(0.5 * u[j] ** 2 for j in used)
+                of_choices.append(value + float(alpha or 0) * max(0, len(used) - 2))
+        proven = float(points.least(0, 0, decided, np.full(2, 2), "leaf"))
+        assert proven <= min(of_choices, default=np.inf) + 1e-12
+        if not l1:
+            assert proven == pytest.approx(min(of_choices, default=np.inf), rel=1e-12)

@@ -232,7 +232,7 @@ class Problem(BuiltProblem):
 
     def _searched(self, search: TreeSearch, settings: SolveSettings, on_progress: Progress) -> Result:
         """Let a tree search find the tree, checked as a solver's point is; one that proves nothing claims no bound."""
-        search.check(self, settings)
+        search.check(self)
         budget = self.budget
         began = monotonic() - budget.excluded_seconds
         with budget.phase("start"):

@@ -57,7 +57,7 @@ class TreeSearch(ABC):
     preferred: ClassVar[bool] = False
     #: Whether it multiplies losses by the samples' weights; problems with other weights than 1 are refused otherwise.
     takes_weights: ClassVar[bool] = False
-    #: Whether it writes certificates, of all problems but those that :meth:`uncertified` names.
+    #: Whether it writes certificates.
     certifies: ClassVar[bool] = False
     #: What ``solver_options`` may hold, by name with what it means: whole numbers, at least 0, unless a search checks
     #: them itself.
@@ -169,12 +169,8 @@ class TreeSearch(ABC):
         found = self.search(as_built, settings, start=known, on_progress=lambda _: budget.stopped)
         return found.tree or known, found.bound
 
-    def uncertified(self, problem: BuiltProblem) -> str:  # noqa: ARG002
-        """Say why a search that writes certificates writes none for a problem; empty where it does."""
-        return ""
-
-    def check(self, problem: BuiltProblem, settings: SolveSettings) -> None:
-        """Refuse a problem that the search does not take, and a certificate that it does not write.
+    def check(self, problem: BuiltProblem) -> None:
+        """Refuse a problem that the search does not take.
 
         Raises
         ------
@@ -186,11 +182,6 @@ class TreeSearch(ABC):
             if not problem.formulation.has_rows:
                 way = "build it anew, and state what you want by its parameters: it has no rows"
             raise Unsupported(f"{self.name} does not take this problem: {reason}; {way}")
-        uncertified = "" if settings.certificate is None else self.uncertified(problem)
-        if uncertified:
-            raise Unsupported(
-                f"{self.name} writes no certificate of this problem: {uncertified}; leave the certificate out"
-            )
 
 
 def check_settings(solver: Solver | TreeSearch | Auto, settings: SolveSettings) -> None:

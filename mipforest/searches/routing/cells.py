@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches.routing.convex_interior import solve_node
-from mipforest.searches.routing.convex_node import UNLIMITED, Charge, Node, U, W, measure_rises, node_for
-from mipforest.searches.routing.machine_dives import RoutingProblem
+from mipforest.searches.routing.convex_node import UNLIMITED, A, Charge, Node, U, W, measure_rises, node_for
+from mipforest.searches.routing.node_dual import RoutingProblem
 
 #: What a cell says of a feature.
 OUT, OPEN, IN = -1, 0, 1
@@ -54,6 +54,29 @@ class ConvexNodes(RoutingProblem):
 
 
 @dataclass(eq=False)
+class DualPoint:
+    """A dual point of node t, for a certificate.
+
+    Variable ``(2 g + c) K + k`` is the margin of class c of group g at kink k, of G groups and K kinks; ``2 G K + g``
+    is its side where it is left, ``2 G K + G + g`` where it is right.
+
+    Attributes
+    ----------
+    t
+        The node.
+    variables, amounts
+        (m,) variables that are not 0, and what they are.
+    written
+        Its name in the certificate, what it earns as it is there, and its sum of samples (p,).
+    """
+
+    t: int
+    variables: IntArray
+    amounts: FloatArray
+    written: tuple[int, float, FloatArray] | None = None
+
+
+@dataclass(eq=False)
 class Cell:
     """Features that a node may use, and what is known of its value with them.
 
@@ -69,6 +92,10 @@ class Cell:
         The hyperplane found then, and which features seem best.
     rises
         (3, G) what keeping a group left or right, or charging it, raises the bound by.
+    path
+        The features by which it was split off, each with whether it is in.
+    point
+        What proves the bound, where a certificate is written.
     """
 
     features: NDArray[np.int8]
@@ -78,6 +105,8 @@ class Cell:
     b: float = 0.0
     chosen: BoolArray | None = None
     rises: FloatArray | None = None
+    path: tuple[tuple[int, bool], ...] = ()
+    point: DualPoint | None = None
 
     @property
     def best(self) -> Cell:
@@ -150,6 +179,8 @@ class CellSolver:
     ----------
     nodes
         The problem.
+    keep_points
+        Whether cells keep the dual points that prove their bounds.
 
     Attributes
     ----------
@@ -160,8 +191,8 @@ class CellSolver:
         right there, else 0.
     """
 
-    def __init__(self, nodes: ConvexNodes) -> None:
-        self._nodes = nodes
+    def __init__(self, nodes: ConvexNodes, *, keep_points: bool = False) -> None:
+        self._nodes, self._keep_points = nodes, keep_points
         self.centre = nodes.X.mean(axis=0)
         self.X = np.ascontiguousarray(nodes.X - self.centre)
         self._G, self._p = nodes.X.shape
@@ -174,6 +205,7 @@ class CellSolver:
         self._d = np.repeat(2.0 * c - 1.0, len(nodes.kinks))
         self._reward = np.tile(nodes.kinks[:, 0], len(g))
         self._unit = np.outer(nodes.weight[g, c], nodes.kinks[:, 1]).ravel()
+        self._number = np.add.outer(len(nodes.kinks) * c, np.arange(len(nodes.kinks))).ravel()
 
     def number(self) -> int:
         """Return a number that was not given before."""
@@ -200,7 +232,8 @@ class CellSolver:
         assert cell.w is not None
         weights = np.where(cell.features == OPEN, np.abs(cell.w), -1.0)
         features = cell.features.copy()
-        features[int(weights.argmax())] = kept
+        j = int(weights.argmax())
+        features[j] = kept
         budget = self._nodes.budget
         assert budget is not None
         n_in, n_open = int((features == IN).sum()), int((features == OPEN).sum())
@@ -208,7 +241,7 @@ class CellSolver:
             features[features == OPEN] = IN
         elif n_in >= budget[t] and not np.isfinite(self._nodes.alpha):
             features[features == OPEN] = OUT
-        return Cell(features, cell.bound)
+        return Cell(features, cell.bound, path=(*cell.path, (j, kept == IN)), point=cell.point)
 
     def solve(self, here: CellPosition, t: int, stop: float) -> None:
         """Solve the least cell of a node for its samples and sides, up to a value, and put it back."""
@@ -244,16 +277,28 @@ class CellSolver:
         value = float(node.result[0]) + cost
         # Where no hyperplane keeps the sides, the iterations may overflow: then they prove nothing.
         if not (np.isfinite(value) and np.isfinite(node.result).all() and np.isfinite(node.f).all()):
-            return Cell(
-                features, max(cell.bound, cost), here.versions[t], np.zeros(self._p), 0.0, features == IN
-            )
+            return replace(
+                cell, bound=max(cell.bound, cost), version=here.versions[t], w=np.zeros(self._p), b=0.0,
+                chosen=features == IN, rises=None,
+            )  # fmt: skip
         w, chosen = np.zeros(self._p), features == IN
         w[used] = node.f[W]
         size, u = np.abs(node.f[W]) * selectable, np.abs(node.f[U])
         best = np.argsort(-size)
         best = best[size[best] > _CHOSEN * u[best]] if np.isfinite(nodes.alpha) else best[: int(free)]
         chosen[used[best[size[best] > 0.0]]] = True
-        solved = Cell(features, max(cell.bound, value), here.versions[t], w, float(node.result[1]), chosen)
+        point = cell.point
+        if self._keep_points and value > cell.bound:
+            K, sides = len(nodes.kinks), 2 * self._G * len(nodes.kinks)
+            numbers = np.concatenate(
+                [2 * K * self._of[margins] + self._number[margins], sides + kept + self._G * (side[kept] > 0)]
+            )
+            positive = node.v[A] > 0.0
+            point = DualPoint(t, numbers[positive], node.v[A, positive])
+        solved = Cell(
+            features, max(cell.bound, value), here.versions[t], w, float(node.result[1]), chosen,
+            path=cell.path, point=point,
+        )  # fmt: skip
         if value < stop:
             solved.rises = self._measured(here, t, node, charge, X, value - solved.bound)
         return solved

@@ -17,6 +17,7 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches import compile_by
 from mipforest.searches.routing.cells import IN, OUT, CellPosition, CellSolver, ConvexNodes
+from mipforest.searches.routing.certificate_file import Decision
 from mipforest.searches.routing.dive import COMPLETE, CUT_OFF, STOPPED
 from mipforest.searches.routing.search import Dived
 from mipforest.time_budget import TimeBudget
@@ -29,6 +30,10 @@ _CLOSED = 1e-7
 
 #: Share of what is left to the best tree that an open choice of features above the last level may hide.
 _HIDDEN = 0.05
+
+#: By how much more than the target leaves of a certificate are to prove, as a share: whole multiples of a power of two
+#: are a little less than the dual points that they stand for.
+_SPARE = 1e-9
 
 #: Weight of candidates below the root, where a side is decided for fewer samples; rises below the least are alike.
 _BELOW_ROOT, _LEAST_RISE = 0.5, 1e-9
@@ -50,12 +55,15 @@ class ConvexDives:
     ----------
     nodes
         The problem.
+    logs
+        Whether dives log what they do for a certificate. Nothing is dropped then: what has no dual point of its own is
+        left open, to be closed by one.
     """
 
     needs_trees = True
 
-    def __init__(self, nodes: ConvexNodes) -> None:
-        self._solver = CellSolver(nodes)
+    def __init__(self, nodes: ConvexNodes, *, logs: bool = False) -> None:
+        self._logs, self._solver = logs, CellSolver(nodes, keep_points=logs)
         self._hard = not np.isfinite(nodes.alpha)
         self._G, self._p = nodes.X.shape
         self._n_nodes, self._n_upper = 2**nodes.depth - 1, 2 ** (nodes.depth - 1) - 1
@@ -74,10 +82,12 @@ class ConvexDives:
     def dive(self, start: CellPosition, target: float, most: int, stop: IntArray) -> Dived:
         """Dive from a position; see :class:`~mipforest.searches.routing.search.Dives`."""
         here, left_open, cut_bound, end = start.copy(), list[tuple[float, CellPosition]](), np.inf, STOPPED
-        steps = 0
+        steps, log = 0, list[Decision]()
+        if self._logs:
+            target += _SPARE * abs(target)
         while steps < most:
             steps += 1
-            cut_bound, cut = self._close_sides(here, target, cut_bound)
+            cut_bound, cut = self._close_sides(here, target, cut_bound, log, left_open)
             if cut:
                 end = CUT_OFF
                 break
@@ -88,25 +98,34 @@ class ConvexDives:
                 break
             if stop[0]:
                 break
-            other, other_bound = self._branch(here, target)
-            if other_bound < target:
+            other, other_bound, decision = self._branch(here, target)
+            log.append(decision)
+            if other_bound < target or self._logs:
                 left_open.append((other_bound, other))
             else:
                 cut_bound = min(cut_bound, other_bound)
         if end == STOPPED:
             left_open.append((here.bound, here))
+        elif self._logs:
+            log.append([[cell for _, _, cell in cells] for cells in here.cells])
         cells = [cells[0][2] for cells in here.cells]
         if end != COMPLETE:
             for t, cell in enumerate(cells):
                 here.features[t] = cell.features != OUT if cell.chosen is None else cell.chosen
         weights = np.array([np.zeros(self._p) if cell.w is None else cell.w for cell in cells])
         bias = np.array([cell.b for cell in cells]) - weights @ self._solver.centre
-        return Dived(end, here, left_open, here.bound, cut_bound, weights, bias, steps)
+        return Dived(end, here, left_open, here.bound, cut_bound, weights, bias, steps, log=log)
 
     # ------------------------------------------------------------------ bounds
 
-    def _close_sides(self, here: CellPosition, target: float, cut_bound: float) -> tuple[float, bool]:
-        """Solve what has changed and close sides that lead to no better tree, until nothing changes."""
+    def _close_sides(
+        self, here: CellPosition, target: float, cut_bound: float, log: list[Decision],
+        left_open: list[tuple[float, CellPosition]],
+    ) -> tuple[float, bool]:  # fmt: skip
+        """Solve what has changed and close sides that lead to no better tree, until nothing changes.
+
+        Where dives log what they do, closed sides are left open with their bounds.
+        """
         while True:
             for t in range(self._n_nodes):
                 self._refine(here, t, target)
@@ -116,7 +135,7 @@ class ConvexDives:
             slack = target - here.bound
             waiting = here.reached < self._n_upper
             no_left, no_right = waiting & (left >= slack), waiting & (right >= slack)
-            if (no_left & no_right).any():
+            if (no_left & no_right).any() and not self._logs:
                 least = float(np.minimum(left, right)[no_left & no_right].max())
                 return min(cut_bound, here.bound + least), True
             for closed, rise in ((no_left, left), (no_right, right)):
@@ -124,13 +143,18 @@ class ConvexDives:
                     cut_bound = min(cut_bound, here.bound + float(rise[closed].min()))
             left_inside, right_inside = self._between(here)
             to_right = np.flatnonzero((no_left | right_inside) & ~no_right)
-            to_left = np.flatnonzero((no_right | left_inside) & ~no_left)
+            to_left = np.flatnonzero((no_right | left_inside) & (self._logs | ~no_left))
             if not len(to_left) and not len(to_right):
                 return cut_bound, False
-            for g in to_left:
-                self._decide(here, int(g), -1)
-            for g in np.setdiff1d(to_right, to_left):
-                self._decide(here, int(g), 1)
+            sides = [(int(g), -1) for g in to_left] + [(int(g), 1) for g in np.setdiff1d(to_right, to_left)]
+            bound = here.bound
+            for g, side in sides:
+                if self._logs:
+                    other, rise = here.copy(), (right if side < 0 else left)[g]
+                    self._decide(other, g, -side)
+                    left_open.append((bound + float(rise), other))
+                    log.append((g, side))
+                self._decide(here, g, side)
 
     def _refine(self, here: CellPosition, t: int, target: float) -> None:
         """Solve the least cells of a node again, and split them at the last level, as far as it helps."""
@@ -196,8 +220,8 @@ class ConvexDives:
         used = np.flatnonzero(cells[0][2].features != OUT)
         return self._solver.X[:, used[0]] if len(cells) == 1 and len(used) == 1 else None
 
-    def _branch(self, here: CellPosition, target: float) -> tuple[CellPosition, float]:
-        """Take the cheaper half of what is left, in place; return the other one and its bound."""
+    def _branch(self, here: CellPosition, target: float) -> tuple[CellPosition, float, Decision]:
+        """Take the cheaper half of what is left, in place; return the other one, its bound, and what was decided."""
         bound = here.bound
         for t in range(self._n_upper):
             if (here.reached == t).any() and self._hides(here, t, target):
@@ -205,12 +229,13 @@ class ConvexDives:
                 for position, kept in ((here, IN), (other, OUT)):
                     half = self._solver.half(t, cell, kept)
                     position.cells[t] = [self._solver.entry(cell.bound, half)]
-                return other, bound
+                j, taken = here.cells[t][0][2].path[-1]
+                return other, bound, (t, j, taken)
         g, left, right = self._candidate(here)
         side, other = (-1 if left <= right else 1), here.copy()
         self._decide(here, g, side)
         self._decide(other, g, -side)
-        return other, bound + max(left, right)
+        return other, bound + max(left, right), (g, side)
 
     def _hides(self, here: CellPosition, t: int, target: float) -> bool:
         """Return whether features of a node above the last level should be decided before sides are."""

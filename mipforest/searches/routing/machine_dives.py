@@ -10,38 +10,10 @@ from numpy.typing import NDArray
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import compile_by
 from mipforest.searches.routing.dive import Room, dive, room_for
-from mipforest.searches.routing.node_dual import BIAS, Groups
+from mipforest.searches.routing.node_dual import BIAS, Groups, RoutingProblem
 from mipforest.searches.routing.recording import FIRST, NO_LOG, Recorder, WarmStart
 from mipforest.searches.routing.search import STEPS, Dived, RoutingSearch
 from mipforest.time_budget import TimeBudget
-
-
-@dataclass(frozen=True, eq=False)
-class RoutingProblem:
-    """What the search needs of a tree of support vector machines, and of any other convex nodes.
-
-    Attributes
-    ----------
-    X
-        (G, p) distinct samples.
-    weight
-        (G, 2) total weight of the samples of class -1 and +1 in each group.
-    C
-        (|B|,) penalties.
-    bias_limit
-        (|B|,) bounds on the biases of some optimal tree, in the coordinates of ``X``.
-    depth
-        Levels of branch nodes.
-    epsilon
-        Gap that stands for a strict inequality.
-    """
-
-    X: FloatArray
-    weight: FloatArray
-    C: FloatArray
-    bias_limit: FloatArray
-    depth: int
-    epsilon: float
 
 
 def compile_kernels(budget: TimeBudget) -> float:

@@ -21,6 +21,7 @@ where little has changed since the warm start, stand here; an interior point tak
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,34 @@ LEAST_CURVATURE = 1e-12
 
 #: A variable closer than this to a bound (relative to its size) is put on it.
 _AT_BOUND = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class RoutingProblem:
+    """What the search needs of a tree of support vector machines, and of any other convex nodes.
+
+    Attributes
+    ----------
+    X
+        (G, p) distinct samples.
+    weight
+        (G, 2) total weight of the samples of class -1 and +1 in each group.
+    C
+        (|B|,) penalties.
+    bias_limit
+        (|B|,) bounds on the biases of some optimal tree, in the coordinates of ``X``.
+    depth
+        Levels of branch nodes.
+    epsilon
+        Gap that stands for a strict inequality.
+    """
+
+    X: FloatArray
+    weight: FloatArray
+    C: FloatArray
+    bias_limit: FloatArray
+    depth: int
+    epsilon: float
 
 
 class Groups(NamedTuple):

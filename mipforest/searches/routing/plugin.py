@@ -24,9 +24,9 @@ from mipforest.trees import Topology, Tree
 
 if TYPE_CHECKING:
     from mipforest.searches.routing.cells import CellPosition, ConvexNodes
+    from mipforest.searches.routing.certificate_file import CertificateFile
     from mipforest.searches.routing.feature_dives import FeaturePosition
     from mipforest.searches.routing.machine_dives import WarmPosition
-    from mipforest.searches.routing.recording import Recorder
     from mipforest.searches.routing.search import Dived, Dives
 
 #: Most distinct samples: their inner products are held in memory (200 MB at this size).
@@ -84,13 +84,6 @@ class Routing(TreeSearch):
             return f"the data have {groups} different samples, and it takes {MOST_GROUPS}"
         return ""
 
-    def uncertified(self, problem: BuiltProblem) -> str:
-        """Say why no certificate can be written for a problem; empty where one can."""
-        nodes = problem.formulation.node_problems(problem.topology)
-        if nodes is not None and _are_machines(nodes):
-            return ""
-        return "it writes them for hinge loss and half the squared Euclidean norm, without feature selection"
-
     def search(
         self,
         problem: BuiltProblem,
@@ -100,13 +93,14 @@ class Routing(TreeSearch):
         on_progress: Progress | None,
     ) -> Found:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        from mipforest.searches.routing.recording import recording
+        from mipforest.searches.routing.certificate_file import recording
         from mipforest.searches.routing.search import RoutingSearch
 
         events = SearchEvents(on_progress)
         trees = _Trees(problem, start)
         routing = trees.convex_nodes()
-        compiled, make_dives = _dives_for(routing, machines=trees.are_machines)
+        kind = _dives_for(routing, machines=trees.are_machines, certified=settings.certificate is not None)
+        compiled, make_dives, recorder_for = kind
         compiled(problem.budget)
         events.began = monotonic()  # loading a search, or compiling it, eats nothing of the limit
         deadline = events.deadline(settings.time_limit)
@@ -114,15 +108,10 @@ class Routing(TreeSearch):
         def told(objective: float, bound: float, nodes: int) -> bool:
             return events.tell(objective, _lowered(bound, objective), nodes)
 
+        names = {"model": problem.formulation.name, "data": problem.data.name}
+        program = f"mipforest {self.version()}"
         with recording(
-            settings.certificate,
-            routing.X,
-            routing.weight,
-            routing.C,
-            routing.epsilon,
-            model=problem.formulation.name,
-            data=problem.data.name,
-            program=f"mipforest {self.version()}",
+            settings.certificate, lambda file: recorder_for(file, routing, **names, program=program)
         ) as recorder:
             dives = make_dives(recorder)
             search = RoutingSearch(
@@ -152,22 +141,27 @@ def _are_machines(nodes: NodeProblems) -> bool:
 
 
 def _dives_for(
-    nodes: ConvexNodes, *, machines: bool
-) -> tuple[Callable[[TimeBudget], float], Callable[[Recorder | None], Dives]]:
-    """Return what compiles or loads the dives of a problem, in how many seconds, and what then makes them."""
+    nodes: ConvexNodes, *, machines: bool, certified: bool
+) -> tuple[
+    Callable[[TimeBudget], float], Callable[[CertificateFile | None], Dives], Callable[..., CertificateFile]
+]:
+    """Return what compiles or loads the dives of a problem, what then makes them, and what makes their recorder."""
     # Imported here, as they import the compiler.
+    from mipforest.searches.routing.certificate_file import NodesRecorder
     from mipforest.searches.routing.convex_dives import ConvexDives, compile_convex
     from mipforest.searches.routing.feature_dives import FeatureDives, compile_features
     from mipforest.searches.routing.l1_dives import L1Dives, compile_l1
     from mipforest.searches.routing.machine_dives import MachineDives, compile_kernels
+    from mipforest.searches.routing.recording import Recorder
 
     if machines:
-        return compile_kernels, lambda recorder: MachineDives(nodes, recorder)
-    if FeatureDives.takes(nodes):
-        return compile_features, lambda _: FeatureDives(nodes)
-    if nodes.l1 and nodes.budget is None:
-        return compile_l1, lambda _: L1Dives(nodes)
-    return compile_convex, lambda _: ConvexDives(nodes)
+        return compile_kernels, lambda recorder: MachineDives(nodes, recorder), Recorder
+    # The quicker dives rest on more than one dual point for a bound, and keep no account of them.
+    if not certified and FeatureDives.takes(nodes):
+        return compile_features, lambda _: FeatureDives(nodes), NodesRecorder
+    if not certified and nodes.l1 and nodes.budget is None:
+        return compile_l1, lambda _: L1Dives(nodes), NodesRecorder
+    return compile_convex, lambda recorder: ConvexDives(nodes, logs=recorder is not None), NodesRecorder
 
 
 def _lowered(bound: float, objective: float) -> float:

@@ -1,4 +1,4 @@
-"""Write what the routing search proves as a certificate (``docs/certificates.md``), while it runs.
+"""Write what the search of support vector machines proves as a certificate (``docs/certificates.md``), while it runs.
 
 A dive logs what it does in an array of numbers: dual points, sides that screening has closed with the pair step that
 closes them, branchings. :class:`Recorder` follows the log, rounds dual points to whole multiples of a power of two,
@@ -8,22 +8,17 @@ with their balance and capacities exact, and writes a line each. Off, the log ha
 from __future__ import annotations
 
 import gzip
-import json
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import count
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.atomic import atomic_write
 from mipforest.searches import kernel
+from mipforest.searches.routing.certificate_file import BITS, LEAST_UNIT, MOST, CertificateFile, balance
 from mipforest.searches.routing.node_dual import (
     BETA,
     GROUP,
@@ -37,6 +32,9 @@ from mipforest.searches.routing.node_dual import (
     Groups,
 )
 
+if TYPE_CHECKING:
+    from mipforest.searches.routing.cells import ConvexNodes
+
 #: What an entry of a log is.
 LEAF, _DUAL, _CLOSED, _BRANCH = 1.0, 2.0, 3.0, 4.0
 
@@ -45,12 +43,6 @@ FIRST = 2
 
 #: The log of a dive that logs nothing.
 NO_LOG = np.ones(1)
-
-#: Bits of the largest entry of a dual point; the whole numbers of a certificate have at most 53.
-_BITS = 44
-
-#: Most units of a variable, and the least exponent of a unit that a certificate may have.
-_MOST, _LEAST_UNIT = 1 << 52, -199
 
 #: Variables of the duals that are not 0: where they are, and what they are.
 WarmStart = tuple[NDArray[np.int32], FloatArray]
@@ -163,47 +155,19 @@ class _Point:
         ]
 
 
-class Recorder:
-    """Follows the dives of a search, and writes the lines of a certificate.
+class Recorder(CertificateFile):
+    """Follows the dives of trees of support vector machines; parameters as for :class:`CertificateFile`."""
 
-    Parameters
-    ----------
-    file
-        Where to write.
-    X, weight, C, epsilon
-        As in :class:`~mipforest.searches.routing.machine_dives.RoutingProblem`.
-    names
-        What else the first line says: names of model and data, version.
-
-    Attributes
-    ----------
-    least
-        The least bound that a leaf proves so far.
-    """
-
-    def __init__(
-        self,
-        file: gzip.GzipFile,
-        X: FloatArray,
-        weight: FloatArray,
-        C: FloatArray,
-        epsilon: float,
-        **names: str,
-    ) -> None:
-        self._file, self._X, self._epsilon = file, X, epsilon
-        self._G, self._n_nodes = len(X), len(C)
-        self._names = count(1)
-        self.least = math.inf
+    def __init__(self, file: gzip.GzipFile, nodes: ConvexNodes, **header: Any) -> None:
+        super().__init__(file, nodes, mipforest_certificate=1, **header)
         cap = np.empty((self._n_nodes, self._G, 2))
-        for size in np.unique(weight).tolist():
-            for t, penalty in enumerate(C.tolist()):
+        for size in np.unique(nodes.weight).tolist():
+            for t, penalty in enumerate(nodes.C.tolist()):
                 above = Fraction(penalty * size) > Fraction(penalty) * Fraction(size)
-                cap[t][weight == size] = math.nextafter(penalty * size, 0.0) if above else penalty * size
+                cap[t][nodes.weight == size] = (
+                    math.nextafter(penalty * size, 0.0) if above else penalty * size
+                )
         self._capacity = cap.reshape(self._n_nodes, 2 * self._G)
-        shape = {"depth": self._n_nodes.bit_length(), "samples": self._G, "features": X.shape[1]}
-        self._write({"mipforest_certificate": 1, **names, **shape, "epsilon": epsilon, "C": C.tolist()})
-        for x, n in zip(X.tolist(), weight.tolist(), strict=True):
-            self._write({"x": x, "n": n})
 
     def empty_log(self) -> FloatArray:
         """Return a log for one dive after the other."""
@@ -213,21 +177,7 @@ class Recorder:
         return log
 
     def dived(self, node: int, reached: NDArray[np.int16], log: FloatArray, *, stopped: bool) -> list[int]:
-        """Write what a dive has done.
-
-        Parameters
-        ----------
-        node, reached
-            The open node that it started from, and its routing (G,).
-        log
-            What it has logged; its first number is where it ends.
-        stopped
-            Whether it left its last routing open.
-
-        Returns
-        -------
-        The nodes that it left open, in the order in which it did.
-        """
+        """Write what a dive has done; the first number of its log is where it ends."""
         routing, left_open = reached.astype(np.int64), list[int]()
         at, end = FIRST, int(log[0])
         while at < end:
@@ -255,25 +205,17 @@ class Recorder:
             left_open.append(node)
         return left_open
 
-    def leaf(
-        self, node: int, reached: NDArray[np.int16], duals: WarmStart | None, at_least: float = -math.inf
-    ) -> bool:
-        """Write an open node as a leaf, if its warm start proves a bound; return whether it does."""
+    def leaf(self, node: int, position: Any, at_least: float = -math.inf) -> bool:
+        """Write an open node as a leaf; see :class:`CertificateFile`."""
+        duals = position.duals
         where, values = (np.zeros(0, np.int32), np.zeros(0)) if duals is None else duals
         t, k = np.divmod(where.astype(np.int64), 3 * self._G)
         entries = [(k[t == node], np.abs(values[t == node])) for node in range(self._n_nodes)]
-        point = self._point(entries, reached.astype(np.int64))
+        point = self._point(entries, position.reached.astype(np.int64))
         if point.value < at_least:
             return False
         self._leaf(node, point)
         return True
-
-    def claim(self, objective: float, bound: float, w: FloatArray, b: FloatArray) -> None:
-        """Write the last line: a tree, its value, and the bound that the leaves prove."""
-        self._write({"claim": {"objective": objective, "bound": bound, "w": w.tolist(), "b": b.tolist()}})
-
-    def _write(self, line: dict[str, Any]) -> None:
-        self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
     def _leaf(self, node: int, point: _Point) -> None:
         self.least = min(self.least, point.value)
@@ -337,17 +279,17 @@ class Recorder:
     def _variable(self, t: int, k: int, reached: IntArray, unit: int) -> tuple[int, int, float, int]:
         """Return the group of a variable of node t, its direction, its reward, and its capacity in whole units."""
         if k < 2 * self._G:
-            most = min(math.floor(math.ldexp(float(self._capacity[t, k]), -unit)), _MOST)
+            most = min(math.floor(math.ldexp(float(self._capacity[t, k]), -unit)), MOST)
             return k // 2, 2 * (k % 2) - 1, 1.0, most
         g = k - 2 * self._G
         number = int(reached[g]) + 1
         right = number >> (number.bit_length() - (t + 1).bit_length() - 1) & 1
-        return g, 2 * right - 1, 0.0 if right else self._epsilon, _MOST
+        return g, 2 * right - 1, 0.0 if right else self._epsilon, MOST
 
     def _point(self, entries: _Entries, reached: IntArray, most: float = 0.0) -> _Point:
         """Round a dual point, with steps up to ``most``, to whole units; its balance and capacities are exact."""
         largest = max([most, *(float(a.max(initial=0.0)) for _, a in entries)])
-        point = _Point(max(math.frexp(largest)[1] - _BITS, _LEAST_UNIT))
+        point = _Point(max(math.frexp(largest)[1] - BITS, LEAST_UNIT))
         for t, (ks, a) in enumerate(entries):
             margin = ks < 2 * self._G
             group = np.where(margin, ks // 2, ks - 2 * self._G)
@@ -355,9 +297,9 @@ class Recorder:
             right = (number >> np.maximum(np.frexp(number)[1] - (t + 1).bit_length() - 1, 0)) % 2
             d = 2 * np.where(margin, ks % 2, right) - 1
             capacity = np.where(margin, self._capacity[t, np.where(margin, ks, 0)], np.inf)
-            cap = np.minimum(np.floor(np.ldexp(capacity, -point.unit)), _MOST).astype(np.int64)
+            cap = np.minimum(np.floor(np.ldexp(capacity, -point.unit)), MOST).astype(np.int64)
             amounts = np.minimum(np.rint(np.ldexp(a, -point.unit)).astype(np.int64), cap)
-            _balance(amounts, d, cap)
+            balance(amounts, d, cap)
             w = np.ldexp((amounts * d) @ self._X[group], point.unit)
             rewards = np.where(margin, 1.0, np.where(d < 0, self._epsilon, 0.0))
             point.value += math.ldexp(float(amounts @ rewards), point.unit) - 0.5 * float(w @ w)
@@ -366,34 +308,3 @@ class Recorder:
             point.amounts.append(amounts[kept])
             point.w.append(w)
         return point
-
-
-def _balance(amounts: IntArray, d: IntArray, most: IntArray) -> None:
-    """Change amounts, in place, so that they sum to 0 with their directions: few units, of variables with room."""
-    surplus = int(amounts @ d)
-    if surplus == 0:
-        return
-    room = np.minimum(amounts, most - amounts)
-    q = int(np.argmax(room))
-    if room[q] >= abs(surplus):
-        amounts[q] -= surplus * int(d[q])
-        return
-    sign = 1 if surplus > 0 else -1
-    for q in np.argsort(-np.where(d == sign, amounts, 0)).tolist():
-        taken = min(abs(surplus), int(amounts[q]))
-        amounts[q] -= taken
-        surplus -= sign * taken
-        if surplus == 0:
-            return
-
-
-@contextmanager
-def recording(
-    path: Path | None, X: FloatArray, weight: FloatArray, C: FloatArray, epsilon: float, **names: str
-) -> Iterator[Recorder | None]:
-    """Write a certificate, whole or not at all, and yield its :class:`Recorder`; without a path, none."""
-    if path is None:
-        yield None
-        return
-    with atomic_write(path) as raw, gzip.GzipFile("", "wb", 4, raw, mtime=0) as file:
-        yield Recorder(file, X, weight, C, epsilon, **names)

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.searches.routing.certificate_file import CertificateFile
 from mipforest.searches.routing.dive import COMPLETE, STOPPED
 from mipforest.searches.routing.neighbourhoods import Neighbourhoods
-from mipforest.searches.routing.recording import NO_LOG, Recorder
 
 #: Steps of one dive: it then hands back what is open, so that limits and other threads get their turn.
 STEPS = 400
@@ -96,7 +96,7 @@ class Dived:
     bias: FloatArray
     steps: int
     counts: IntArray = field(default_factory=lambda: np.zeros(4, np.int64))
-    log: FloatArray = field(default_factory=lambda: NO_LOG)
+    log: Any = ()
 
 
 class Dives(Protocol):
@@ -214,7 +214,7 @@ class RoutingSearch:
         propose: Callable[[Dived], float],
         scores: Callable[[], FloatArray] | None = None,
         threads: int = 1,
-        recorder: Recorder | None = None,
+        recorder: CertificateFile | None = None,
     ) -> None:
         self.gap, self.threads, self._dives, self._recorder = gap, threads, dives, recorder
         self._complete, self._propose = complete, propose
@@ -368,14 +368,14 @@ class RoutingSearch:
         """Take the open node with the least bound; past the budget of memory, the last one, a leaf of the heap."""
         return self._heap.pop() if self._kept_bytes > OPEN_BYTES else heapq.heappop(self._heap)
 
-    def _close_open(self, recorder: Recorder) -> float:
+    def _close_open(self, recorder: CertificateFile) -> float:
         """Write the open nodes as leaves, each with a dual point for the bound; return what all leaves prove."""
         bound = self.bound
         for node in (*self._to_close, *self._heap):
-            if not recorder.leaf(node.name, node.position.reached, node.position.duals, at_least=bound):
+            if not recorder.leaf(node.name, node.position, at_least=bound):
                 dived = self._dives.dive(node.position, bound, 1, self._stop)
                 for name, (_, position) in zip(self._recorded(node, dived), dived.open, strict=True):
-                    recorder.leaf(name, position.reached, position.duals)
+                    recorder.leaf(name, position)
         return min(bound, recorder.least)
 
     def _recorded(self, start: _Open, dived: Dived) -> list[int]:

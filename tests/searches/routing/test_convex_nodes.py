@@ -308,15 +308,6 @@ def test_kinks_add_up_to_the_loss():
         np.testing.assert_allclose(hinges, loss.of_margin(v), atol=1e-12)
 
 
-def test_no_certificate_is_written_for_them(tmp_path):
-    problem = HfsMargot(B=1).build(random_data(0, n=8, p=2), 2)
-    with pytest.raises(
-        Unsupported, match="routing writes no certificate of this problem: it writes them for"
-    ):
-        problem.solve("routing", certificate=tmp_path / "proof.gz")
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("formulation", "reason"),
     [

@@ -1,0 +1,348 @@
+r"""Check certificates of optimal trees, with nothing but numpy and whole numbers.
+
+A certificate (``docs/certificates.md``: format, statement and proof) is a tree of branchings over the routings of
+samples. Each leaf carries a dual point, which proves a lower bound on every tree that routes samples as the leaf says.
+The check shares no code with the search that wrote it: it follows the branchings, so that no routing and no choice of
+features is left out; it holds every dual point to the node problems of its leaf; and it computes every bound anew.
+Entries of dual points are multiples of a power of two, so whole numbers decide whether a point is feasible. Only sums
+of samples are rounded, and outward; with ``exact`` not even these.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.certificates.arithmetic import (
+    MOST_LINE,
+    MOST_UNITS,
+    CertificateError,
+    Exact,
+    Outward,
+    list_of,
+    number_of,
+    numbers_of,
+    object_of,
+    require,
+    whole,
+)
+from mipforest.certificates.nodes import Charges, Decided, Points, Units, units
+from mipforest.unpacking import UnpackingError, unpacked_blocks
+
+__all__ = ["CertificateError", "Certified", "certify"]
+
+#: Support vector machines on all features, whose points stand at their leaves; any nodes, with points that have names.
+MACHINES, NODES = 1, 2
+
+#: Deepest tree, and memory in bytes for the routings of open nodes.
+MOST_DEPTH, MOST_OPEN = 10, 1 << 32
+
+#: The terms of a dual point's value at one node: sums of margins and of left sides in units, and the squared norm of
+#: the weights.
+_Terms = tuple[int, int, Fraction]
+
+#: Most that a sample of the claimed tree may miss its side by: what the package accepts of any solver.
+SIDE_TOLERANCE = Fraction(1, 10**6)
+
+#: Share by which the claimed objective, a sum of doubles, may miss the tree's exact value.
+ROUNDING = Fraction(1, 10**9)
+
+
+@dataclass(frozen=True, eq=False)
+class Certified:
+    """What a certificate proves.
+
+    Attributes
+    ----------
+    data
+        Name of the data, as the file has it.
+    X, weight
+        (G, p) different samples, scaled, and (G, 2) how many of them are of class -1 and +1.
+    depth, epsilon
+        Levels of branch nodes, and the gap that stands for the strict inequality.
+    objective
+        Value of the claimed tree by the definition, rounded up.
+    bound
+        Proven lower bound on the value of every tree that leaves the gap free above its last level.
+    branchings, leaves
+        How often a sample was sent both ways, and how many dual points close what came of it.
+    """
+
+    data: str
+    X: FloatArray
+    weight: FloatArray
+    depth: int
+    epsilon: float
+    objective: float
+    bound: float
+    branchings: int
+    leaves: int
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between objective and bound."""
+        return max(0.0, self.objective - self.bound) / self.objective
+
+
+def certify(path: str | os.PathLike[str], *, exact: bool = False) -> Certified:
+    """Check a certificate.
+
+    Parameters
+    ----------
+    path
+        File written by ``mipforest solve --certificate``.
+    exact
+        Compute norms in whole numbers too, instead of doubles rounded outward.
+
+    Raises
+    ------
+    CertificateError
+        If it does not prove what it claims: saying where.
+    UnpackingError
+        If it is no gzip file, cut off, or grows suspiciously.
+    OSError
+        As the system reports it.
+    """
+    number, check = 0, _Check(exact)
+    try:
+        for number, text in enumerate(_lines(path), 1):
+            check.take(text, number)
+        number = 0
+        return check.end()
+    except (CertificateError, UnpackingError) as fault:
+        raise fault.located(f"{os.fspath(path)}{f', line {number}' if number else ''}") from None
+
+
+def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    rest = b""
+    for block in unpacked_blocks(path):
+        *whole, rest = (rest + block).split(b"\n")
+        yield from whole
+        if len(rest) > MOST_LINE:
+            break
+    if rest:
+        yield rest
+
+
+class _Routing(NamedTuple):
+    """The nodes that the samples have reached, (G,), and what is decided of the features of nodes."""
+
+    reached: IntArray
+    decided: Mapping[int, Decided] = {}
+
+
+class _Check:
+    """How far a check has come: the routings of open nodes, and the weakest leaf so far."""
+
+    def __init__(self, exact: bool) -> None:
+        self.exact = exact
+        self.header, self.claim = dict[str, Any](), dict[str, Any]()
+        self.samples: list[list[float]] = []
+        self.open: dict[int, _Routing] = {}
+        self.weakest: tuple[Fraction | float, str, int] = Fraction(0), "", 0
+        self.branchings = self.leaves = 0
+
+    def take(self, text: bytes, number: int) -> None:
+        """Take the next line."""
+        line = object_of(text)
+        require(not self.claim, "a line after the claim, which is the last one")
+        if not self.header:
+            self._begin(line)
+        elif len(self.samples) < self.groups:
+            self._sample(line)
+        elif "branch" in line:
+            self._branch(line)
+        elif "leaf" in line:
+            self._leaf(line, number)
+        elif "screen" in line and self.format == MACHINES:
+            self._screen(line, number)
+        elif "point" in line and self.format == NODES:
+            self.points.add(line)
+        else:
+            other = "screen" if self.format == MACHINES else "point"
+            require(isinstance(line.get("claim"), dict), f"neither branch, leaf, {other} nor claim")
+            self.claim = line["claim"]
+
+    def _begin(self, line: dict[str, Any]) -> None:
+        self.format = line.get("mipforest_certificate")
+        require(self.format in (MACHINES, NODES), f"no certificate of format {MACHINES} or {NODES}")
+        self.header = line
+        self.depth = whole(line.get("depth"), "depth", 1, MOST_DEPTH + 1)
+        self.groups, self.p = (whole(line.get(key), key, 1, 1 << 31) for key in ("samples", "features"))
+        self.n_nodes, self.n_upper = 2**self.depth - 1, 2 ** (self.depth - 1) - 1
+        self.epsilon = Fraction(number_of(line.get("epsilon"), "epsilon"))
+        self.C = numbers_of(line.get("C"), "C", self.n_nodes)
+        require(self.epsilon >= 0 and min(self.C) > 0, "epsilon is negative, or a C is not positive")
+        self.charges = Charges() if self.format == MACHINES else Charges.read(line, self.n_nodes)
+        # What a sample that has reached node r (column) has to do with node t (row).
+        self.passes = np.array([[_side(r, t) for r in range(self.n_nodes)] for t in range(self.n_nodes)])
+
+    def _sample(self, line: dict[str, Any]) -> None:
+        counts = numbers_of(line.get("n"), "n", 2)
+        require(min(counts) >= 0, "n is negative; it says what the samples weigh")
+        self.samples.append(list(map(float, numbers_of(line.get("x"), "x", self.p) + counts)))
+        if len(self.samples) == self.groups:
+            self.X, self.weight = np.hsplit(np.array(self.samples), [self.p])
+            self.norms = Exact(self.X) if self.exact else Outward(self.X)
+            self.points = Points(self.charges, self.C, self.epsilon, self.weight, self.norms)
+            reached: IntArray = np.zeros(self.groups, np.uint8 if self.n_nodes < 256 else np.uint16)
+            self.open[0] = _Routing(reached)
+
+    def _opened(self, node: object) -> tuple[int, _Routing]:
+        known = whole(node, "the node", 0, MOST_UNITS)
+        require(known in self.open, f"node {known} is not open: it was closed before, or nothing led to it")
+        return known, self.open.pop(known)
+
+    def _add(self, node: object, routing: _Routing) -> None:
+        known = whole(node, "the node", 0, MOST_UNITS)
+        require(known not in self.open, f"node {known} is open already")
+        self.open[known] = routing
+        most = len(self.open) * routing.reached.nbytes
+        require(most <= MOST_OPEN, f"open nodes take more than {MOST_OPEN} bytes")
+
+    def _both_ways(self, g: int, reached: IntArray) -> tuple[int, IntArray, IntArray]:
+        """Return the node at which a sample stands, and the routings where it has gone left and right there."""
+        t, left, right = int(reached[g]), reached.copy(), reached.copy()
+        require(t < self.n_upper, f"sample {g} stands at node {t}, below which nothing is decided")
+        left[g], right[g] = 2 * t + 1, 2 * t + 2
+        self.branchings += 1
+        return t, left, right
+
+    def _branch(self, line: dict[str, Any]) -> None:
+        """Decide the side of a sample, or whether a node has a feature."""
+        _, routing = self._opened(line["branch"])
+        if "feature" in line:
+            t = whole(line.get("at"), "at", 0, self.n_nodes)
+            halves = self.points.halves(t, line["feature"], routing.decided.get(t, {}))
+            self.branchings += 1
+            for key, half in zip(("in", "out"), halves, strict=True):
+                self._add(line.get(key), _Routing(routing.reached, {**routing.decided, t: half}))
+            return
+        _, *ways = self._both_ways(whole(line.get("sample"), "sample", 0, self.groups), routing.reached)
+        for key, reached in zip(("left", "right"), ways, strict=True):
+            self._add(line.get(key), _Routing(reached, routing.decided))
+
+    def _leaf(self, line: dict[str, Any], number: int) -> None:
+        node, (reached, decided) = self._opened(line["leaf"])
+        name = f"leaf {node}"
+        if self.format == MACHINES:
+            unit, _, terms = self._dual(line, reached, name)
+            self._close(self._value(unit, terms), name, number)
+            return
+        bound: Fraction | float = Fraction(0)
+        for t, tree in enumerate(list_of(line.get("nodes"), "nodes", self.n_nodes)):
+            passing = self.passes[t, reached]
+            bound = bound + self.points.least(t, tree, decided.get(t, {}), passing, name)
+        self._close(bound, name, number)
+
+    def _screen(self, line: dict[str, Any], number: int) -> None:
+        """Close sides of samples, one after the other, by a dual point with a few changes; the other sides remain."""
+        node, (reached, _) = self._opened(line["screen"])
+        unit, points, terms = self._dual(line, reached, f"node {node}")
+        for entry in list_of(line.get("out"), "out"):
+            sample, side, changes = list_of(entry, "an entry of out", 3)
+            g = whole(sample, "sample", 0, self.groups)
+            goes_left = whole(side, "side", 0, 2) == 0
+            t, left, right = self._both_ways(g, reached)
+            closed, reached = (left, right) if goes_left else (right, left)
+            name = f"leaf 'sample {g} to the {'left' if goes_left else 'right'} at {t}' of node {node}"
+            changed = list(terms)
+            for change in list_of(changes, "changes"):
+                at = whole(list_of(change, "a change", 2)[0], "the branch node", 0, self.n_nodes)
+                changed[at] = self._terms(at, {**points[at], **self._units(change[1])}, unit, closed, name)
+            self._close(self._value(unit, changed), name, number)
+        self._add(line.get("then"), _Routing(reached))
+
+    def _dual(
+        self, line: dict[str, Any], reached: IntArray, name: str
+    ) -> tuple[int, list[Units], list[_Terms]]:
+        """Return the dual point of a line: the exponent of its unit, and its variables and terms by branch node."""
+        unit = whole(line.get("unit"), "unit", -200, 200)
+        points = [self._units(flat) for flat in list_of(line.get("dual"), "dual", self.n_nodes)]
+        return unit, points, [self._terms(t, point, unit, reached, name) for t, point in enumerate(points)]
+
+    def _units(self, flat: object) -> Units:
+        return units(flat, 3 * self.groups)
+
+    def _terms(self, t: int, point: Units, unit: int, reached: IntArray, name: str) -> _Terms:
+        """Refuse a dual point of node t that is not feasible for a routing; return what its value consists of."""
+        ks, amounts = (np.fromiter(part, np.int64, len(point)) for part in (point.keys(), point.values()))
+        margin = ks < 2 * self.groups
+        group = np.where(margin, ks // 2, ks - 2 * self.groups)
+        passing = self.passes[t, reached[group]]
+        direction = np.where(margin, (2 * (ks % 2) - 1) * (passing != 0), np.where(passing == 2, 0, passing))
+        most = np.where(margin, self.points.capacity(unit)[t, np.where(margin, ks, 0)], MOST_UNITS)
+        for q in np.flatnonzero((amounts > most) | (direction == 0))[:1]:
+            reason = f"its capacity is {most[q]}" if direction[q] else "the routing has no such variable"
+            raise CertificateError(f"{name}: variable {ks[q]} of node {t} is {amounts[q]}, and {reason}")
+        balance = sum((amounts * direction).tolist())
+        require(balance == 0, f"{name}: the dual point of node {t} is out of balance by {balance} units")
+        lefts = ~margin & (direction < 0)
+        square = self.norms.squared(group, amounts * direction)
+        return sum(amounts[margin].tolist()), sum(amounts[lefts].tolist()), square
+
+    def _value(self, unit: int, terms: list[_Terms]) -> Fraction:
+        """Return what dual points of all nodes prove, by weak duality."""
+        margins, lefts, squares = zip(*terms, strict=True)
+        reward = (sum(margins) + sum(lefts) * self.epsilon) * Fraction(2) ** unit
+        value: Fraction = reward - Fraction(4) ** unit * sum(squares) / 2
+        return value
+
+    def _close(self, bound: Fraction | float, name: str, number: int) -> None:
+        """Remember the weakest leaf."""
+        if not self.leaves or bound < self.weakest[0]:
+            self.weakest = bound, name, number
+        self.leaves += 1
+
+    def end(self) -> Certified:
+        """Compare the claim with what was proven."""
+        require(self.claim, "the file ends without a claim: it was cut off")
+        require(
+            not self.open,
+            f"leaf {min(self.open, default=0)} is missing, of {len(self.open)} nodes never closed",
+        )
+        objective, bound = (number_of(self.claim.get(key), key) for key in ("objective", "bound"))
+        value, (proven, name, number) = self._value_of_tree(), self.weakest
+        told = f"the claimed tree has the value {float(value):.12g}, not {objective:.12g}"
+        require(abs(value - Fraction(objective)) <= ROUNDING * value, told)
+        told = f"line {number}, {name}: proven is {float(proven):.12g}, claimed {bound:.12g}"
+        require(proven >= Fraction(bound), told)
+        above, epsilon, name = (
+            math.nextafter(float(value), math.inf),
+            float(self.epsilon),
+            str(self.header.get("data")),
+        )
+        proof = bound, self.branchings, self.leaves
+        return Certified(name, self.X, self.weight, self.depth, epsilon, above, *proof)
+
+    def _value_of_tree(self) -> Fraction:
+        """Route the samples through the claimed tree, in whole numbers, and return its value by the definition."""
+        w = [numbers_of(row, "w", self.p) for row in list_of(self.claim.get("w"), "w", self.n_nodes)]
+        b = numbers_of(self.claim.get("b"), "b", self.n_nodes)
+        value = sum((self.charges.of_weights(t, row) for t, row in enumerate(w)), Fraction(0))
+        for x, counts in zip(self.X.tolist(), self.weight.tolist(), strict=True):
+            t, exact = 0, list(map(Fraction, x))
+            while t < self.n_nodes:
+                score = sum(map(operator.mul, w[t], exact), b[t])
+                for y, count in zip((-1, 1), counts, strict=True):
+                    value += self.C[t] * Fraction(count) * self.charges.loss(y * score)
+                between = t < self.n_upper and SIDE_TOLERANCE - self.epsilon < score < 0
+                require(not between, f"the claimed tree has a score of {float(score):.6g} at node {t}")
+                t = 2 * t + (1 if score < 0 else 2)
+        return value
+
+
+def _side(reached: int, t: int) -> int:
+    """Return 2 where a sample that has reached a node stands at t, -1 or 1 where it went left or right at t, else 0."""
+    came = 2
+    while reached > t:
+        reached, came = (reached - 1) // 2, -1 if reached % 2 else 1
+    return came if reached == t else 0

@@ -1,0 +1,98 @@
+"""Certificates of convex nodes other than support vector machines, and of nodes that select features."""
+
+import gzip
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+from margin_data import random_data
+
+from formulations.loss_optimal import LossOptimal
+from formulations.margot import HfsMargot, SfsMargot
+from formulations.olct import BudgetedOlct, Olct, UnivariateOlct
+from mipforest.certificates import CertificateError, certify
+from mipforest.data import Dataset
+
+#: A formulation but for C.
+MODELS = {
+    "hard budget": partial(HfsMargot, B=1),
+    "two features": partial(HfsMargot, B=2),
+    "soft budget": partial(SfsMargot, B=1, alpha=0.7),
+    "hinge, l1": partial(LossOptimal, loss="hinge"),
+    "logistic, l2": partial(LossOptimal, loss="logistic", regulariser="l2"),
+    "olct": partial(Olct, refinement=False),
+    "budgeted olct": partial(BudgetedOlct, B=1, refinement=False),
+    "univariate olct": partial(UnivariateOlct, refinement=False),
+    "soft, l1": partial(LossOptimal, loss="hinge", selection="soft", B=1, alpha=0.7),
+}
+
+CASES = [
+    pytest.param(model, seed, depth, marks=[] if seed == 0 else [pytest.mark.slow])
+    for model in MODELS
+    for seed, depth in ((0, 2), (1, 2), (2, 1), (3, 3), (4, 2))
+]
+
+
+def data_of(seed, n):
+    """Random samples with weights, or few different ones, some of both classes and some equal in a feature."""
+    rng = np.random.default_rng(seed)
+    if seed % 2 == 0:
+        return random_data(seed, n=n, p=3).with_weights(rng.choice([0.3, 1.0, 2.0], n))
+    X, y = rng.integers(0, 3, (n, 3)) / 2.0, (rng.random(n) < 0.5).astype(int)
+    y[:2] = [0, 1]
+    return Dataset.from_arrays(X, y, name=f"tied{seed}", scaling="none")
+
+
+def check(result, path):
+    """Hold a result to its certificate in both modes."""
+    for exact in (False, True):
+        found = certify(path, exact=exact)
+        assert found.bound == result.bound
+        assert found.objective == pytest.approx(result.objective, rel=1e-9)
+    return found
+
+
+@pytest.mark.parametrize(("model", "seed", "depth"), CASES)
+def test_what_a_search_claims_is_certified(tmp_path, model, seed, depth):
+    path = tmp_path / "proof.gz"
+    problem = MODELS[model](C=tuple([3.0, 1.0, 10.0][:depth])).build(
+        data_of(seed, 6 if depth == 3 else 8), depth
+    )
+    result = problem.solve("routing", threads=1, time_limit=60, certificate=path)
+    assert result.status == "optimal"
+    check(result, path)
+    without = problem.solve("routing", threads=1, time_limit=60)
+    assert result.objective == pytest.approx(without.objective, rel=2e-4)
+
+
+@pytest.mark.parametrize("model", ["two features", "olct"])
+def test_a_stopped_search_certifies_its_bound(tmp_path, model):
+    path = tmp_path / "proof.gz"
+    problem = MODELS[model](C=20.0).build(data_of(4, 30), 2)
+    result = problem.solve("routing", certificate=path, threads=2, on_progress=lambda event: event.nodes > 3)
+    assert result.status == "interrupted"
+    assert 0 < result.bound < result.objective * (1 - 1e-4)
+    check(result, path)
+
+
+def test_any_change_is_refused_by_its_name(tmp_path):
+    path = tmp_path / "proof.gz"
+    MODELS["two features"](C=3.0).build(data_of(0, 8), 2).solve("routing", threads=1, certificate=path)
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    rng = np.random.default_rng(0)
+
+    def refused(lines, told):
+        changed = tmp_path / "changed.gz"
+        changed.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+        with pytest.raises(CertificateError, match=told):
+            certify(changed)
+
+    for k in rng.choice([k for k, line in enumerate(lines) if line.startswith('{"point"')], 4, replace=False):
+        point = json.loads(lines[k])
+        point["dual"][1] += 1
+        refused([*lines[:k], json.dumps(point), *lines[k + 1 :]], f"line {k + 1}: point {point['point']}")
+        refused([*lines[:k], *lines[k + 1 :]], f"leaf .*: there is no point {point['point']} of node")
+    for k in rng.choice([k for k, line in enumerate(lines) if line.startswith('{"leaf"')], 4, replace=False):
+        refused([*lines[:k], *lines[k + 1 :]], f"leaf {json.loads(lines[k])['leaf']} is missing")
+    refused([lines[0].replace("[2,2,2]", "[3,3,3]"), *lines[1:]], "leaf .*: proven is .*, claimed")
