@@ -28,6 +28,10 @@ OUT, OPEN, IN = -1, 0, 1
 #: iterations at most.
 _ACCURACY, _OPEN_ACCURACY, _ITERATIONS = 1e-7, 1e-4, 60.0
 
+#: Iterations after which an interior point of the l1 norm has often lost its accuracy, so that the simplex method is
+#: asked too; a capacity for it of variables that have none.
+_MANY_ITERATIONS, _LARGE = 25, 1e6
+
 #: Share of u that the relaxation keeps of a feature from which on it is worth its cost.
 _CHOSEN = 0.5
 
@@ -273,7 +277,9 @@ class CellSolver:
         charge = Charge(nodes.l1, selectable, free, nodes.alpha if np.isfinite(nodes.alpha) else 1e300)
         limit = float(nodes.bias_limit[t])
         accuracy = _OPEN_ACCURACY if len(used) > n_in else _ACCURACY
-        solve_node(node, charge, limit, accuracy, _ITERATIONS, stop - cost)
+        iterations = solve_node(node, charge, limit, accuracy, _ITERATIONS, stop - cost)
+        if nodes.l1 and iterations > _MANY_ITERATIONS and node.result[0] < stop - cost:
+            _solve_by_simplex(node, limit)
         value = float(node.result[0]) + cost
         # Where no hyperplane keeps the sides, the iterations may overflow: then they prove nothing.
         if not (np.isfinite(value) and np.isfinite(node.result).all() and np.isfinite(node.f).all()):
@@ -326,6 +332,28 @@ class CellSolver:
         rises[0, standing], rises[1, standing] = found[:n], found[n : 2 * n]
         np.maximum.at(rises[2], self._of[coming], found[2 * n :])
         return rises
+
+
+def _solve_by_simplex(node: Node, bias_limit: float) -> None:
+    """Put a node of the l1 norm to what the simplex method proves of it, if that is more."""
+    from scipy.optimize import linprog  # takes a while to load, and is seldom needed
+
+    p, limits = node.Z.shape[1], np.minimum(node.capacity, _LARGE)
+    found = linprog(
+        -node.reward, np.vstack([node.Z.T, -node.Z.T]), np.ones(2 * p), node.d[None, :], np.zeros(1),
+        bounds=np.column_stack([np.zeros(len(limits)), limits]), method="highs-ds",
+    )  # fmt: skip
+    if found.x is None:
+        return
+    a = np.clip(found.x, 0.0, limits)
+    u = a @ node.Z
+    size = max(1.0, float(np.abs(u).max(initial=0.0)) * (1.0 + 1e-10))
+    value = (a @ node.reward - abs(a @ node.d) * bias_limit) / size
+    if value > node.result[0]:
+        node.v[A], node.f[U] = a / size, u / size
+        node.f[W] = found.ineqlin.marginals[p:] - found.ineqlin.marginals[:p]
+        # Rises are measured from what an interior point leaves behind.
+        node.result[:] = value, -found.eqlin.marginals[0], 0.0
 
 
 def _sides(n_nodes: int) -> NDArray[np.int8]:

@@ -27,8 +27,11 @@ MODELS = {
     "soft, l1": partial(LossOptimal, loss="hinge", selection="soft", B=1, alpha=0.7),
 }
 
+#: What the others already test in part.
+ALIKE = ("two features", "univariate olct", "soft, l1")
+
 CASES = [
-    pytest.param(model, seed, depth, marks=[] if seed == 0 else [pytest.mark.slow])
+    pytest.param(model, seed, depth, marks=[] if seed == 0 and model not in ALIKE else [pytest.mark.slow])
     for model in MODELS
     for seed, depth in ((0, 2), (1, 2), (2, 1), (3, 3), (4, 2))
 ]
