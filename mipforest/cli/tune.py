@@ -65,7 +65,7 @@ def tune(
         Method,
         Option(
             help="grid: fit every setting of --grid; batch: choose depth, up to --depth, and alpha, by pruning trees "
-            "of a local search (oct, oct-h, ort, ort-h, ort-l, ort-lh).",
+            "of a local search (oct, ort, opt, and their kin -h, -l, -lh).",
             rich_help_panel=_TUNE,
         ),
     ] = Method.grid,
@@ -112,7 +112,8 @@ def tune(
         Option(
             metavar="NAME",
             help="accuracy or balanced_accuracy, where the model gives probabilities auc, log_loss or brier_score; r2, "
-            "mse or mae of a regression. By default the first.",
+            "mse or mae of a regression; of a prescription imputed_outcome, or r2, mse, mae of its estimates. By "
+            "default the first.",
             rich_help_panel=_TUNE,
         ),
     ] = None,
@@ -144,6 +145,8 @@ def tune(
     positive: o.Positive = None,
     task: o.TaskOption = None,
     weight: o.Weight = None,
+    treatment: o.Treatment = None,
+    outcomes: o.OutcomeColumn = None,
     drop: o.Drop = None,
     keep: o.Keep = None,
     missing: o.MissingOption = o.Missing.error,
@@ -202,6 +205,8 @@ def tune(
             drop=drop,
             keep=keep,
             weight=weight,
+            treatment=treatment,
+            outcome=outcomes,
             seed=seed,
             test_size=test_size,
             test=test,

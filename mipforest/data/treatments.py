@@ -1,7 +1,8 @@
-r"""Generated experiments with two treatments whose outcomes are all known: ``synthetic:treatments``.
+r"""Outcomes of treatments: generated experiments where all are known, and imputed ones.
 
-J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MIT 2018, section 6.2. There are 20 features, the
-odd ones normal, the even ones 0 or 1, a base and an effect, and
+``synthetic:treatments`` has the experiments of J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis,
+MIT 2018, section 6.2, with two treatments. There are 20 features, the odd ones normal, the even ones 0 or
+1, a base and an effect, and
 
 .. math::
 
@@ -120,3 +121,39 @@ def _features(rng: np.random.Generator, n: int) -> FloatArray:
     X = rng.standard_normal((n, N_FEATURES))
     X[:, 1::2] = rng.random((n, N_FEATURES // 2)) < 0.5
     return X
+
+
+# ---------------------------------------------------------------------- unknown outcomes
+
+
+def imputed_outcomes(X: FloatArray, treatment: IntArray, y: FloatArray, m: int, *, k: int = 10) -> FloatArray:
+    """Return (n, m) outcomes where those of other treatments than the given are imputed by nearest neighbours.
+
+    Source: Dunn 2018, section 6.3, which imputes on test samples and states neither k nor the metric: here Euclidean
+    distances of features in standard deviations.
+
+    Parameters
+    ----------
+    X, treatment, y
+        (n, p) features, (n,) numbers of the treatments that the samples had, and (n,) outcomes of these.
+    m
+        Number of treatments.
+    k
+        Number of neighbours that had the treatment; all of them where they are fewer.
+
+    Raises
+    ------
+    DataError
+        If no sample had some treatment.
+    """
+    from sklearn.neighbors import KNeighborsRegressor  # takes seconds; generated data need none
+    from sklearn.preprocessing import StandardScaler
+
+    scaled, found = StandardScaler().fit_transform(X), np.empty((len(y), m))
+    for t in range(m):
+        had = treatment == t
+        if not had.any():
+            raise DataError(f"no sample had treatment {t} of {m}: nothing to impute its outcomes from")
+        neighbours = KNeighborsRegressor(min(k, int(had.sum()))).fit(scaled[had], y[had])
+        found[:, t] = np.where(had, y, neighbours.predict(scaled))
+    return found

@@ -268,39 +268,6 @@ def policy_measures(
     return PolicyMeasures(accuracy, effect, float(under.mean()))
 
 
-def imputed_outcomes(X: Any, treatment: IntArray, y: FloatArray, m: int, *, k: int = 10) -> FloatArray:
-    """Return (n, m) outcomes where those of other treatments than the given are imputed by nearest neighbours.
-
-    Source: Dunn 2018, section 6.3, which imputes on test samples and states neither k nor the metric: here Euclidean
-    distances of features in standard deviations.
-
-    Parameters
-    ----------
-    X, treatment, y
-        (n, p) features, (n,) numbers of the treatments that the samples had, and (n,) outcomes of these.
-    m
-        Number of treatments.
-    k
-        Number of neighbours that had the treatment; all of them where they are fewer.
-
-    Raises
-    ------
-    DataError
-        If no sample had some treatment.
-    """
-    from sklearn.neighbors import KNeighborsRegressor
-    from sklearn.preprocessing import StandardScaler
-
-    scaled, found = StandardScaler().fit_transform(X), np.empty((len(y), m))
-    for t in range(m):
-        had = treatment == t
-        if not had.any():
-            raise DataError(f"no sample had treatment {t} of {m}: nothing to impute its outcomes from")
-        neighbours = KNeighborsRegressor(min(k, int(had.sum()))).fit(scaled[had], y[had])
-        found[:, t] = np.where(had, y, neighbours.predict(scaled))
-    return found
-
-
 def _numbers(labels: Any, known: npt.NDArray[Any]) -> IntArray:
     """Return the (n,) numbers of labels among the known ones, sorted."""
     strange = ~np.isin(labels, known)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: Deepest trees that an exact search is asked for at the end, where one takes the model, and its seconds: on data of
 #: some hundred samples it nearly always ends; where it does not, the tree of the local search stays.
 EXACT_DEPTH, EXACT_SECONDS = 3, 5.0
-
+EXACT_SEARCHES = ("exact-search", "prescription-search")
 
 #: Pairs of a sample and a leaf up to which the tree in the end is also checked against the model's rows: of more, the
 #: model takes longer than the search.
@@ -117,7 +117,7 @@ def choose_setting(table: pd.DataFrame) -> int:
     if not finished.any():
         raise TuningError("no depth has a curve on every fold, so there is nothing to choose from")
     loss = np.where(finished, table["validation_mean"].to_numpy(dtype=float), np.inf)
-    return int(np.argmax(loss <= loss.min() * (1 + SAME_LOSS)))
+    return int(np.argmax(loss <= loss.min() + SAME_LOSS * abs(loss.min())))
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,12 +132,13 @@ class BatchTuning(Tuning):
         - ``depth``, and that parameter where there is one; ``alpha``, the cost of a split that its curve takes;
         - ``finished``, ``folds_done``, ``trees`` (in all curves) and ``seconds``;
         - ``validation_mean`` and ``validation_std``: loss per validation sample (the share of errors, or their mean
-          cost; the mean squared or absolute error, in the target's units), mean of the curve at its least value, and
-          deviation over the folds at ``alpha``;
-        - ``train_mean``: loss of the best tree without a cost of splits, as a share of that of one leaf (not of CART);
+          cost; the mean squared or absolute error, in the target's units; of a prescription the objective, with what
+          its leaves estimate), mean of the curve at its least value, and deviation over the folds at ``alpha``;
+        - ``train_mean``: loss of the best tree without a cost of splits, as a share of that of one leaf, and of a
+          prescription the objective (not of CART);
         - ``fold0_validation`` and so on.
     score
-        What the validation loss is: ``"error"``, ``"cost"``, ``"mse"`` or ``"mae"``; less is better.
+        What the validation loss is: ``"error"``, ``"cost"``, ``"mse"``, ``"mae"`` or ``"objective"``; less is better.
     depth, alpha
         Greatest depth of the tree, and its cost of a split.
     curves
@@ -181,8 +182,8 @@ def tune_batch(
     Parameters
     ----------
     formulation
-        ``oct``, ``oct-h``, ``ort``, ``ort-h``, ``ort-l``, ``ort-lh``: an object, its class, or its name. Its alpha does
-        not count; the other hyperparameters are kept.
+        ``oct``, ``oct-h``, ``ort``, ``ort-h``, ``ort-l``, ``ort-lh``, ``opt``, ``opt-h``, ``opt-l``, ``opt-lh``: an
+        object, its class, or its name. Its alpha does not count; the other hyperparameters are kept.
     data
         Training samples. The scaling is fitted anew on the training samples of every fold.
     depth
@@ -306,9 +307,11 @@ def refitted(
         declare=not searched or plan.data.n * 2**depth <= MOST_ASSIGNED,
     )
     result = problem.solve(solver, settings=settings, on_progress=on_progress)
-    exact = solver_or_search("exact-search")
-    assert isinstance(exact, TreeSearch)
-    if not chooses or depth > EXACT_DEPTH or result.status != Status.BEST_FOUND or not exact.takes(problem):
+    if not chooses or depth > EXACT_DEPTH or result.status != Status.BEST_FOUND:
+        return result
+    searches = [solver_or_search(name) for name in EXACT_SEARCHES]
+    exact = next((one for one in searches if isinstance(one, TreeSearch) and one.takes(problem)), None)
+    if exact is None:
         return result
     limit = EXACT_SECONDS if settings.time_limit is None else min(EXACT_SECONDS, settings.time_limit)
     known = replace(settings, start=result.solved_tree, time_limit=limit)

@@ -29,17 +29,21 @@ STARTS, SHARE = 100, 0.1
 #: Greatest depth unless told otherwise.
 DEPTH = 6
 
-#: Folds unless told otherwise; fewer where a class has fewer samples.
+#: Folds unless told otherwise; fewer where a class, or a treatment, has fewer samples.
 FOLDS = 4
 
-#: Costs of coefficients that are tried for linear leaves, beside the formulation's own.
-COEFFICIENT_COSTS = (1e-3, 1e-2, 1e-1)
+#: Costs of coefficients that are tried for linear leaves, beside the formulation's own: of values in units of the
+#: target's range, and of outcomes in their own units.
+COEFFICIENT_COSTS, ESTIMATE_COSTS = (1e-3, 1e-2, 1e-1), (1.0, 10.0)
 
 #: Built-in models that it is for.
-MODELS = ("oct", "oct-h", "ort", "ort-h", "ort-l", "ort-lh")
+MODELS = ("oct", "oct-h", "ort", "ort-h", "ort-l", "ort-lh", "opt", "opt-h", "opt-l", "opt-lh")
 
 #: What the validation loss is, by the loss of the leaves.
-LOSS_NAMES = {"classes": "error", "squared": "mse", "absolute": "mae"}
+LOSS_NAMES = {"classes": "error", "squared": "mse", "absolute": "mae", "prescription": "objective"}
+
+#: Parameters that change what the validation loss of a prescription is, so that it does not choose among their values.
+NOT_COMPARED = ("mu", "better", "outcome_scale")
 
 #: Where trees come from: the local search, or CART, one tree per depth, to compare with.
 Trees = Literal["local-search", "cart"]
@@ -181,7 +185,7 @@ class BatchPlan:
     folds
         Training and validation samples.
     loss
-        What the validation loss is: ``"error"``, ``"cost"``, ``"mse"`` or ``"mae"``.
+        What the validation loss is: ``"error"``, ``"cost"``, ``"mse"``, ``"mae"`` or ``"objective"``.
     trees, starts, midpoint
         As for :func:`mipforest.tuning.batch.tune_batch`.
     solver, settings
@@ -243,7 +247,11 @@ class BatchPlan:
             base.check_data(samples, topology_of(depth))
         base.check_weights(data)
         charges = charges_of(base, data)
-        if trees == "cart" and (charges.margin is not None or charges.coefficient_cost is not None):
+        if trees == "cart" and (
+            charges.margin is not None
+            or charges.coefficient_cost is not None
+            or charges.treatment is not None
+        ):
             raise TuningError(
                 f"CART has no trees for {base.name}: its splits are univariate, its leaves constant; take oct or ort"
             )
@@ -307,11 +315,10 @@ class BatchPlan:
 def _folds(data: Dataset, folds: int | None, validation: float | None, seed: int) -> tuple[Fold, ...]:
     if validation is None:
         if folds is None:
-            fewest = (
-                int(data.class_counts[data.class_counts > 0].min())
-                if data.task == "classification"
-                else FOLDS
-            )
+            fewest = FOLDS
+            if data.task != "regression":  # folds are stratified, by treatments if there are any
+                counts = np.bincount(data.labels.astype(np.int64))
+                fewest = int(counts[counts > 0].min())
             folds = max(2, min(FOLDS, fewest))
         return make_folds(data, folds, seed)
     if folds is not None:
@@ -327,7 +334,8 @@ def _later(
     """Return the name and the values of the parameter that is tuned after the depth; none of constant leaves."""
     if grid is None:
         own = charges.coefficient_cost is not None and "lam" in plain_parameters_of(type(base))
-        grid = {"lam": COEFFICIENT_COSTS} if own else {}
+        costs = COEFFICIENT_COSTS if charges.treatment is None else ESTIMATE_COSTS
+        grid = {"lam": costs} if own else {}
     if not grid:
         return "", ()
     if len(grid) > 1 or "alpha" in grid:
@@ -336,4 +344,9 @@ def _later(
             "other parameter at most, such as lam"
         )
     axis = Grid.of(type(base), grid, depth=depth).axes[0]
+    if charges.treatment is not None and axis.parameter in NOT_COMPARED:
+        raise TuningError(
+            f"{axis.parameter} changes the objective that a batch tuning of {base.name} compares on validation "
+            "samples; choose among its values by a grid, whose score does not depend on it"
+        )
     return axis.parameter, tuple(value for value in axis.values if value != getattr(base, axis.parameter))

@@ -136,7 +136,7 @@ def node_losses(tree: Tree, charges: TreeCharges, train: Dataset, validation: Da
 
     def visit(node: ReachableNode, reached: tuple[IntArray, IntArray], above: Predictor | None) -> None:
         here = len(end)
-        prediction = leaves.fit(reached[0]) if above is None or len(reached[0]) else above
+        prediction = leaves.fit(reached[0], above) if above is None or len(reached[0]) else above
         end.append(0)
         complexity.append(int(np.count_nonzero(tree.w[node.number])) if node.children else 0)
         losses.append((prediction.cost if len(reached[0]) else 0.0, prediction.loss(reached[1])))
@@ -251,23 +251,29 @@ def check_midpoint(midpoint: str) -> None:
 
 
 class Predictor(NamedTuple):
-    """A leaf's prediction: what it costs on its training samples, and the loss of some validation samples under it."""
+    """A leaf's prediction: what it costs on its training samples, and the loss of some validation samples under it.
+
+    ``lines`` (m, p + 1) are coefficients and intercepts of what a prescription estimates under each treatment.
+    """
 
     cost: float
     loss: Callable[[IntArray], float]
+    lines: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class _Leaves:
-    """How the best leaf for some training samples (by number) is found, and the loss of the best single leaf."""
+    """How the best leaf for some training samples (by number) below a node is found, and the loss of the best one."""
 
-    fit: Callable[[IntArray], Predictor]
+    fit: Callable[[IntArray, Predictor | None], Predictor]
     unit: float
 
 
 def _leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> _Leaves:
     if charges.loss == "classes":
         return _class_leaves(charges, train, validation)
+    if charges.loss == "prescription":
+        return _treatment_leaves(charges, train, validation)
     return _value_leaves(charges, train, validation)
 
 
@@ -276,7 +282,8 @@ def _class_leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> 
     costs = 1.0 - np.eye(K) if charges.costs is None else charges.costs
     seen, held_out = (data.weights[:, None] * costs[data.y] for data in (train, validation))
 
-    def fit(rows: IntArray) -> Predictor:
+    def fit(rows: IntArray, above: Predictor | None) -> Predictor:
+        del above
         totals = seen[rows].sum(axis=0)
         label = int(np.argmin(totals))
         return Predictor(float(totals[label]), lambda others: float(held_out[others, label].sum()))
@@ -293,7 +300,8 @@ def _value_leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> 
     in_target_units = per_unit ** (-2.0 if charges.loss == "squared" else -1.0)
     price = charges.coefficient_cost
 
-    def fit(rows: IntArray) -> Predictor:
+    def fit(rows: IntArray, above: Predictor | None) -> Predictor:
+        del above
         target, weight = y[rows], train.weights[rows]
         constant = loss.best_constant(target, weight)
         cost, beta = loss.total(constant - target, weight), np.zeros(train.p)
@@ -315,6 +323,51 @@ def _value_leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> 
         return Predictor(cost, held_out)
 
     return _Leaves(fit, loss.baseline(y, train.weights))
+
+
+def _treatment_leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> _Leaves:
+    """Leaves that prescribe; a treatment that no sample of a leaf had is estimated as at the node above."""
+    assert charges.treatment is not None
+    assert validation.treatments is not None
+    y, given, m = np.asarray(charges.y, dtype=float), charges.treatment, len(train.classes)
+    low, high = int(np.argmin(train.y)), int(np.argmax(train.y))
+    per_unit = (y[high] - y[low]) / (train.y[high] - train.y[low])  # below 0 where higher outcomes are better
+    others_y, others_given = y[low] + per_unit * (validation.y - train.y[low]), validation.treatments
+    X, others_X = train.X, train.encoding.to_scaled(validation.X_raw)
+    price = charges.coefficient_cost
+
+    def fit(rows: IntArray, above: Predictor | None) -> Predictor:
+        lines = np.zeros((m, train.p + 1))
+        lines[:, -1] = y.mean()
+        if above is not None and above.lines is not None:
+            lines = above.lines.copy()
+        errors = 0.0
+        for t in np.unique(given[rows]):
+            own = rows[given[rows] == t]
+            lines[t] = 0.0
+            if price is not None:
+                lines[t, :-1] = _lasso(X[own], y[own], np.ones(len(own)), price)
+                errors += price * float(np.abs(lines[t]).sum())
+            rest = y[own] - X[own] @ lines[t, :-1]
+            lines[t, -1] = rest.mean()
+            errors += float(((rest - rest.mean()) ** 2).sum())
+        enough = np.bincount(given[rows], minlength=m) >= charges.n_treatment
+        outcome = np.where(enough, lines[:, :-1] @ X[rows].mean(axis=0) + lines[:, -1], np.inf)
+        prescribed = int(outcome.argmin())
+
+        def held_out(others: IntArray) -> float:
+            known, had = others_y[others], others_given[others]
+            estimates = others_X[others] @ lines[:, :-1].T + lines[:, -1]
+            under = np.where(had == prescribed, known, estimates[:, prescribed])
+            residuals = known - estimates[np.arange(len(others)), had]
+            error = float(residuals @ residuals)
+            return charges.mu * float(under.sum()) + (1 - charges.mu) * error + charges.offset * len(others)
+
+        cost = charges.mu * len(rows) * float(outcome.min()) if enough.any() else np.inf
+        return Predictor(cost + (1 - charges.mu) * errors, held_out, lines)
+
+    spread = sum(float(((y[given == t] - y[given == t].mean()) ** 2).sum()) for t in np.unique(given))
+    return _Leaves(fit, spread or 1.0)
 
 
 def _lasso(X: FloatArray, y: FloatArray, weight: FloatArray, price: float) -> FloatArray:

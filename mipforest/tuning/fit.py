@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mipforest.data import DataError, Dataset
+from mipforest.data.treatments import imputed_outcomes
 from mipforest.errors import TuningError, some_of
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.problem import Problem
@@ -19,7 +20,7 @@ from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Status
-from mipforest.trees import Predictor
+from mipforest.trees import Predictor, Tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,7 @@ class Fold:
 def make_folds(data: Dataset, folds: int, seed: int) -> tuple[Fold, ...]:
     """Shuffle the samples and divide them into folds.
 
-    A classification is stratified: every fold has its share of every class.
+    A classification is stratified: every fold has its share of every class; a prescription, of every treatment.
 
     Parameters
     ----------
@@ -57,14 +58,14 @@ def make_folds(data: Dataset, folds: int, seed: int) -> tuple[Fold, ...]:
     TuningError
         If there are fewer than two folds.
     DataError
-        If a class has fewer samples than there are folds, or a regression fewer than two per fold.
+        If a class or treatment has fewer samples than there are folds, or a regression fewer than two per fold.
     """
     from sklearn.model_selection import KFold, StratifiedKFold  # takes seconds; fits need none
 
     check_folds(folds)
-    if data.task == "classification":
+    if data.task != "regression":
         _require_members(data, folds)
-        split = StratifiedKFold(folds, shuffle=True, random_state=seed).split(data.X_raw, data.y)
+        split = StratifiedKFold(folds, shuffle=True, random_state=seed).split(data.X_raw, data.labels)
     else:
         if data.n < 2 * folds:  # R2 compares with the mean: of one sample it says nothing
             raise DataError(
@@ -89,17 +90,17 @@ def check_folds(folds: int) -> None:
 
 
 def _require_members(data: Dataset, folds: int) -> None:
-    counts = data.class_counts
+    kind = "class" if data.task == "classification" else "treatment"
+    counts = np.bincount(data.labels.astype(np.int64), minlength=data.n_classes)
     rare = np.flatnonzero((counts > 0) & (counts < folds))
     if not len(rare):
         return
     fewest = int(counts[rare].min())
     named = some_of([f"{data.classes[k]} ({counts[k]})" for k in rare])
-    advice = (
-        f"take {fewest} folds, or merge classes" if fewest >= 2 else "merge classes, or drop these samples"
-    )
+    merge = "merge classes" if kind == "class" else "merge treatments"
+    advice = f"take {fewest} folds, or {merge}" if fewest >= 2 else f"{merge}, or drop these samples"
     raise DataError(
-        f"{folds} folds need {folds} samples of every class, but {data.name} has fewer of: {named}; {advice}"
+        f"{folds} folds need {folds} samples of every {kind}, but {data.name} has fewer of: {named}; {advice}"
     )
 
 
@@ -245,6 +246,8 @@ def _scored(work: Work, result: Result, data: Dataset) -> float:
     """Return the score on some samples, NaN without a tree."""
     if result.tree is None:
         return float("nan")
+    if work.score == "imputed_outcome":
+        return _imputed(result, data)
     measured = result.measures(data)
     if work.score not in measured:
         raise TuningError(
@@ -252,6 +255,16 @@ def _scored(work: Work, result: Result, data: Dataset) -> float:
             "probabilities of two classes; tune by accuracy or balanced_accuracy"
         )
     return float(measured[work.score])
+
+
+def _imputed(result: Result, data: Dataset) -> float:
+    """Return the mean outcome under the prescriptions of a tree, unknown ones imputed."""
+    assert isinstance(result.tree, Tree)
+    assert data.treatments is not None  # the score is for prescriptions
+    y = np.asarray(data.y, dtype=np.float64)
+    outcomes = imputed_outcomes(data.X_raw, data.treatments, y, data.n_classes)
+    prescribed = result.tree.predict(data.X_raw).astype(np.int64)
+    return float(outcomes[np.arange(data.n), prescribed].mean())
 
 
 @dataclass(frozen=True, eq=False)

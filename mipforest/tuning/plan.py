@@ -279,7 +279,7 @@ class Plan:
             grid=combinations,
             formulations=formulations,
             folds=make_folds(data, folds, settings.seed),
-            score=get_score(score, data.task),
+            score=_score_of(base, score, data),
             rule=rule,
             solver=solver,
             settings=settings,
@@ -324,6 +324,13 @@ def topology_of(depth: int) -> Topology:
         return Topology(depth)
     except ValueError as error:
         raise ParameterError(f"depth: {error}") from error
+
+
+def _score_of(formulation: Formulation, name: str | None, data: Dataset) -> Score:
+    """Return the score; outcomes are the better the higher they are where the formulation says so."""
+    score = get_score(name, data.task)
+    higher = score.name == "imputed_outcome" and getattr(formulation, "better", "lower") == "higher"
+    return replace(score, sign=1) if higher else score
 
 
 def _check_number(settings: int, folds: int, max_fits: int, time_limit: float | None) -> None:

@@ -28,6 +28,10 @@ SCORE_DIGITS = 12
 class Score:
     """A measure of predictions, in original units; see :meth:`mipforest.problem.result.Result.measures`.
 
+    Of prescriptions there is ``imputed_outcome`` besides, the mean outcome under them where unknown outcomes are those
+    of the nearest validation samples that had the treatment; the other scores of prescriptions are those of the
+    estimates of the known outcomes.
+
     Attributes
     ----------
     name
@@ -55,38 +59,36 @@ _ALL = (
     Score("r2", "regression", 1),
     Score("mse", "regression", -1),
     Score("mae", "regression", -1),
+    Score("imputed_outcome", "prescription", -1),
+    Score("r2", "prescription", 1),
+    Score("mse", "prescription", -1),
+    Score("mae", "prescription", -1),
 )
-
-#: All scores by name; the first of a task is its default.
-SCORES = {score.name: score for score in _ALL}
 
 
 def get_score(name: str | None, task: Task) -> Score:
-    """Return a score by name, or the default one of a task.
+    """Return a score by name, or the default one of a task, which is the first.
 
     Raises
     ------
     TuningError
         If there is none of that name, or it is for the other task.
     """
-    fitting = [score for score in _ALL if score.task == task]
-    if not fitting:
-        raise TuningError(
-            f"a {task} has no score to tune by; choose the settings by hand, or tune another model"
-        )
+    fitting = {score.name: score for score in _ALL if score.task == task}
     if name is None:
-        return fitting[0]
-    names = ", ".join(score.name for score in fitting)
-    if name not in SCORES:
+        return next(iter(fitting.values()))
+    if name in fitting:
+        return fitting[name]
+    names = ", ".join(fitting)
+    others = [score for score in _ALL if score.name == name]
+    if others:
         raise TuningError(
-            f"no score is called {name!r}{did_you_mean(name, SCORES)}; for a {task} there are {names}"
+            f"the score {name} is for a {others[0].task}, the data are a {task}; choose from: {names}"
         )
-    score = SCORES[name]
-    if score.task != task:
-        raise TuningError(
-            f"the score {name} is for a {score.task}, the data are a {task}; choose from: {names}"
-        )
-    return score
+    known = list(dict.fromkeys(score.name for score in _ALL))
+    raise TuningError(
+        f"no score is called {name!r}{did_you_mean(name, known)}; for a {task} there are {names}"
+    )
 
 
 def check_rule(rule: str) -> None:

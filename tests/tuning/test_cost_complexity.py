@@ -25,6 +25,8 @@ DEPTH, P = 3, 3
 
 KINDS = ["classes", "weights", "costs", "squared", "absolute", "linear", "hyperplanes"]
 
+MU, N_TREATMENT, COST = 0.6, 2, 1.5
+
 
 def samples(kind: str, seed: int) -> tuple[TreeCharges, Dataset, Dataset]:
     """What trees are charged, training and validation samples; few values per feature make ties."""
@@ -112,6 +114,96 @@ def measured(tree: Tree, charges: TreeCharges, train: Dataset, validation: Datas
             validation.weights[away] * (np.abs(errors) if charges.loss == "absolute" else errors**2)
         ).sum()
     return training, held_out
+
+
+def treated(kind: str, seed: int) -> tuple[TreeCharges, Dataset, Dataset]:
+    """As :func:`samples`, of two treatments."""
+    rng = np.random.default_rng(seed)
+    X, had = rng.integers(0, 6, (60, P)) / 5, rng.integers(0, 2, 60)
+    y = 4 * X[:, 0] * had + (1 - had) * (2 + X[:, 1]) + rng.normal(size=60)
+    data = Dataset.from_arrays(X, y, treatments=had, scaling="minmax")
+    train, validation = data.take(np.arange(40)).with_scaling("minmax"), data.take(np.arange(40, 60))
+    charges = TreeCharges(
+        y=train.y + 7.0, loss="prescription", treatment=train.treatments, mu=MU, n_treatment=N_TREATMENT,
+        offset=-MU * 7.0, coefficient_cost=COST if kind == "linear" else None,
+    )  # fmt: skip
+    return charges, train, validation
+
+
+def measured_policy(tree: Tree, kind: str, train: Dataset, validation: Dataset) -> tuple[float, float]:
+    """As :func:`measured`, of two treatments; estimates of what nobody had are those of the node above."""
+    training = held_out = 0.0
+    X_validation = train.encoding.to_scaled(validation.X_raw)
+    at, others, passed = tree.apply(train.X), tree.apply(X_validation), tree.decision_path(train.X)
+    for leaf in {*at, *others}:
+        node = leaf
+        while not passed[:, node].any():
+            node = (node - 1) // 2
+        models, error = [], 0.0
+        for t in (0, 1):
+            above = node
+            while not (passed[:, above] & (train.treatments == t)).any():
+                above = (above - 1) // 2
+            own = passed[:, above] & (train.treatments == t)
+            weight = COST if kind == "linear" else 1e9
+            model = Lasso(weight / (2 * own.sum()), tol=1e-10, max_iter=100_000).fit(
+                train.X[own], train.y[own]
+            )
+            models.append(model)
+            if above == node:
+                error += ((train.y[own] - model.predict(train.X[own])) ** 2).sum()
+                error += weight * np.abs(model.coef_).sum()
+        here, away = np.flatnonzero(passed[:, node]), np.flatnonzero(others == leaf)
+        values = []
+        for t in (0, 1):
+            under = np.where(
+                train.treatments[here] == t, train.y[here], models[t].predict(train.X[here])
+            ).sum()
+            values.append(under if (train.treatments[here] == t).sum() >= N_TREATMENT else np.inf)
+        tau = int(np.argmin(values))
+        training += MU * min(values) + (1 - MU) * error if (at == leaf).any() else 0
+        for i in away:
+            estimate = [model.predict(X_validation[i : i + 1])[0] for model in models]
+            known, had = validation.y[i], validation.treatments[i]
+            held_out += (
+                MU * (known if had == tau else estimate[tau]) + (1 - MU) * (known - estimate[had]) ** 2
+            )
+    return training, held_out
+
+
+@pytest.mark.parametrize("kind", ["constant", "linear"])
+@pytest.mark.parametrize("seed", range(3))
+def test_nodes_of_prescriptions_are_charged_by_the_definition(kind, seed):
+    charges, train, validation = treated(kind, seed)
+    tree = random_tree(kind, train, seed)
+    nodes = node_losses(tree, charges, train, validation)
+    assert np.isfinite(nodes.training[0])
+    (curve,) = curves_of([tree], charges, train, validation)
+    splits = [t for t in tree.topology.branches if not tree.is_trivial(t)]
+    first = replace(
+        tree, w=tree.w * (np.arange(len(tree.b)) == 0)[:, None], b=tree.b * (np.arange(len(tree.b)) == 0)
+    )
+    alone = replace(tree, w=np.zeros_like(tree.w), b=np.zeros_like(tree.b))
+    assert splits[0] == 0
+    for pruned, at in ((alone, [0]), (first, [1, nodes.end[1]])):
+        training, held_out = measured_policy(pruned, kind, train, validation)
+        shift = MU * 7.0 * train.n
+        assert nodes.training[at].sum() - shift == pytest.approx(training, rel=1e-6)
+        assert nodes.validation[at].sum() == pytest.approx(held_out, rel=1e-5)
+    assert curve.loss[-1] == pytest.approx(
+        measured_policy(alone, kind, train, validation)[1] / validation.n, rel=1e-5
+    )
+    sequence = pruning_sequence(nodes)
+    assert (np.diff(sequence.alpha) >= 0).all()
+
+
+def test_higher_outcomes_that_are_better_count_as_lower_ones():
+    charges, train, validation = treated("constant", 0)
+    tree = random_tree("constant", train, 0)
+    turned = [replace(data, y=-data.y) for data in (train, validation)]
+    one, other = node_losses(tree, charges, train, validation), node_losses(tree, charges, *turned)
+    assert one.training == pytest.approx(other.training)
+    assert one.validation == pytest.approx(other.validation)
 
 
 @pytest.mark.parametrize("kind", KINDS)

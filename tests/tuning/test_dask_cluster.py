@@ -12,7 +12,7 @@ from dask_processes import Cluster
 
 from mipforest import cluster as module
 from mipforest import get_formulation, load
-from mipforest.tuning import ClusterError, FitError, Plan, Records, cross_validate, tune
+from mipforest.tuning import ClusterError, FitError, Plan, Records, cross_validate, tune, tune_batch
 from mipforest.tuning.executors import DaskCluster
 
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="Dask is not installed")
@@ -83,6 +83,15 @@ def test_an_error_of_a_fit_comes_back_with_what_was_finished(scheduler, workers,
     with pytest.raises(FitError, match="no luck; in the fit of margot with C=10") as caught:
         tune(Failing, versicolor, 1, grid={"C": [1.0, 10.0]}, folds=2, dask=scheduler.address)
     assert caught.value.table["finished"].iloc[0]
+
+
+@pytest.mark.slow  # workers load the compiled search
+def test_pruning_curves_of_a_cluster_are_those_of_this_process(scheduler, workers):
+    wine = load("wine")
+    here = tune_batch("oct", wine, 2, folds=2, starts=10)
+    there = tune_batch("oct", wine, 2, folds=2, starts=10, dask=scheduler.address)
+    pd.testing.assert_frame_equal(without_times(there.table), without_times(here.table))
+    assert (there.result.tree.w == here.result.tree.w).all()
 
 
 @pytest.mark.slow  # a cluster of its own; the other refusals are below

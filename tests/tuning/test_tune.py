@@ -9,6 +9,7 @@ import pytest
 from dying_formulation import Dying
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
+from formulations.opt import Opt
 from mipforest import DataError, Dataset, MargotClassifier, get_formulation, load
 from mipforest.errors import NotAllowed, SolverUnavailable
 from mipforest.problem.parameters import ParameterError
@@ -136,6 +137,23 @@ def test_a_regression_is_scored_in_units_of_the_target():
     assert (found.table["validation_mean"] > 1000).all()
     assert found.chosen == int(found.table["validation_mean"].argmin())
     assert tune("ort", data, 1, grid={"alpha": [0.0]}, folds=3, time_limit=0).score == "r2"
+
+
+def test_prescriptions_are_scored_by_imputed_outcomes():
+    rng = np.random.default_rng(0)
+    X, had = rng.random((60, 2)), rng.permutation(np.arange(60) % 2)
+    y = np.where((X[:, 0] < 0.5) == (had == 0), 1.0, 5.0)
+    data = Dataset.from_arrays(X, y, treatments=had)
+    found = tune("opt", data, 1, grid={"n_treatment": [5, 15]}, folds=2, solver="prescription-search")
+    assert (found.score, found.parameters["n_treatment"]) == ("imputed_outcome", 5)
+    assert 1 <= found.table["validation_mean"][0] < found.table["validation_mean"][1]
+    turned = Dataset.from_arrays(X, -y, treatments=had)
+    higher = tune(Opt(better="higher"), turned, 1, grid={"n_treatment": [5, 15]}, folds=2, time_limit=0)
+    assert higher.parameters["n_treatment"] == 5
+    with pytest.raises(
+        TuningError, match="the score accuracy is for a classification, the data are a prescription"
+    ):
+        tune("opt", data, 1, grid={"mu": [0.0]}, folds=2, score="accuracy")
 
 
 def test_per_level_values_reach_the_model(versicolor, few_penalties):

@@ -113,6 +113,31 @@ def test_weights_are_repeated_samples():
     assert minimum(one.curve).loss == pytest.approx(minimum(other.curve).loss)
 
 
+def cured(n=60):
+    """Samples of two treatments; below the middle of the first feature the other one is better."""
+    rng = np.random.default_rng(0)
+    X, had = rng.random((n, 2)), rng.permutation(np.arange(n) % 2)
+    y = np.where((X[:, 0] < 0.5) == (had == 0), 1.0, 5.0) + 0.3 * rng.standard_normal(n)
+    return Dataset.from_arrays(X, y, treatments=np.array(["drug", "rest"])[had])
+
+
+def test_prescriptive_trees_are_tuned_by_their_objective():
+    tuned = tune_batch("opt", cured(), 2, folds=2, starts=10)
+    assert (tuned.depth, tuned.score) == (1, "objective")
+    assert tuned.result.status == "optimal"  # by the enumeration, which takes prescriptions
+    with pytest.raises(TuningError, match="mu changes the objective that a batch tuning of opt compares"):
+        tune_batch("opt", cured(), 1, grid={"mu": [0.2, 0.8]}, folds=2)
+    with pytest.raises(TuningError, match="CART has no trees for opt"):
+        tune_batch("opt", cured(), 1, folds=2, trees="cart")
+    with pytest.raises(DataError, match="61 samples of every treatment"):
+        tune_batch("opt", cured(), 1, folds=61)
+
+
+def test_the_least_of_losses_below_zero_is_chosen():
+    table = pd.DataFrame({"finished": [True, True], "validation_mean": [-1.0, -2.0]})
+    assert choose_setting(table) == 1
+
+
 def test_equal_losses_go_to_the_least_depth():
     table = pd.DataFrame({"finished": [True, True, True], "validation_mean": [0.3, 0.1 + 0.2 - 0.2, 0.1]})
     assert choose_setting(table) == 1
