@@ -352,7 +352,8 @@ def _treatment_leaves(charges: TreeCharges, train: Dataset, validation: Dataset)
             lines[t, -1] = rest.mean()
             errors += float(((rest - rest.mean()) ** 2).sum())
         enough = np.bincount(given[rows], minlength=m) >= charges.n_treatment
-        outcome = np.where(enough, lines[:, :-1] @ X[rows].mean(axis=0) + lines[:, -1], np.inf)
+        outcome = lines[:, :-1] @ X[rows].mean(axis=0) + lines[:, -1]
+        outcome[~enough] = np.inf
         prescribed = int(outcome.argmin())
 
         def held_out(others: IntArray) -> float:
@@ -363,9 +364,11 @@ def _treatment_leaves(charges: TreeCharges, train: Dataset, validation: Dataset)
             error = float(residuals @ residuals)
             return charges.mu * float(under.sum()) + (1 - charges.mu) * error + charges.offset * len(others)
 
-        cost = charges.mu * len(rows) * float(outcome.min()) if enough.any() else np.inf
-        return Predictor(cost + (1 - charges.mu) * errors, held_out, lines)
+        best = charges.mu * len(rows) * float(outcome.min()) if enough.any() else nothing
+        return Predictor(best + (1 - charges.mu) * errors, held_out, lines)
 
+    # A search may end with a leaf that may prescribe nothing; it goes first, as no other tree is charged as much.
+    nothing = charges.mu * len(y) * float(y.max()) + len(y) * float(np.ptp(y) ** 2) + float(np.ptp(y))
     spread = sum(float(((y[given == t] - y[given == t].mean()) ** 2).sum()) for t in np.unique(given))
     return _Leaves(fit, spread or 1.0)
 

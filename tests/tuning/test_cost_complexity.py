@@ -197,6 +197,15 @@ def test_nodes_of_prescriptions_are_charged_by_the_definition(kind, seed):
     assert (np.diff(sequence.alpha) >= 0).all()
 
 
+def test_a_leaf_that_may_prescribe_nothing_goes_first():
+    charges, train, validation = treated("constant", 1)
+    few = replace(charges, n_treatment=9)  # a leaf of 40 samples in up to eight has not always so many
+    tree = random_tree("constant", train, 1)
+    sequence = pruning_sequence(node_losses(tree, few, train, validation))
+    assert np.isfinite(sequence.alpha).all()
+    assert sequence.alpha[0] == sequence.alpha[1] == 0
+
+
 def test_higher_outcomes_that_are_better_count_as_lower_ones():
     charges, train, validation = treated("constant", 0)
     tree = random_tree("constant", train, 0)
