@@ -52,6 +52,7 @@ from mipforest.arrays import FloatArray
 from mipforest.cards import ScoreCard, calibration_of_totals, risk_table
 from mipforest.data import DataError, Dataset
 from mipforest.data.encoding import Scaling
+from mipforest.heuristics.card_exchange import exchange_rules
 from mipforest.heuristics.score_cards import CardProblem
 from mipforest.model import Model, Values
 from mipforest.objectives.log_loss import LogisticLoss, tangent_points
@@ -63,8 +64,11 @@ from mipforest.problem.parameters import ParameterError, parameter
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Predictor, Topology
 
-#: Pairs of rules are chosen anew by a beam of this width in the default start.
+#: Pairs of rules are chosen anew by a beam of this width in the start ``beam``.
 PAIRS_WIDTH = 5
+
+#: Rounds of the start ``exchange`` for each rule beyond two, and its share of the time that is left.
+ROUNDS, EXCHANGE_SHARE = 20, 0.1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -108,7 +112,7 @@ class RiskScore(Formulation):
     two_classes = True
     takes_weights = True
     variants: ClassVar[tuple[str, ...]] = ("tight", "paper")
-    starts = ("beam", "rule-by-rule")
+    starts = ("exchange", "beam", "rule-by-rule")
     scaling: ClassVar[Scaling] = "none"
     least_objective = 0.0
     slack = "the model's tangents"
@@ -260,9 +264,8 @@ class RiskScore(Formulation):
     def decode_tight(self, values: Values, instance: RiskInstance) -> ScoreCard:
         """Read the card off variant ``tight``."""
         points = np.round(values["s"]).astype(np.int64)
-        return instance.cards.card(
-            ((int(k), int(points[k])) for k in np.flatnonzero(points)), float(values["beta"])
-        )
+        chosen = ((int(k), int(points[k])) for k in np.flatnonzero(points))
+        return instance.cards.card(chosen, float(values["beta"]))
 
     def evaluate(self, card: ScoreCard, instance: RiskInstance) -> float:
         data = instance.data
@@ -282,7 +285,11 @@ class RiskScore(Formulation):
         if name == "rule-by-rule":
             return cards.card(cards.polished(cards.beam(1)[0])[0])
         chosen, _ = cards.polished(cards.beam()[0])
-        return cards.card(cards.polished(chosen, removed=2, width=PAIRS_WIDTH)[0])
+        if name == "beam":
+            return cards.card(cards.polished(chosen, removed=2, width=PAIRS_WIDTH)[0])
+        budget = instance.budget.part(share=EXCHANGE_SHARE)
+        rounds = ROUNDS * max(0, self.rules - 2)
+        return cards.card(exchange_rules(cards, chosen, rounds=rounds, seed=seed, budget=budget)[0])
 
     def polish(self, card: ScoreCard, instance: RiskInstance) -> ScoreCard:
         return instance.cards.card(instance.cards.chosen(card)[0])
@@ -300,9 +307,8 @@ class RiskScore(Formulation):
     # ------------------------------------------------------------------ after the solve
 
     def relabel(self, card: ScoreCard, instance: RiskInstance) -> ScoreCard:
-        return self.polish(
-            card, instance
-        )  # a solver's intercept is any within a linear piece of the tangents
+        # A solver's intercept is any within a linear piece of the tangents.
+        return self.polish(card, instance)
 
     def measures(self, card: ScoreCard, data: Dataset, instance: RiskInstance) -> dict[str, Any]:
         weights = data.weights if data.weighted else None
@@ -357,10 +363,8 @@ class Ors(RiskScore):
             m.add("negative_else", s <= self.max_points * d - (a - d), over=data.features)
             m.add("chosen", d <= a, over=data.features)
         score = data.sign * (data.X @ s + beta)
-        for k, (intercept, slope) in enumerate(
-            zip(instance.loss.intercepts, instance.loss.slopes, strict=True)
-        ):
-            m.add(f"loss_{k}", zeta >= intercept + slope * score, over=data.samples)
+        for k, (c, slope) in enumerate(zip(instance.loss.intercepts, instance.loss.slopes, strict=True)):
+            m.add(f"loss_{k}", zeta >= c + slope * score, over=data.samples)
 
     def encode(self, card: ScoreCard, instance: RiskInstance) -> dict[str, FloatArray]:
         if self.variant == "tight":
@@ -371,9 +375,8 @@ class Ors(RiskScore):
         for k, points in chosen:
             s[cards.feature[k]] = points
         a = s != 0
-        a[np.flatnonzero(~a)[: self.rules - int(a.sum())]] = (
-            True  # features without points make up the number
-        )
+        # Features without points make up the number.
+        a[np.flatnonzero(~a)[: self.rules - int(a.sum())]] = True
         values = {
             "a": a.astype(float),
             "s": s,
@@ -392,6 +395,5 @@ class Ors(RiskScore):
         beta += sum(
             points[j] * instance.data.X[0, j] for j in range(len(points)) if j not in of_feature and points[j]
         )
-        return instance.cards.card(
-            ((of_feature[j], int(points[j])) for j in of_feature if points[j]), float(beta)
-        )
+        chosen = ((of_feature[j], int(points[j])) for j in of_feature if points[j])
+        return instance.cards.card(chosen, float(beta))

@@ -286,7 +286,7 @@ class CardProblem:
         for size in range(len(fixed) + 1, wanted + 1):
             longer: dict[Chosen, float] = {}
             for _, card in kept:
-                for loss, k, points in self._additions(card, width):
+                for loss, k, points in self.additions(card, width):
                     longer[tuple(sorted((*card, (k, points))))] = loss
             if not longer:
                 break
@@ -319,7 +319,7 @@ class CardProblem:
                     break
         return chosen, best
 
-    def _additions(self, card: Chosen, most: int) -> list[tuple[float, int, int]]:
+    def additions(self, card: Chosen, most: int) -> list[tuple[float, int, int]]:
         """Return the best (loss, rule, points) to add to a card, at most ``most``.
 
         Rules are tried in the order of a lower bound, the loss with a risk of its own for each total and side, until no

@@ -3,8 +3,10 @@
 from itertools import combinations, product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
+from sklearn.model_selection import train_test_split
 
 from mipforest import get_formulation
 from mipforest.cards import PointRule, ScoreCard
@@ -41,7 +43,8 @@ def tangent_optimum(data, formulation):
     loss = LogisticLoss(tangent_points(formulation.tangents))
     corners = loss.kinks()[:, 0]
     values = []
-    for size in range(formulation.rules + 1):
+    sizes = [formulation.rules] if formulation.exact_rules else range(formulation.rules + 1)
+    for size in sizes:
         for rules in combinations(range(cards.n_rules), size):
             if len({int(cards.feature[k]) for k in rules}) < size:
                 continue
@@ -234,7 +237,7 @@ def test_thresholds_have_few_digits(low, high, shortest):
 
 
 @pytest.mark.parametrize("variant", ["tight", "paper"])
-@pytest.mark.parametrize("start", ["beam", "rule-by-rule"])
+@pytest.mark.parametrize("start", ["exchange", "beam", "rule-by-rule"])
 def test_starts_are_cards_that_a_solver_takes(variant, start):
     data = with_ties(7, n=30)
     problem = Ogrs(variant=variant, rules=3).build(data)
@@ -280,3 +283,54 @@ def test_what_the_models_do_not_take():
     for wrong in ({"min_points": 1}, {"min_points": 0, "max_points": 0}, {"tangents": "4"}):
         with pytest.raises(ParameterError):
             Ogrs(**wrong)
+
+
+@pytest.mark.parametrize(("model", "data", "limit"), [(Ors, binary(3, p=4), 2), (Ogrs, with_ties(11), 2)])
+def test_variants_with_exactly_as_many_rules_have_the_optimum_of_trying_all_cards(model, data, limit):
+    settings = {"rules": 2, "min_points": -limit, "max_points": limit, "tangents": "V0", "exact_rules": True}
+    values = {
+        variant: solve(model(variant=variant, **settings).build(data).model, "highs", gap=1e-8).objective
+        for variant in model.variants
+    }
+    assert values == pytest.approx(dict.fromkeys(values, tangent_optimum(data, model(**settings))), rel=1e-6)
+
+
+# ---------------------------------------------------------------------- the papers' data
+
+#: Optima of the log-loss that an independent prototype has proven, three rules (ORS: number of rules given).
+PROVEN = {
+    ("ogrs", "haberman", 3): 122.9275,
+    ("ogrs", "cleveland", 3): 96.6982,
+    ("ogrs", "diabetes", 3): 304.6373,
+    ("ogrs", "wholesale", 3): 52.4953,
+    ("ogrs", "parkinsons", 3): 34.6072,
+    ("ogrs", "spectf", 3): 70.4906,
+    ("ogrs", "ionosphere", 3): 65.8320,
+    ("ogrs", "breast_cancer_diagnostic", 3): 50.1382,
+    ("ors", "tic_tac_toe", 3): 424.5123,
+    ("ors", "tic_tac_toe", 5): 388.1579,
+    ("ors", "spambase", 3): 1296.6470,
+}
+#: Sets whose optimum takes minutes to prove: the start alone is compared.
+LONG = ("ionosphere", "breast_cancer_diagnostic")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "name", "rules"), PROVEN)
+def test_proven_optima_of_the_papers_data(model, name, rules, papers_data):
+    table = pd.read_csv(papers_data / f"{name}.csv").dropna()
+    y = table.pop("target").to_numpy()
+    y = (y > 0) if name == "cleveland" else y == y.max()
+    X = table.to_numpy(float) > 0 if model == "ors" else table.to_numpy(float)
+    X, _, y, _ = train_test_split(X, y, test_size=0.2, random_state=0, stratify=y)
+    data = Dataset.from_arrays(X.astype(float), y.astype(int), scaling="none")
+    problem = get_formulation(model)(rules=rules).build(data)
+    known = PROVEN[model, name, rules]
+    begun = problem.formulation.evaluate(problem.start_tree(), problem.instance)
+    assert begun >= known - 1e-4
+    if name in LONG:
+        assert begun == pytest.approx(known, rel=1e-6)
+    else:
+        result = problem.solve(time_limit=300)
+        assert (result.status, result.verified) == ("optimal", True)
+        assert result.objective == pytest.approx(known, rel=1e-6)

@@ -1,0 +1,55 @@
+"""Exchanging rules of score cards: points chosen anew together, cards that only get better, and what is kept."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from mipforest.data import Dataset
+from mipforest.heuristics.card_exchange import exchange_rules, points_anew
+from mipforest.heuristics.score_cards import CardProblem, exact_loss
+from mipforest.time_budget import TimeBudget
+
+
+def cards_of(seed, *, rules, n=60, p=5, **settings):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(0, 1, (n, p)).round(1)
+    y = (X @ rng.normal(0, 1, p) + rng.normal(0, 0.8, n) > 0).astype(int)
+    data = Dataset.from_arrays(X, y, scaling="none")
+    return CardProblem.of(data, rules=rules, least=-3, most=3, **settings)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_no_points_nearby_are_better_than_those_chosen_anew(exact):
+    cards = cards_of(0, rules=3, exact=exact)
+    begun = tuple((int(np.flatnonzero(cards.feature == j)[5]), 1) for j in (0, 2, 3))
+    chosen, loss = points_anew(cards, begun)
+    assert loss == pytest.approx(exact_loss(cards, chosen), rel=1e-10)
+    assert loss <= exact_loss(cards, begun)
+    assert {k for k, _ in chosen} <= {k for k, _ in begun}
+    assert len(chosen) == 3 or not exact
+    for moves in product((-1, 0, 1), repeat=len(chosen)):
+        near = [(k, points + move) for (k, points), move in zip(chosen, moves, strict=True)]
+        allowed = all(points in cards.points_of(k) or (points == 0 and not exact) for k, points in near)
+        assert not allowed or exact_loss(cards, near) >= loss * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("settings", [{}, {"exact": True}, {"min_support": 10}])
+def test_a_card_only_gets_better_and_the_seed_decides(settings):
+    cards = cards_of(1, rules=4, **settings)
+    begun, loss = cards.beam(1)
+    found, again = (exchange_rules(cards, begun, rounds=4, seed=3, budget=TimeBudget()) for _ in range(2))
+    assert found == again
+    assert found[1] <= loss
+    assert found[1] == pytest.approx(exact_loss(cards, found[0]), rel=1e-10)
+    features = [int(cards.feature[k]) for k, _ in found[0]]
+    assert len(set(features)) == len(features) <= 4
+    assert len(features) == 4 or "exact" not in settings
+    assert all(points in cards.points_of(k) for k, points in found[0])
+
+
+def test_without_time_the_card_stays_as_good():
+    cards = cards_of(2, rules=3)
+    begun, loss = cards.beam(1)
+    found = exchange_rules(cards, begun, rounds=50, seed=0, budget=TimeBudget(0.0))
+    assert found[1] <= loss
