@@ -106,7 +106,7 @@ class Orct(SmoothFormulation):
     variants = ("paper",)
 
     costs: CostMatrix = parameter(
-        None, "K x K costs of predicting the column's class for the row's, or a .csv; 0.5"
+        None, "cost of predicting (column) for a class (row); 0.5 per error if not given"
     )
     coverage: bool = parameter(True, "whether every class must have leaves of its own")
     rates: Mapping[str, float] | None = parameter(

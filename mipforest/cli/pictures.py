@@ -13,8 +13,7 @@ from mipforest.cli.inputs import check_depth, source_of
 from mipforest.cli.output import print_json, print_note, print_text
 
 if TYPE_CHECKING:
-    from mipforest.runs import Run, SavedTree
-if TYPE_CHECKING:
+    from mipforest.runs import Run
     from mipforest.vite import Vite
 
 
@@ -57,7 +56,7 @@ def plot(
         # A run folder from elsewhere must not decide which file is written.
         raise CommandError(f"{path} is a link to {path.readlink()}; name the picture with -o")
     if path.suffix in TEXT_SUFFIXES and not partition:
-        _write_text(found.found_tree, path, max_terms)
+        _write_text(found, path, max_terms)
     else:
         _draw(found, path, max_terms, partition=partition)
     if as_json:
@@ -66,11 +65,18 @@ def plot(
         print_text(f"{path}")
 
 
-def _write_text(saved: SavedTree, path: Path, max_terms: int) -> None:
+def _write_text(run: Run, path: Path, max_terms: int) -> None:
     """Write a tree for Graphviz, or as Python code."""
     from mipforest.atomic import atomic_write
+    from mipforest.runs import SavedTree
     from mipforest.trees import RandomizedTree, to_dot, to_python
 
+    saved = run.found
+    if not isinstance(saved, SavedTree):
+        raise CommandError(
+            f"{run.path} has a {saved.fitted.noun}, and this is for trees: it has no nodes, and no conditions within "
+            f"conditions; draw it as {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, or read its points from card.json"
+        )
     in_python = path.suffix == ".py"
     if in_python and isinstance(saved.tree, RandomizedTree):
         raise CommandError(

@@ -11,7 +11,7 @@ from typer import Argument, Option
 from mipforest.cli import options as o
 from mipforest.cli.errors import CommandError
 from mipforest.cli.output import print_json, print_text
-from mipforest.errors import did_you_mean
+from mipforest.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
     from mipforest.runs import Saved
@@ -83,16 +83,21 @@ def predict(
     from mipforest.runs import read_run
 
     saved = read_run(run).found
+    if saved.fitted.prescribes and proba:
+        raise CommandError("--proba: a prescriptive tree estimates outcomes, no probabilities; leave it out")
     if output is not None and output.suffix.lower() != ".csv":
         raise CommandError(f"{output} does not end in .csv; predictions are written as .csv")
     frame = read_file(table)
     _refuse_gaps(frame, saved, table)
-    predicted = _labels(saved, frame, unseen)
-    if saved.fitted.prescribes and proba:
-        raise CommandError("--proba: a prescriptive tree estimates outcomes, no probabilities; leave it out")
-    probabilities = _probabilities(saved, frame, unseen) if proba or saved.fitted.gives_probabilities else {}
-    outcomes = _outcomes(saved, frame, unseen) if saved.fitted.prescribes else {}
-    quality = _quality(saved, frame, unseen, weight)
+    try:
+        predicted = _labels(saved, frame, unseen)
+        probabilities = (
+            _probabilities(saved, frame, unseen) if proba or saved.fitted.gives_probabilities else {}
+        )
+        outcomes = _outcomes(saved, frame, unseen) if saved.fitted.prescribes else {}
+        quality = _quality(saved, frame, unseen, weight)
+    except DataError as error:
+        raise error.located(str(table)) from error
     more = {PROBABILITY + name: values for name, values in probabilities.items()}
     more |= {OUTCOME + name: values for name, values in outcomes.items()}
     added = [] if output is None else _write(frame, predicted, more, output)

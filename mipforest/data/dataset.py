@@ -15,7 +15,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import table as tables
 from mipforest.data import target as targets
 from mipforest.data.columns import Axis, Label, fingerprint
-from mipforest.data.encoding import Column, Encoding, Scaling
+from mipforest.data.encoding import Column, Encoding, Scaling, UnseenLevelError
 from mipforest.data.table import Missing
 from mipforest.data.target import ClassMapping, Target, Task
 from mipforest.errors import DataError
@@ -231,7 +231,10 @@ class Dataset:
         frame = frame[[column for column in frame if column in known]]
         table = tables.read_table(frame, train.target, missing, weight, treatment=train.treatment, keep=None)
         lacks = () if weight == train.weight else (f"no column {train.weight!r}: every sample counts once",)
-        X_raw = train.encoding.encode(table.features)
+        try:
+            X_raw = train.encoding.encode(table.features)
+        except UnseenLevelError as error:  # what `unseen` offers is for prediction alone
+            raise DataError(error.message, hint="correct it or leave out the row") from None
         read = targets.read_target_like(train.task, train.class_values, table.target, table.treatment)
         named = {"weights": table.weights, "name": name or train.name, "target": train.target}
         told = (*table.notes, *lacks)

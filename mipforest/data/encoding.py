@@ -23,6 +23,10 @@ Scaling = Literal["minmax", "standard", "none"]
 Unseen = Literal["error", "none"]
 
 
+class UnseenLevelError(DataError):
+    """A level that the training data do not have."""
+
+
 @dataclass(frozen=True)
 class Column:
     """One input column.
@@ -333,7 +337,7 @@ def _encode_column(column: Column, values: Any, unseen: Unseen) -> FloatArray:
     found = np.array([position.get(label, -1) for label in labels], dtype=np.int64)
     if (found < 0).any() and unseen == "error":
         row = int((found < 0).argmax())
-        raise DataError(
+        raise UnseenLevelError(
             f"column {column.name!r} has the level {labels[row]!r} in row {values.index[row]}, which the "
             f"training data do not have (they have {some_of(column.levels)})",
             hint="correct it, leave out the row, or take it for none of these with unseen='none'",

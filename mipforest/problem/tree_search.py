@@ -113,7 +113,7 @@ class TreeSearch(ABC):
             raise NotAllowed(
                 f"{self.name} is a tree search and would not use {', '.join(given)}: "
                 f"{f'its options are {own}; others' if own else 'options'} and bridges are for matrix solvers; "
-                "leave them out, or choose a matrix solver such as highs"
+                "leave them out, or choose one, such as highs, for a model that it takes"
             )
         for name, value in settings.solver_options.items():
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:

@@ -290,6 +290,11 @@ def to_python(tree: Tree) -> str:
     returns = "the name of its class" if tree.is_classifier else "its value"
     lines = [f'"""A decision tree of depth {reachable_tree(tree).depth}, written by mipforest."""', "", ""]
     lines += ["def predict(x):", f'    """Return {returns}; x maps the names of features to numbers."""']
+    told = zip(tree.feature_names, tree.levels, strict=False)
+    for name, (column, level) in [(name, level) for name, level in told if level is not None][:1]:
+        lines.append(
+            f"    # Levels of text are features: x[{name!a}] is 1 where {column!a} is {level!a}, else 0."
+        )
 
     def linear(weights: FloatArray, constant: float, indent: str) -> str:
         terms = [_term(tree, j, weights[j]) for j in np.flatnonzero(weights).tolist()]

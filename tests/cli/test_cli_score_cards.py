@@ -56,7 +56,10 @@ def test_show_predict_plot_and_report(card_run, mipforest, people_csv, tmp_path)
 
 def test_what_is_for_trees_is_refused(card_run, mipforest, tmp_path):
     run, options, _ = card_run
-    assert "score card, and this is for trees" in mipforest("plot", run, "-o", tmp_path / "card.dot").err
+    for suffix in (".dot", ".py"):
+        refused = mipforest("plot", run, "-o", (tmp_path / "card").with_suffix(suffix)).err
+        assert "score card, and this is for trees" in refused
+        assert "points from card.json" in refused
     assert "finds a score card, which has no depth" in mipforest("solve", *options, "--depth", "2").err
     of_tree = ("--model", "oct", *options[4:])
     assert "--depth is missing" in mipforest("solve", *of_tree).err

@@ -201,7 +201,9 @@ def test_a_tree_is_written_for_graphviz_and_as_code(mipforest, finished_run, peo
         assert mipforest("plot", finished_run, "-o", tmp_path / name).err == ""
     assert (tmp_path / "tree.dot").read_text().startswith("digraph tree {")
     found: dict[str, Any] = {}
-    exec((tmp_path / "tree.py").read_text(), found)
+    code = (tmp_path / "tree.py").read_text()
+    assert "x['colour=blue'] is 1 where 'colour' is 'blue', else 0" in code
+    exec(code, found)
     frame = Encoding.from_dict(json.loads((finished_run / "tree.json").read_text())["encoding"])
     X = frame.encode(people)
     predicted = [found["predict"](dict(zip(frame.features, x, strict=True))) for x in X.tolist()]
@@ -214,6 +216,7 @@ def test_an_unseen_level_may_be_none_of_those_known(mipforest, finished_run, peo
     refused = mipforest("predict", finished_run, tmp_path / "new.csv")
     assert refused.code == 2
     assert "--unseen none" in refused.err
+    assert f"{tmp_path / 'new.csv'}: column 'colour'" in refused.err
     done = mipforest("predict", finished_run, tmp_path / "new.csv", "--unseen", "none")
     assert len(done.out.splitlines()) == len(people)
 

@@ -275,6 +275,13 @@ def test_an_unseen_level_is_refused_or_none_of_those_known():
     np.testing.assert_array_equal(encoding.encode(new, unseen="none"), [[0, 0, 0, 0], [0, 0, 1, 1]])
 
 
+def test_test_samples_of_an_unseen_level_are_told_no_option_that_they_lack():
+    frame = pd.DataFrame({"city": ["Roma", "Bari", "Pisa"], "y": [0, 1, 1]})
+    with pytest.raises(DataError, match="'Lucca' in row 1") as refused:
+        Dataset.from_frame_like(Dataset.from_frame(frame, "y"), frame.replace("Bari", "Lucca"))
+    assert "unseen" not in refused.value.on_command_line
+
+
 def test_missing_values_are_filled_in_as_training_samples_are():
     nan = float("nan")
     frame = pd.DataFrame(
