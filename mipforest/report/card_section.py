@@ -13,6 +13,7 @@ from mipforest.report.content import Content
 from mipforest.report.markup import PARTS, Part, details, element, plain, section, short, table
 from mipforest.report.quality import calibration, confusion_table, counts_of, measures_table
 from mipforest.report.tree_section import shaded
+from mipforest.report.try_sample import try_card
 from mipforest.runs import SavedCard
 from mipforest.solvers.solution import gap_in_words
 
@@ -42,6 +43,7 @@ def _card_section(content: Content, saved: SavedCard) -> Element:
             class_="faint",
         ),
         *_proof(content.result),
+        *try_card(content, saved),
         *_other_forms(saved),
         id_="card",
     )
@@ -83,7 +85,7 @@ def _risks(saved: SavedCard) -> Element:
         )
     ]
     heads: list[Part] = ["Total", "Risk", "Training samples", "Observed"]
-    return table(heads, rows, "Risk of each total that the card can give", "shaded")
+    return table(heads, rows, "Risk of each total that the card can give", "shaded risks")
 
 
 def _other_forms(saved: SavedCard) -> list[Element]:

@@ -1,15 +1,15 @@
 "use strict";
 // Makes the picture of the tree move, and shows all about the node under the pointer or the focus beside it.
-// Sends samples that the reader types through the tree.
+// Sends samples that the reader types through the tree, or adds up their points.
 // Nothing of a run is in here: what is shown is copied from the list that the page holds anyway.
-(() => {
+const picture = (() => {
   const frame = document.getElementById("view");
-  if (!frame) return;
+  if (!frame) return null;
   document.documentElement.classList.add("scripted");
-  const picture = frame.querySelector("svg");
+  const drawing = frame.querySelector("svg");
   const panel = document.getElementById("panel");
   const nodes = [...frame.querySelectorAll(".node")], edges = [...frame.querySelectorAll(".edges path")];
-  const full = picture.getAttribute("viewBox");
+  const full = drawing.getAttribute("viewBox");
   const [, , width, height] = full.split(" ").map(Number);
   const LARGEST = 6, READABLE = 0.6, STEP = 1.25, MOVE = 60, LOWEST = 260;
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
@@ -22,7 +22,7 @@
     scale = clamp(scale, whole() / 2, LARGEST);
     x = clamp(x, 0, width);
     y = clamp(y, 0, height);
-    picture.setAttribute("viewBox", `${x - w / scale / 2} ${y - h / scale / 2} ${w / scale} ${h / scale}`);
+    drawing.setAttribute("viewBox", `${x - w / scale / 2} ${y - h / scale / 2} ${w / scale} ${h / scale}`);
   }
 
   function fit() {
@@ -137,14 +137,37 @@
     if (!held) reveal(nodeOf(event));
   });
 
-  // A sample that the reader types goes the way that the tree sends it, by the numbers that the list holds.
-  const fields = [...document.querySelectorAll(".field input, .field select")];
+  new ResizeObserver(draw).observe(frame);
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    drawing.setAttribute("viewBox", full);
+    closed = [...document.querySelectorAll("details:not([open])")];
+    for (const details of closed) details.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const details of closed) details.open = false;
+    draw();
+  });
+  begin();
+  show(nodes[0]);
+  return { nodes, edges, show };
+})();
+
+
+// A sample that the reader types, by the numbers that the page holds.
+(() => {
   const answer = document.getElementById("answer");
+  if (!answer) return;
+  document.documentElement.classList.add("scripted");
+  const fields = [...document.querySelectorAll(".field input, .field select")];
+  const chances = JSON.parse(answer.dataset.chances ?? "null"), points = JSON.parse(answer.dataset.points ?? "null");
   const make = (tag, ...parts) => {
     const made = document.createElement(tag);
     made.append(...parts);
     return made;
   };
+  const percent = (share) => `${(100 * share).toFixed(1)}%`;
+  const rounded = (value) => String(Number(value.toPrecision(6)));
 
   function typed() {
     const values = new Map(), names = new Map();
@@ -165,12 +188,10 @@
     return [values, names];
   }
 
-  // A randomised tree sends a sample to all of its leaves, with probabilities.
-  const chances = answer?.dataset.chances ? JSON.parse(answer.dataset.chances) : null;
   const weigh = (rule, values) => rule.terms.reduce(
     (sum, [j, w, offset, scale]) => sum + ((values.get(j) - offset) / scale) * w, rule.b);
-  const percent = (share) => `${(100 * share).toFixed(1)}%`;
 
+  // A randomised tree sends a sample to all of its leaves, with probabilities.
   function mixed(values, names) {
     const { gamma, splits, leaves, classes, means } = chances, reach = [1], right = [];
     splits.forEach((rule, t) => {
@@ -187,7 +208,7 @@
       says.push(make("p", `Probabilities: ${shares.slice(0, 6).map(([name, share]) => `${name} ${percent(share)}`).join(", ")}`));
     } else {
       const value = mean((leaf) => weigh(leaf, values));
-      says.push(make("p", "Predicted value: ", make("strong", String(Number(value.toPrecision(6))))));
+      says.push(make("p", "Predicted value: ", make("strong", rounded(value))));
     }
     const likely = ends.map((share, k) => [splits.length + k, share]).sort((a, b) => b[1] - a[1]).slice(0, 4);
     says.push(make("p", `Leaves: ${likely.map(([t, share]) => `n${t} ${percent(share)}`).join(", ")}`));
@@ -210,58 +231,81 @@
     return [...says, make("p", "Level by level, what sends it right (+) or left (−) beside the mean of the training samples:"), levels];
   }
 
-  function go(event) {
-    const [values, names] = typed(), list = make("ol"), says = [list];
-    const passed = new Set();
-    let t = nodes[0].dataset.node, score = 0;
+  // One way: what is said, and the nodes passed, the last one at the end.
+  function way(values, names) {
+    const list = make("ol"), says = [list], passed = [];
+    let t = picture.nodes[0].dataset.node, score = 0;
     for (;;) {
       const entry = document.getElementById(`node-${t}`), rule = JSON.parse(entry.dataset.rule);
       const text = `n${t}: ${entry.querySelector(".says").textContent}`;
-      passed.add(t);
-      const needed = chances ? [...chances.splits, ...chances.leaves].flatMap((each) => each.terms ?? []) : rule.terms ?? [];
+      passed.push(t);
+      const needed = [...rule.terms ?? [], ...(rule.outcomes ?? []).flatMap(([, terms]) => terms)];
+      if (chances) needed.push(...[...chances.splits, ...chances.leaves].flatMap((each) => each.terms ?? []));
       const unknown = needed.find(([j]) => !Number.isFinite(values.get(j)));
       if (unknown) {
         list.append(make("li", text));
         const name = names.get(unknown[0]);
         says.push(make("p", `The way ends at n${t}: it needs “${name}”, and there is no value. `
           + "This tree was fitted without missing values, and predicts only where there are none."));
-        break;
+        return [says, passed];
       }
-      const sum = (rule.terms ?? []).reduce((s, [j, w, offset, scale]) => s + ((values.get(j) - offset) / scale) * w, 0);
       if (rule.yes === undefined) {
         list.append(make("li", make("strong", text)));
         if (chances) says.push(...mixed(values, names));
-        else if (rule.terms) says.push(make("p", "Predicted value: ", make("strong", String(Number((sum + rule.b).toPrecision(6))))));
+        else if (rule.terms) says.push(make("p", "Predicted value: ", make("strong", rounded(weigh(rule, values)))));
+        for (const [name, terms, b] of rule.outcomes ?? []) {
+          says.push(make("p", `Estimated outcome under ${name}: `, make("strong", rounded(weigh({ terms, b }, values)))));
+        }
         if (answer.dataset.logistic) {
           const share = 1 / (1 + Math.exp(-Math.abs(rule.score ?? score)));
-          says.push(make("p", `Probability of that class: ${(100 * share).toFixed(1)}%`));
+          says.push(make("p", `Probability of that class: ${percent(share)}`));
         }
-        break;
+        return [says, passed];
       }
-      score = sum + rule.b;
+      score = weigh(rule, values);
       list.append(make("li", `${text} – ${score >= 0 ? "yes" : "no"}`));
       t = String(score >= 0 ? rule.yes : rule.no);
     }
+  }
+
+  // The points of a score card, their total and its risk; the row of the total is marked.
+  function added(values, names) {
+    const list = make("ul"), says = [list];
+    let total = 0;
+    for (const [j, threshold, below, given, text] of points.rules) {
+      if (!Number.isFinite(values.get(j))) {
+        return [[make("p", `The card needs “${names.get(j)}”, and there is no value: neither a rule nor its opposite holds.`)], null];
+      }
+      if (below ? values.get(j) >= threshold : values.get(j) < threshold) continue;
+      total += given;
+      list.append(make("li", `${text}: ${given > 0 ? "+" : ""}${given}`));
+    }
+    const risk = 1 / (1 + Math.exp(-(total + points.intercept)));
+    if (!list.children.length) says[0] = make("p", "No rule applies.");
+    says.push(make("p", "Total: ", make("strong", String(total))));
+    says.push(make("p", `Risk of ${points.outcome}: `, make("strong", percent(risk))));
+    return [says, String(total)];
+  }
+
+  function go(event) {
+    const [values, names] = typed();
+    if (points) {
+      const [says, total] = added(values, names);
+      answer.replaceChildren(...says);
+      for (const row of document.querySelectorAll(".risks tbody tr")) {
+        row.classList.toggle("tried", row.cells[0].textContent === total);
+      }
+      return;
+    }
+    const [says, passed] = way(values, names);
     answer.replaceChildren(...says);
     if (!event) return; // the page opens with the root beside the picture, and no way marked
-    for (const part of [...nodes, ...edges]) part.classList.toggle("tried", passed.has(part.dataset.node));
-    show(nodes.find((node) => node.dataset.node === t));
+    for (const part of [...picture.nodes, ...picture.edges]) {
+      part.classList.toggle("tried", passed.includes(part.dataset.node));
+    }
+    picture.show(picture.nodes.find((node) => node.dataset.node === passed.at(-1)));
   }
 
   for (const field of fields) field.addEventListener("input", go);
-
-  new ResizeObserver(draw).observe(frame);
-  let closed = [];
-  addEventListener("beforeprint", () => {
-    picture.setAttribute("viewBox", full);
-    closed = [...document.querySelectorAll("details:not([open])")];
-    for (const details of closed) details.open = true;
-  });
-  addEventListener("afterprint", () => {
-    for (const details of closed) details.open = false;
-    draw();
-  });
-  begin();
-  show(nodes[0]);
-  if (answer) go();
+  go();
 })();

@@ -287,7 +287,8 @@ def to_python(tree: Tree) -> str:
         raise ValueError(
             f"{tree!r} predicts a mean over all its leaves, which no chain of conditions is: keep tree.json"
         )
-    returns = "the name of its class" if tree.is_classifier else "its value"
+    of_class = "the name of the treatment" if tree.prescribes else "the name of its class"
+    returns = of_class if tree.is_classifier else "its value"
     lines = [f'"""A decision tree of depth {reachable_tree(tree).depth}, written by mipforest."""', "", ""]
     lines += ["def predict(x):", f'    """Return {returns}; x maps the names of features to numbers."""']
     told = zip(tree.feature_names, tree.levels, strict=False)

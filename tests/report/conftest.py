@@ -110,6 +110,24 @@ def means_run(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def card_run(tmp_path_factory):
+    """A score card, with rules on a column of text."""
+    frame = _frame(lambda X: np.array(CLASSES[:2])[(X[:, 0] + X[:, 1] > 0).astype(int)])
+    frame["city"] = np.where(frame["age"] > 0.5, QUOTES, "Pisa")
+    options = ("--model", "ogrs", "--time-limit", "0")
+    return _solve(tmp_path_factory.mktemp("card"), frame, *options)
+
+
+@pytest.fixture(scope="session")
+def treatment_run(tmp_path_factory):
+    """A prescriptive tree with linear estimates."""
+    frame = _frame(lambda X: (np.where(X[:, 0] > 0, X[:, 1], 2 - X[:, 2]) + 10).round(2))
+    frame["drug"] = np.array(CLASSES)[np.arange(len(frame)) % 2]
+    options = ("--model", "opt-l", "--depth", "1", "--treatment", "drug", "--time-limit", "0")
+    return _solve(tmp_path_factory.mktemp("treatment"), frame, *options)
+
+
+@pytest.fixture(scope="session")
 def infeasible_run(classes_run, tmp_path_factory):
     """A run that found no tree."""
     run = shutil.copytree(classes_run, tmp_path_factory.mktemp("infeasible") / "run")
@@ -143,7 +161,21 @@ def _scaling(data):
     return data.encoding.offset, data.encoding.scale
 
 
-@pytest.fixture(params=["classes", "logistic", "values", "infeasible", "deep", "levels", "chances", "means"])
+KINDS = [
+    "classes",
+    "logistic",
+    "values",
+    "infeasible",
+    "deep",
+    "levels",
+    "chances",
+    "means",
+    "card",
+    "treatment",
+]
+
+
+@pytest.fixture(params=KINDS)
 def any_run(request):
     return request.getfixturevalue(f"{request.param}_run")
 

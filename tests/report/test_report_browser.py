@@ -217,7 +217,7 @@ _TRY = """((samples) => samples.map((sample) => {
     field.dispatchEvent(new Event("input"));
   }
   const way = [...document.querySelectorAll(".node.tried")].map((node) => Number(node.dataset.node));
-  const shown = document.querySelector(".node.shown").dataset.node;
+  const shown = document.querySelector(".node.shown")?.dataset.node;
   return [Math.max(...way), document.getElementById("answer").innerText, shown];
 }))"""
 
@@ -271,6 +271,32 @@ def test_a_sample_that_is_typed_is_predicted_by_all_leaves_of_a_randomised_tree(
     else:
         said = [float(text.partition("Predicted value: ")[2].partition("\n")[0]) for text in answers]
         np.testing.assert_allclose(said, saved.predict(frame), rtol=1e-5)
+
+
+def _typed_into(opened, run):
+    """What was found of some samples of a run, by the page; the table and its features."""
+    saved = read_run(run).saved
+    frame = pd.read_csv(next(run.parent.glob("*.csv"))).drop(columns=saved.target).head(12)
+    return [answer for _, answer, _ in tried(opened(run), frame)], frame, saved
+
+
+def test_a_sample_that_is_typed_gets_its_points_and_its_risk(opened, card_run):
+    answers, frame, saved = _typed_into(opened, card_run)
+    totals = saved.card.totals(saved.encoding.encode(frame))
+    risks = saved.predict_proba(frame)[:, 1]
+    for answer, total, risk in zip(answers, totals, risks, strict=True):
+        assert f"Total: {total}" in answer
+        assert answer.endswith(f": {100 * risk:.1f}%")
+    marked = opened(card_run).text(".risks tr.tried th")
+    assert f"Total: {marked}" in opened(card_run).text("#answer")
+
+
+def test_a_sample_that_is_typed_has_an_outcome_under_each_treatment(opened, treatment_run):
+    answers, frame, saved = _typed_into(opened, treatment_run)
+    said = [
+        [float(line.rsplit(" ", 1)[1]) for line in a.splitlines() if line.startswith("Est")] for a in answers
+    ]
+    np.testing.assert_allclose(said, saved.predict_outcomes(frame), rtol=1e-5)
 
 
 def test_a_sample_without_a_value_ends_where_the_tree_needs_it(opened, classes_run):
