@@ -230,8 +230,8 @@ class Library:
         path = self.folder / "suite.toml"
         if not path.is_file():
             raise SuiteError(
-                f"there is no instance library in {self.folder} (no file {path}); give its folder with --library, or make "
-                "it there: mipforest instances build --library DIR"
+                f"there is no instance library in {self.folder} (no file {path}); give its folder with --library, "
+                "or make it there: mipforest instances build --library DIR"
             )
         return read_suite(path)
 
