@@ -119,7 +119,7 @@ def bounds_figure(experiments: pd.DataFrame, events: pd.DataFrame, title: str) -
 def series_figure(per_data: pd.DataFrame, measures: Sequence[str]) -> Figure:
     """Draw the means of measures over the data sets, in the suite's order: one panel each, one line per setting.
 
-    Bars reach one standard error of the mean up and down.
+    Bars reach one standard error of the mean up and down. Data sets and settings without a result are left out.
 
     Parameters
     ----------
@@ -128,6 +128,7 @@ def series_figure(per_data: pd.DataFrame, measures: Sequence[str]) -> Figure:
     measures
         Names of its columns, all shares or scores.
     """
+    per_data = per_data.dropna(subset=list(measures), how="all")
     figure = new_figure(PANEL_WIDTH * len(measures), PANEL_HEIGHT + 0.5, layout="constrained")
     settings = list(dict.fromkeys(per_data["setting"]))
     places = {data: place for place, data in enumerate(dict.fromkeys(per_data["data"]))}

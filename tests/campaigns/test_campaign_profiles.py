@@ -9,6 +9,7 @@ from mipforest.campaigns.figures import (
     distances_from_best,
     instance_table,
     performance_profiles,
+    series_figure,
 )
 from mipforest.campaigns.tables import shifted_geometric_mean
 
@@ -87,3 +88,18 @@ def test_shifted_geometric_mean(values, shift):
     mean = shifted_geometric_mean(values, shift)
     assert min(values) - 1e-6 <= mean <= max(values) * (1 + 1e-9) + 1e-6
     assert np.isclose((mean + shift) ** len(values), np.prod(np.array(values) + shift), rtol=1e-6)
+
+
+def test_series_leave_out_data_and_settings_without_results():
+    per_data = pd.DataFrame(
+        {
+            "setting": ["cart", "oct", "oct", "oct-h"],
+            "data": ["few", "few", "later", "few"],
+            "done": [2, 2, 0, 0],
+            "test_accuracy": [0.8, 0.9, np.nan, np.nan],
+            "test_accuracy_sd": [0.1, 0.1, np.nan, np.nan],
+        }
+    )
+    (axes,) = series_figure(per_data, ["test_accuracy"]).axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["few"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["cart", "oct"]
