@@ -29,6 +29,38 @@ _LEAST_RISE, _LARGER = 1e-9, 0.3
 #: Weight of candidates below the root: a side there is decided for fewer samples.
 _BELOW_ROOT = 0.5
 
+#: What a rise of the duals counts in the rank of a candidate where the bound of a subtree is above it anyway.
+_HIDDEN = 0.02
+
+
+@kernel
+def subtree_of(t: int) -> int:
+    """Return below which side of the root node t > 0 is: 0 for left, 1 for right."""
+    while t > 2:
+        t = (t - 1) // 2
+    return t - 1
+
+
+@kernel
+def rise_of_bound(excess: FloatArray, t: int, child: int, here: float, below: float) -> float:
+    """Return the rise of the bound where the duals of node t and its child rise.
+
+    What the bound of a subtree is above its duals, its excess (2,), is there already.
+    """
+    covered: float = excess[subtree_of(child)]
+    if t == 0:
+        return here + max(below - covered, 0.0)
+    return max(here + below - covered, 0.0)
+
+
+@kernel
+def shown(t: int, rise: float, of_duals: float) -> float:
+    """Return what a rise of the bound at node t counts in a rank, with that of the duals.
+
+    A group sent below the root will raise the floor there about as it raises the duals; a side below the root will not.
+    """
+    return of_duals if t == 0 else max(rise, _HIDDEN * of_duals)
+
 
 @kernel
 def promise(left: float, right: float, t: int) -> float:
@@ -116,8 +148,13 @@ def best_by_trial(
     rise_if: FloatArray,
     tried: BoolArray,
     slack: float,
+    excess: FloatArray,
+    proven: FloatArray,
 ) -> int:
-    """Try the most promising groups on both sides for some pair steps; return the best, its rises written."""
+    """Try the most promising groups on both sides for some pair steps; return the best.
+
+    What its sides count in ranks is written into ``rise_if`` (2, G), what they prove into ``proven`` (2, 2), in row 0.
+    """
     best_promise, branch = -1.0, -1
     for g in range(len(reached)):
         tried[g] = False
@@ -129,15 +166,15 @@ def best_by_trial(
         t = reached[candidate]
         for side in (-1, 1):
             child = 2 * t + 1 if side < 0 else 2 * t + 2
-            rise = try_side(groups, duals, t, candidate, side, slack)
-            if rise < slack:
-                rise += try_side(groups, duals, child, candidate, 0, slack)
-            rise = min(rise, 2.0 * slack)
-            if side < 0:
-                rise_if[0, candidate] = rise
-            else:
-                rise_if[1, candidate] = rise
+            here, below = try_side(groups, duals, t, candidate, side, slack), 0.0
+            if here < slack:
+                below = try_side(groups, duals, child, candidate, 0, slack)
+            rise = min(rise_of_bound(excess, t, child, here, below), 2.0 * slack)
+            k = 0 if side < 0 else 1
+            proven[1, k] = rise
+            rise_if[k, candidate] = shown(t, rise, here + below)
         rank = promise(rise_if[0, candidate], rise_if[1, candidate], t)
         if rank > best_promise:
             best_promise, branch = rank, candidate
+            proven[0, 0], proven[0, 1] = proven[1, 0], proven[1, 1]
     return branch

@@ -5,6 +5,10 @@ and its sides there are decided. The value of a node for the groups that reach i
 falls when more is decided. So the sum of the nodes' dual values is a lower bound on every tree that extends the partial
 routing, and equals a tree's value where all groups are decided at all nodes above the last level.
 
+The subtrees below the root do not depend on each other once the sides at the root are known. A **floor** is a bound on
+what any subtree costs for groups that are known to reach it (:mod:`mipforest.searches.routing.machine_dives`). It stays
+one when more groups are decided, and takes the place of the subtree's dual values where it is higher.
+
 At each step of a dive:
 
 1. The nodes that changed are solved again from their warm start (:mod:`mipforest.searches.routing.node_dual`).
@@ -23,7 +27,14 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches import entry, glue, kernel
-from mipforest.searches.routing.branching import best_by_trial, measure_rises, promise
+from mipforest.searches.routing.branching import (
+    best_by_trial,
+    measure_rises,
+    promise,
+    rise_of_bound,
+    shown,
+    subtree_of,
+)
 from mipforest.searches.routing.interior_point import Interior, interior_point, room_for_interior
 from mipforest.searches.routing.node_dual import (
     BETA,
@@ -67,12 +78,14 @@ class Room(NamedTuple):
         (G,) partial routing: where it stands, in and out.
     start
         (|B|, 3 G) variables to begin with, by number.
+    floors, excess
+        (2,) bounds on the cost of the subtrees below the root, in, and what they are above their duals.
     rises, rise_if
         (3, |B|, G) rises of a node's value (:func:`measure_rises`), and (2, G) those of the bound, left and right.
     mark
         (2, |B|) nodes that are :data:`CHANGED`, to solve again, or :data:`STALE`, with rises to measure again.
-    tried
-        (G,) groups that were tried.
+    tried, proven
+        (G,) groups that were tried, and (2, 2) rises of the bound that a trial proves.
     open_reached, open_duals, open_bound
         (most + 1, ...) what is left open.
     counts
@@ -86,10 +99,13 @@ class Room(NamedTuple):
     interior: Interior
     reached: IntArray
     start: FloatArray
+    floors: FloatArray
+    excess: FloatArray
     rises: FloatArray
     rise_if: FloatArray
     mark: BoolArray
     tried: BoolArray
+    proven: FloatArray
     open_reached: IntArray
     open_duals: FloatArray
     open_bound: FloatArray
@@ -105,10 +121,13 @@ def room_for(n_nodes: int, n_groups: int, p: int, most: int, log: FloatArray) ->
         interior=room_for_interior(wide, p),
         reached=np.zeros(n_groups, np.int64),
         start=np.zeros((n_nodes, wide)),
+        floors=np.zeros(2),
+        excess=np.zeros(2),
         rises=np.zeros((3, n_nodes, n_groups)),
         rise_if=np.zeros((2, n_groups)),
         mark=np.zeros((2, n_nodes), np.bool_),
         tried=np.zeros(n_groups, np.bool_),
+        proven=np.zeros((2, 2)),
         open_reached=np.empty((most + 1, n_groups), np.int64),
         open_duals=np.empty((most + 1, n_nodes, wide)),
         open_bound=np.empty(most + 1),
@@ -157,6 +176,7 @@ def dive(
         something was cut off on the way (``inf`` if nothing was).
     """
     duals, reached, rises, rise_if = room.duals, room.reached, room.rises, room.rise_if
+    excess, proven = room.excess, room.proven
     G, n_nodes, log, logs = len(reached), len(duals.size), room.log, len(room.log) > 1
     _begin(groups, room)
     n_open, bound, cut_bound, end = 0, 0.0, np.inf, STOPPED
@@ -183,9 +203,10 @@ def dive(
                 t = reached[g]
                 if t >= n_upper:
                     continue
-                left = rises[0, t, g] + rises[2, 2 * t + 1, g]
-                right = rises[1, t, g] + rises[2, 2 * t + 2, g]
-                rise_if[0, g], rise_if[1, g] = left, right
+                left = rise_of_bound(excess, t, 2 * t + 1, rises[0, t, g], rises[2, 2 * t + 1, g])
+                right = rise_of_bound(excess, t, 2 * t + 2, rises[1, t, g], rises[2, 2 * t + 2, g])
+                rise_if[0, g] = shown(t, left, rises[0, t, g] + rises[2, 2 * t + 1, g])
+                rise_if[1, g] = shown(t, right, rises[1, t, g] + rises[2, 2 * t + 2, g])
                 if logs and max(left, right) >= slack:
                     if left >= slack:
                         log_closed(log, fixed == 0, groups, duals, g, t, -1)
@@ -199,7 +220,7 @@ def dive(
                     _decide(groups, room, g, 1 if left >= slack else -1, n_upper)
                     fixed += 1
                 else:
-                    rank = promise(left, right, t)
+                    rank = promise(rise_if[0, g], rise_if[1, g], t)
                     if rank > best_promise:
                         best_promise, branch = rank, g
             room.counts[2] += fixed
@@ -218,9 +239,9 @@ def dive(
             break
         if stop[0] != 0:
             break
-        branch = best_by_trial(groups, duals, n_upper, reached, rise_if, room.tried, slack)
+        branch = best_by_trial(groups, duals, n_upper, reached, rise_if, room.tried, slack, excess, proven)
         side = -1 if rise_if[0, branch] <= rise_if[1, branch] else 1
-        other_bound = bound + max(rise_if[0, branch], rise_if[1, branch])
+        other_bound = bound + (proven[0, 1] if side < 0 else proven[0, 0])
         if logs:
             log_branch(log, branch, side)
         if other_bound < target or logs:
@@ -265,32 +286,56 @@ def _solve_changed(groups: Groups, room: Room, target: float, final: bool) -> fl
     tolerance, short, accuracy = _TOLERANCE, _PAIR_STEPS, _ACCURACY
     if final:
         tolerance, short, accuracy = _FINAL_TOLERANCE, 10.0 * _PAIR_STEPS, _FINAL_ACCURACY
-    total = 0.0
+    bound = _bound(room)
     for t in range(mark.shape[1]):
-        total += duals.node[VALUE, t]
-    for t in range(mark.shape[1]):
-        if (mark[CHANGED, t] or final) and total < target:
-            before = duals.node[VALUE, t]
-            _settle(groups, room, t, tolerance, short, accuracy, target - (total - before))
-            total += duals.node[VALUE, t] - before
+        if (mark[CHANGED, t] or final) and bound < target:
+            enough, covered = duals.node[VALUE, t] + target - bound, 0.0
+            if t > 0:
+                covered = room.excess[subtree_of(t)]
+            # What a floor covers matters for the choice of branches only.
+            most = _INTERIOR_STEPS if covered == 0.0 or final else 0.0
+            _settle(groups, room, t, tolerance, short, accuracy, most, enough + covered)
+            bound = _bound(room)
             mark[CHANGED, t] = False
             mark[STALE, t] = True
-    return total
+    return bound
+
+
+@glue
+def _bound(room: Room) -> float:
+    """Return the bound of the routing: of each subtree below the root, the duals or its floor, whichever is higher."""
+    value, floors, excess = room.duals.node, room.floors, room.excess
+    excess[0], excess[1] = floors[0], floors[1]
+    bound: float = value[VALUE, 0]
+    for t in range(1, value.shape[1]):
+        bound += value[VALUE, t]
+        excess[subtree_of(t)] -= value[VALUE, t]
+    for k in range(2):
+        excess[k] = max(excess[k], 0.0)
+        bound += excess[k]
+    return bound
 
 
 @glue
 def _settle(
-    groups: Groups, room: Room, t: int, tolerance: float, short: float, accuracy: float, stop: float
+    groups: Groups,
+    room: Room,
+    t: int,
+    tolerance: float,
+    short: float,
+    accuracy: float,
+    most: float,
+    stop: float,
 ) -> None:
-    """Solve a node from its warm start."""
+    """Solve a node from its warm start, by some interior-point iterations at most where pair steps are not enough."""
     duals = room.duals
     steps = pair_steps(groups, duals, t, tolerance, short, stop)
     room.counts[0] += steps
     refresh(groups, duals, t)
     before = duals.node[VALUE, t]
-    if steps < short or before > stop:
+    if steps < short or before > stop or most == 0.0:
         return
-    room.counts[1] += interior_point(groups, duals, room.interior, t, accuracy, _INTERIOR_STEPS, stop)
+    room.counts[1] += interior_point(groups, duals, room.interior, t, accuracy, most, stop)
     for attempt in range(2):  # the second time puts the better point back
         if attempt == 0 or duals.node[VALUE, t] < before:
             for q in range(duals.size[t]):

@@ -1,19 +1,44 @@
-"""Dives of a tree of support vector machines: the compiled ones, with what they keep between two of them."""
+r"""Dives of a tree of support vector machines: the compiled ones, with what they keep between two of them.
+
+**Floors.** Once the sides at the root are known, the two subtrees below it do not depend on each other. One tree of
+branchings for both multiplies the branchings of one by those of the other; a search of each subtree on its own adds
+them. From three levels on, a dive therefore begins with a bound on what each subtree costs for the groups K that are
+known to reach it, whatever their sides there:
+
+.. math::
+
+    z(K) = \min \{ \text{cost of a tree with a level less on the samples of } K \}
+
+by a routing search of that tree (which does the same with its own subtrees). Losses are not negative and a tree that
+routes more samples routes K, too: :math:`z(K) \le z(K')` for :math:`K \subseteq K'`. So a lower bound on z(K), the
+floor, holds at all partial routings that follow. It is computed anew when K has grown by a share.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches import compile_by
-from mipforest.searches.routing.dive import Room, dive, room_for
-from mipforest.searches.routing.node_dual import BIAS, Groups, RoutingProblem
+from mipforest.searches.routing.dive import STOPPED, Room, dive, room_for
+from mipforest.searches.routing.node_dual import BIAS, VALUE, Groups, RoutingProblem
 from mipforest.searches.routing.recording import FIRST, NO_LOG, Recorder, WarmStart
 from mipforest.searches.routing.search import STEPS, Dived, RoutingSearch
 from mipforest.time_budget import TimeBudget
+
+#: Steps of the search for a floor.
+_FLOOR_STEPS = 400
+
+#: Share of the groups whose side at the root may be open where subtrees get floors: before, it is sides at the root
+#: that the bound lacks, and branchings know best what each does to the duals of a subtree.
+_UNDECIDED = 0.5
+
+#: Groups that reach a subtree before it gets a floor, and by how much more they have to be for another one.
+_LEAST_GROUPS, _FLOOR_GROWTH = 8, 1.1
 
 
 def compile_kernels(budget: TimeBudget) -> float:
@@ -26,10 +51,15 @@ def compile_kernels(budget: TimeBudget) -> float:
 
 @dataclass(frozen=True, eq=False)
 class WarmPosition:
-    """A partial routing (G,) with a warm start of the nodes' duals, where there is one."""
+    """A partial routing (G,) with a warm start of the nodes' duals, where there is one.
+
+    The subtrees below the root have floors, each computed for a number of groups.
+    """
 
     reached: NDArray[np.int16]
     duals: WarmStart | None
+    floors: tuple[float, float] = (0.0, 0.0)
+    counted: tuple[int, int] = (0, 0)
 
     @property
     def bytes(self) -> int:
@@ -39,7 +69,7 @@ class WarmPosition:
 
     def lighter(self) -> WarmPosition:
         """Return the routing alone."""
-        return WarmPosition(self.reached, None)
+        return replace(self, duals=None)
 
 
 class MachineDives:
@@ -64,24 +94,90 @@ class MachineDives:
             X, K, np.diag(K).copy(), problem.weight, problem.C, problem.bias_limit, float(problem.epsilon)
         )
         self._n_nodes, self._n_upper = 2**problem.depth - 1, 2 ** (problem.depth - 1) - 1
+        self._problem = problem
+        self._subtrees = [_below(1, self._n_nodes), _below(2, self._n_nodes)]
         self._rooms: list[Room] = []
 
     def first(self) -> WarmPosition:
         """Return the position at the root."""
-        return self.at(np.zeros(len(self._groups.X), np.int64))
+        return WarmPosition(np.zeros(len(self._groups.X), np.int16), None)
 
     def at(self, reached: IntArray) -> WarmPosition:
-        """Return the position of a partial routing."""
-        return WarmPosition(reached.astype(np.int16), None)
+        """Return the position of a partial routing; subtrees get no floors: trees are looked for there."""
+        G = len(reached)
+        return WarmPosition(reached.astype(np.int16), None, counted=(G, G))
 
     @staticmethod
-    def _stored(reached: IntArray, duals: FloatArray) -> WarmPosition:
+    def _stored(start: WarmPosition, reached: IntArray, duals: FloatArray) -> WarmPosition:
         flat = duals.ravel()
         where = np.flatnonzero(flat)
-        return WarmPosition(reached.astype(np.int16), (where.astype(np.int32), flat[where]))
+        return replace(start, reached=reached.astype(np.int16), duals=(where.astype(np.int32), flat[where]))
 
     def dive(self, start: WarmPosition, target: float, most: int, stop: IntArray) -> Dived:
         """Dive from a position; see :class:`Dives`."""
+        if self._problem.depth < 3 or self._recorder is not None or not self._due(start):
+            return self._dive(start, target, most, stop)
+        # One step without branching tells what the nodes prove, and fixes what it can.
+        settled = self._dive(start, target, 1, np.ones(1, np.int64))
+        if settled.end != STOPPED:
+            return settled
+        start, steps = self._with_floors(settled.open[0][1], settled.values, target, stop)
+        dived = self._dive(start, target, most, stop)
+        return replace(
+            dived,
+            cut_bound=min(settled.cut_bound, dived.cut_bound),
+            steps=dived.steps + settled.steps + steps,
+            counts=dived.counts + settled.counts,
+        )
+
+    def _due(self, start: WarmPosition) -> list[int]:
+        """Return the subtrees, 0 for left and 1 for right, that a good part of their groups have reached since."""
+        if (start.reached == 0).sum() > _UNDECIDED * len(start.reached):
+            return []
+        now = [int(np.isin(start.reached, branches).sum()) for branches in self._subtrees]
+        return [k for k in range(2) if now[k] >= max(_LEAST_GROUPS, _FLOOR_GROWTH * start.counted[k])]
+
+    def _with_floors(
+        self, start: WarmPosition, values: FloatArray, target: float, stop: IntArray
+    ) -> tuple[WarmPosition, int]:
+        """Return a position with new floors where they are due, and the steps that they took."""
+        floors, counted, steps = list(start.floors), list(start.counted), 0
+        for k in self._due(start):
+            other = 1 - k
+            of_other = max(floors[other], float(values[self._subtrees[other]].sum()))
+            enough = target - float(values[0]) - of_other
+            if enough <= floors[k]:
+                break  # it is cut off already
+            inside = np.isin(start.reached, self._subtrees[k])
+            floor, spent = self._floor(inside, self._subtrees[k], enough, stop)
+            floors[k], counted[k], steps = max(floors[k], floor), int(inside.sum()), steps + spent
+        return replace(start, floors=(floors[0], floors[1]), counted=(counted[0], counted[1])), steps
+
+    def _floor(
+        self, inside: BoolArray, branches: Sequence[int], enough: float, stop: IntArray
+    ) -> tuple[float, int]:
+        """Return a bound on what a subtree costs for some groups (G,), not above ``enough``, and the steps it took."""
+        whole, nodes = self._problem, list(branches)
+        # The part is centred elsewhere, which moves a bias by less than its bound.
+        part = RoutingProblem(
+            whole.X[inside],
+            whole.weight[inside],
+            whole.C[nodes],
+            2.0 * whole.bias_limit[nodes],
+            whole.depth - 1,
+            whole.epsilon,
+        )
+        search = RoutingSearch(
+            MachineDives(part), gap=0.0, complete=lambda dived: dived.bound, propose=lambda _: np.inf
+        )
+        outcome = search.run(
+            enough,
+            deadline=np.inf,
+            on_progress=lambda *told: told[2] >= _FLOOR_STEPS or bool(stop[0]),
+        )
+        return outcome.bound, outcome.nodes
+
+    def _dive(self, start: WarmPosition, target: float, most: int, stop: IntArray) -> Dived:
         shape = self._groups.X.shape
         try:  # another thread may take the last one at any time
             room = self._rooms.pop()
@@ -92,12 +188,13 @@ class MachineDives:
         if start.duals is not None:
             room.start.ravel()[start.duals[0]] = start.duals[1]
         room.reached[:] = start.reached
+        room.floors[:] = start.floors
         end, n_open, bound, cut_bound = dive(self._groups, room, self._n_upper, target, most, stop)
         dived = Dived(
             end=end,
-            position=WarmPosition(room.reached.astype(np.int16), None),
+            position=replace(start, reached=room.reached.astype(np.int16), duals=None),
             open=[
-                (float(room.open_bound[q]), self._stored(room.open_reached[q], room.open_duals[q]))
+                (float(room.open_bound[q]), self._stored(start, room.open_reached[q], room.open_duals[q]))
                 for q in range(n_open)
             ],
             bound=bound,
@@ -107,6 +204,15 @@ class MachineDives:
             steps=int(room.counts[3]),
             counts=room.counts.copy(),
             log=room.log[: int(room.log[0])].copy(),
+            values=room.duals.node[VALUE].copy(),
         )
         self._rooms.append(room)
         return dived
+
+
+def _below(root: int, n_nodes: int) -> list[int]:
+    """Return a node and those below it, level by level."""
+    found = [root] if root < n_nodes else []
+    for t in found:
+        found += [child for child in (2 * t + 1, 2 * t + 2) if child < n_nodes]
+    return found

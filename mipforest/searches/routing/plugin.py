@@ -23,10 +23,8 @@ from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
 if TYPE_CHECKING:
-    from mipforest.searches.routing.cells import CellPosition, ConvexNodes
+    from mipforest.searches.routing.cells import ConvexNodes
     from mipforest.searches.routing.certificate_file import CertificateFile
-    from mipforest.searches.routing.feature_dives import FeaturePosition
-    from mipforest.searches.routing.machine_dives import WarmPosition
     from mipforest.searches.routing.search import Dived, Dives
 
 #: Most distinct samples: their inner products are held in memory (200 MB at this size).
@@ -223,8 +221,9 @@ class _Trees:
         """Return the scores (G, |B|) of the groups at the nodes of the best tree."""
         return self.best.scores(self._X)
 
-    def realised(self, position: WarmPosition | CellPosition | FeaturePosition) -> float:
+    def realised(self, dived: Dived) -> float:
         """Return the value of the best tree with a complete routing; inf where no hyperplanes realise it."""
+        position: Any = dived.position
         data, topology = self._data, self._problem.topology
         at = position.reached.astype(np.int64)[self._group]
         chosen = _chosen(position)

@@ -83,8 +83,8 @@ class Dived:
         Number of steps.
     counts
         (4,) :attr:`~mipforest.searches.routing.dive.Room.counts`.
-    log
-        What it has logged for a certificate.
+    log, values
+        What it has logged for a certificate, and (|B|,) the proven values of the nodes at its end.
     """
 
     end: int
@@ -97,6 +97,7 @@ class Dived:
     steps: int
     counts: IntArray = field(default_factory=lambda: np.zeros(4, np.int64))
     log: Any = ()
+    values: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 class Dives(Protocol):
@@ -191,8 +192,8 @@ class RoutingSearch:
     gap
         Relative gap within which the best tree counts as optimal.
     complete
-        Called with the position of a complete routing; returns its exact value, ``inf`` where no hyperplanes realise
-        it.
+        Called with a dive that ended at a complete routing; returns its exact value, ``inf`` where no hyperplanes
+        realise it.
     propose
         Called with a dive; returns the value of a tree made from the hyperplanes of its end.
     scores
@@ -210,7 +211,7 @@ class RoutingSearch:
         dives: Dives,
         *,
         gap: float,
-        complete: Callable[[Any], float],
+        complete: Callable[[Dived], float],
         propose: Callable[[Dived], float],
         scores: Callable[[], FloatArray] | None = None,
         threads: int = 1,
@@ -335,7 +336,7 @@ class RoutingSearch:
             self.nodes += dived.steps
             self.counts += dived.counts
             if dived.end == COMPLETE:
-                self.best = min(self.best, self._complete(dived.position))
+                self.best = min(self.best, self._complete(dived))
             around.take(dived.steps, dived.open, self._within_gap())
             return
         before = self.best
@@ -393,7 +394,7 @@ class RoutingSearch:
         self.nodes += dived.steps
         self._cut_bound = min(self._cut_bound, max(dived.cut_bound, start.bound))
         if dived.end == COMPLETE:
-            self.best = min(self.best, self._complete(dived.position))
+            self.best = min(self.best, self._complete(dived))
             self._cut_bound = min(self._cut_bound, max(dived.bound, start.bound))
         for (bound, position), name in zip(dived.open, self._recorded(start, dived), strict=True):
             self._push(max(bound, start.bound), position, name)

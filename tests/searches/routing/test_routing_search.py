@@ -11,6 +11,7 @@ from formulations.margot import Margot
 from mipforest.certificates import certify
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
+from mipforest.searches.routing import machine_dives
 from mipforest.searches.routing import search as search_module
 from mipforest.searches.routing.machine_dives import MachineDives
 from mipforest.searches.routing.plugin import _Trees
@@ -69,6 +70,53 @@ def test_the_optimum_is_that_of_enumeration(seed):
 @pytest.mark.slow
 def test_the_optimum_is_that_of_enumeration_in_more_cases():
     hold_for_all(agree_with_enumeration, range(FIRST, 308))
+
+
+def of_depth_three(seeds):
+    return [seed for seed in seeds if small_problem(seed, most_samples=8)[1] == 3]
+
+
+@pytest.fixture
+def floors_everywhere(monkeypatch):
+    """Give subtrees floors at every partial routing, however few samples reach them; tell how many."""
+    told = []
+    monkeypatch.setattr(machine_dives, "_UNDECIDED", 1.0)
+    monkeypatch.setattr(machine_dives, "_LEAST_GROUPS", 1)
+    monkeypatch.setattr(machine_dives, "_FLOOR_GROWTH", 1.0)
+    monkeypatch.setattr(search_module, "STEPS", 2)  # floors are computed where dives begin
+    floor = MachineDives._floor
+
+    def counted(*given):
+        told.append(floor(*given))
+        return told[-1]
+
+    monkeypatch.setattr(MachineDives, "_floor", counted)
+    return told
+
+
+@pytest.mark.parametrize("seed", of_depth_three(range(FIRST)))
+def test_with_floors_of_subtrees_the_optimum_is_that_of_enumeration(seed, floors_everywhere):
+    agree_with_enumeration(seed)
+    assert max(floor for floor, _ in floors_everywhere) > 0.0
+
+
+@pytest.mark.slow
+def test_with_floors_of_subtrees_the_optimum_is_that_of_enumeration_in_more_cases(floors_everywhere):
+    hold_for_all(agree_with_enumeration, of_depth_three(range(FIRST, 308)))
+
+
+@pytest.mark.slow
+def test_subtrees_of_subtrees_have_floors_and_the_optimum_stays(floors_everywhere, monkeypatch):
+    for seed in range(400, 412):
+        data, _, C = small_problem(seed, most_samples=12)
+        problem = Margot(C=(*C, C[-1], C[-1], C[-1])[:4]).build(data, 4)
+        with_floors = problem.solve("routing", gap=GAP, time_limit=60, threads=1)
+        with monkeypatch.context() as without:
+            without.setattr(machine_dives, "_LEAST_GROUPS", data.n + 1)
+            expected = problem.solve("routing", gap=GAP, time_limit=60, threads=1)
+        assert with_floors.status == expected.status == "optimal"
+        assert with_floors.objective == pytest.approx(expected.objective, rel=1e-5, abs=1e-6)
+    assert len(floors_everywhere) > 100
 
 
 def agree_with_an_integer_programme(seed):
