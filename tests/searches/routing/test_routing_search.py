@@ -94,7 +94,7 @@ def floors_everywhere(monkeypatch):
     return told
 
 
-@pytest.mark.parametrize("seed", of_depth_three(range(FIRST)))
+@pytest.mark.parametrize("seed", [11, 22])
 def test_with_floors_of_subtrees_the_optimum_is_that_of_enumeration(seed, floors_everywhere):
     agree_with_enumeration(seed)
     assert max(floor for floor, _ in floors_everywhere) > 0.0
