@@ -23,10 +23,9 @@ import numpy as np
 from mipforest.arrays import IntArray
 from mipforest.searches import entry, glue, kernel
 from mipforest.searches.exact.losses import ABSOLUTE, Int32Array
-from mipforest.searches.local.growth import best_cut, bring_back, grow, random_branch, split
+from mipforest.searches.local.growth import best_cut, bring_back, kick, split, start_tree
 from mipforest.searches.local.hyperplanes import improved_by_hyperplane, no_hyperplane
 from mipforest.searches.local.state import (
-    CHAIN,
     LEAF,
     LEVEL,
     NONE,
@@ -42,7 +41,6 @@ from mipforest.searches.local.state import (
     charge,
     copy_subtree,
     draw,
-    leaf_apart,
     leaf_below,
     list_below,
     make_leaf,
@@ -50,7 +48,6 @@ from mipforest.searches.local.state import (
     partition_below,
     raise_subtree,
     value_below,
-    within_margin,
 )
 from mipforest.searches.local.sweeps import (
     HALF,
@@ -58,6 +55,7 @@ from mipforest.searches.local.sweeps import (
     fit_leaves,
     keep_base,
     leaf_cost,
+    refit,
     sweep,
     value_of_leaves,
 )
@@ -119,31 +117,12 @@ def _search(
     work.random[0] = np.uint64(seed)
     nodes, value = work.trees[OWN], np.inf
     nodes[0].begin, nodes[0].count = 0, samples.rank.shape[1]
-    some = max(1, int(np.sqrt(len(samples.rank)) + 0.5))
     for k in range(kicks + 1):
         if stop[0] and k > 0:
             break
-        t, grows = 0, drawn > 0
-        if k > 0:
-            copy_subtree(work, OWN, 0, CHAIN, 0)
-            t = random_branch(work)
-            if t < 0:
-                break
-            copy_subtree(work, OWN, t, SAVED, t)
-            drawn, grows = some, samples.margin > 0.0 or draw(work, 2) > 0
-        if grows:
-            make_leaf(work, t)
-            grow(samples, work, t, drawn)
-        elif k > 0:
-            order, f = order_at(samples, work, work.places[LEVEL, t]), draw(work, len(samples.rank))
-            nodes[t].feature = f
-            nodes[t].cut = samples.rank[f, order[f, nodes[t].begin + draw(work, nodes[t].count)]]
-        if refit(samples, work, t) == np.inf:
-            if k > 0:
-                copy_subtree(work, SAVED, t, OWN, t)
-            else:
-                make_leaf(work, t)
-                refit(samples, work, t)
+        t = start_tree(samples, work, drawn) if k == 0 else kick(samples, work)
+        if t < 0:
+            break
         if not stop[0]:  # with many samples, what follows takes long
             partition_below(samples, work, t)
             _mark_changed(work, t)
@@ -196,14 +175,35 @@ def _mark_changed(work: Work, t: int) -> None:
 @glue
 def visit(samples: Samples, work: Work, t: int, improve: Improve) -> bool:
     """Improve one node; return whether that was possible."""
-    nodes, level, tolerance = work.trees[OWN], work.places[LEVEL, t], samples.tolerance
-    m, begin, is_leaf = nodes[t].count, nodes[t].begin, nodes[t].feature == LEAF
-    if level == work.places[LEVEL, -1] or (is_leaf and m < 2 * samples.N_min):
+    level, begin, m = work.places[LEVEL, t], work.trees[OWN, t].begin, work.trees[OWN, t].count
+    if level == work.places[LEVEL, -1] or (work.trees[OWN, t].feature == LEAF and m < 2 * samples.N_min):
         return False
     value = value_below(samples, work, t)
-    if value <= tolerance:
+    if value <= samples.tolerance:
         return False
-    order = order_at(samples, work, level)
+    move, best, feature, cut, parallel, charges, leaves = _best_move(samples, work, t, value)
+    if samples.hyperplanes >= 0:
+        order = order_at(samples, work, level)
+        if improve(samples, work, order, begin, m, leaves, charges, feature, cut, parallel, best):
+            move = HYPERPLANE
+    return move != NOTHING and _made(samples, work, t, move, feature, cut, value)
+
+
+@kernel
+def _best_move(
+    samples: Samples, work: Work, t: int, value: float
+) -> tuple[int, float, int, int, float, float, int]:
+    """Find the best move at a node with a value, hyperplanes left out.
+
+    Return the move and its value; of the best univariate split its feature (-1 for none), cut and value; the costs of
+    the splits of both subtrees, and their leaves, in which the node's samples stand.
+    """
+    nodes, tolerance, order = (
+        work.trees[OWN],
+        samples.tolerance,
+        order_at(samples, work, work.places[LEVEL, t]),
+    )
+    m, begin, is_leaf = nodes[t].count, nodes[t].begin, nodes[t].feature == LEAF
     charges, charges_right, on_left, leaves = _enter(samples, work, t, order)
     move, best, feature, cut = NOTHING, value - tolerance, -1, 0
     if not is_leaf:
@@ -243,12 +243,12 @@ def visit(samples: Samples, work: Work, t: int, improve: Improve) -> bool:
             feature, cut = f, samples.rank[f, ids[at + 1]]
     if parallel < best:
         move, best = CUT, parallel
-    if samples.hyperplanes >= 0 and improve(
-        samples, work, order, begin, m, leaves, charges, feature, cut, parallel, best
-    ):
-        move = HYPERPLANE
-    if move == NOTHING:
-        return False
+    return move, best, feature, cut, parallel, charges, leaves
+
+
+@kernel
+def _made(samples: Samples, work: Work, t: int, move: int, feature: int, cut: int, value: float) -> bool:
+    """Make a move at a node; return whether it stays, as it is better than a value."""
     copy_subtree(work, OWN, t, SAVED, t)
     if move == LEFT:
         raise_subtree(work, 2 * t + 1, t)
@@ -265,7 +265,7 @@ def visit(samples: Samples, work: Work, t: int, improve: Improve) -> bool:
     return samples.margin > 0.0 and _next_best(samples, work, t, value)
 
 
-@glue
+@kernel
 def _next_best(samples: Samples, work: Work, t: int, value: float) -> bool:
     """Try the best position of each feature, best first, after a better one brought samples into a margin below."""
     for _ in range(len(samples.rank)):
@@ -282,7 +282,7 @@ def _next_best(samples: Samples, work: Work, t: int, value: float) -> bool:
     return False
 
 
-@glue
+@kernel
 def keep_if_better(samples: Samples, work: Work, t: int, value: float) -> bool:
     """Keep the subtree of a node if it is better than a value once its samples are routed; bring back the saved one."""
     if refit(samples, work, t) < value - samples.tolerance:
@@ -292,7 +292,7 @@ def keep_if_better(samples: Samples, work: Work, t: int, value: float) -> bool:
     return False
 
 
-@glue
+@kernel
 def _enter(samples: Samples, work: Work, t: int, order: Int32Array) -> tuple[float, float, int, int]:
     """Find the leaves of a node's samples in both of its subtrees.
 
@@ -322,7 +322,7 @@ def _enter(samples: Samples, work: Work, t: int, order: Int32Array) -> tuple[flo
     return charges, charges_right, on_left, 2 if is_leaf else leaves
 
 
-@glue
+@kernel
 def _loss_as_leaf(samples: Samples, work: Work, order: Int32Array, begin: int, m: int, leaves: int) -> float:
     """Return the loss of a node as a leaf, by the sums of its leaves."""
     V = samples.value.shape[1]
@@ -342,48 +342,3 @@ def _loss_as_leaf(samples: Samples, work: Work, order: Int32Array, begin: int, m
         if 2.0 * below >= total * HALF:
             return float(max(0.0, y * (2.0 * below - total) + total_y - 2.0 * below_y))
     return np.inf
-
-
-@kernel
-def refit(samples: Samples, work: Work, t: int) -> float:
-    """Route the samples of a node through its subtree, fit its leaves and drop empty ones; return what it costs.
-
-    Infinite where a leaf has too few samples, or the sides of a split are within the margin: samples that come to a
-    node when a split above it changes may lie between them. Leaves have numbers of samples and losses then; their
-    slices are made by :func:`~mipforest.searches.local.state.partition_below`.
-    """
-    nodes, leaves = work.trees[OWN], 0
-    end = list_below(work, t, QUEUE)
-    for k in range(end):
-        u = work.places[QUEUE, k]
-        nodes[u].low, nodes[u].high = -np.inf, np.inf
-        if nodes[u].feature == LEAF:
-            work.places[SLOT, u] = leaves
-            leaves += 1
-    begin, m = nodes[t].begin, nodes[t].count
-    order = order_at(samples, work, work.places[LEVEL, t])
-    for q in range(begin, begin + m):
-        i = order[0, q]
-        leaf = leaf_apart(samples, work, t, i) if samples.margin > 0.0 else leaf_below(samples, work, t, i)
-        work.leaf[i, 0] = work.places[SLOT, leaf]
-        work.leaf[i, SIDE] = 2
-    fit_leaves(samples, work, order, begin, m, 0, leaves)
-    bad = False
-    for k in range(end - 1, -1, -1):
-        u = work.places[QUEUE, k]
-        a, b = 2 * u + 1, 2 * u + 2
-        if nodes[u].feature == LEAF:
-            nodes[u].count, nodes[u].cost = (
-                work.leaves[work.places[SLOT, u]].size,
-                work.leaves[work.places[SLOT, u]].cost,
-            )
-            bad |= 0 < nodes[u].count < samples.N_min
-        elif nodes[a].count == 0 or nodes[b].count == 0:
-            kept = nodes[a].count + nodes[b].count
-            copy_subtree(work, OWN, a if nodes[b].count == 0 else b, OWN, u)
-            nodes[u].count = kept
-        else:
-            nodes[u].count = nodes[a].count + nodes[b].count
-            bad |= samples.margin > 0.0 and within_margin(samples, work, u)
-    nodes[t].begin = begin
-    return np.inf if bad else value_below(samples, work, t)

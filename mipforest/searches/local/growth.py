@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mipforest.searches import glue, kernel
+from mipforest.searches import kernel
 from mipforest.searches.exact.losses import Int32Array
 from mipforest.searches.local.state import (
     CHAIN,
@@ -13,17 +13,19 @@ from mipforest.searches.local.state import (
     OBLIQUE,
     OWN,
     QUEUE,
+    SAVED,
     VISITS,
     Samples,
     Work,
     copy_subtree,
     draw,
     list_below,
+    make_leaf,
     order_at,
     partition,
     partition_below,
 )
-from mipforest.searches.local.sweeps import growth_kind, leaf_cost, sweep
+from mipforest.searches.local.sweeps import growth_kind, leaf_cost, refit, sweep
 
 #: Impurity per sample up to which a node is pure: what rounding leaves of it.
 PURE = 1e-12
@@ -46,7 +48,7 @@ def best_cut(samples: Samples, work: Work, f: int, ids: Int32Array, bar: float) 
     return at
 
 
-@glue
+@kernel
 def split(work: Work, t: int, feature: int, cut: int) -> None:
     """Give a node another split: univariate, or the best hyperplane of its visit; a leaf gets two."""
     nodes, p = work.trees[OWN], len(work.features)
@@ -60,7 +62,7 @@ def split(work: Work, t: int, feature: int, cut: int) -> None:
             work.w[OWN, t, j] = work.weights[1, j]
 
 
-@glue
+@kernel
 def grow(samples: Samples, work: Work, t: int, drawn: int) -> None:
     """Grow a leaf greedily: at every node the best split on a few random features; more where none of them splits."""
     nodes, p, kind, at, end = work.trees[OWN], len(samples.rank), growth_kind(samples), 0, 1
@@ -117,7 +119,7 @@ def random_branch(work: Work) -> int:
     return work.places[QUEUE, draw(work, branches)] if branches > 0 else -1
 
 
-@glue
+@kernel
 def bring_back(samples: Samples, work: Work) -> None:
     """Bring back the tree of the chain; only nodes below changed splits get their samples anew."""
     nodes, chain, at, end = work.trees[OWN], work.trees[CHAIN], 0, 1
@@ -139,3 +141,36 @@ def bring_back(samples: Samples, work: Work) -> None:
         elif nodes[t].feature >= 0:
             work.places[VISITS, end], work.places[VISITS, end + 1] = 2 * t + 1, 2 * t + 2
             end += 2
+
+
+@kernel
+def start_tree(samples: Samples, work: Work, drawn: int) -> int:
+    """Grow the start's tree, or fit the one that is given; a leaf remains if it is not feasible. Return the root."""
+    if drawn > 0:
+        make_leaf(work, 0)
+        grow(samples, work, 0, drawn)
+    if refit(samples, work, 0) == np.inf:
+        make_leaf(work, 0)
+        refit(samples, work, 0)
+    return 0
+
+
+@kernel
+def kick(samples: Samples, work: Work) -> int:
+    """Keep the tree as that of the chain and change a random branch node; return it, -1 where there is none."""
+    nodes = work.trees[OWN]
+    copy_subtree(work, OWN, 0, CHAIN, 0)
+    t = random_branch(work)
+    if t < 0:
+        return t
+    copy_subtree(work, OWN, t, SAVED, t)
+    if samples.margin > 0.0 or draw(work, 2) > 0:
+        make_leaf(work, t)
+        grow(samples, work, t, max(1, int(np.sqrt(len(samples.rank)) + 0.5)))
+    else:
+        order, f = order_at(samples, work, work.places[LEVEL, t]), draw(work, len(samples.rank))
+        nodes[t].feature = f
+        nodes[t].cut = samples.rank[f, order[f, nodes[t].begin + draw(work, nodes[t].count)]]
+    if refit(samples, work, t) == np.inf:
+        copy_subtree(work, SAVED, t, OWN, t)
+    return t

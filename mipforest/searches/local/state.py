@@ -274,7 +274,7 @@ def within_margin(samples: Samples, work: Work, t: int) -> bool:
     return bool(node.high - node.low < samples.margin * size)
 
 
-@glue
+@kernel
 def charge(samples: Samples, work: Work, t: int) -> float:
     """Return the cost of a branch node's split."""
     number = 1
@@ -338,7 +338,7 @@ def raise_subtree(work: Work, s: int, t: int) -> None:
     work.trees[OWN, t].begin, work.trees[OWN, t].count = begin, count
 
 
-@glue
+@kernel
 def make_leaf(work: Work, t: int) -> None:
     """Erase what is below a node."""
     raise_subtree(work, work.trees.shape[1], t)

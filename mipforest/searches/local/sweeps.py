@@ -34,7 +34,23 @@ from mipforest.searches.exact.losses import (
 )
 from mipforest.searches.local.lasso import LINEAR, lasso_cost
 from mipforest.searches.local.prescription import PRESCRIPTION, prescription_cost
-from mipforest.searches.local.state import SIDE, Samples, Work
+from mipforest.searches.local.state import (
+    LEAF,
+    LEVEL,
+    OWN,
+    QUEUE,
+    SIDE,
+    SLOT,
+    Samples,
+    Work,
+    copy_subtree,
+    leaf_apart,
+    leaf_below,
+    list_below,
+    order_at,
+    value_below,
+    within_margin,
+)
 
 #: The median of a leaf is reached where twice the weight so far is this share of all: sums are rounded.
 HALF = 1.0 - 1e-15
@@ -285,3 +301,48 @@ def _fill_lists(
 def growth_kind(samples: Samples) -> int:
     """Return the loss by which starts grow."""
     return SQUARED if samples.kind == ABSOLUTE or samples.kind == LINEAR else samples.kind
+
+
+@kernel
+def refit(samples: Samples, work: Work, t: int) -> float:
+    """Route the samples of a node through its subtree, fit its leaves and drop empty ones; return what it costs.
+
+    Infinite where a leaf has too few samples, or the sides of a split are within the margin: samples that come to a
+    node when a split above it changes may lie between them. Leaves have numbers of samples and losses then; their
+    slices are made by :func:`~mipforest.searches.local.state.partition_below`.
+    """
+    nodes, leaves = work.trees[OWN], 0
+    end = list_below(work, t, QUEUE)
+    for k in range(end):
+        u = work.places[QUEUE, k]
+        nodes[u].low, nodes[u].high = -np.inf, np.inf
+        if nodes[u].feature == LEAF:
+            work.places[SLOT, u] = leaves
+            leaves += 1
+    begin, m = nodes[t].begin, nodes[t].count
+    order = order_at(samples, work, work.places[LEVEL, t])
+    for q in range(begin, begin + m):
+        i = order[0, q]
+        leaf = leaf_apart(samples, work, t, i) if samples.margin > 0.0 else leaf_below(samples, work, t, i)
+        work.leaf[i, 0] = work.places[SLOT, leaf]
+        work.leaf[i, SIDE] = 2
+    fit_leaves(samples, work, order, begin, m, 0, leaves)
+    bad = False
+    for k in range(end - 1, -1, -1):
+        u = work.places[QUEUE, k]
+        a, b = 2 * u + 1, 2 * u + 2
+        if nodes[u].feature == LEAF:
+            nodes[u].count, nodes[u].cost = (
+                work.leaves[work.places[SLOT, u]].size,
+                work.leaves[work.places[SLOT, u]].cost,
+            )
+            bad |= 0 < nodes[u].count < samples.N_min
+        elif nodes[a].count == 0 or nodes[b].count == 0:
+            kept = nodes[a].count + nodes[b].count
+            copy_subtree(work, OWN, a if nodes[b].count == 0 else b, OWN, u)
+            nodes[u].count = kept
+        else:
+            nodes[u].count = nodes[a].count + nodes[b].count
+            bad |= samples.margin > 0.0 and within_margin(samples, work, u)
+    nodes[t].begin = begin
+    return np.inf if bad else value_below(samples, work, t)
