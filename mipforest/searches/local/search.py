@@ -39,7 +39,7 @@ WHOLE = 1e-6
 #: With as many samples, starts first work on a part of them: one of :data:`PART`.
 MANY, PART = 80_000, 8
 
-#: Of the starts on a part one of as many goes on, but two at least.
+#: Of the starts on a part one of as many goes on to the next larger one, but two at least.
 GOES_ON = 3
 
 #: Least improvements that count with :data:`MANY` samples, of one node and of a pass over all, as shares of the loss of
@@ -159,9 +159,10 @@ def local_search(
     fixed: dict[str, Any] = {"hyperplanes": hyperplanes, "seed": seed, "tie_break": tie_break}
     on_part: Outcome | None = None
     if starts > 0 and only is None and problem.margin is None and len(problem.X) >= MANY:
+        parts = 1 + int(np.log(len(problem.X) / MANY) / np.log(PART))  # one within the other
         on_part = local_search(
             _part_of(problem, seed), depth, **fixed, starts=starts, kicks=kicks, trees=trees, threads=threads,
-            deadline=deadline, dask=dask, keep=max(keep, 2, -(-(len(trees) + starts) // GOES_ON)),
+            deadline=deadline, dask=dask, keep=max(keep, 2, -(-(len(trees) + starts) // GOES_ON**parts)),
             # What a tree is worth on a part is no objective.
             on_progress=on_progress and (lambda _, bound, visits: on_progress(np.inf, bound, visits)),
         )  # fmt: skip

@@ -147,7 +147,7 @@ def test_random_hyperplanes_help_and_units_of_weights_do_not_matter():
 # ---------------------------------------------------------------------- linear leaves
 
 
-def test_a_linear_leaf_is_the_lasso_and_a_high_price_leaves_constants():
+def test_a_linear_leaf_is_the_lasso_least_squares_for_nothing_and_a_constant_at_a_high_price():
     problem = numbers(n=80)
     theta = 1.5
     one_leaf = replace(problem, split_cost=1e3, coefficient_cost=2 * theta)
@@ -157,7 +157,12 @@ def test_a_linear_leaf_is_the_lasso_and_a_high_price_leaves_constants():
     loss = ((problem.y - lasso.predict(problem.X)) ** 2).sum() + 2 * theta * np.abs(lasso.coef_).sum()
     assert found.value == pytest.approx(loss, rel=1e-6)
 
-    dear = replace(problem, coefficient_cost=1e3)
+    free = local_search(replace(one_leaf, coefficient_cost=1e-9), 1, starts=1, kicks=0)
+    least = np.linalg.lstsq(np.column_stack([np.ones(80), problem.X]), problem.y, rcond=None)[1]
+    assert free.value == pytest.approx(float(least[0]), rel=1e-6)
+
+    # On features in [0, 1] no leaf takes a coefficient at this price; of a loss of 1 for one leaf it is 1 / sd(y).
+    dear = replace(problem, coefficient_cost=80 * problem.y.std())
     for depth in (1, 2):
         linear, constant = (local_search(each, depth, starts=2, kicks=0) for each in (dear, problem))
         assert linear.values == pytest.approx(constant.values, rel=1e-5)

@@ -7,10 +7,13 @@ from univariate_cases import medium
 import mipforest
 from formulations.margot import Margot
 from formulations.oct import Oct
-from formulations.ort import Ort
-from formulations.ort_l import OrtL
+from formulations.oct_h import OctH
+from formulations.olct import Olct
+from formulations.ort import Ort, OrtH
+from formulations.ort_l import OrtL, OrtLH
 from mipforest.data import Dataset, load
 from mipforest.errors import NotAllowed, Unsupported
+from mipforest.problem.built import StartError
 from mipforest.problem.formulation import deepened
 from mipforest.searches.local import LocalProblem
 from mipforest.searches.local.search import local_search
@@ -79,6 +82,36 @@ def test_the_start_is_among_the_starts_also_without_time():
         deeper.solve("local-search", start=deepened(best.tree.unscaled()), time_limit=0).objective
         <= best.objective
     )
+
+
+@pytest.mark.parametrize(
+    "formulation",
+    [
+        Oct(variant="paper"),
+        Ort(variant="paper"),
+        OrtL(lam=0.05),
+        *(pytest.param(model, marks=pytest.mark.slow) for model in (OctH(), OrtH(), OrtLH(lam=0.05))),
+    ],
+)
+def test_its_tree_is_a_start_of_a_matrix_solver(formulation):
+    data = (
+        medium(2, n=16, classes=4)
+        if formulation.task == "classification"
+        else load("diabetes").take(np.arange(0, 442, 28))
+    )
+    problem = formulation.build(data, 1)
+    result = problem.solve("highs", start="local-search", time_limit=30)
+    assert result.verified, result.failed_checks
+    assert result.solution.start_objective >= result.objective
+    cart = formulation.evaluate(formulation.start("cart", problem.instance), problem.instance)
+    assert result.solution.start_objective <= cart + 1e-9
+
+
+@pytest.mark.parametrize("formulation", [Margot(), Olct()])
+def test_margins_and_log_losses_have_no_such_start(formulation):
+    problem = formulation.build(medium(1, n=20, classes=2), 1)
+    with pytest.raises(StartError, match=r"local-search.*has other trees than it knows.*take another start"):
+        problem.solve("highs", start="local-search")
 
 
 def test_a_search_that_is_stopped_keeps_its_tree():

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from dask_processes import Cluster
+from sklearn.tree import DecisionTreeRegressor
 from univariate_cases import LOSSES, Case, hold_for_all, local, medium, noisy, numbers
 
 from formulations.oct import Oct
@@ -14,9 +15,10 @@ from mipforest.searches.exact.losses import ABSOLUTE
 from mipforest.searches.exact.search import exact_search
 from mipforest.searches.local import LocalProblem, LocalTree
 from mipforest.searches.local import search as search_module
-from mipforest.searches.local.descent import _enter, search_from
-from mipforest.searches.local.search import _read, local_search, samples_of
-from mipforest.searches.local.state import OWN, order_at, work_for
+from mipforest.searches.local.descent import _enter, search_from, visit
+from mipforest.searches.local.hyperplanes import no_hyperplane
+from mipforest.searches.local.search import _read, _written, local_search, samples_of
+from mipforest.searches.local.state import LEAF, OWN, order_at, partition_below, value_below, work_for
 from mipforest.searches.local.sweeps import add_medians, fit_leaves, keep_base, sweep
 
 # ---------------------------------------------------------------------- by the definition
@@ -150,6 +152,38 @@ def test_sums_of_linear_leaves_are_right_after_a_sweep():
         for leaf in range(work.leaf[:, :2].max() + 1):
             expected = samples.value[work.leaf[:, 0] == leaf].sum(axis=0)
             assert work.sums[0, leaf, :V] == pytest.approx(expected, abs=1e-8)
+
+
+@entry
+def visited(samples, work, t):
+    """Visit a node; return the value of the tree before and after."""
+    partition_below(samples, work, 0)
+    before = value_below(samples, work, 0)
+    visit(samples, work, t, no_hyperplane)
+    return before, value_below(samples, work, 0)
+
+
+@pytest.mark.slow  # its kernel takes seconds to compile
+def test_no_visit_raises_the_objective():
+    hold_for_all(no_visit_raises_the_objective, range(60))
+
+
+def no_visit_raises_the_objective(seed):
+    case = Case(seed)
+    samples, features = samples_of(local(case.problem), tie_break=False)
+    work = work_for(samples, case.depth)
+    _read(random_tree(seed, case.data.X, case.depth), samples, features, work)
+    search_from(samples, work, 0, 0, 0, np.ones(1, np.int64), np.zeros(2, np.int64))
+    rng, now = np.random.default_rng(seed), None
+    for _ in range(30):
+        there = np.flatnonzero(work.trees[OWN]["feature"] >= LEAF)
+        before, after = visited(samples, work, int(rng.choice(there)))
+        assert now is None or before == now
+        assert after <= before
+        now = after
+    tree = nested(_written(local(case.problem), samples, features, work))
+    charged = case.cost, case.split_cost, case.problem.N_min
+    assert value(tree, case.data.X, np.arange(case.data.n), *charged) == pytest.approx(now, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -327,6 +361,18 @@ def test_at_depth_one_order_of_samples_features_classes_and_scales_do_not_matter
             replace(problem, X=np.exp(3 * problem.X)),
         ):
             assert local_search(other, 1, starts=1, kicks=0).value == pytest.approx(value, rel=1e-9)
+        if problem.loss == "squared":
+            cart = DecisionTreeRegressor(max_depth=1).fit(problem.X, problem.y)
+            assert value == pytest.approx(((problem.y - cart.predict(problem.X)) ** 2).sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_values_do_not_depend_on_the_scales_of_features(loss):
+    problem = noisy(3) if loss == "classes" else numbers(3, loss=loss)
+    found, other = (
+        local_search(replace(problem, X=X), 3, starts=3, kicks=3) for X in (problem.X, np.exp(3 * problem.X))
+    )
+    assert (found.values == other.values).all()
 
 
 @pytest.mark.parametrize("loss", LOSSES[1:])
