@@ -1,4 +1,4 @@
-r"""Compiled: which few features are the best at a node, and what its sides are worth on some.
+r"""Compiled: which few features are the best at a node.
 
 In the dual of a machine on features F,
 
@@ -16,6 +16,7 @@ never lower the value of a choice, so its bound holds for all that extends a par
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -25,17 +26,12 @@ from mipforest.searches import entry, glue, kernel
 from mipforest.searches.routing.few_features import (
     CAPACITY,
     REWARD,
-    SIDE,
     SUM,
-    UNLIMITED,
     A,
     Room,
     Samples,
     machine,
 )
-
-#: A variable farther than this from its bounds, relative to its capacity up to 1, is free.
-_FREE = 1e-6
 
 
 @kernel
@@ -148,6 +144,21 @@ class Choices(NamedTuple):
         """Whether the least bound is the value of one choice of features."""
         k = self.least
         return bool(self.solved[k] and self.given[k] == self.listed[k])
+
+
+def all_choices(p: int, budget: int, *, soft: bool) -> Choices:
+    """Return all choices among p features: of ``budget`` of them, or of any number if the budget is soft."""
+    if soft:  # those whose first feature is j, for all j
+        rows = [[*range(j, p), *[0] * j] for j in range(p)]
+        given, listed = np.ones(p, np.int64), np.arange(p, 0, -1)
+    else:
+        rows = [list(features) for features in combinations(range(p), budget)]
+        given = listed = np.full(len(rows), budget)
+    N = len(rows)
+    return Choices(
+        np.array(rows, np.int64), given, listed, np.zeros(N), np.zeros(N, np.bool_), np.zeros(N, np.int64),
+        np.array([N]),
+    )  # fmt: skip
 
 
 @entry
@@ -268,100 +279,3 @@ def solve_choice(
     m, q = _charge(samples, room, weight, C, features)
     value: float = machine(room, m, q, bias_limit, np.inf)
     return value
-
-
-@entry
-def solve_split(
-    points: Samples, room: Room, weight: FloatArray, C: float, bias_limit: float, epsilon: float, side: IntArray,
-    rises: FloatArray, stop: float,
-) -> float:  # fmt: skip
-    """Solve the machine of a node above the last level, and measure what keeping another point on a side raises it by.
-
-    Parameters
-    ----------
-    points
-        The K different points on the features of the node: all features are used.
-    room
-        Room.
-    weight
-        (K, 2) weights of the samples at each point, by class.
-    C, bias_limit, epsilon
-        Penalty, bound on the bias, and gap that stands for a strict inequality.
-    side
-        (K,) -1 for points that must stay left, 1 right, 0 for undecided ones.
-    rises
-        (2, K) proven rises for undecided points that are kept left, or right, written.
-    stop
-        Value from which on no more is needed.
-
-    Returns
-    -------
-    The value that is proven.
-    """
-    X, Z, v, f, kinks = points.X, room.Z, room.v, room.f, points.kinks
-    n_points, q = X.shape
-    m = 0
-    for g in range(n_points):
-        for c in range(2):
-            if weight[g, c] > 0.0:
-                for k in range(len(kinks)):
-                    for j in range(q):
-                        Z[j, m] = (2.0 * c - 1.0) * X[g, j]
-                    Z[q, m] = 2.0 * c - 1.0
-                    v[REWARD, m], v[CAPACITY, m] = kinks[k, 0], C * weight[g, c] * kinks[k, 1]
-                    m += 1
-        if side[g] != 0:
-            for j in range(q):
-                Z[j, m] = side[g] * X[g, j]
-            Z[q, m] = side[g]
-            v[REWARD, m], v[CAPACITY, m] = epsilon if side[g] < 0 else 0.0, UNLIMITED
-            m += 1
-    value = machine(room, m, q, bias_limit, stop)
-    for g in range(n_points):
-        rises[0, g], rises[1, g] = 0.0, 0.0
-    if value >= stop:
-        return value
-    free = 0
-    for i in range(m):
-        near = _FREE * min(v[CAPACITY, i], 1.0)
-        if v[A, i] > near and v[CAPACITY, i] - v[A, i] > near:
-            v[SIDE, free] = i
-            free += 1
-    for g in range(n_points):
-        if side[g] == 0:
-            score = 0.0
-            for j in range(q):
-                score += X[g, j] * f[SUM, j]
-            rises[0, g] = _rise(room, X[g], q, free, -1.0, epsilon + score)
-            rises[1, g] = _rise(room, X[g], q, free, 1.0, -score)
-    return value
-
-
-@kernel
-def _rise(room: Room, x: FloatArray, q: int, free: int, d: float, lack: float) -> float:
-    """Return the most that one pair step with a point's side and a free variable raises the value.
-
-    Parameters
-    ----------
-    room, free
-        A solved machine, and how many of its variables are free.
-    x, q
-        The point and the number of its features.
-    d, lack
-        Side, and what is lacking of its reward without the bias.
-    """
-    Z, v, f, best = room.Z, room.v, room.f, 0.0
-    for k in range(free):
-        i = int(v[SIDE, k])
-        own, curvature = v[REWARD, i], 0.0
-        for j in range(q):
-            own -= Z[j, i] * f[SUM, j]
-            curvature += (x[j] - Z[q, i] * Z[j, i]) ** 2
-        # The equality is kept: a variable of the same direction falls, another one rises.
-        same = Z[q, i] == d
-        slope = lack - own if same else lack + own
-        most = v[A, i] if same else v[CAPACITY, i] - v[A, i]
-        if slope > 0.0:
-            step = min(most, slope / max(curvature, 1e-12))
-            best = max(best, step * (slope - 0.5 * step * curvature))
-    return best

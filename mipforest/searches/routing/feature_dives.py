@@ -10,7 +10,6 @@ samples are added, and its least one is raised until it is the node's value for 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations
 from math import comb
 
 import numpy as np
@@ -19,9 +18,10 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches import compile_by
 from mipforest.searches.routing.cells import ConvexNodes
 from mipforest.searches.routing.dive import COMPLETE, CUT_OFF, STOPPED
-from mipforest.searches.routing.feature_choices import Choices, raise_least, solve_choice, solve_split
+from mipforest.searches.routing.feature_choices import Choices, all_choices, raise_least, solve_choice
 from mipforest.searches.routing.few_features import AT, Points, Room, room_for, samples_of
 from mipforest.searches.routing.search import Dived
+from mipforest.searches.routing.separable_sides import between, solve_split, ways_left
 from mipforest.time_budget import TimeBudget
 
 #: Levels of branch nodes, and choices of features of a node without a price, from which on these dives do not pay.
@@ -42,11 +42,17 @@ _EXPECTED, _LEAST, _LARGER = 0.5, 1e-9, 0.3
 def compile_features(budget: TimeBudget) -> float:
     """Load what the dives run, or compile it; see :func:`~mipforest.searches.compile_by`."""
     nodes = ConvexNodes(
-        np.array([[0.0], [1.0], [2.0]]), np.eye(2)[[0, 1, 0]], np.ones(3), np.full(3, 10.0), 2, 1e-3,
-        np.ones((1, 2)), False, np.ones(3, np.int64), np.inf,
+        np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.eye(2)[[0, 1, 0]], np.ones(3), np.full(3, 10.0), 2, 1e-3,
+        np.ones((1, 2)), False, np.array([2, 1, 1]), np.inf,
     )  # fmt: skip
-    dives = FeatureDives(nodes)
-    return compile_by(lambda: dives.dive(dives.first(), np.inf, 1, np.zeros(1, np.int64)), budget)
+
+    def run() -> None:
+        for target in (np.inf, 100.0):  # without a list of the ways to send points to sides, and with one
+            dives = FeatureDives(nodes)
+            for _, position in dives.dive(dives.first(), target, 1, _NEVER).open:
+                dives.dive(position, target, 1, _NEVER)
+
+    return compile_by(run, budget)
 
 
 @dataclass(eq=False)
@@ -100,6 +106,7 @@ class _Nodes:
     """The nodes of one problem, samples around their mean, and the nodes of the last level.
 
     ``budget`` (|B|,) of features is free of cost at a node; every further one costs ``alpha``, 0 where it is forbidden.
+    ``highest_target`` is that of all dives so far: the first, as later ones look below the best tree, or below less.
     """
 
     def __init__(self, nodes: ConvexNodes) -> None:
@@ -109,21 +116,11 @@ class _Nodes:
         self.budget = np.minimum(nodes.budget, nodes.X.shape[1])
         self.alpha = float(nodes.alpha) if np.isfinite(nodes.alpha) else 0.0
         self.last = range(len(self.budget) // 2, len(self.budget))
+        self.highest_target = 0.0
 
     def choices(self, t: int) -> Choices:
         """Return all choices of features of node t."""
-        p, budget = self.samples.X.shape[1], int(self.budget[t])
-        if self.alpha:  # those whose first feature is j, for all j
-            rows = [[*range(j, p), *[0] * j] for j in range(p)]
-            given, listed = np.ones(p, np.int64), np.arange(p, 0, -1)
-        else:
-            rows = [list(features) for features in combinations(range(p), budget)]
-            given = listed = np.full(len(rows), budget)
-        N = len(rows)
-        return Choices(
-            np.array(rows, np.int64), given, listed, np.zeros(N), np.zeros(N, np.bool_), np.zeros(N, np.int64),
-            np.array([N]),
-        )  # fmt: skip
+        return all_choices(self.samples.X.shape[1], int(self.budget[t]), soft=self.alpha > 0.0)
 
     def raised(
         self, room: Room, t: int, weight: FloatArray, choices: Choices, stop: float, *, other_samples: bool,
@@ -204,6 +201,7 @@ class FeatureDives:
             room = self._rooms.pop()
         except IndexError:
             room = room_for(self._of.samples, self._of.samples.X.shape[1])
+        self._of.highest_target = max(self._of.highest_target, target)
         descent = _Descent(self._of, room, start.copy(), target, stop)
         if start.others is not None:
             end = descent.choose_root()
@@ -278,6 +276,8 @@ class _Descent:
         rises = np.zeros((2, len(points.weight)))
         changed, weights = [True] * 3, self._weights(points, here.side)
         points.dives += 1
+        if not here.side.any() and self._list_ways(points):
+            return STOPPED
         for self._steps in range(1, most + 1):
             if self._close_sides(points, rises, changed, weights):
                 return CUT_OFF
@@ -293,10 +293,21 @@ class _Descent:
             for position, to in ((here, side), (other, -side)):
                 position.side[g] = to
                 if len(here.chosen) == 1:
-                    _between(points.samples.X[:, 0], position.side)
+                    between(points.samples.X[:, 0], position.side)
             self._open.append((here.bound, other))
             changed[:] = [True] * 3
         return STOPPED
+
+    def _list_ways(self, points: Points) -> bool:
+        """Leave open the ways of sending points to sides that may lead to a better tree, if there is a list of all."""
+        here, of = self._here, self._of
+        root, known = here.root_bound, of.highest_target
+        ways = ways_left(points, here.chosen, of.samples, of.nodes, of.budget, root, known)
+        better = [(bound, side.copy()) for bound, side in ways or [] if bound < self._target]
+        self._open += [(bound, replace(here, side=side)) for bound, side in better]
+        if ways is not None:  # nothing of the position itself is left
+            self._cut_bound, here.root_bound = self._target, np.inf
+        return ways is not None
 
     def _weights(self, points: Points, side: IntArray) -> list[FloatArray]:
         """Return the weights (G, 2) of the samples that are sent to either node below."""
@@ -387,14 +398,3 @@ class _Descent:
             rank = (low + _LEAST * slack) * (high + _LEAST * slack) ** _LARGER
             g = waiting[rank[waiting].argmax()]
         return int(g), -1 if left[g] <= right[g] else 1
-
-
-def _between(x: FloatArray, side: IntArray) -> None:
-    """Send points (K,) on a line to the side of those around them, and beyond them where the other side is not."""
-    for to in (-1, 1):
-        here, there = x[side == to], x[side == -to]
-        if len(here):
-            low, high = here.min(), here.max()
-            if len(there):
-                low, high = (-np.inf, high) if high < there.min() else (low, np.inf)
-            side[(side == 0) & (x >= low) & (x <= high)] = to

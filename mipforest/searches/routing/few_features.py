@@ -64,8 +64,11 @@ def samples_of(X: FloatArray, kinks: FloatArray) -> Samples:
 class Points:
     """A node on some features: its different points (K, q), which one each group is at (G,), weights (K, 2).
 
-    ``dives`` counts the dives that have begun there.
+    ``dives`` counts the dives that have begun there; ``ways`` is what
+    :func:`~mipforest.searches.routing.separable_sides.ways_left` has listed, with the target it was listed for.
     """
+
+    ways: tuple[float, list[tuple[float, IntArray]] | None] | None = None
 
     def __init__(self, samples: Samples, weight: FloatArray, features: IntArray) -> None:
         points, at = np.unique(samples.X[:, features], axis=0, return_inverse=True)
