@@ -12,8 +12,8 @@ from mipforest.searches.routing.feature_dives import _Nodes
 from mipforest.searches.routing.few_features import Points
 from mipforest.searches.routing.separable_sides import ways_in_plane
 
-#: Nodes are solved to 1e-7, and values here are small: a smaller gap may stay open.
-GAP, EPSILON = 1e-5, 1e-2
+#: Nodes are solved to 1e-7, and values here are as small as 0.01: a smaller gap may stay open.
+GAP, EPSILON = 1e-4, 1e-2
 
 
 def nodes_of(seed, n, *, grid, C, alpha=np.inf):
@@ -93,4 +93,4 @@ def test_the_optimum_is_that_without_the_list(monkeypatch, seed, soft):
     assert by_list.status == without.status == "optimal"
     assert by_list.verified
     assert by_list.objective == pytest.approx(without.objective, rel=2 * GAP)
-    assert all(event.bound <= without.objective * (1 + 1e-6) for event in by_list.solution.events)
+    assert all(event.bound <= without.objective * (1 + 1e-7) for event in by_list.solution.events)
