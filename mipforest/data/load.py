@@ -15,6 +15,7 @@ from mipforest.data.files import SUFFIXES, read_file
 from mipforest.data.synthetic import load_synthetic
 from mipforest.data.table import Missing
 from mipforest.data.target import Task
+from mipforest.data.treatments import POLICY_TABLES, policy_table
 from mipforest.errors import DataError, did_you_mean, some_of
 
 #: The target column of a file if none is named.
@@ -122,8 +123,9 @@ def load(
     ----------
     spec
         A bundled name (``iris``; see :func:`catalogue`), ``synthetic:...``, ``openml:NAME``,
-        ``openml:NAME@VERSION``, ``openml:ID``, or the path of a ``.csv``, ``.csv.gz`` or ``.parquet`` file.
-        A bundled name comes before a file.
+        ``openml:NAME@VERSION``, ``openml:ID``, ``jobs:FOLDER`` or ``ihdp:FILE`` (published tables with treatments,
+        see :data:`~mipforest.data.treatments.POLICY_TABLES`), or the path of a ``.csv``, ``.csv.gz`` or ``.parquet``
+        file. A bundled name comes before a file.
     target
         Column to predict, for a file (default: ``target``) or an OpenML data set (default: its own).
     seed
@@ -162,6 +164,21 @@ def load(
             missing=missing,
             weight=weight,
             treatment=treatment,
+            drop=drop,
+            keep=keep,
+            fill_from=fill_from,
+        )
+    if colon and kind in POLICY_TABLES:
+        if target is not None or treatment is not None or weight is not None:
+            raise DataError(f"{kind} has fixed columns of treatments and outcomes, and no weights; name none")
+        frame = policy_table(kind, rest)
+        return Dataset.from_frame(
+            frame,
+            "outcome",
+            name=kind,
+            scaling=scaling,
+            missing=missing,
+            treatment="treatment",
             drop=drop,
             keep=keep,
             fill_from=fill_from,

@@ -1,4 +1,4 @@
-r"""Outcomes of treatments: generated experiments where all are known, and imputed ones.
+r"""Outcomes of treatments: generated experiments where all are known, imputed ones, and published tables.
 
 ``synthetic:treatments`` has the experiments of J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis,
 MIT 2018, section 6.2, with two treatments. There are 20 features, the odd ones normal, the even ones 0 or
@@ -17,8 +17,10 @@ functions that are only centred better (``functions=centred``); not centred, the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit, ndtr
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
@@ -157,3 +159,63 @@ def imputed_outcomes(X: FloatArray, treatment: IntArray, y: FloatArray, m: int, 
         neighbours = KNeighborsRegressor(min(k, int(had.sum()))).fit(scaled[had], y[had])
         found[:, t] = np.where(had, y, neighbours.predict(scaled))
     return found
+
+
+# ---------------------------------------------------------------------- published tables
+
+#: Columns of the two files of LaLonde's job training study (Dehejia and Wahba, 1999).
+_JOBS = ("treatment", "age", "education", "black", "hispanic", "married", "nodegree", "re75", "outcome")
+
+#: Columns of a file of the infant health study with simulated outcomes (Hill, 2011; Dorie's program NPCI).
+_IHDP = ("treatment", "outcome", "counterfactual", "mean_0", "mean_1", *(f"x{j}" for j in range(1, 26)))
+
+#: Names of the tables, with what has to be given, for messages.
+POLICY_TABLES = {
+    "jobs": "jobs:FOLDER, with nsw_control.txt and nsw_treated.txt of the National Supported Work study (treatment, "
+    "age, education, black, hispanic, married, nodegree, earnings of 1975 and 1978; no header)",
+    "ihdp": "ihdp:FILE, one of ihdp_npci_1.csv and so on (treatment, outcome, counterfactual outcome, both means, 25 "
+    "features; no header)",
+}
+
+
+def policy_table(kind: str, place: str) -> pd.DataFrame:
+    """Read one of the tables with treatments of Dunn 2018, section 6.3, from files that are given.
+
+    Parameters
+    ----------
+    kind
+        ``"jobs"`` (higher outcomes are better) or ``"ihdp"``.
+    place
+        Folder or file, as :data:`POLICY_TABLES` says.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``treatment`` and ``outcome``, and the features.
+
+    Raises
+    ------
+    DataError
+        If a file is missing or has other columns.
+    """
+    path, names = Path(place).expanduser(), _JOBS if kind == "jobs" else _IHDP
+    files = [path / "nsw_control.txt", path / "nsw_treated.txt"] if kind == "jobs" else [path]
+    missing = [str(file) for file in files if not file.is_file()]
+    if not place or missing:
+        raise DataError(
+            f"no table {kind} at {place!r}: there is no file {' and no file '.join(missing) or 'named'}; "
+            f"give {POLICY_TABLES[kind]}"
+        )
+    try:
+        parts = [pd.read_csv(file, sep=r"\s+" if kind == "jobs" else ",", header=None) for file in files]
+    except (ValueError, OSError) as error:
+        raise DataError(f"{place} cannot be read as {kind}: {error}; give {POLICY_TABLES[kind]}") from error
+    for file, part in zip(files, parts, strict=True):
+        if part.shape[1] != len(names) or not set(part[0]) <= {0, 1}:
+            raise DataError(
+                f"{file} has {part.shape[1]} columns, the first from {part[0].min()} to {part[0].max()}; {kind} has "
+                f"{len(names)}, the first 0 or 1; give {POLICY_TABLES[kind]}"
+            )
+    frame = pd.concat(parts, ignore_index=True).set_axis(list(names), axis=1)
+    frame["treatment"] = np.where(frame["treatment"] == 1, "treated", "control")
+    return frame.drop(columns=["counterfactual", "mean_0", "mean_1"], errors="ignore")

@@ -115,3 +115,29 @@ def test_a_generated_experiment_is_what_its_name_says():
     ):
         with pytest.raises(DataError, match=said):
             load(f"synthetic:treatments,{wrong}")
+
+
+def test_published_tables_are_read_from_their_files(tmp_path):
+    rows = "0.0 23 10 1 0 0 1 0.0 0.0\n0.0 26 12 0 0 0 0 0.0 12383.68\n"
+    (tmp_path / "nsw_control.txt").write_text(rows)
+    with pytest.raises(
+        DataError, match=r"no file .*nsw_treated\.txt; give jobs:FOLDER, with nsw_control\.txt and"
+    ):
+        load(f"jobs:{tmp_path}")
+    (tmp_path / "nsw_treated.txt").write_text("1.0 37 11 1 0 1 1 0.0 9930.05\n")
+    jobs = load(f"jobs:{tmp_path}")
+    assert (jobs.task, jobs.classes, jobs.p) == ("prescription", ("control", "treated"), 7)
+    assert jobs.treatments.tolist() == [0, 0, 1]
+    assert jobs.y.tolist() == [0.0, 12383.68, 9930.05]
+    (tmp_path / "nsw_treated.txt").write_text("1.0 37 11\n")
+    with pytest.raises(DataError, match=r"has 3 columns, the first from 1\.0 to 1\.0; jobs has 9"):
+        load(f"jobs:{tmp_path}")
+    file = tmp_path / "ihdp_npci_1.csv"
+    lines = [",".join(map(str, [t, 2.5 + t, 9.0, 1.0, 4.0, *range(24), t])) for t in (0, 1)]
+    file.write_text("\n".join(lines))
+    ihdp = load(f"ihdp:{file}")
+    assert (ihdp.p, ihdp.y.tolist()) == (25, [2.5, 3.5])
+    with pytest.raises(DataError, match=r"give ihdp:FILE, one of ihdp_npci_1\.csv"):
+        load("ihdp:")
+    with pytest.raises(DataError, match="fixed columns of treatments and outcomes"):
+        load(f"ihdp:{file}", target="x1")
