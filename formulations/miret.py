@@ -356,7 +356,8 @@ class Miret(Formulation):
             return constant_tree(data, topology, target)
         if name == "node-by-node":
             part = instance.budget.part(share=START_SHARE)
-            return node_by_node(data, topology, target, instance.costs, self.epsilon, part)
+            least = instance.least_intercept
+            return node_by_node(data, topology, target, instance.costs, self.epsilon, least, part)
         other: Tree = super().start(name, instance, seed=seed)
         return other
 

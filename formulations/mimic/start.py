@@ -30,6 +30,9 @@ FITTED = 3
 #: Costs that differ by less are equal.
 COST_TOLERANCE = 1e-9
 
+#: Share of the gap that rounding may take from it: far less than a solver's tolerance.
+GAP_ROUNDING = 1e-6
+
 
 def constant_tree(data: Dataset, topology: Topology, target: EnsembleTarget) -> Tree:
     """Return the tree without a split that predicts what the ensemble predicts most, by weight."""
@@ -46,6 +49,7 @@ def node_by_node(
     target: EnsembleTarget,
     costs: FloatArray,
     epsilon: float,
+    least_intercept: FloatArray,
     time: TimeBudget | None = None,
 ) -> Tree:
     """Give every node in turn the cheapest split found for it, the others as they are, until nothing improves.
@@ -64,10 +68,12 @@ def node_by_node(
         (|B|, p) cost of each feature at each node.
     epsilon
         Gap between the sides of a split.
+    least_intercept
+        (|B|,) lower bound of each intercept, which the model has.
     time
         Once it has run out, nodes stay as they are.
     """
-    search = _Search(data.X, target, costs, epsilon, time or TimeBudget())
+    search = _Search(data.X, target, costs, epsilon, least_intercept, time or TimeBudget())
     blank = _blank(data, topology)
     found = [constant_tree(data, topology, target), search.improved(search.grown(blank), topology.branches)]
     for level in range(topology.depth):
@@ -101,6 +107,8 @@ class _Search:
         (|B|, p) cost of each feature at each node.
     epsilon
         Gap between the sides of a split.
+    least_intercept
+        (|B|,) lower bound of each intercept.
     time
         Once it has run out, nodes stay as they are.
     """
@@ -109,6 +117,7 @@ class _Search:
     target: EnsembleTarget
     costs: FloatArray
     epsilon: float
+    least_intercept: FloatArray
     time: TimeBudget
 
     def value(self, tree: Tree) -> float:
@@ -124,6 +133,8 @@ class _Search:
                 if self.time.expired:
                     return tree
                 candidate = self._with_cheapest_split(tree, t)
+                if not self.keeps_gaps(candidate):
+                    candidate = self._with_cheapest_split(tree, t, far=True)
                 if self.value(candidate) < value - COST_TOLERANCE:
                     tree, value = candidate, self.value(candidate)
             if value == before:
@@ -138,26 +149,49 @@ class _Search:
                 continue
             weights, sign = self.target.weight[here], self.target.sign[here]
             classes = np.column_stack([group_sums(group, weights * (sign == side)) for side in (-1, 1)])
-            node = GroupedNode(self.X[here], group, classes, self.costs[t], self.epsilon)
+            node = self._node(t, here, group, classes)
             split = node.purest_split(self._allowed(tree, t), classes)
             if split is not None:
                 tree = _with_split(tree, t, *split)
         return tree
 
-    def _with_cheapest_split(self, tree: Tree, t: int) -> Tree:
+    def keeps_gaps(self, tree: Tree) -> bool:
+        """Return whether the sides of every split are a gap apart: those above may have sent it other samples."""
+        score = self.X @ tree.w.T
+        passed = np.asarray(tree.decision_path(self.X))[:, : len(tree.b)]
+        right = score + tree.b >= 0
+        low = np.where(passed & right, score, np.inf).min(axis=0)
+        high = np.where(passed & ~right, score, -np.inf).max(axis=0)
+        return bool((low - high >= self.epsilon * (1 - GAP_ROUNDING))[tree.w.any(axis=1)].all())
+
+    def _with_cheapest_split(self, tree: Tree, t: int, *, far: bool = False) -> Tree:
         here, group = self._members(tree, t)
         if len(here) == 0:
             return tree
-        sides = [self._side_costs(_with_split(tree, t, 0.0, b), here, group) for b in (-1.0, 1.0)]
-        node = GroupedNode(self.X[here], group, np.column_stack(sides), self.costs[t], self.epsilon)
+        sides = [self._side_costs(_with_split(tree, t, 0.0, b), here, group, far=far) for b in (-1.0, 1.0)]
+        node = self._node(t, here, group, np.column_stack(sides))
         split = node.cheapest_split(self._allowed(tree, t))
         return tree if split is None else _with_split(tree, t, *split)
 
-    def _side_costs(self, sent: Tree, here: IntArray, group: IntArray) -> FloatArray:
-        """Return the (G,) cost of each group where a tree sends it to one side; infinite where its subtree parts it."""
-        leaf = sent.apply(self.X[here])
-        wrong = sent.predict(self.X[here]) != (self.target.sign[here] > 0)
-        parted = np.bincount(group, leaf != leaf[first_members(group)][group]) > 0
+    def _node(self, t: int, here: IntArray, group: IntArray, sides: FloatArray) -> GroupedNode:
+        return GroupedNode(
+            self.X[here], group, sides, self.costs[t], self.epsilon, float(self.least_intercept[t])
+        )
+
+    def _side_costs(self, sent: Tree, here: IntArray, group: IntArray, *, far: bool) -> FloatArray:
+        """Return the (G,) cost of each group where a tree sends it to one side; infinite where its subtree parts it.
+
+        With ``far`` also where a sample of it is in the gap of a split there, around its intercept.
+        """
+        X = self.X[here]
+        leaf = sent.apply(X)
+        wrong = sent.predict(X) != (self.target.sign[here] > 0)
+        refused = leaf != leaf[first_members(group)][group]
+        if far:
+            near = np.abs(X @ sent.w.T + sent.b) < self.epsilon / 2 * (1 - GAP_ROUNDING)
+            passed = np.asarray(sent.decision_path(X))[:, : len(sent.b)]
+            refused |= (near & passed & sent.w.any(axis=1)).any(axis=1)
+        parted = np.bincount(group, refused) > 0
         return np.where(parted, np.inf, group_sums(group, self.target.weight[here] * wrong))
 
     def _members(self, tree: Tree, t: int) -> tuple[IntArray, IntArray]:
@@ -213,6 +247,8 @@ class GroupedNode:
         (p,) cost of each feature.
     epsilon
         Gap between the sides.
+    least
+        Lower bound of the intercept, for the split itself or, its sides exchanged, for the reverse.
     """
 
     X: FloatArray
@@ -220,6 +256,7 @@ class GroupedNode:
     sides: FloatArray
     costs: FloatArray
     epsilon: float
+    least: float = -1.0
 
     def cheapest_split(self, features: IntArray) -> tuple[FloatArray, float] | None:
         """Choose features one at a time, as long as the cost falls.
@@ -282,15 +319,18 @@ class GroupedNode:
         return None if best is None else (best[2], best[1])
 
     def thresholds(self, w: FloatArray) -> Thresholds:
-        """Find all thresholds of a direction (p,) that keep the gap and part no group."""
+        """Find all thresholds of a direction (p,) that keep the gap and the least intercept, and part no group."""
         score, n_groups = self.X @ w, len(self.sides)
         low, high = np.full(n_groups, np.inf), np.full(n_groups, -np.inf)
         np.minimum.at(low, self.group, score)
         np.maximum.at(high, self.group, score)
         order = np.argsort(low, kind="stable")
         reach, floor = np.maximum.accumulate(high[order])[:-1], low[order][1:]
-        last = np.flatnonzero(reach + self.epsilon <= floor)
-        return Thresholds(order, last, -(reach[last] + floor[last]) / 2)
+        intercept = -(reach + floor) / 2
+        # An intercept may move by half a gap, and a split be reversed.
+        allowed = np.abs(intercept) >= self.least + self.epsilon / 2 * (1 - GAP_ROUNDING)
+        last = np.flatnonzero((reach + self.epsilon <= floor) & allowed)
+        return Thresholds(order, last, intercept[last])
 
     def _cheapest_threshold(self, w: FloatArray) -> tuple[float, float]:
         """Return the cost of the cheapest threshold of a direction, its features included, and its intercept."""

@@ -82,7 +82,7 @@ def refuse_missing(frame: Any) -> None:
         ways = "remove the columns, fill the values in (impute), or drop the rows, with"
         raise DataError(
             f"missing values in {len(lacking)} column(s) of {len(frame)} rows: {some_of(lacking)}",
-            hint=f"{ways} drop=, missing='impute' or missing='drop'",
+            hint=f"{ways} drop=, missing='impute' or missing='drop'; estimators take missing='impute'",
             option=f"{ways} --drop COLUMN, --missing impute or --missing drop",
         )
 

@@ -340,7 +340,8 @@ def _encode_column(column: Column, values: Any, unseen: Unseen) -> FloatArray:
         raise UnseenLevelError(
             f"column {column.name!r} has the level {labels[row]!r} in row {values.index[row]}, which the "
             f"training data do not have (they have {some_of(column.levels)})",
-            hint="correct it, leave out the row, or take it for none of these with unseen='none'",
+            hint="correct it, leave out the row, or take it for none of these with unseen='none', of an "
+            "estimator handle_unknown='ignore'",
             option="correct it, leave out the row, or take it for none of these with --unseen none",
         )
     one_hot: FloatArray = (found[:, None] == np.arange(len(column.levels))).astype(np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -273,6 +273,8 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
             scaling = self._model().scaling
         weights = checked_weights(sample_weight, len(X_raw), "sample_weight")
         data = self._read(X_raw, y, weights, self._encoding.features, scaling)
+        # So trees, cards and pictures say "city is Roma".
+        data = replace(data, encoding=replace(data.encoding, columns=self._encoding.columns))
         settings = SolveSettings(
             start=self.start,
             time_limit=self.time_limit,

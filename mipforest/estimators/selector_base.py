@@ -36,7 +36,7 @@ from mipforest.trees.text import format_number, path_to_text
 GATES = ("tree", "network", "neighbours", "single")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SelectionReport:
     """What a selector does with samples, and what simpler predictors do with them.
 
@@ -60,7 +60,7 @@ class SelectionReport:
     shares: FloatArray
     seed: int
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         used = [int(a) for a in np.argsort(-self.shares, kind="stable") if self.shares[a] > 0]
         most = ", ".join(f"tree {a} {percent(self.shares[a])}" for a in used[:5])
         rest = f", {len(used) - 5} more" if len(used) > 5 else ""

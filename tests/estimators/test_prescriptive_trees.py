@@ -37,6 +37,14 @@ def test_it_prescribes_and_estimates(fitted):
     assert clone(fitted).get_params()["n_treatment"] == 5
 
 
+def test_levels_are_told_by_their_column():
+    had = np.where(FRAME["city"] == "Roma", DAYS > 7, DAYS <= 7)
+    days = np.where((FRAME["city"] == "Roma") == had, 4.0, 10.0)
+    tree = OptimalPrescriptiveTree(depth=1, n_treatment=5, time_limit=0).fit(FRAME, had, days)
+    assert tree.to_text().startswith("n0: city is Roma")
+    assert "city is Roma" in tree.result_._repr_html_()
+
+
 def test_text_and_pictures_tell_treatments_and_outcomes(fitted, tmp_path):
     told = fitted.to_text(FRAME, HAD)
     assert "drug (drug: 3.9" in told

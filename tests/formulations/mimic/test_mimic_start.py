@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from miret_data import blobs
+from sklearn.ensemble import RandomForestClassifier
 
 from formulations.mimic.start import GroupedNode
 from formulations.miret import Miret
+from mipforest.data import Dataset
 
 FEW = "random-forest:trees=5"
 
@@ -38,6 +40,28 @@ def test_a_split_that_no_group_may_take_is_none():
     for sides in ([[np.inf, np.inf], [0, 0]], [[np.inf, 0], [0, np.inf]]):
         node = GroupedNode(X, group, np.array(sides), np.array([0.1]), 1e-3)
         assert node.cheapest_split(np.array([0])) is None
+
+
+def test_splits_keep_their_gaps_when_those_above_send_them_other_samples():
+    rng = np.random.default_rng(2)
+    X = rng.random((50, 3))
+    y = (X[:, 0] - X[:, 1] + 0.3 * rng.normal(size=50)) > 0
+    forest = RandomForestClassifier(10, max_depth=3, random_state=0).fit(X, y)
+    formulation = Miret(ensemble=forest, alpha=0.01, proximity=1.1, epsilon=0.1)
+    problem = formulation.build(Dataset.from_arrays(X, y), 3)
+    assert problem.instance.known.w.any()
+    assert problem.model.violations(problem.encoded(problem.instance.known)).max <= 1e-8
+
+
+def test_thresholds_allow_a_least_intercept():
+    node = GroupedNode(np.array([[0.0], [0.9]]), np.arange(2), np.zeros((2, 2)), np.zeros(1), 0.2, least=0.0)
+    assert node.thresholds(np.array([1.0])).intercept.tolist() == [-0.45]  # reversed it is 0.45
+    shifted = GroupedNode(
+        np.array([[-0.1], [0.15]]), np.arange(2), np.zeros((2, 2)), np.zeros(1), 0.2, least=0.0
+    )
+    assert not len(
+        shifted.thresholds(np.array([1.0])).last
+    )  # neither -0.1 nor 0.05 leaves an intercept of 0 or more
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0.8, 1.0, 1.5])
