@@ -59,7 +59,7 @@ R² of the estimated effect; means over {repetitions} draws (the thesis: 100), s
 seconds of choosing the settings and fitting.
 
 PT is the greedy personalisation tree, OPT(mu) a prescriptive tree of the local search ({starts} random starts
-beside the greedy tree, no kicks, depth 1 to 4,
+beside the greedy tree, no kicks, depth 1 to {depth},
 `n_treatment={n_treatment}`), -L with linear estimates (`lam` 1 or 10). RC are regress-and-compare: one
 regression per treatment, by an optimal regression tree (ORT), the lasso, a random forest, nearest neighbours. Causal
 forests are another package's, and left out.
@@ -91,17 +91,21 @@ def tree(mu: float, depth: int, starts: int, **more: Any) -> OptimalPrescriptive
     return OptimalPrescriptiveTree(mu=mu, **settings)
 
 
-def trees(mu: float, starts: int, **more: Any) -> Callable[..., Fitted]:
-    return lambda X, z, y: chosen([tree(mu, depth, starts, **more) for depth in (1, 2, 3, 4)], X, z, y)
+def trees(mu: float, starts: int, deepest: int, **more: Any) -> Callable[..., Fitted]:
+    depths = range(1, deepest + 1)
+    return lambda X, z, y: chosen([tree(mu, depth, starts, **more) for depth in depths], X, z, y)
 
 
-def linear(starts: int) -> Callable[..., Fitted]:
+def linear(starts: int, deepest: int) -> Callable[..., Fitted]:
     """Choose the weight at depth 1, then the depth."""
 
     def fit(X: Any, z: Any, y: Any) -> Fitted:
         lam = chosen([tree(0.5, 1, starts, estimates="linear", lam=lam) for lam in (1.0, 10.0)], X, z, y).lam
         return chosen(
-            [tree(0.5, depth, starts, estimates="linear", lam=lam) for depth in (1, 2, 3, 4)], X, z, y
+            [tree(0.5, depth, starts, estimates="linear", lam=lam) for depth in range(1, deepest + 1)],
+            X,
+            z,
+            y,
         )
 
     return fit
@@ -111,16 +115,16 @@ def compared(regressor: Any) -> Callable[..., Fitted]:
     return lambda X, z, y: RegressAndCompare(regressor).fit(X, z, y)
 
 
-def methods(starts: int) -> dict[str, Callable[..., Fitted]]:
+def methods(starts: int, deepest: int) -> dict[str, Callable[..., Fitted]]:
     ort = OptimalTreeRegressor(
         model="ort", solver="local-search", solver_options={"starts": starts, "kicks": 0}, time_limit=None
     )
     neighbours = make_pipeline(StandardScaler(), KNeighborsRegressor())
     return {
-        "PT": trees(1.0, starts, solver="auto", solver_options=None, time_limit=0),
-        "OPT(1)": trees(1.0, starts),
-        "OPT(0.5)": trees(0.5, starts),
-        "OPT(0.5)-L": linear(starts),
+        "PT": trees(1.0, starts, deepest, solver="auto", solver_options=None, time_limit=0),
+        "OPT(1)": trees(1.0, starts, deepest),
+        "OPT(0.5)": trees(0.5, starts, deepest),
+        "OPT(0.5)-L": linear(starts, deepest),
         "RC-ORT": compared(GridSearchCV(ort, {"depth": [2, 3, 4, 5]}, cv=3)),
         "RC-LASSO": compared(LassoCV(cv=5)),
         "RC-RF": compared(RandomForestRegressor(500, min_samples_leaf=2, random_state=0)),
@@ -138,7 +142,8 @@ def main() -> None:
     parser.add_argument("--experiments", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--functions", choices=("scaled", "centred"), default="scaled")
     parser.add_argument("--starts", type=int, default=1)
-    parser.add_argument("--methods", nargs="+", default=list(methods(1)))
+    parser.add_argument("--depth", type=int, default=4, help="deepest prescriptive tree")
+    parser.add_argument("--methods", nargs="+", default=list(methods(1, 4)))
     add_output(parser)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", FitWarning)
@@ -152,7 +157,7 @@ def main() -> None:
             X_test, outcomes = treatment_experiment(data.name).draw(N_TEST, seed)
             for name in arguments.methods:
                 began = process_time()
-                fitted = methods(arguments.starts)[name](data.X_raw, data.treatments, data.y)
+                fitted = methods(arguments.starts, arguments.depth)[name](data.X_raw, data.treatments, data.y)
                 seconds = process_time() - began
                 told = policy_measures(outcomes, fitted.predict(X_test), fitted.predict_outcomes(X_test))
                 found[name].append((told.treatment_accuracy, told.effect_accuracy, seconds))
@@ -169,6 +174,7 @@ def main() -> None:
         functions=arguments.functions,
         experiments=" ".join(map(str, arguments.experiments)),
         starts=arguments.starts,
+        depth=arguments.depth,
         n_treatment=N_TREATMENT,
     )
     publish(text + "".join(parts) + f"\n{measured_with(PACKAGES)}\n", arguments.output)
