@@ -205,7 +205,7 @@ def _curves(experiment: CurveExperiment, scaling: Scaling) -> Dataset:
         task="regression",
         scaling=scaling,
         notes=[
-            f"curves whose target depends on {experiment.begin:g} to {experiment.end:g}, seed {experiment.seed}"
+            f"curves of seed {experiment.seed} whose target depends on {experiment.begin:g} to {experiment.end:g}"
         ],
     )
 

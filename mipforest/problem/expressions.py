@@ -119,6 +119,11 @@ class TreeExpressions:
         return {}
 
     def _missing(self, what: str) -> NotExpressed:
+        if not self.m.variables:
+            return NotExpressed(
+                f"model {self.formulation} does not say {what}: it is a smooth model without rows, and takes no "
+                "constraints but those of its own parameters; leave this one out"
+            )
         return NotExpressed(
             f"model {self.formulation} does not say {what}; "
             + (

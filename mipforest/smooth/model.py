@@ -78,6 +78,8 @@ class LinearConstraint:
 class LeafLoss(ABC):
     """What the samples pay at the leaves, and how the leaves are best for a given routing."""
 
+    #: Weights of the samples (n,), of sum 1.
+    weights: FloatArray
     #: Variables of the leaves.
     blocks: tuple[Block, ...]
     #: What is asked for.
@@ -315,7 +317,7 @@ class SmoothModel:
         drawn = self._random_features(rng)
         a = rng.uniform(-1.0, 1.0, (2**self.depth - 1, self.n_columns))
         arguments = a @ self.seen(drawn).X.T / self.n_features
-        mu = np.array([np.quantile(row, rng.uniform(*QUANTILES)) for row in arguments])
+        mu = np.array([quantile(row, rng.uniform(*QUANTILES), self.loss.weights) for row in arguments])
         return self.with_best_leaves({"a": a, "mu": np.clip(mu, -1.0, 1.0), **drawn})
 
     def _random_features(self, rng: np.random.Generator) -> Point:  # noqa: ARG002
@@ -325,6 +327,15 @@ class SmoothModel:
 
 #: Between which quantiles of the arguments a random location lies.
 QUANTILES = (0.2, 0.8)
+
+
+def quantile(values: FloatArray, share: float, weights: FloatArray) -> float:
+    """Return where a share of the weight lies below, halfway to the next value: repeated samples are weighted ones."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    k = min(int(np.searchsorted(np.cumsum(weights[order]), share)), len(ordered) - 1)
+    above = ordered[np.searchsorted(ordered, ordered[k], side="right") :]
+    return float((ordered[k] + above[0]) / 2) if len(above) else float(ordered[k])
 
 
 def uniform(weights: Sequence[float] | FloatArray) -> FloatArray:
