@@ -29,7 +29,7 @@ _LEAST_RISE, _LARGER = 1e-9, 0.3
 #: Weight of candidates below the root: a side there is decided for fewer samples.
 _BELOW_ROOT = 0.5
 
-#: What a rise of the duals counts in the rank of a candidate where the bound of a subtree is above it anyway.
+#: What a rise of the duals counts in the rank of a side in a subtree whose cost is known.
 _HIDDEN = 0.02
 
 
@@ -54,12 +54,15 @@ def rise_of_bound(excess: FloatArray, t: int, child: int, here: float, below: fl
 
 
 @kernel
-def shown(t: int, rise: float, of_duals: float) -> float:
-    """Return what a rise of the bound at node t counts in a rank, with that of the duals.
+def shown(known: BoolArray, t: int, rise: float, of_duals: float) -> float:
+    """Return what a rise of the bound by a side at node t counts in a rank, with that of the duals.
 
-    A group sent below the root will raise the floor there about as it raises the duals; a side below the root will not.
+    A group that is sent below the root raises what a subtree costs about as it raises the duals. A side below the root
+    does not, where that cost is known (2,).
     """
-    return of_duals if t == 0 else max(rise, _HIDDEN * of_duals)
+    if t == 0 or not known[subtree_of(t)]:
+        return of_duals
+    return max(rise, _HIDDEN * of_duals)
 
 
 @kernel
@@ -149,6 +152,7 @@ def best_by_trial(
     tried: BoolArray,
     slack: float,
     excess: FloatArray,
+    known: BoolArray,
     proven: FloatArray,
 ) -> int:
     """Try the most promising groups on both sides for some pair steps; return the best.
@@ -169,10 +173,10 @@ def best_by_trial(
             here, below = try_side(groups, duals, t, candidate, side, slack), 0.0
             if here < slack:
                 below = try_side(groups, duals, child, candidate, 0, slack)
-            rise = min(rise_of_bound(excess, t, child, here, below), 2.0 * slack)
             k = 0 if side < 0 else 1
+            rise = rise_of_bound(excess, t, child, here, below)
             proven[1, k] = rise
-            rise_if[k, candidate] = shown(t, rise, here + below)
+            rise_if[k, candidate] = min(shown(known, t, rise, here + below), 2.0 * slack)
         rank = promise(rise_if[0, candidate], rise_if[1, candidate], t)
         if rank > best_promise:
             best_promise, branch = rank, candidate

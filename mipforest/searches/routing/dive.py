@@ -78,10 +78,11 @@ class Room(NamedTuple):
         (G,) partial routing: where it stands, in and out.
     start
         (|B|, 3 G) variables to begin with, by number.
-    floors, excess
-        (2,) bounds on the cost of the subtrees below the root, in, and what they are above their duals.
+    floors, excess, known
+        (2,) bounds on the cost of the subtrees below the root, in, what they are above their duals, and, in, whether
+        they were the cost itself when they were found.
     rises, rise_if
-        (3, |B|, G) rises of a node's value (:func:`measure_rises`), and (2, G) those of the bound, left and right.
+        (3, |B|, G) rises of a node's value (:func:`measure_rises`), and (2, G) what left and right count in ranks.
     mark
         (2, |B|) nodes that are :data:`CHANGED`, to solve again, or :data:`STALE`, with rises to measure again.
     tried, proven
@@ -101,6 +102,7 @@ class Room(NamedTuple):
     start: FloatArray
     floors: FloatArray
     excess: FloatArray
+    known: BoolArray
     rises: FloatArray
     rise_if: FloatArray
     mark: BoolArray
@@ -123,6 +125,7 @@ def room_for(n_nodes: int, n_groups: int, p: int, most: int, log: FloatArray) ->
         start=np.zeros((n_nodes, wide)),
         floors=np.zeros(2),
         excess=np.zeros(2),
+        known=np.zeros(2, np.bool_),
         rises=np.zeros((3, n_nodes, n_groups)),
         rise_if=np.zeros((2, n_groups)),
         mark=np.zeros((2, n_nodes), np.bool_),
@@ -176,7 +179,7 @@ def dive(
         something was cut off on the way (``inf`` if nothing was).
     """
     duals, reached, rises, rise_if = room.duals, room.reached, room.rises, room.rise_if
-    excess, proven = room.excess, room.proven
+    excess, known, proven = room.excess, room.known, room.proven
     G, n_nodes, log, logs = len(reached), len(duals.size), room.log, len(room.log) > 1
     _begin(groups, room)
     n_open, bound, cut_bound, end = 0, 0.0, np.inf, STOPPED
@@ -205,8 +208,8 @@ def dive(
                     continue
                 left = rise_of_bound(excess, t, 2 * t + 1, rises[0, t, g], rises[2, 2 * t + 1, g])
                 right = rise_of_bound(excess, t, 2 * t + 2, rises[1, t, g], rises[2, 2 * t + 2, g])
-                rise_if[0, g] = shown(t, left, rises[0, t, g] + rises[2, 2 * t + 1, g])
-                rise_if[1, g] = shown(t, right, rises[1, t, g] + rises[2, 2 * t + 2, g])
+                rise_if[0, g] = shown(known, t, left, rises[0, t, g] + rises[2, 2 * t + 1, g])
+                rise_if[1, g] = shown(known, t, right, rises[1, t, g] + rises[2, 2 * t + 2, g])
                 if logs and max(left, right) >= slack:
                     if left >= slack:
                         log_closed(log, fixed == 0, groups, duals, g, t, -1)
@@ -239,7 +242,9 @@ def dive(
             break
         if stop[0] != 0:
             break
-        branch = best_by_trial(groups, duals, n_upper, reached, rise_if, room.tried, slack, excess, proven)
+        branch = best_by_trial(
+            groups, duals, n_upper, reached, rise_if, room.tried, slack, excess, known, proven
+        )
         side = -1 if rise_if[0, branch] <= rise_if[1, branch] else 1
         other_bound = bound + (proven[0, 1] if side < 0 else proven[0, 0])
         if logs:

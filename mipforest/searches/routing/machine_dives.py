@@ -31,11 +31,10 @@ from mipforest.searches.routing.search import STEPS, Dived, RoutingSearch
 from mipforest.time_budget import TimeBudget
 
 #: Steps of the search for a floor.
-_FLOOR_STEPS = 400
+_FLOOR_STEPS = 1000
 
-#: Share of the groups whose side at the root may be open where subtrees get floors: before, it is sides at the root
-#: that the bound lacks, and branchings know best what each does to the duals of a subtree.
-_UNDECIDED = 0.5
+#: After the first ones there are floors as long as this share of them closes the node that they are for.
+_FIRST_FLOORS, _PAYS = 50, 0.25
 
 #: Groups that reach a subtree before it gets a floor, and by how much more they have to be for another one.
 _LEAST_GROUPS, _FLOOR_GROWTH = 8, 1.1
@@ -53,13 +52,14 @@ def compile_kernels(budget: TimeBudget) -> float:
 class WarmPosition:
     """A partial routing (G,) with a warm start of the nodes' duals, where there is one.
 
-    The subtrees below the root have floors, each computed for a number of groups.
+    The subtrees below the root have floors, each computed for a number of groups, and known to be the cost or not.
     """
 
     reached: NDArray[np.int16]
     duals: WarmStart | None
     floors: tuple[float, float] = (0.0, 0.0)
     counted: tuple[int, int] = (0, 0)
+    known: tuple[bool, bool] = (False, False)
 
     @property
     def bytes(self) -> int:
@@ -95,6 +95,7 @@ class MachineDives:
         )
         self._n_nodes, self._n_upper = 2**problem.depth - 1, 2 ** (problem.depth - 1) - 1
         self._problem = problem
+        self._tried = self._closed = 0
         self._subtrees = [_below(1, self._n_nodes), _below(2, self._n_nodes)]
         self._rooms: list[Room] = []
 
@@ -132,7 +133,7 @@ class MachineDives:
 
     def _due(self, start: WarmPosition) -> list[int]:
         """Return the subtrees, 0 for left and 1 for right, that a good part of their groups have reached since."""
-        if (start.reached == 0).sum() > _UNDECIDED * len(start.reached):
+        if self._tried > _FIRST_FLOORS and self._closed < _PAYS * self._tried:
             return []
         now = [int(np.isin(start.reached, branches).sum()) for branches in self._subtrees]
         return [k for k in range(2) if now[k] >= max(_LEAST_GROUPS, _FLOOR_GROWTH * start.counted[k])]
@@ -141,7 +142,7 @@ class MachineDives:
         self, start: WarmPosition, values: FloatArray, target: float, stop: IntArray
     ) -> tuple[WarmPosition, int]:
         """Return a position with new floors where they are due, and the steps that they took."""
-        floors, counted, steps = list(start.floors), list(start.counted), 0
+        floors, counted, known, steps = list(start.floors), list(start.counted), list(start.known), 0
         for k in self._due(start):
             other = 1 - k
             of_other = max(floors[other], float(values[self._subtrees[other]].sum()))
@@ -149,14 +150,27 @@ class MachineDives:
             if enough <= floors[k]:
                 break  # it is cut off already
             inside = np.isin(start.reached, self._subtrees[k])
-            floor, spent = self._floor(inside, self._subtrees[k], enough, stop)
+            floor, known[k], spent = self._floor(inside, self._subtrees[k], enough, stop)
             floors[k], counted[k], steps = max(floors[k], floor), int(inside.sum()), steps + spent
-        return replace(start, floors=(floors[0], floors[1]), counted=(counted[0], counted[1])), steps
+            self._tried += 1
+            self._closed += floor >= enough
+        return replace(
+            start,
+            floors=(floors[0], floors[1]),
+            counted=(counted[0], counted[1]),
+            known=(known[0], known[1]),
+        ), steps
 
     def _floor(
         self, inside: BoolArray, branches: Sequence[int], enough: float, stop: IntArray
-    ) -> tuple[float, int]:
-        """Return a bound on what a subtree costs for some groups (G,), not above ``enough``, and the steps it took."""
+    ) -> tuple[float, bool, int]:
+        """Bound what a subtree costs for some groups (G,).
+
+        Returns
+        -------
+        floor, known, steps
+            A bound not above ``enough``, whether the search for it ended, and its steps.
+        """
         whole, nodes = self._problem, list(branches)
         # The part is centred elsewhere, which moves a bias by less than its bound.
         part = RoutingProblem(
@@ -175,7 +189,7 @@ class MachineDives:
             deadline=np.inf,
             on_progress=lambda *told: told[2] >= _FLOOR_STEPS or bool(stop[0]),
         )
-        return outcome.bound, outcome.nodes
+        return outcome.bound, outcome.ended, outcome.nodes
 
     def _dive(self, start: WarmPosition, target: float, most: int, stop: IntArray) -> Dived:
         shape = self._groups.X.shape
@@ -188,7 +202,7 @@ class MachineDives:
         if start.duals is not None:
             room.start.ravel()[start.duals[0]] = start.duals[1]
         room.reached[:] = start.reached
-        room.floors[:] = start.floors
+        room.floors[:], room.known[:] = start.floors, start.known
         end, n_open, bound, cut_bound = dive(self._groups, room, self._n_upper, target, most, stop)
         dived = Dived(
             end=end,
