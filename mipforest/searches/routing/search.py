@@ -326,7 +326,7 @@ class RoutingSearch:
         if not (self._heap or self._to_close):
             return bool(self._running)
         gap = (self.best - self.bound) / max(self.best, np.finfo(float).tiny)
-        return self._neighbourhoods.due(self.nodes, gap)
+        return self.nodes > 0 and self._neighbourhoods.due(self.nodes, gap)  # the root first: it has a bound
 
     def _end_dive(self, future: Future[Dived]) -> None:
         """Account for a dive, and look for a tree at its end."""

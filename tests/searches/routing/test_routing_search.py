@@ -154,6 +154,12 @@ def test_every_bound_is_below_every_known_tree(depth):
     assert bounds == sorted(bounds)
 
 
+def test_stopped_at_its_first_event_it_has_the_bound_of_the_root():
+    problem = Margot(C=10.0).build(random_data(7, n=30, p=3), 3)
+    result = problem.solve("routing", threads=1, on_progress=lambda event: event.nodes > 0)
+    assert result.bound > 0.0
+
+
 def test_far_above_the_bound_it_looks_for_much_better_trees_first_and_stays_exact():
     data = random_data(11, n=12, p=2)
     problem = Margot(C=(0.1, 10.0)).build(data, 2)
