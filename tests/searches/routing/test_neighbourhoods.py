@@ -45,7 +45,7 @@ def test_a_better_tree_is_found_within_few_steps(poor):
         position, most = around.start(trees.value, trees.value)
         dived = dives.dive(position, trees.value, most, stop)
         if dived.end == COMPLETE:
-            trees.realised(dived.position)
+            trees.realised(dived)
         around.take(dived.steps, dived.open, trees.value)
     assert trees.value < start
     assert trees.value == pytest.approx(problem.formulation.evaluate(trees.best, problem.instance))
