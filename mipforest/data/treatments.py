@@ -18,13 +18,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from scipy.special import expit, ndtr
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Number of features.
 N_FEATURES = 20
@@ -198,6 +201,8 @@ def policy_table(kind: str, place: str) -> pd.DataFrame:
     DataError
         If a file is missing or has other columns.
     """
+    import pandas as pd
+
     path, names = Path(place).expanduser(), _JOBS if kind == "jobs" else _IHDP
     files = [path / "nsw_control.txt", path / "nsw_treated.txt"] if kind == "jobs" else [path]
     missing = [str(file) for file in files if not file.is_file()]

@@ -183,7 +183,7 @@ def test_progress_is_printed_when_asked_for(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines
     assert all(line.startswith("[MargotClassifier]") for line in lines)
-    assert "margot, depth 1, 48 samples" in lines[0]
+    assert "margot (valid), depth 1, 48 samples" in lines[0]
     assert "incumbent" in lines[1]
     assert "time_limit" in lines[-1]
     assert len(events) >= len(lines) - 2

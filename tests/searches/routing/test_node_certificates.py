@@ -13,6 +13,7 @@ from formulations.margot import HfsMargot, SfsMargot
 from formulations.olct import BudgetedOlct, Olct, UnivariateOlct
 from mipforest.certificates import CertificateError, certify
 from mipforest.data import Dataset
+from mipforest.searches.routing import search as search_module
 
 #: A formulation but for C.
 MODELS = {
@@ -70,10 +71,11 @@ def test_what_a_search_claims_is_certified(tmp_path, model, seed, depth):
 
 
 @pytest.mark.parametrize("model", ["two features", "olct"])
-def test_a_stopped_search_certifies_its_bound(tmp_path, model):
+def test_a_stopped_search_certifies_its_bound(tmp_path, model, monkeypatch):
+    monkeypatch.setattr(search_module, "STEPS", 5)  # so that it hears of the end before it has found one
     path = tmp_path / "proof.gz"
     problem = MODELS[model](C=20.0).build(data_of(4, 30), 2)
-    result = problem.solve("routing", certificate=path, threads=2, on_progress=lambda event: event.nodes > 3)
+    result = problem.solve("routing", certificate=path, threads=1, on_progress=lambda event: event.nodes > 0)
     assert result.status == "interrupted"
     assert 0 < result.bound < result.objective * (1 - 1e-4)
     check(result, path)
