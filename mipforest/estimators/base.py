@@ -22,7 +22,7 @@ from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.data.table import checked_weights
 from mipforest.errors import NotAllowed, NoTreeFound
-from mipforest.estimators.display import PrintedProgress, TreePictures
+from mipforest.estimators.display import PrintedProgress, TreePictures, why_no_tree
 from mipforest.estimators.features import learn_features, read_features
 from mipforest.formatting import percent
 from mipforest.problem.formulation import Formulation
@@ -290,8 +290,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
 
     def _least_share(self) -> float:
         """Return the least share of weight in a leaf; 0 of an estimator without that parameter."""
-        share: float = getattr(self, "min_weight_fraction_leaf", 0.0)
-        return share
+        return float(getattr(self, "min_weight_fraction_leaf", 0.0))
 
     def _found(self, model: Formulation, data: Dataset, settings: SolveSettings) -> Result:
         """Build the model for the samples, and solve it."""
@@ -312,7 +311,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     def _check_found(self, result: Result, settings: SolveSettings) -> None:
         """Refuse a result without a tree; warn the caller of ``fit`` of what the user should know."""
         if result.tree is None:
-            raise NoTreeFound(_why_no_tree(result))
+            raise NoTreeFound(why_no_tree(result))
         if result.solution.warnings:
             warnings.warn("; ".join(result.solution.warnings), FitWarning, stacklevel=4)
         limited = result.solution.status in (Status.TIME_LIMIT, Status.LIMIT)
@@ -325,11 +324,8 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
                 stacklevel=4,
             )
         if not result.verified:
-            warnings.warn(
-                f"the tree is not verified: {'; '.join(result.failed_checks)}",
-                UnverifiedTreeWarning,
-                stacklevel=4,
-            )
+            told = f"the tree is not verified: {'; '.join(result.failed_checks)}"
+            warnings.warn(told, UnverifiedTreeWarning, stacklevel=4)
 
     def _keep(self, result: Result) -> None:
         assert isinstance(result.tree, Tree)
@@ -387,17 +383,6 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         """Return an (n, n_nodes) sparse matrix: 1 where a sample passes a node, the root and its leaf included."""
         X_raw = self._features(X)
         return sparse.csr_matrix(self.tree_.decision_path(X_raw), dtype="int64")
-
-
-def _why_no_tree(result: Result) -> str:
-    solution = result.solution
-    why = f"{solution.solver} stopped after {solution.seconds:.1f} s without a tree (status {result.status})"
-    if solution.status in (Status.INFEASIBLE, Status.INFEASIBLE_OR_UNBOUNDED):
-        return (
-            f"{why}: no tree satisfies all constraints; relax those that were added, or a limit such as N_min"
-        )
-    told = f": {solution.message}" if solution.message else ""
-    return f"{why}{told}; raise time_limit, or give a start (start='default')"
 
 
 def seed_of(random_state: Any) -> int:

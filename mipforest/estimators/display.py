@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from mipforest.arrays import FloatArray
 from mipforest.problem.problem import Problem
 from mipforest.problem.result import Result
-from mipforest.solvers.solution import Event, Progress, relative_gap
+from mipforest.solvers.solution import Event, Progress, Status, relative_gap
 from mipforest.trees import Tree, node_statistics, to_text
 
 if TYPE_CHECKING:
@@ -123,3 +123,15 @@ class PrintedProgress:
 def _written(value: float) -> str:
     """Write a value with six digits, - where there is none."""
     return f"{value:.6g}" if math.isfinite(value) else "-"
+
+
+def why_no_tree(result: Result) -> str:
+    """Say why a fit ended without a tree, and what to do."""
+    solution = result.solution
+    why = f"{solution.solver} stopped after {solution.seconds:.1f} s without a tree (status {result.status})"
+    if solution.status in (Status.INFEASIBLE, Status.INFEASIBLE_OR_UNBOUNDED):
+        return (
+            f"{why}: no tree satisfies all constraints; relax those that were added, or a limit such as N_min"
+        )
+    told = f": {solution.message}" if solution.message else ""
+    return f"{why}{told}; raise time_limit, or give a start (start='default')"
