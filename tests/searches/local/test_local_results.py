@@ -155,6 +155,10 @@ OPTIMA = [
 ]  # fmt: skip
 
 
+#: Of 1000 starts 737 end at 68 errors and 263 at 70: too few different ends. With kicks, the default, it is 67.
+FEW_ENDS = pytest.mark.xfail(reason="without kicks all starts end at one of two local optima", strict=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "depth", "errors"), OPTIMA)
 def test_proven_optima_are_reached_or_missed_by_one_error(papers_data, name, depth, errors):
@@ -164,7 +168,14 @@ def test_proven_optima_are_reached_or_missed_by_one_error(papers_data, name, dep
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "errors"), [(name, errors) for name, depth, errors in OPTIMA if depth == 2])
+@pytest.mark.parametrize(
+    ("name", "errors"),
+    [
+        pytest.param(name, errors, marks=[FEW_ENDS] if name == "haberman" else [])
+        for name, depth, errors in OPTIMA
+        if depth == 2
+    ],
+)
 def test_a_thousand_starts_without_kicks_reach_the_optimum_of_depth_two(papers_data, name, errors):
     data = mipforest.load(str(papers_data / f"{name}.csv"), target="target", task="classification")
     problem = LocalProblem(X=data.X, y=data.y, loss="classes")
