@@ -33,8 +33,9 @@ from mipforest.time_budget import TimeBudget
 #: Steps of the search for a floor.
 _FLOOR_STEPS = 1000
 
-#: After the first ones there are floors as long as this share of them closes the node that they are for.
-_FIRST_FLOORS, _PAYS = 50, 0.25
+#: Floors pay as long as this share of the last ones, about that many, closes the node that they are for. Where they do
+#: not, one of some positions still gets them: with a better tree they may pay again.
+_PAYS, _LAST_FLOORS, _PROBED = 0.25, 50, 8
 
 #: Groups that reach a subtree before it gets a floor, and by how much more they have to be for another one.
 _LEAST_GROUPS, _FLOOR_GROWTH = 8, 1.1
@@ -95,7 +96,7 @@ class MachineDives:
         )
         self._n_nodes, self._n_upper = 2**problem.depth - 1, 2 ** (problem.depth - 1) - 1
         self._problem = problem
-        self._tried = self._closed = 0
+        self._tried = self._closed = self._passed = 0
         self._subtrees = [_below(1, self._n_nodes), _below(2, self._n_nodes)]
         self._rooms: list[Room] = []
 
@@ -116,7 +117,7 @@ class MachineDives:
 
     def dive(self, start: WarmPosition, target: float, most: int, stop: IntArray) -> Dived:
         """Dive from a position; see :class:`Dives`."""
-        if self._problem.depth < 3 or self._recorder is not None or not self._due(start):
+        if self._problem.depth < 3 or self._recorder is not None or not (self._due(start) and self._pays()):
             return self._dive(start, target, most, stop)
         # One step without branching tells what the nodes prove, and fixes what it can.
         settled = self._dive(start, target, 1, np.ones(1, np.int64))
@@ -133,10 +134,15 @@ class MachineDives:
 
     def _due(self, start: WarmPosition) -> list[int]:
         """Return the subtrees, 0 for left and 1 for right, that a good part of their groups have reached since."""
-        if self._tried > _FIRST_FLOORS and self._closed < _PAYS * self._tried:
-            return []
         now = [int(np.isin(start.reached, branches).sum()) for branches in self._subtrees]
         return [k for k in range(2) if now[k] >= max(_LEAST_GROUPS, _FLOOR_GROWTH * start.counted[k])]
+
+    def _pays(self) -> bool:
+        """Return whether the last floors have closed enough nodes, or it is time to see whether they would now."""
+        if self._tried < _LAST_FLOORS or self._closed >= _PAYS * self._tried:
+            return True
+        self._passed += 1
+        return self._passed % _PROBED == 0
 
     def _with_floors(
         self, start: WarmPosition, values: FloatArray, target: float, stop: IntArray
@@ -154,6 +160,8 @@ class MachineDives:
             floors[k], counted[k], steps = max(floors[k], floor), int(inside.sum()), steps + spent
             self._tried += 1
             self._closed += floor >= enough
+            if self._tried >= 2 * _LAST_FLOORS:
+                self._tried, self._closed = self._tried // 2, self._closed // 2
         return replace(
             start,
             floors=(floors[0], floors[1]),
