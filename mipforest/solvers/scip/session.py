@@ -90,6 +90,9 @@ class ScipSession:
         set_parameter(self.scip, "randomization/randomseedshift", settings.seed)
         # Partial starts are never too sparse to be completed.
         set_parameter(self.scip, "heuristics/completesol/maxunknownrate", 1.0)
+        if self._form.is_quadratic:
+            # SCIP 10.0 spoils memory there: it aborts on margot with breast_cancer_wisconsin, from a file too.
+            set_parameter(self.scip, "misc/usesymmetry", 0)
         if settings.threads is not None and settings.threads > 1:
             self._said.append(f"SCIP runs in one thread; {settings.threads} were asked for")
         if settings.log is not None:
