@@ -167,7 +167,7 @@ class SavedTree(Saved):
         """Predict (n, K) probabilities of the classes for the rows of a table.
 
         Those of a logistic or randomised tree's model; of any other classifier the shares of the classes among the
-        training samples in the leaf (see :func:`~mipforest.trees.measures.leaf_shares`).
+        training samples in the leaf (see :func:`~mipforest.trees.node_statistics.leaf_shares`).
 
         Raises
         ------

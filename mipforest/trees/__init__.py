@@ -12,7 +12,6 @@ from mipforest.trees.influence import feature_importances, feature_influence
 from mipforest.trees.measures import (
     CalibrationMeasures,
     ClassMeasures,
-    NodeStatistics,
     PrescriptionMeasures,
     RegressionMeasures,
     Reliability,
@@ -20,11 +19,10 @@ from mipforest.trees.measures import (
     auc_of_scores,
     calibration_measures,
     class_measures,
-    leaf_shares,
-    node_statistics,
     prescription_measures,
     regression_measures,
 )
+from mipforest.trees.node_statistics import NodeStatistics, leaf_shares, node_statistics
 from mipforest.trees.predictor import FeaturesUsed, Predictor
 from mipforest.trees.randomized import RandomizedTree
 from mipforest.trees.reachable import leaf_regions

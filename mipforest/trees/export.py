@@ -14,7 +14,7 @@ from mipforest.arrays import FloatArray
 from mipforest.atomic import atomic_write
 from mipforest.errors import MipforestError
 from mipforest.trees.functional import Curve, FunctionalTree
-from mipforest.trees.measures import NodeStatistics
+from mipforest.trees.node_statistics import NodeStatistics
 from mipforest.trees.randomized import RandomizedTree
 from mipforest.trees.reachable import ReachableNode, reachable_tree
 from mipforest.trees.text import describe_split, leaf_text, samples_text
@@ -247,7 +247,7 @@ def to_dot(tree: Tree, statistics: NodeStatistics | None = None, *, max_terms: i
     tree
         The tree.
     statistics
-        Samples per node, from :func:`~mipforest.trees.measures.node_statistics`, to stand at each node.
+        Samples per node, from :func:`~mipforest.trees.node_statistics.node_statistics`, to stand at each node.
     max_terms
         Most terms of a split or a linear leaf to show.
     """

@@ -20,7 +20,7 @@ from mipforest.trees.figure import (
     tint,
     value_colours,
 )
-from mipforest.trees.measures import NodeStatistics
+from mipforest.trees.node_statistics import NodeStatistics
 from mipforest.trees.reachable import ReachableNode
 from mipforest.trees.text import (
     describe_linear_leaf,

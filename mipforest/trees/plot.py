@@ -24,8 +24,8 @@ from mipforest.trees.figure import (
     shorten,
     text_width,
 )
-from mipforest.trees.measures import node_statistics
 from mipforest.trees.node_box import BAR_GAP, BAR_HEIGHT, PADDING, Line, NodeBox, node_box
+from mipforest.trees.node_statistics import node_statistics
 from mipforest.trees.reachable import ReachableNode, reachable_tree
 from mipforest.trees.tree import Tree
 

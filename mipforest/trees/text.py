@@ -8,7 +8,7 @@ from math import floor, log10
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.trees.measures import NodeStatistics
+from mipforest.trees.node_statistics import NodeStatistics
 from mipforest.trees.reachable import ReachableNode, reachable_tree
 from mipforest.trees.tree import Tree
 

@@ -1,0 +1,144 @@
+"""What passes the nodes of a tree: counts, classes or mean, errors, and the influence of features at each.
+
+From them come the shares of the classes at the leaves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.trees.influence import feature_influence
+from mipforest.trees.measures import Weights, regression_measures
+from mipforest.trees.tree import Tree
+from mipforest.trees.validation import class_numbers, target_values
+
+
+@dataclass(frozen=True, eq=False)
+class NodeStatistics:
+    """Samples at each node of a tree, branch nodes and leaves in heap order.
+
+    Attributes
+    ----------
+    samples
+        (n_nodes,) number of samples that pass the node.
+    class_counts
+        (n_nodes, K) the same by class; ``None`` for a regression tree or without targets.
+    mean
+        (n_nodes,) mean target, NaN where no sample passes; ``None`` for a classifier or without targets.
+    r2, mse, mae
+        (n_nodes,) measures of the tree's predictions for the samples that pass the node, so those of all
+        samples at the root (see :func:`~mipforest.trees.measures.regression_measures`); NaN and ``None`` as
+        for ``mean``.
+    probability
+        (|L|,) mean probability that a logistic tree gives the class of each leaf, over the samples in it, NaN where
+        there are none; ``None`` for other trees.
+    influence
+        (|B|, p) influence of each feature at each branch node (see
+        :func:`~mipforest.trees.influence.feature_influence`); ``None`` for a tree that is not logistic and
+        whose splits have one feature each: with nothing to compare, the split says it all.
+    class_weights
+        (n_nodes, K) weights of the samples by class; ``None`` where all are 1, or as for ``class_counts``.
+    """
+
+    samples: IntArray
+    class_counts: IntArray | None = None
+    mean: FloatArray | None = None
+    r2: FloatArray | None = None
+    mse: FloatArray | None = None
+    mae: FloatArray | None = None
+    influence: FloatArray | None = None
+    probability: FloatArray | None = None
+    class_weights: Weights = None
+
+
+def node_statistics(
+    tree: Tree, X: Any, y: npt.ArrayLike | None = None, weights: Weights = None
+) -> NodeStatistics:
+    """Route samples through a tree, count them at every node, and compare predictions with targets.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    X
+        (n, p) samples in original units.
+    y, weights
+        (n,) targets: class numbers or class names of a classifier (see :func:`class_numbers`), real values of
+        a regression tree, or ``None``, and weights in means and measures (numbers of samples stay).
+
+    Raises
+    ------
+    ValueError
+        If X does not fit the tree, or y does not fit X or the tree's classes.
+    """
+    passed = tree.decision_path(X)
+    samples = passed.sum(axis=0, dtype=np.int64)
+    influence = feature_influence(tree, X) if tree.logistic or tree.is_oblique else None
+    probability = _leaf_probabilities(tree, X, weights) if tree.logistic else None
+    if y is None:
+        return NodeStatistics(samples, influence=influence, probability=probability)
+    if tree.is_classifier:
+        members = np.eye(len(tree.classes), dtype=np.int64)[class_numbers(tree.classes, y, len(passed))]
+        counts = passed.T.astype(np.int64) @ members
+        all_one = weights is None or (weights == 1).all()
+        by_weight = None if weights is None or all_one else passed.T @ (weights[:, None] * members)
+        return NodeStatistics(
+            samples,
+            class_counts=counts,
+            influence=influence,
+            probability=probability,
+            class_weights=by_weight,
+        )
+    targets, predicted = target_values(y, len(passed)), np.asarray(tree.predict(X), dtype=np.float64)
+    measures, n = np.full((len(samples), 4), np.nan), np.ones(len(passed)) if weights is None else weights
+    for t in np.flatnonzero(samples):
+        here = passed[:, t]
+        measures[t] = (
+            np.average(targets[here], weights=n[here]),
+            *regression_measures(targets[here], predicted[here], n[here]),
+        )
+    means, r2, mse, mae = measures.T
+    return NodeStatistics(samples, mean=means, r2=r2, mse=mse, mae=mae, influence=influence)
+
+
+def _leaf_probabilities(tree: Tree, X: Any, weights: Weights) -> FloatArray:
+    leaf = tree.apply(X) - tree.topology.n_branches
+    largest = tree.predict_proba(X).max(axis=1)
+    n_leaves = tree.topology.n_leaves
+    with np.errstate(invalid="ignore"):
+        n = np.ones(len(leaf)) if weights is None else weights
+        means: FloatArray = np.bincount(leaf, n * largest, n_leaves) / np.bincount(leaf, n, n_leaves)
+    return means
+
+
+def leaf_shares(tree: Tree, statistics: NodeStatistics) -> FloatArray:
+    """Return the (|L|, K) shares of the classes among the training samples of every leaf of a classifier, by weight.
+
+    Rows sum to 1. A leaf without training samples gives its label the share 1. Where the label shares the largest
+    frequency with other classes, it is raised by one unit in the last place, so that it is the first to be found.
+
+    Raises
+    ------
+    ValueError
+        If the statistics hold no counts of classes.
+    """
+    if statistics.class_counts is None:
+        raise ValueError(
+            "the samples at the leaves are not known by class; give the statistics of training samples"
+        )
+    label = tree.leaf_value.astype(np.int64)
+    by_class = statistics.class_counts if statistics.class_weights is None else statistics.class_weights
+    counts = by_class[tree.topology.n_branches :].astype(np.float64)
+    empty = ~counts.any(axis=1)
+    counts[empty, label[empty]] = 1.0
+    shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
+    rows = np.arange(len(label))
+    largest = shares[rows, label] == shares.max(axis=1)
+    tied = largest & (shares.argmax(axis=1) != label)
+    shares[rows[tied], label[tied]] = np.nextafter(shares[rows[tied], label[tied]], 1.0)
+    return shares
