@@ -145,21 +145,25 @@ class SOrrt(SmoothFormulation):
     def _norms(self) -> RowNorms:
         return RowNorms(("a", "at"), self.lam_local, self.lam_global)
 
-    def state(self, data: Dataset, topology: Topology) -> SmoothModel:
+    def _loss(self, X: FloatArray, data: Dataset, topology: Topology) -> SquaredError:
+        """State the loss of leaves that are linear in X (n, p_leaf)."""
         middle, unit = self.target_scale(data)
+        return SquaredError(
+            X=X,
+            y=(np.asarray(data.y, dtype=np.float64) - middle) / unit,
+            weights=uniform(data.weights),
+            n_leaves=topology.n_leaves,
+            ridge=self.ridge,
+            bound=self.leaf_bound or np.inf,
+            asked=self.group_limit(data),
+        )
+
+    def state(self, data: Dataset, topology: Topology) -> SmoothModel:
         return SmoothModel(
             X=data.X,
             depth=topology.depth,
             gamma=self.gamma,
-            loss=SquaredError(
-                X=data.X,
-                y=(np.asarray(data.y, dtype=np.float64) - middle) / unit,
-                weights=uniform(data.weights),
-                n_leaves=topology.n_leaves,
-                ridge=self.ridge,
-                bound=self.leaf_bound or np.inf,
-                asked=self.group_limit(data),
-            ),
+            loss=self._loss(data.X, data, topology),
             norms=self._norms(),
         )
 

@@ -37,9 +37,8 @@ from mipforest.problem.parameters import ParameterError, parameter
 from mipforest.smooth.curves import Curves, curves_of
 from mipforest.smooth.formulation import SmoothInstance
 from mipforest.smooth.functional import FunctionalModel, gaps_of, intervals_of
-from mipforest.smooth.model import Point, uniform
+from mipforest.smooth.model import Point
 from mipforest.smooth.norms import RowNorms
-from mipforest.smooth.squared_error import SquaredError
 from mipforest.trees import FunctionalTree, Topology, Tree
 
 #: Degree of the pieces of a curve.
@@ -86,7 +85,6 @@ class SOrrtFd(SOrrt):
         return RowNorms(("a", "at"), self.lam_local, self.lam_global, self.intervals)
 
     def state(self, data: Dataset, topology: Topology) -> FunctionalModel:
-        middle, unit = self.target_scale(data)
         curves = Curves(curves_of(data, self.pattern), _DEGREES[self.interpolation])
         values = curves.scaled(data.X_raw)
         evenly = np.linspace(0.0, 1.0, 2 * self.intervals).reshape(-1, 2)
@@ -94,15 +92,7 @@ class SOrrtFd(SOrrt):
             X=values,
             depth=topology.depth,
             gamma=self.gamma,
-            loss=SquaredError(
-                X=curves.means(values, evenly),
-                y=(np.asarray(data.y, dtype=np.float64) - middle) / unit,
-                weights=uniform(data.weights),
-                n_leaves=topology.n_leaves,
-                ridge=self.ridge,
-                bound=self.leaf_bound or np.inf,
-                asked=self.group_limit(data),
-            ),
+            loss=self._loss(curves.means(values, evenly), data, topology),
             norms=self._norms(),
             curves=curves,
             lam_length=self.lam_length,

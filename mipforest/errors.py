@@ -6,7 +6,7 @@ tree) stand in that module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, ClassVar
 
@@ -237,3 +237,26 @@ def some_of(items: Sequence[object], limit: int = 8) -> str:
     """Write out at most ``limit`` items, and how many more there are."""
     shown = ", ".join(str(item) for item in items[:limit])
     return shown if len(items) <= limit else f"{shown} and {len(items) - limit} more"
+
+
+def refuse_out_of_range(what: str, settings: object, ranges: Mapping[str, tuple[float, float]]) -> None:
+    """Refuse the first attribute of ``settings`` that its range, both ends included, does not hold.
+
+    Parameters
+    ----------
+    what
+        What the settings are of, as the message begins: ``"synthetic:tree"``.
+    settings
+        Has an attribute of each name in ``ranges``.
+    ranges
+        Least and greatest value of each.
+
+    Raises
+    ------
+    DataError
+        With the name, the value and its range.
+    """
+    for name, (low, high) in ranges.items():
+        value = getattr(settings, name)
+        if not low <= value <= high:
+            raise DataError(f"{what}: {name}={value} is out of range; choose from {low} to {high}")

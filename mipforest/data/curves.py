@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.errors import DataError
+from mipforest.errors import DataError, refuse_out_of_range
 
 #: Number of waves in a curve.
 _WAVES = 8
@@ -58,11 +58,7 @@ class CurveExperiment:
             "seed": (0, 2**63),
         }
         ranges |= {"begin": (0, 1), "end": (self.begin, 1)}
-        for name, (low, high) in ranges.items():
-            if not low <= getattr(self, name) <= high:
-                raise DataError(
-                    f"synthetic:curves: {name}={getattr(self, name)} is out of range; choose from {low} to {high}"
-                )
+        refuse_out_of_range("synthetic:curves", self, ranges)
         if self.begin == self.end:
             raise DataError(f"synthetic:curves: begin and end are both {self.end}; choose a larger end")
 

@@ -144,8 +144,7 @@ class Dataset:
             raise DataError(f"{len(names)} feature names for the {p} columns of X; give one name per column")
         column, (kept, weight, told) = tables.target_column(y, n, target), tables.positive_weights(weights, n)
         X_raw, samples = X_raw[kept], tuple(map(str, np.flatnonzero(kept)))
-        encoding = Encoding.unscaled([Column(feature) for feature in names])
-        encoding = encoding.fit_scaling(scaling, X_raw, weight)
+        encoding = Encoding.unscaled(list(map(Column, names))).fit_scaling(scaling, X_raw, weight)
         treated = None if treatments is None else tables.target_column(treatments, n, "treatment")[kept]
         read = targets.read_target(column[kept], task, treated)
         named = {"weights": weight, "name": name, "target": target}
@@ -199,8 +198,8 @@ class Dataset:
         X_raw = encoding.encode(table.features)
         encoding = encoding.fit_scaling(scaling, X_raw, table.weights)
         read = targets.read_target(table.target, task, table.treatment)
-        told = (*notes, *table.notes, *encoding.notes)
         named = {"weights": table.weights, "name": name, "target": target, "weight": weight}
+        told = (*notes, *table.notes, *encoding.notes)
         return cls._of(X_raw, read, encoding, table.samples, None, told, **named)
 
     @classmethod

@@ -13,14 +13,14 @@ sibling leaves share a label. The thesis does not say how features and threshold
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data.target import Task
-from mipforest.errors import DataError
+from mipforest.errors import DataError, refuse_out_of_range
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,18 +164,11 @@ class RandomTree:
             "label_noise": (0, 1) if self.task == "classification" else (0, 10**6),
             "seed": (0, 2**63),
         }
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "task":
-                if value not in ("classification", "regression"):
-                    raise DataError(
-                        f"synthetic:tree: task={value} is unknown; it is classification or regression"
-                    )
-            elif not ranges[field.name][0] <= value <= ranges[field.name][1]:
-                low, high = ranges[field.name]
-                raise DataError(
-                    f"synthetic:tree: {field.name}={value} is out of range; choose from {low} to {high}"
-                )
+        refuse_out_of_range("synthetic:tree", self, ranges)
+        if self.task not in ("classification", "regression"):
+            raise DataError(
+                f"synthetic:tree: task={self.task} is unknown; it is classification or regression"
+            )
 
     def ground_truth(self) -> GroundTruth:
         """Draw the tree."""

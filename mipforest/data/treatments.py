@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.errors import DataError
+from mipforest.errors import DataError, refuse_out_of_range
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,11 +62,7 @@ class TreatmentExperiment:
 
     def __post_init__(self) -> None:
         ranges = {"experiment": (1, 3), "n": (2, 10**8), "seed": (0, 2**63)}
-        for name, (low, high) in ranges.items():
-            if not low <= getattr(self, name) <= high:
-                raise DataError(
-                    f"synthetic:treatments: {name}={getattr(self, name)} is out of range; choose from {low} to {high}"
-                )
+        refuse_out_of_range("synthetic:treatments", self, ranges)
         if self.functions not in ("scaled", "centred"):
             raise DataError(
                 f"synthetic:treatments: functions={self.functions} is unknown; it is scaled or centred"
