@@ -1,5 +1,6 @@
 """ORS and OGRS: tangents, variants against trying all cards, identities of the loss, starts, and what they refuse."""
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -14,6 +15,7 @@ from mipforest.data import DataError, Dataset
 from mipforest.errors import ParameterError
 from mipforest.heuristics.intercepts import best_intercepts, saturated, shortest_between
 from mipforest.heuristics.score_cards import CardProblem, exact_loss
+from mipforest.model import Model
 from mipforest.objectives.log_loss import LogisticLoss, log_loss, tangent_points
 from mipforest.solving import solve
 from mipforest.trees import Tree
@@ -88,6 +90,31 @@ def test_variants_have_the_optimum_of_trying_all_cards(model, data, limit, tange
         values[variant] = solution.objective
     expected = tangent_optimum(data, model(rules=2, min_points=-limit, max_points=limit, tangents=tangents))
     assert values == pytest.approx(dict.fromkeys(values, expected), rel=1e-6)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("seed", [4, 5])
+def test_a_model_without_the_cuts_and_signs_that_no_optimum_needs_has_the_optimum(seed, sign):
+    data = with_ties(seed)
+    data = Dataset.from_arrays(data.X_raw * [sign, 1, 1], data.y, scaling="none")
+    formulation = Ogrs(rules=2, min_points=-2, max_points=2, tangents="V0")
+    instance = formulation.build(data).instance
+    signed = instance.cards
+    needed = np.flatnonzero(signed.up | signed.down)
+    assert len(needed) < signed.n_rules
+    fewer = replace(
+        signed,
+        feature=signed.feature[needed],
+        cut=signed.cut[needed],
+        up=signed.up[needed],
+        down=signed.down[needed],
+    )
+    values = []
+    for cards in (signed.with_all_signs(), signed, fewer.with_all_signs(), fewer):
+        model = Model()
+        formulation.declare(model, replace(instance, cards=cards))
+        values.append(solve(model, "highs", gap=1e-8).objective)
+    assert values == pytest.approx([tangent_optimum(data, formulation)] * 4, rel=1e-6)
 
 
 def test_epsilon_above_a_gap_is_told():

@@ -8,11 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from mipforest.heuristics.cart import cart, forest_trees
-from mipforest.heuristics.thresholds import chosen_features, univariate_tree
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.found import Found, SearchEvents
 from mipforest.problem.tree_search import TreeSearch
-from mipforest.searches.memetic.split_tree import ABSENT, SplitTree
+from mipforest.searches.memetic.split_tree import SplitTree
 from mipforest.searches.memetic.tao import AlternatingOptimization
 from mipforest.searches.memetic.tmo import GENERATIONS, POPULATION, Evolved, evolve
 from mipforest.settings import SolveSettings
@@ -61,14 +60,13 @@ class AlternatingSearch(TreeSearch):
 
         evolved = evolve(
             samples,
-            [_splits(tree) for tree in (*known, *self._others(problem, charges.N_min, settings))],
+            [SplitTree.of(tree) for tree in (*known, *self._others(problem, charges.N_min, settings))],
             generations=self._generations(settings),
             seed=settings.seed,
             deadline=events.deadline(settings.time_limit),
             on_progress=told,
         )
-        tree = evolved.best.tree
-        found = univariate_tree(data, problem.topology, np.maximum(tree.feature, -1), tree.threshold)
+        found = evolved.best.tree.complete(data, problem.topology)
         best = min(
             (formulation.polish(tree, instance) for tree in (found, *known)),
             key=lambda tree: formulation.evaluate(tree, instance),
@@ -115,15 +113,3 @@ class MemeticSearch(AlternatingSearch):
 
     def _last_word(self, evolved: Evolved) -> str:
         return f"the best of {evolved.n_trees} trees; a memetic search proves nothing"
-
-
-def _splits(tree: Tree) -> SplitTree:
-    """Return the splits of a univariate tree; one that sends all to the right stands for what splits below only."""
-    feature, threshold = chosen_features(tree), -tree.b
-    for t in reversed(range(len(feature) // 2)):
-        if feature[t] < 0 <= max(feature[2 * t + 1], feature[2 * t + 2]):
-            feature[t], threshold[t] = 0, -np.inf
-    for t in range(1, len(feature)):
-        if feature[(t - 1) // 2] < 0:
-            feature[t] = ABSENT
-    return SplitTree(feature, threshold)

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.data import Dataset
+from mipforest.heuristics.thresholds import chosen_features, univariate_tree
+from mipforest.trees import Topology, Tree
 
 #: What a node is that does not split: a leaf, or nothing, as a node above it is a leaf.
 LEAF, ABSENT = -1, -2
@@ -26,6 +29,25 @@ class SplitTree:
 
     feature: IntArray
     threshold: FloatArray
+
+    @classmethod
+    def of(cls, tree: Tree) -> SplitTree:
+        """Return the splits of a univariate tree.
+
+        A node without a split above one with a split stands there as a split that sends all samples to the right.
+        """
+        feature, threshold = chosen_features(tree), -tree.b
+        for t in reversed(range(len(feature) // 2)):
+            if feature[t] < 0 <= max(feature[2 * t + 1], feature[2 * t + 2]):
+                feature[t], threshold[t] = 0, -np.inf
+        for t in range(1, len(feature)):
+            if feature[(t - 1) // 2] < 0:
+                feature[t] = ABSENT
+        return cls(feature, threshold)
+
+    def complete(self, data: Dataset, topology: Topology) -> Tree:
+        """Return the complete tree with these splits for scaled features; its predictions are still to be chosen."""
+        return univariate_tree(data, topology, np.maximum(self.feature, LEAF), self.threshold)
 
     @property
     def n_splits(self) -> int:

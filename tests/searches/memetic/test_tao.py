@@ -114,6 +114,41 @@ def test_samples_that_both_sides_treat_alike_change_nothing():
     assert (one.feature[0], one.threshold[0]) == (other.feature[0], other.threshold[0])
 
 
+@pytest.mark.parametrize("loss", ["classes", "squared"])
+@pytest.mark.parametrize("seed", range(4))
+def test_an_update_changes_the_loss_of_the_care_set_alone_and_makes_it_least(seed, loss):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 6, (40, 3)).astype(float)
+    samples = AlternatingOptimization(X, random_charges(rng, len(X), loss), joint=False)
+    tree, everything = random_structure(rng, X, 3), np.arange(len(X))
+    prediction = rng.permutation(np.resize(np.unique(samples.charges.y), 15))
+
+    def losses(of, t=0):
+        return samples.loss.of(everything, samples._predicted(of, prediction, t, everything))
+
+    for t, rows in reversed(list(samples._reaching(tree))):
+        if tree.is_leaf(t) or not len(rows):
+            continue
+        sides = np.stack([losses(tree, 2 * t + 1), losses(tree, 2 * t + 2)])
+        care = np.isin(everything, rows) & (sides[0] != sides[1])
+        before, old = losses(tree), tree.copy()
+        change = samples._improve_split(tree, prediction, t, rows)
+        after = losses(tree)
+        # E = elsewhere + constant + care set: the first two stay.
+        assert (after[~care] == before[~care]).all()
+        assert after[care].sum() - before[care].sum() == pytest.approx(change)
+        tried = [
+            sides[(column >= threshold).astype(int), everything][care].sum()
+            for column in X.T
+            for threshold in (-np.inf, *np.unique(column), np.inf)
+        ]
+        assert after[care].sum() == pytest.approx(min(before[care].sum(), *tried))
+        assert change < 0 or (tree.feature.tolist(), tree.threshold.tolist()) == (
+            old.feature.tolist(),
+            old.threshold.tolist(),
+        )
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_pruning_keeps_predictions_and_leaves_nothing_empty_or_alike(seed):
     rng = np.random.default_rng(seed)

@@ -6,10 +6,11 @@ import pytest
 from formulations.oct import Oct
 from formulations.ort import Ort
 from mipforest.data import Dataset, load
-from mipforest.heuristics.thresholds import TreeCharges
+from mipforest.heuristics.thresholds import TreeCharges, univariate_tree
 from mipforest.searches.memetic.split_tree import ABSENT, LEAF, SplitTree
 from mipforest.searches.memetic.tao import AlternatingOptimization
 from mipforest.searches.memetic.tmo import crossover, evolve, random_split
+from mipforest.trees import Topology
 
 SPLIT = (7, 0.5)
 
@@ -47,6 +48,32 @@ def test_children_are_trees_and_all_entries_of_the_second_are_the_second(seed):
     child = crossover(first, second, rng, lambda: SPLIT)
     assert is_valid(child)
     assert child.feature.dtype == first.feature.dtype
+
+
+#: The thesis' example of depth 3: a leaf on the left of the root, and a split above a leaf on its right.
+LISTED = (0, LEAF, 2, ABSENT, ABSENT, 5, LEAF)
+
+
+@pytest.mark.parametrize("seed", [None, *range(20)])
+def test_a_tree_is_read_back_from_its_list_of_splits(seed):
+    rng = np.random.default_rng(seed or 0)
+    listed = tree_of(*LISTED) if seed is None else random_tree(rng)
+    data = Dataset.from_arrays(rng.random((9, 6)), np.arange(9) % 2, name="six", scaling="none")
+    tree = listed.complete(data, Topology(3))
+    again = SplitTree.of(tree)
+    assert again.feature.tolist() == listed.feature.tolist()
+    assert again.threshold[again.feature >= 0].tolist() == listed.threshold[listed.feature >= 0].tolist()
+
+
+def test_a_tree_that_sends_all_to_the_right_before_it_splits_keeps_its_samples():
+    data = Dataset.from_arrays(np.arange(8.0)[:, None], np.arange(8) % 2, name="line", scaling="none")
+    feature = np.array([-1, -1, -1, -1, -1, -1, 0])
+    tree = univariate_tree(data, Topology(3), feature, np.where(feature < 0, 0.0, 3.5))
+    again = SplitTree.of(tree)
+    assert is_valid(again)
+    assert (again.feature[[0, 2, 6]] == 0).all()
+    assert (again.threshold[[0, 2]] == -np.inf).all()
+    assert again.threshold[6] == 3.5
 
 
 class Entries:
