@@ -84,8 +84,8 @@ def test_more_rules_than_three_over_binary_features():
     assert result.objective <= chosen.beam(50)[1] + 1e-9
 
 
-def test_the_cut_loop_ends_at_the_log_loss_of_trying_all_cards():
-    formulation, data = CASES[2]
+@pytest.mark.parametrize(("formulation", "data"), [CASES[0], CASES[2]], ids=["ors", "ogrs"])
+def test_the_cut_loop_ends_at_the_log_loss_of_trying_all_cards(formulation, data):
     result = formulation.build(data).solve("cut-loop", time_limit=60, gap=1e-5)
     expected = best_by_trying(formulation, data)
     assert result.status == "optimal"
