@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from operator import itemgetter
 
 import numpy as np
 from scipy.optimize import minimize
@@ -122,7 +123,9 @@ class FlatPoint:
 def proximal(model: SmoothModel, point: Point, stop: Stop) -> Point:
     """Minimise the loss with penalties by proximal gradient steps of spectral length (Wright, Nowak, Figueiredo 2009).
 
-    What is in no norm at the leaves is solved exactly at every step.
+    What is in no norm at the leaves is solved exactly at every step. Splits are scaled down first where that pays: a
+    penalty that asks for small coefficients would otherwise make the first step lead to the empty tree at once, which is
+    better than large coefficients, and stationary, and mostly worse than the same splits with small ones.
     """
     norms, blocks = model.norms, {block.name: block for block in model.blocks}
     names = dict.fromkeys((*(block.name for block in model.branches), *norms.blocks))
@@ -143,6 +146,10 @@ def proximal(model: SmoothModel, point: Point, stop: Stop) -> Point:
         return {**free, **norms.prox({name: moved[name] for name in norms.blocks}, length, caps)}
 
     at = {name: point[name] for name in names}
+    _, at = min(
+        ((evaluate(scaled)[0], scaled) for scaled in (_scaled(at, 2.0**-k) for k in range(HALVINGS + 1))),
+        key=itemgetter(0),
+    )
     at = model.penalised_leaves(at)
     value, slope = evaluate(at)
     recent, length = deque([value], maxlen=MEMORY), 1.0
@@ -176,6 +183,11 @@ def proximal(model: SmoothModel, point: Point, stop: Stop) -> Point:
             break
         length = min(max(squared / curved, SHORTEST), LONGEST) if curved > 0 else min(2 * length, LONGEST)
     return model.settled(at)
+
+
+def _scaled(point: Point, factor: float) -> Point:
+    """Return a point with its splits scaled: every sample has the same likelier sides, less surely."""
+    return {**point, "a": factor * point["a"], "mu": factor * point["mu"]}
 
 
 def on_simplex(rows: FloatArray) -> FloatArray:
@@ -245,6 +257,9 @@ def _is_sum(row: LinearConstraint, blocks: tuple[Block, ...]) -> bool:
 #: Of the augmented method: first penalty and its growth, most rounds, how far inside a constraint the target is, so
 #: that rounding breaks none, and what keeps a sum of zeros from dividing.
 PENALTY, GROWTH, OUTER, MARGIN, TINY = 10.0, 4.0, 25, 1e-7, 1e-12
+
+#: How often splits are halved before a descent with penalties, at most: the steepest ones are then flat for all samples.
+HALVINGS = 12
 
 #: Steps between two exact solutions of the leaves with penalties.
 BETWEEN = 25

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from mipforest import get_formulation, load
+from mipforest.data import Dataset
 from mipforest.problem.parameters import ParameterError
+from mipforest.smooth.descent import descend
 from mipforest.smooth.path import penalty_grid, sparsity_path
+from mipforest.trees import Topology
 
 
 @pytest.fixture(scope="module")
@@ -42,3 +45,16 @@ def test_zeros_grow_along_a_path_and_a_path_goes_on_where_it_was_ended(wine, tmp
         sparsity_path(sparse(), train, 2, glob=[1.0, 0.0])
     with pytest.raises(ParameterError, match="orct has no penalties"):
         sparsity_path(get_formulation("orct")(), train, 2)
+
+
+def test_a_large_penalty_makes_steep_splits_small_rather_than_none():
+    X = np.random.default_rng(0).random((100, 2))
+    data = Dataset.from_arrays(X, (X[:, 0] > 0.5) + 0)
+    model = sparse(lam_local=1.0).bind(data, Topology(1)).smooth
+    steep = model.with_best_leaves({"a": np.array([[1.0, 0.0]]), "mu": np.array([0.25])})
+    empty = model.with_best_leaves({"a": np.zeros((1, 2)), "mu": np.zeros(1)})
+    # The empty tree is stationary, and better than the steep split: one step could lead there.
+    assert model.objective(empty) < model.objective(steep)
+    found = descend(model, steep, lambda: False)
+    assert model.objective(found) < 0.6 * model.objective(empty)
+    assert found["a"][0, 1] == 0.0
