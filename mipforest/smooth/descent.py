@@ -124,8 +124,8 @@ def proximal(model: SmoothModel, point: Point, stop: Stop) -> Point:
     """Minimise the loss with penalties by proximal gradient steps of spectral length (Wright, Nowak, Figueiredo 2009).
 
     What is in no norm at the leaves is solved exactly at every step. Splits are scaled down first where that pays: a
-    penalty that asks for small coefficients would otherwise make the first step lead to the empty tree at once, which is
-    better than large coefficients, and stationary, and mostly worse than the same splits with small ones.
+    large penalty would otherwise make the first step lead to the empty tree, which is better than large coefficients,
+    and stationary, and mostly worse than the same splits with small ones.
     """
     norms, blocks = model.norms, {block.name: block for block in model.blocks}
     names = dict.fromkeys((*(block.name for block in model.branches), *norms.blocks))
@@ -258,7 +258,7 @@ def _is_sum(row: LinearConstraint, blocks: tuple[Block, ...]) -> bool:
 #: that rounding breaks none, and what keeps a sum of zeros from dividing.
 PENALTY, GROWTH, OUTER, MARGIN, TINY = 10.0, 4.0, 25, 1e-7, 1e-12
 
-#: How often splits are halved before a descent with penalties, at most: the steepest ones are then flat for all samples.
+#: How often splits are halved before a descent with penalties, at most: then the steepest are flat for all samples.
 HALVINGS = 12
 
 #: Steps between two exact solutions of the leaves with penalties.
