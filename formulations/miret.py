@@ -94,7 +94,7 @@ from mipforest.trees.sides import RESIDUE, keep_sides
 START_SHARE = 0.5
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MiretInstance(Instance):
     """A data set with the ensemble's answers for it, and what the variant makes of them.
 

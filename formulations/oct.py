@@ -89,7 +89,7 @@ from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class OctInstance(ClassTreeInstance):
     """A data set with its routing, and bounds for the root's thresholds.
 

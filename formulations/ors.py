@@ -71,7 +71,7 @@ PAIRS_WIDTH = 5
 ROUNDS, EXCHANGE_SHARE = 20, 0.1
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RiskInstance(Instance):
     """A data set with the rules that a card may have.
 

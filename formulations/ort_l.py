@@ -167,7 +167,7 @@ class LinearLeaves(ConstantLeaves):
         return replace(constant, leaf_w=self.spread * beta)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class OrtLInstance(OrtInstance):
     """A data set with its routing, its linear leaves, and a bound on the objective.
 

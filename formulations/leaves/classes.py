@@ -17,7 +17,7 @@ from mipforest.problem.parameters import CostMatrix, ParameterError
 from mipforest.trees import Tree
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ClassTreeInstance(Instance):
     """A data set with a routing of its samples.
 

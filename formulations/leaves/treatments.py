@@ -223,7 +223,7 @@ class TreatmentLeaves:
         return self.with_estimates(with_paying_splits(tree, split_cost, alone))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PrescriptiveInstance(Instance):
     """A data set with its routing and its leaves.
 

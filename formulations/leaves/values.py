@@ -138,7 +138,7 @@ class ConstantLeaves:
         )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class OrtInstance(Instance):
     """A data set with its routing and its leaves.
 

@@ -72,7 +72,7 @@ class Slacks:
     C: FloatArray
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class LevelInstance(LinearInstance):
     """A data set for a tree of the thesis.
 

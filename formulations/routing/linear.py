@@ -52,7 +52,7 @@ START_SHARE = 0.5
 BIAS_TOLERANCE = 1e-8
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class LinearInstance(Instance):
     """A data set for a tree of linear classifiers.
 

@@ -1,5 +1,5 @@
 # best known solution of oct-tight-wine-d3
-# objective value = 4.440892098500626e-16
+# objective value = 0.0
 c[class_0,n10] 1
 c[class_0,n14] 1
 c[class_1,n7] 1

@@ -68,7 +68,7 @@ class Column:
         return (f"{self.name}{-self.base:+d}" if self.base else self.name,)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Encoding:
     """From a table to scaled features, and back to original units.
 
@@ -90,6 +90,9 @@ class Encoding:
     offset: FloatArray
     scale: FloatArray
     scaling: Scaling = "none"
+
+    def __repr__(self) -> str:
+        return f"Encoding({len(self.columns)} columns, {len(self.offset)} features, scaling {self.scaling!r})"
 
     @classmethod
     def unscaled(cls, columns: Sequence[Column]) -> Encoding:

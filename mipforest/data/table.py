@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,10 @@ Missing = Literal["error", "drop", "impute"]
 
 #: Most levels of a column of text that becomes features, unless the user says otherwise.
 MOST_LEVELS = 100
+
+#: Different numbers from which on a column of text is one of numbers with a slip; of fewer, such as 2, 3, 4 and
+#: "5more", all values are levels, and a remark names the one that is no number.
+MANY_NUMBERS = 10
 
 #: From this number of rows on, a column that counts them is worth a remark.
 _ROWS_WORTH_COUNTING = 10
@@ -88,7 +92,7 @@ def read_table(
     DataError
         If columns share a name, the target, the weights or all features are absent, no row is there (or left),
         values are missing, a weight is negative, ``missing`` is unknown, or a column of text has more than
-        :data:`MOST_LEVELS` levels.
+        :data:`MOST_LEVELS` levels, or :data:`MANY_NUMBERS` numbers among them.
     """
     if missing not in get_args(Missing):
         raise DataError(f"unknown treatment missing={missing!r}; it is 'error', 'drop' or 'impute'")
@@ -122,7 +126,7 @@ def read_table(
     frame = frame[chosen]
     features = frame.drop(columns=list(taken.values()))
     if keep is not None:
-        refuse_many_levels(features, keep)
+        refuse_doubtful_text(features, keep)
     ids = tuple(id for id, kept in zip(samples, chosen, strict=True) if kept)
     given = None if treatment is None else frame[treatment]
     return Table(features, frame[target], given, ids, weights, (*notes, *told, *_remarks(features)))
@@ -138,8 +142,8 @@ def _require_column(frame: Any, name: str, role: str) -> None:
         )
 
 
-def refuse_many_levels(features: Any, keep: Collection[str] = ()) -> None:
-    """Refuse columns of text with so many levels that they are dates, names or identifiers.
+def refuse_doubtful_text(features: Any, keep: Collection[str] = ()) -> None:
+    """Refuse columns of text that are numbers with a slip among them, or dates, names or identifiers.
 
     Parameters
     ----------
@@ -151,13 +155,22 @@ def refuse_many_levels(features: Any, keep: Collection[str] = ()) -> None:
     Raises
     ------
     DataError
-        Naming the columns and how many levels each has.
+        Naming a value that makes text of numbers and its row, or the columns and how many levels each has.
     """
-    counts = {
-        name: column.nunique()
-        for name, column in features.items()
-        if name not in keep and not is_numeric(column)
-    }
+    texts = {name: column for name, column in features.items() if name not in keep and not is_numeric(column)}
+    for name, column in texts.items():
+        slip = _slip_among_numbers(column)
+        if slip is not None and slip.numbers >= MANY_NUMBERS:
+            named = shlex.quote(name)
+            raise DataError(
+                f"column {name!r} holds numbers and text: row {slip.row} holds {slip.value!r:.60}, and "
+                f"{slip.numbers} of its {slip.levels} different values are numbers; as text, each would be a feature",
+                hint=f"correct the value (with a decimal point, or empty for missing=), leave the column out with "
+                f"drop=[{name!r}], or take it as text with keep=[{name!r}] or astype('category')",
+                option=f"correct the value (with a decimal point, or empty for --missing), leave the column out with "
+                f"--drop {named}, or take it as text with --keep {named}",
+            )
+    counts = {name: column.nunique() for name, column in texts.items()}
     many = [name for name, count in counts.items() if count > MOST_LEVELS]
     if many:
         told = some_of([f"{name!r} ({counts[name]} levels)" for name in many])
@@ -167,6 +180,36 @@ def refuse_many_levels(features: Any, keep: Collection[str] = ()) -> None:
             hint=f"leave it out with drop=[{many[0]!r}], or take it all the same with keep=[{many[0]!r}]",
             option=f"leave it out with --drop {shlex.quote(many[0])}, or take it all the same with --keep",
         )
+
+
+class _Slip(NamedTuple):
+    """The first value of a column of text that is no number although most are; how many are, of how many."""
+
+    row: object
+    value: str
+    numbers: int
+    levels: int
+
+
+def _slip_among_numbers(column: Any) -> _Slip | None:
+    """Return what makes text of a column whose values are mostly numbers, a decimal comma included; or ``None``.
+
+    Numbers that are text one and all, and categories, were meant so.
+    """
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return None
+    levels = pd.Series(column.dropna().unique()).astype(str)
+    plain = pd.to_numeric(levels, errors="coerce").notna()
+    meant = plain | pd.to_numeric(levels.str.replace(",", ".", n=1, regex=False), errors="coerce").notna()
+    numbers = int(meant.sum())
+    if plain.all() or 2 * numbers <= len(levels):
+        return None
+    # What is no number at all comes before a decimal comma.
+    value = levels[~(plain if meant.all() else meant)].iloc[0]
+    row = column.index[(column.astype(str) == value).to_numpy().argmax()]
+    return _Slip(row, value, numbers, len(levels))
 
 
 def positive_weights(
@@ -274,9 +317,10 @@ def _remarks(features: Any) -> list[str]:
     remarks = []
     for name, column in features.items():
         if not is_numeric(column):
-            levels = column.nunique()
+            levels, slip = column.nunique(), _slip_among_numbers(column)
+            text = "" if slip is None else f"row {slip.row} holds {slip.value!r:.60}, which is no number: "
             remarks.append(
-                f"column {name!r} one-hot encoded: {levels} levels"
+                f"column {name!r} one-hot encoded: {text}{levels} levels"
                 if levels != 2
                 else f"column {name!r} has 2 levels and becomes one feature"
             )

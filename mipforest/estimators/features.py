@@ -11,7 +11,7 @@ from sklearn.utils import validation
 from mipforest.arrays import FloatArray
 from mipforest.data.columns import refuse_rounding
 from mipforest.data.encoding import Column, Encoding, Unseen
-from mipforest.data.table import refuse_many_levels, with_text_names
+from mipforest.data.table import refuse_doubtful_text, with_text_names
 
 #: With one sample there is nothing to tell apart.
 LEAST_SAMPLES = 2
@@ -53,7 +53,7 @@ def learn_features(estimator: Any, X: Any, sample_weight: Any = None) -> tuple[E
                 f"{LEAST_SAMPLES} samples (rows)"
             )
         frame = with_text_names(X)
-        refuse_many_levels(frame)
+        refuse_doubtful_text(frame)
     else:
         matrix = validate(estimator, X, reset=True, dtype=np.float64, ensure_min_samples=LEAST_SAMPLES)
         refuse_rounding(X, matrix, "X")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
+import numpy as np
 from joblib import effective_n_jobs
 
 from mipforest.data import Dataset
@@ -17,6 +18,7 @@ from mipforest.problem.parameters import ParameterError
 from mipforest.problem.result import Result
 from mipforest.settings import SolveSettings
 from mipforest.tuning.batch import tune_batch
+from mipforest.tuning.fit import Splits
 
 
 @dataclass(eq=False, repr=False)
@@ -26,8 +28,7 @@ class TunedTree(FormulationEstimator):
     depth: int = 5
     _: KW_ONLY
     grid: Mapping[str, Sequence[Any]] | None = None
-    folds: int | None = None
-    validation: float | None = None
+    cv: Any = None
     starts: int = 50
     n_jobs: int | None = None
 
@@ -55,8 +56,7 @@ class TunedTree(FormulationEstimator):
             data,
             self.depth,
             grid=self.grid,
-            folds=self.folds,
-            validation=self.validation,
+            folds=_folds(self.cv, data),
             starts=self.starts,
             solver=self.solver,
             settings=settings,
@@ -71,6 +71,27 @@ class TunedTree(FormulationEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "tuning_"}
+
+
+def _folds(cv: Any, data: Dataset) -> int | Splits | None:
+    """Return folds of the samples that have a weight; positions are given among all samples of a fit."""
+    if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
+        return cast("int | None", cv)  # checked with the others
+    if hasattr(cv, "split"):
+        splits: Splits = cv.split(data.X_raw, data.labels)
+        return splits
+    place = {int(sample): row for row, sample in enumerate(data.samples)}
+
+    def kept(part: Any) -> list[int]:
+        return [place[row] for row in np.asarray(part).tolist() if row in place]
+
+    try:
+        return [(kept(train), kept(rest)) for train, rest in cv]
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"parameter cv has no pairs of positions to train on and validate ({error}); give a number, a splitter of "
+            "scikit-learn, or such a pair for each fold"
+        ) from error
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -91,9 +112,10 @@ class OptimalTreeClassifierCV(TunedTree, OptimalTreeClassifier):
         Hyperparameters of the model by name, such as ``{"N_min": 5}``; ``alpha`` is chosen.
     grid
         Values of one other hyperparameter that are tried at the chosen depth, by name.
-    folds, validation
-        Number of folds, or the share of samples of a single validation part; 4 folds unless given, fewer where a class
-        has fewer samples.
+    cv
+        Folds, as in scikit-learn: their number, shuffled by ``random_state`` and stratified for a classification; a
+        splitter, such as ``ShuffleSplit(1, test_size=0.3)`` for one validation part; or, for each fold, the positions
+        of its training and of its validation samples. ``None`` for 4, fewer where a class has fewer samples.
     starts
         Starts of the local search for each depth and fold.
     n_jobs
@@ -141,7 +163,7 @@ class OptimalTreeRegressorCV(TunedTree, OptimalTreeRegressor):
     model
         ``"ort"``; ``"ort-h"`` for splits with several features; ``"ort-l"``, ``"ort-lh"`` for leaves that predict a
         linear function, whose cost of coefficients ``lam`` is chosen, too.
-    depth, grid, folds, validation, starts, n_jobs, solver, and all others
+    depth, grid, cv, starts, n_jobs, solver, and all others
         As for :class:`OptimalTreeClassifierCV`, and so are the attributes.
     """
 

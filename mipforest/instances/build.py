@@ -30,7 +30,7 @@ from mipforest.runs.data_source import DataSource
 from mipforest.runs.instance import sha256_of_model, write_instance
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.base import Solver
-from mipforest.solvers.solution import Solution
+from mipforest.solvers.solution import ROUNDED_ZERO, Solution
 from mipforest.trees import Predictor
 
 
@@ -273,14 +273,15 @@ def _improved(
     solution, form = result.solution, result.problem.model.matrix()
     maximize = form.maximize
     if result.verified and solution.x is not None and _better(result.objective, entry.objective, maximize):
+        value = 0.0 if abs(result.objective) <= ROUNDED_ZERO else result.objective
         sparse = np.where(solution.x == 0, np.nan, solution.x)  # a column that is not named is 0
         write_point(
             form,
             sparse,
             library.solution_path(spec),
-            comments=(f"best known solution of {spec.name}", f"objective value = {result.objective!r}"),
+            comments=(f"best known solution of {spec.name}", f"objective value = {value!r}"),
         )
-        entry = _by(replace(entry, objective=result.objective), solution, settings)
+        entry = _by(replace(entry, objective=value), solution, settings)
     if _better(entry.bound, result.bound, maximize):
         entry = _by(replace(entry, bound=result.bound), solution, settings)
     if result.bound_for is not None and entry.bound == result.bound:

@@ -32,7 +32,7 @@ from mipforest.trees import Predictor, Topology, Tree
 Fitted: TypeAlias = Any
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Instance:
     """A data set and a topology, with everything a formulation computes from them, once.
 
@@ -62,6 +62,9 @@ class Instance:
     least_objective: float = -math.inf
     notes: tuple[str, ...] = ()
     budget: TimeBudget = field(default_factory=TimeBudget)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.data!r}, depth {self.topology.depth})"
 
     @cached_property
     def distinct(self) -> tuple[FloatArray, IntArray]:

@@ -355,7 +355,7 @@ def status_in_words(result: Mapping[str, Any]) -> str:
             return f"optimal, proven{up_to}"
         if proven_for == "constants":
             return f"optimal for the paper's constants{up_to}; not proven for the definition"
-        return f"optimal by the solver{up_to}; the tree is not verified"
+        return f"optimal by the solver{up_to}; the {result.get('finds', 'tree')} is not verified"
     if status == "infeasible" and proven_for == "constants":
         return "infeasible for the paper's constants; others may leave a tree"
     if status == "best_found" and result.get("starts"):
@@ -374,12 +374,12 @@ def provers_in_words(result: Mapping[str, Any]) -> str:
     Parameters
     ----------
     result
-        The content of ``result.json``: ``bound_by`` and ``solver`` are read.
+        The content of ``result.json``: ``bound_by``, ``solver`` and ``finds`` are read.
     """
     names = {
         "solver": str(result["solver"]),
         "exact-search": "the exact search before the solve",
-        "definition": "the definition, by which no tree has less",
+        "definition": f"the definition, by which no {result.get('finds', 'tree')} has less",
     }
     by = [names[name] for name in result.get("bound_by", ()) if name in names]
     agree = ", which agree" if len(by) > 1 else ""

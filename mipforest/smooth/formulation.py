@@ -20,7 +20,7 @@ from mipforest.time_budget import TimeBudget
 from mipforest.trees import RandomizedTree, Topology, Tree
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SmoothInstance(Instance):
     """A data set and a topology, with the smooth model stated for them."""
 

@@ -59,6 +59,7 @@ def _data_accepted(trial: Trial) -> None:
         instance = trial.problem(depth).instance
         assert instance.data is trial.data, "bind returns another data set than it was given"
         assert instance.topology.depth == depth, "bind returns another topology than it was given"
+        assert len(repr(instance)) < 500, "the instance writes its arrays out: give its dataclass repr=False"
 
 
 def _bind_repeats(trial: Trial) -> None:

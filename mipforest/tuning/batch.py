@@ -26,6 +26,7 @@ from mipforest.tuning.batch_plan import DEPTH, STARTS, BatchPlan, CurveFit, Tree
 from mipforest.tuning.cost_complexity import SAME_LOSS, Curve, Midpoint, mean_curve, minimum
 from mipforest.tuning.cross_validation import OnFit, cross_validate
 from mipforest.tuning.executors import Executor
+from mipforest.tuning.fit import Splits
 from mipforest.tuning.plan import SETTINGS
 from mipforest.tuning.run import Tuning, executor_for
 
@@ -120,7 +121,7 @@ def choose_setting(table: pd.DataFrame) -> int:
     return int(np.argmax(loss <= loss.min() + SAME_LOSS * abs(loss.min())))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BatchTuning(Tuning):
     """What a batch tuning found: as :class:`~mipforest.tuning.run.Tuning`, with curves.
 
@@ -156,7 +157,7 @@ def tune_batch(
     depth: int = DEPTH,
     *,
     grid: Mapping[str, Sequence[Any]] | None = None,
-    folds: int | None = None,
+    folds: int | Splits | None = None,
     validation: float | None = None,
     trees: Trees = "local-search",
     starts: int = STARTS,
@@ -192,7 +193,8 @@ def tune_batch(
         Values of one other parameter, tried at the chosen depth beside the formulation's own; by default some of
         ``lam`` for linear leaves, and none for others.
     folds
-        Number of folds, 4 unless given, shuffled, and stratified for a classification.
+        Number of folds, 4 unless given, shuffled, and stratified for a classification; or, for each fold, the positions
+        of its training and of its validation samples.
     validation
         In place of folds, the share of samples of one validation part: 1/3, as in the thesis, where they are half as
         many as those to train on.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, Literal, get_args
@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from mipforest.data import Dataset
-from mipforest.errors import TuningError, did_you_mean
+from mipforest.errors import DataError, TuningError, did_you_mean
 from mipforest.heuristics.cart import cart
 from mipforest.heuristics.thresholds import TreeCharges, tree_of_splits
 from mipforest.problem.formulation import Formulation
@@ -20,7 +20,7 @@ from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.trees import Topology, Tree
 from mipforest.tuning.cost_complexity import Curve, Midpoint, check_midpoint, curves_of, mean_curve
-from mipforest.tuning.fit import Fold, check_folds, make_folds
+from mipforest.tuning.fit import Fold, Splits, check_folds, given_folds, make_folds
 from mipforest.tuning.plan import SETTINGS, Grid, formulation_of, topology_of
 
 #: Trees of each search unless told otherwise, and the share of them, the best ones, whose curves count.
@@ -218,7 +218,7 @@ class BatchPlan:
         depth: int = DEPTH,
         *,
         grid: Mapping[str, Sequence[Any]] | None = None,
-        folds: int | None = None,
+        folds: int | Splits | None = None,
         validation: float | None = None,
         trees: Trees = "local-search",
         starts: int = STARTS,
@@ -243,8 +243,12 @@ class BatchPlan:
                 f"no trees are called {trees!r}{did_you_mean(trees, known)}; choose from: {', '.join(known)}"
             )
         parts = _folds(data, folds, validation, settings.seed)
-        for samples in (data, *(part.train for part in parts)):
-            base.check_data(samples, topology_of(depth))
+        base.check_data(data, topology_of(depth))
+        for number, part in enumerate(parts):
+            try:
+                base.check_data(part.train, topology_of(depth))
+            except DataError as error:
+                raise error.located(f"fold {number} of {data.n} samples with {data.p} feature(s)") from error
         base.check_weights(data)
         charges = charges_of(base, data)
         if trees == "cart" and (
@@ -312,7 +316,9 @@ class BatchPlan:
         )
 
 
-def _folds(data: Dataset, folds: int | None, validation: float | None, seed: int) -> tuple[Fold, ...]:
+def _folds(
+    data: Dataset, folds: int | Splits | None, validation: float | None, seed: int
+) -> tuple[Fold, ...]:
     if validation is None:
         if folds is None:
             fewest = FOLDS
@@ -320,9 +326,12 @@ def _folds(data: Dataset, folds: int | None, validation: float | None, seed: int
                 counts = np.bincount(data.labels.astype(np.int64))
                 fewest = int(counts[counts > 0].min())
             folds = max(2, min(FOLDS, fewest))
+        if isinstance(folds, Iterable) and not isinstance(folds, str):
+            return given_folds(data, folds)
         return make_folds(data, folds, seed)
     if folds is not None:
-        check_folds(folds)
+        if not isinstance(folds, Iterable):
+            check_folds(folds)
         raise TuningError(f"folds={folds} and validation={validation} are both given; keep one")
     train, rest = data.split(validation, seed=seed)
     return (Fold(train, rest),)

@@ -89,7 +89,7 @@ class PruningSequence:
         return Curve(self.alpha[last], self.validation[last])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Curve:
     """Validation loss by the cost of a split: a step function on [0, 1], continuous from the right.
 
@@ -103,6 +103,9 @@ class Curve:
 
     alpha: FloatArray
     loss: FloatArray
+
+    def __repr__(self) -> str:
+        return f"Curve({len(self.alpha)} steps, least loss {self.loss.min():.4g})"
 
     def at(self, alpha: FloatArray) -> FloatArray:
         """Return its values at costs of any shape."""

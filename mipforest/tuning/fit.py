@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mipforest.data import DataError, Dataset
 from mipforest.data.treatments import imputed_outcomes
@@ -21,6 +22,9 @@ from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Status
 from mipforest.trees import Predictor, Tree
+
+#: Positions of training and of validation samples, for each fold.
+Splits: TypeAlias = Iterable[tuple[ArrayLike, ArrayLike]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +77,40 @@ def make_folds(data: Dataset, folds: int, seed: int) -> tuple[Fold, ...]:
                 "take fewer folds"
             )
         split = KFold(folds, shuffle=True, random_state=seed).split(data.X_raw)
-    scaling = data.encoding.scaling
-    return tuple(Fold(data.take(train).with_scaling(scaling), data.take(rest)) for train, rest in split)
+    return given_folds(data, split)
+
+
+def given_folds(data: Dataset, splits: Splits) -> tuple[Fold, ...]:
+    """Divide the samples as told.
+
+    Parameters
+    ----------
+    data
+        All samples to train on in the end.
+    splits
+        For each fold the positions of its training and of its validation samples, as scikit-learn's splitters tell.
+
+    Raises
+    ------
+    TuningError
+        If there is no fold, a part is empty, or what is given are no positions of samples.
+    """
+    folds = []
+    for number, pair in enumerate(splits):
+        try:
+            train, rest = (np.arange(data.n)[part if part.size else []] for part in map(np.asarray, pair))
+        except (TypeError, ValueError, IndexError) as error:
+            raise TuningError(
+                f"split {number} is no pair of positions, 0 to {data.n - 1}, to train on and validate ({error})"
+            ) from error
+        if not (len(train) and len(rest)):
+            raise TuningError(
+                f"split {number} has {len(train)} samples to train on and {len(rest)} to validate; give both some"
+            )
+        folds.append(Fold(data.take(train).with_scaling(data.encoding.scaling), data.take(rest)))
+    if not folds:
+        raise TuningError("there are no splits; give one pair of training and validation samples at least")
+    return tuple(folds)
 
 
 def check_folds(folds: int) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tuning:
     """Scores of all settings, the one that was chosen, and the tree fitted with it on all samples.
 
@@ -58,6 +58,13 @@ class Tuning:
     score: str
     rule: Rule
     result: Result
+
+    def __repr__(self) -> str:
+        axes = self.table.columns[: self.table.columns.get_loc("finished")]
+        values = [self.table.loc[self.chosen, axis] for axis in axes]
+        shown = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in values]
+        chosen = ", ".join(f"{axis}={value}" for axis, value in zip(axes, shown, strict=True))
+        return f"{type(self).__name__}({len(self.table)} settings, best {chosen} by {self.score}, {self.result!r})"
 
 
 def tune(

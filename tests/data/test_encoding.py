@@ -266,6 +266,29 @@ def test_dates_and_identifiers_are_refused_dropped_or_kept():
         ORTRegressor(time_limit=0).fit(frame[["day", "size"]], frame["y"])
 
 
+def test_a_slip_among_numbers_is_refused_and_named():
+    values = [*map(str, range(30)), "n/a?", *map(str, range(29))]
+    frame = pd.DataFrame({"age": values, "size": range(60), "y": [0, 1] * 30}, index=range(100, 160))
+    told = r"'age' .*row 130 holds 'n/a\?', and 30 of its 31 .*drop=\['age'\].*keep=\['age'\]"
+    with pytest.raises(DataError, match=told) as refused:
+        Dataset.from_frame(frame, "y")
+    assert "--keep age" in refused.value.option
+    with pytest.raises(ValueError, match="row 130 holds 'n/a"):
+        ORTRegressor(time_limit=0).fit(frame[["age", "size"]], frame["y"])
+    assert Dataset.from_frame(frame, "y", keep=["age"]).p == 32
+    assert Dataset.from_frame(frame.astype({"age": "category"}), "y").p == 32
+    comma = frame.assign(age=[f"{k % 20},5" for k in range(60)])
+    with pytest.raises(DataError, match="row 100 holds '0,5', and 20 of its 20"):
+        Dataset.from_frame(comma, "y")
+    assert Dataset.from_frame(frame.assign(age=[f"{k % 20}" for k in range(60)]), "y").p == 21
+
+
+def test_few_numbers_beside_a_text_are_levels():
+    frame = pd.DataFrame({"doors": ["2", "3", "4", "5more"], "y": [0, 1, 0, 1]})
+    notes = Dataset.from_frame(frame, "y").notes
+    assert notes == ("column 'doors' one-hot encoded: row 3 holds '5more', which is no number: 4 levels",)
+
+
 def test_an_unseen_level_is_refused_or_none_of_those_known():
     frame = pd.DataFrame({"city": ["Roma", "Bari", "Pisa"], "sex": ["m", "f", "m"], "y": [0, 1, 1]})
     encoding = Dataset.from_frame(frame, "y").encoding

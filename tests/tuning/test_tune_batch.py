@@ -36,6 +36,9 @@ def test_every_depth_has_a_row_and_the_least_loss_is_chosen(wine, tuned):
         assert (table["validation_mean"][number], table["alpha"][number]) == minimum(curve)
     assert table["train_mean"][1] < table["train_mean"][0]
     assert tuned.score == "error"
+    assert repr(tuned).startswith("BatchTuning(2 settings, best depth=2, alpha=")
+    assert len(repr(tuned)) < 200
+    assert len(repr(tuned.curves[0])) < 60
 
 
 def test_the_tree_is_proven_for_its_depth_and_cost(wine, tuned):
@@ -164,6 +167,11 @@ def test_what_cannot_be_tuned_is_refused(wine, asked, error, message):
     data = wine.binarise("class_0") if asked.get("formulation") == "margot" else wine
     with pytest.raises(error, match=message):
         tune_batch(**{"formulation": "oct", "data": data, "depth": 2} | asked)
+
+
+def test_splits_that_are_none_are_refused(wine):
+    with pytest.raises(TuningError, match="split 0 is no pair of positions, 0 to 177, to train on"):
+        tune_batch("oct", wine, 1, folds=[([0, 1], [178])])
 
 
 def test_a_fold_with_nothing_to_predict_is_refused():
