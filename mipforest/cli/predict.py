@@ -25,6 +25,9 @@ PROBABILITY = "probability_"
 #: Beginning of the names of the columns of outcomes that a prescriptive tree estimates; the treatment follows.
 OUTCOME = "outcome_"
 
+#: Measures that are printed in per cent.
+_SHARES = ("accuracy", "balanced_accuracy", "sensitivity", "specificity", "followed")
+
 
 def predict(
     run: o.RunPath,
@@ -74,8 +77,9 @@ def predict(
     Prints one prediction per row, with --proba beside the probabilities of the classes, or writes the table with the
     predictions. With --proba, and of a logistic tree, the written table also gets a column 'probability_CLASS' for
     each class, and --json 'probabilities' by class. Rows are counted from 0, without the column names. If the target
-    column is there too, says how many are right (accuracy), how far off values are (R2, MSE, MAE), or how
-    well probabilities agree with the classes (Brier score, log loss).
+    column is there too, says how many are right (accuracy; of two classes, those of the second are the sensitivity,
+    those of the first the specificity), how far off values are (R2, MSE, MAE), or how well probabilities agree with
+    the classes (Brier score, log loss).
 
     A prescriptive tree predicts the treatment, and the outcome under each; --json has 'outcomes' by treatment.
     """
@@ -117,7 +121,7 @@ def predict(
         print_text(f"{output}: {len(predicted)} predictions in the column {added[0]!r}{besides}")
     for name, value in quality.items():
         # Predictions on standard output stay alone there.
-        written = f"{value:.1%}" if name.endswith(("accuracy", "followed")) else f"{value:.6g}"
+        written = f"{value:.1%}" if name in _SHARES else f"{value:.6g}"
         print(f"{name}: {written}", file=sys.stderr if output is None else sys.stdout)
 
 
@@ -161,7 +165,12 @@ def _quality(saved: Saved, frame: Any, unseen: o.Unseen, weight: str | None) -> 
     import numpy as np
 
     from mipforest.data.table import checked_weights
-    from mipforest.trees import calibration_measures, class_measures, regression_measures
+    from mipforest.trees import (
+        calibration_measures,
+        class_measures,
+        diagnostic_measures,
+        regression_measures,
+    )
 
     predicted, stated = saved.predict(frame, unseen=unseen.value), saved.targets(frame[saved.target])
     given = None if weight is None else frame[weight]
@@ -170,7 +179,11 @@ def _quality(saved: Saved, frame: Any, unseen: o.Unseen, weight: str | None) -> 
         return _of_prescriptions(saved, frame, unseen, stated, weights)
     if not saved.fitted.is_classifier:
         return regression_measures(np.asarray(stated), np.asarray(predicted), weights)._asdict()
-    found = class_measures(np.asarray(stated, np.int64), np.asarray(predicted, np.int64), weights)._asdict()
+    classes = np.asarray(stated, np.int64), np.asarray(predicted, np.int64)
+    found = class_measures(*classes, weights)._asdict()
+    if len(saved.fitted.classes) == 2:
+        diagnostic = diagnostic_measures(*classes, weights)
+        found |= {"sensitivity": diagnostic.sensitivity, "specificity": diagnostic.specificity}
     if saved.fitted.gives_probabilities and len(saved.fitted.classes) == 2:
         calibration = calibration_measures(stated, saved.predict_proba(frame, unseen=unseen.value), weights)
         found |= {name: getattr(calibration, name) for name in ("auc", "brier_score", "log_loss")}

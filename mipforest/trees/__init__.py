@@ -12,6 +12,7 @@ from mipforest.trees.influence import feature_importances, feature_influence
 from mipforest.trees.measures import (
     CalibrationMeasures,
     ClassMeasures,
+    DiagnosticMeasures,
     PrescriptionMeasures,
     RegressionMeasures,
     Reliability,
@@ -19,6 +20,7 @@ from mipforest.trees.measures import (
     auc_of_scores,
     calibration_measures,
     class_measures,
+    diagnostic_measures,
     prescription_measures,
     regression_measures,
 )
@@ -51,6 +53,7 @@ __all__ = [
     "CalibrationMeasures",
     "ClassMeasures",
     "Curve",
+    "DiagnosticMeasures",
     "FeaturesUsed",
     "FunctionalTree",
     "NodeStatistics",
@@ -68,6 +71,7 @@ __all__ = [
     "auc_of_scores",
     "calibration_measures",
     "class_measures",
+    "diagnostic_measures",
     "feature_importances",
     "feature_influence",
     "from_dict",

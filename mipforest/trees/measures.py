@@ -1,6 +1,7 @@
 """How well a tree predicts or prescribes.
 
-Accuracy; outcomes of prescriptions; R2, MSE and MAE; AUC, Brier score, log loss and reliability.
+Accuracy, sensitivity and specificity; outcomes of prescriptions; R2, MSE and MAE; AUC, Brier score, log loss and
+reliability.
 """
 
 from __future__ import annotations
@@ -44,6 +45,49 @@ def class_measures(
     right, n = np.asarray(predicted == y), np.ones(len(y)) if weights is None else weights
     recalls = [np.average(right[y == k], weights=n[y == k]) for k in np.unique(y)]
     return ClassMeasures(float(np.average(right, weights=n)), float(np.mean(recalls)))
+
+
+class DiagnosticMeasures(NamedTuple):
+    """Measures of predictions of two classes, as medicine states them; "positive" is the second class.
+
+    Those without samples to count are NaN; a likelihood ratio is infinite where its divisor is 0.
+
+    Attributes
+    ----------
+    sensitivity, specificity
+        Share of the positive, and of the other samples that are predicted right.
+    ppv, npv
+        Predictive values: share of the samples predicted positive, and of those predicted otherwise, that are so.
+    lr_plus, lr_minus
+        Likelihood ratios: sensitivity / (1 - specificity), and (1 - sensitivity) / specificity.
+    """
+
+    sensitivity: float
+    specificity: float
+    ppv: float
+    npv: float
+    lr_plus: float
+    lr_minus: float
+
+
+def diagnostic_measures(
+    y: IntArray | FloatArray, predicted: IntArray | FloatArray, weights: Weights = None
+) -> DiagnosticMeasures:
+    """Compare predictions of the classes 0 and 1 with true ones, (n,) each, with weights (1 unless given).
+
+    Chapter 7 of J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MIT 2018, compares rules so.
+    """
+    n = np.ones(len(y)) if weights is None else weights
+    right, positive = np.asarray(predicted == y), np.asarray(y == 1)
+    true_positive, true_negative = n[right & positive].sum(), n[right & ~positive].sum()
+    false_negative, false_positive = n[~right & positive].sum(), n[~right & ~positive].sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sensitivity = true_positive / (true_positive + false_negative)
+        specificity = true_negative / (true_negative + false_positive)
+        ppv = true_positive / (true_positive + false_positive)
+        npv = true_negative / (true_negative + false_negative)
+        ratios = sensitivity / (1 - specificity), (1 - sensitivity) / specificity
+    return DiagnosticMeasures(*map(float, (sensitivity, specificity, ppv, npv, *ratios)))
 
 
 class RegressionMeasures(NamedTuple):

@@ -19,7 +19,12 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from mipforest.trees import calibration_measures, class_measures, regression_measures
+from mipforest.trees import (
+    calibration_measures,
+    class_measures,
+    diagnostic_measures,
+    regression_measures,
+)
 from mipforest.trees.measures import reliability
 
 values = st.integers(-100, 100).map(lambda k: k / 8)
@@ -56,6 +61,36 @@ def test_class_measures_against_scikit_learn():
     # A class that is predicted and never occurs does not count.
     assert class_measures(np.array([0, 0, 1]), np.array([0, 2, 1])) == (pytest.approx(2 / 3), 0.75)
     assert np.isnan(class_measures(np.zeros(0, dtype=int), np.zeros(0, dtype=int)).accuracy)
+
+
+@pytest.mark.parametrize(
+    ("counts", "published"),
+    [
+        ((80, 1, 2300, 6193), (98.8, 72.9, 3.4, 100.0, 3.65, 0.02)),  # tables 7.2 and 7.5, training
+        (
+            (17, 0, 459, 1668),
+            (100.0, 78.4, 3.6, 100.0, None, None),
+        ),  # test: the ratios there add 1/2 to each count
+        ((241, 3, 9020, 16091), (98.8, 64.1, 2.6, 100.0, 2.75, 0.02)),  # tables 7.3 and 7.6, training
+        ((33, 1, 1804, 4501), (97.1, 71.4, 1.8, 100.0, 3.39, 0.04)),
+    ],
+)
+def test_diagnostic_measures_are_those_of_dunns_thesis(counts, published):
+    y, predicted = np.array([1, 1, 0, 0]), np.array([1, 0, 1, 0])
+    found = diagnostic_measures(y, predicted, np.array(counts, float))
+    assert found == diagnostic_measures(np.repeat(y, counts), np.repeat(predicted, counts))
+    shares = [round(100 * share, 1) for share in found[:4]]
+    assert tuple(shares) == published[:4]
+    for ratio, printed in zip(found[4:], published[4:], strict=True):
+        assert printed is None or round(ratio, 2) == printed
+
+
+def test_diagnostic_measures_without_samples_to_count_are_nan():
+    found = diagnostic_measures(np.array([0, 0]), np.array([0, 1]))
+    assert np.isnan(found.sensitivity)
+    assert found.specificity == 0.5
+    assert found.ppv == 0.0
+    assert diagnostic_measures(np.array([0, 1]), np.array([0, 1])).lr_plus == np.inf
 
 
 #: Probabilities, the ends and the borders of bins among them.
