@@ -37,6 +37,8 @@ DEEP = [
     ("auto_mpg", 3, "squared"), ("yacht", 4, "squared"), ("housing", 4, "squared"), ("concrete", 5, "squared"),
     ("airfoil", 6, "squared"),
 ]  # fmt: skip
+#: Seeds of which the best is told, as in the study that proved the optima.
+SEEDS = 5
 OBLIQUE = [("banknote", 2), ("transfusion", 1), ("transfusion", 2), ("transfusion", 6)]
 PACKAGES = ("numpy", "numba", "scikit-learn", "pycontree")
 
@@ -82,7 +84,7 @@ def banknote(folder: Path) -> str:
 
 def optima(folder: Path) -> tuple[str, str]:
     """Every proven optimum: 100 starts, the default, CART, ConTree; and how many were reached, and sums of seconds."""
-    rows, reached, sums = [], np.zeros(2, int), np.zeros(3)
+    rows, reached, sums, best = [], np.zeros(2, int), np.zeros(3), 0
     for name, depth, errors in OPTIMA:
         data = data_of(folder, name)
         problem = LocalProblem(X=data.X, y=data.y, loss="classes")
@@ -93,6 +95,10 @@ def optima(folder: Path) -> tuple[str, str]:
             reached[k] += outcome.value == errors
             sums[k] += seconds
             row += [f"{outcome.value:.0f}", f"{seconds:.2f}"]
+        seeds = range(1, SEEDS)
+        best += outcome.value == errors or any(
+            timed(problem, depth, seed=seed)[0].value == errors for seed in seeds
+        )
         began = process_time()
         contree(data, Topology(depth))
         sums[2] += process_time() - began
@@ -104,7 +110,7 @@ def optima(folder: Path) -> tuple[str, str]:
     ]  # fmt: skip
     told = (
         f"100 starts reach {reached[0]} of the {len(OPTIMA)} optima in {sums[0]:.1f} s, {STARTS} starts with {KICKS} "
-        f"kicks each {reached[1]} in {sums[1]:.1f} s; ConTree proves them in {sums[2]:.1f} s"
+        f"kicks each {reached[1]} in {sums[1]:.1f} s, and the best of {SEEDS} seeds of these {best}; ConTree proves them in {sums[2]:.1f} s"
     )
     return table(header, rows), told
 
@@ -169,8 +175,8 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=1_000_000, help="samples of the large problem")
     add_output(parser)
     args = parser.parse_args()
-    for oblique in (False, True):
-        compile_kernels(TimeBudget(), oblique=oblique)
+    for hyperplanes in (False, True):
+        compile_kernels(TimeBudget(), oblique=hyperplanes)
     large = many(args.samples)  # first: the peak is that of the process
     proven, told = optima(args.data)
     page = f"""# The search `local-search`
