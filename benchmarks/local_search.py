@@ -110,7 +110,8 @@ def optima(folder: Path) -> tuple[str, str]:
     ]  # fmt: skip
     told = (
         f"100 starts reach {reached[0]} of the {len(OPTIMA)} optima in {sums[0]:.1f} s, {STARTS} starts with {KICKS} "
-        f"kicks each {reached[1]} in {sums[1]:.1f} s, and the best of {SEEDS} seeds of these {best}; ConTree proves them in {sums[2]:.1f} s"
+        f"kicks each {reached[1]} in {sums[1]:.1f} s, and the best of {SEEDS} seeds of these {best}; ConTree proves "
+        f"them in {sums[2]:.1f} s"
     )
     return table(header, rows), told
 
