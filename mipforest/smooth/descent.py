@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from mipforest.arrays import FloatArray
+from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.smooth.model import Block, LinearConstraint, Point, SmoothModel
 
 #: Asked between two steps; ``True`` ends the descent at its present point.
@@ -33,6 +34,7 @@ def descend(model: SmoothModel, point: Point, stop: Stop) -> Point:
 
     Without penalties, L-BFGS-B on ``(a, mu)`` alone: the leaves are solved exactly at every step, and the gradient of
     the optimal value is that of the loss at these leaves. With penalties, proximal gradient steps follow from there.
+    With constraints, what is found is not worse than the point.
 
     Parameters
     ----------
@@ -49,7 +51,15 @@ def descend(model: SmoothModel, point: Point, stop: Stop) -> Point:
     found = quasi_newton(relaxed, point, stop)
     if relaxed.loss is model.loss or model.violation(found) <= 0:
         return found
-    return augmented(model, found, stop)
+
+    def rank(at: Point) -> tuple[bool, float]:
+        return model.violation(at) > FEASIBILITY_TOLERANCE, model.objective(at)
+
+    found = augmented(model, found, stop)
+    if rank(found) <= rank(point):
+        return found
+    # The optimum without constraints lies in another valley than what is best with them.
+    return min(found, point, augmented(model, point, stop), key=rank)
 
 
 def quasi_newton(model: SmoothModel, point: Point, stop: Stop) -> Point:

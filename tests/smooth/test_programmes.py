@@ -44,6 +44,28 @@ def test_a_programme_has_the_models_value_and_gradients():
         assert jacobian @ direction == pytest.approx((ends[0] - ends[1]) / (2 * STEP), rel=1e-5, abs=1e-8)
 
 
+#: Where the solvers stop, as a share of the value: 3e-6 at most here.
+STOPPED = 1e-5
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_all_solvers_find_the_same_local_optimum_from_the_same_start(solver):
+    # From other starts some of them step over to another valley.
+    rng = np.random.default_rng(6)
+    for model in (
+        cost_model(rng, gamma=8.0, K=2, depth=1),
+        error_model(rng, gamma=4.0, depth=1, ridge=0.01),
+        error_model(rng, gamma=4.0, depth=1, ridge=0.01, lam_local=0.02, lam_global=0.02),
+    ):
+        start = model.random_point(rng)
+        own, other = (
+            search_classes()[name]().descend(model, start, lambda: False) for name in ("l-bfgs", solver)
+        )
+        assert model.objective(own) < 0.995 * model.objective(start)
+        assert model.objective(other) == pytest.approx(model.objective(own), rel=STOPPED)
+        assert model.violation(other) <= 1e-9
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_general_solvers_find_verified_local_optima(solver):
     data = load("iris").binarise("virginica").take(np.arange(0, 150, 3))

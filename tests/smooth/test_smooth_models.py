@@ -6,6 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from mipforest.settings import FEASIBILITY_TOLERANCE
+from mipforest.smooth.descent import descend
 from mipforest.smooth.expected_cost import ExpectedCost
 from mipforest.smooth.model import SmoothModel, uniform
 from mipforest.smooth.norms import RowNorms
@@ -135,6 +137,17 @@ def test_rates_that_no_leaves_reach_are_charged_and_those_that_some_reach_are_ke
     assert model.constraint_values(point)[0][0] >= -1e-9
     both = model.with_loss(ExpectedCost(**{**vars_of(model.loss), "rates": {0: 1.0, 1: 1.0}}))
     assert both.reduced({name: point[name] for name in BRANCHES})[0] > model.objective(point)
+
+
+def test_a_descent_under_rates_does_not_end_above_a_start_that_keeps_them():
+    # Here the optimum without rates lies in a valley whose best point with rates is worse than the start.
+    rng = np.random.default_rng(3)
+    model = cost_model(rng, K=2, depth=1, rates={0: 0.7})
+    start = model.random_point(rng)
+    assert model.violation(start) < FEASIBILITY_TOLERANCE
+    found = descend(model, start, lambda: False)
+    assert model.violation(found) < FEASIBILITY_TOLERANCE
+    assert model.objective(found) < 0.96 * model.objective(start)
 
 
 def vars_of(loss):
