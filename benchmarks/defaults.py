@@ -148,6 +148,32 @@ is smooth (`yacht`) and lose on `diabetes`.
 **`C` is 1** (`margot`, `olct`): no value is best everywhere, and the best one differs by data set more than by model.
 Take 1 for a first look, then `mipforest tune --grid C=0.1,1,10,100`.
 
+**`OptimalTreeClassifier` takes `oct`, `OptimalTreeRegressor` takes `ort`, at depth 2**: univariate splits are read
+most easily, any number of classes goes, and nearly all of these trees are proven within seconds (below). Those that
+tune themselves (`...CV`) try depths up to 5, with 4 folds and 50 starts: half the starts of `mipforest tune --method
+batch`, as a call from Python is waited for; the depth, beyond which a tree is hardly read, is what to raise first.
+
+**Randomised trees: `gamma` is 512**, 20 starts and every class with a leaf (`coverage`), as in all experiments of the
+papers. On few samples of many features less is better on test samples ([measured](randomized_trees.md); German
+credit, depth 2: 68.6% with 512, 74.8% with 128): `mipforest tune --grid gamma=32,128,512`. The estimators charge
+nothing for features (`lam_local`, `lam_global` 0: all that is asked for is accuracy); model `s-orct` of the command
+line, which is `orct` without a penalty, has `lam_global=0.005`. `ridge` is 1e-3 (`s-orrt`): without it the slopes of
+leaves that few samples reach are not determined.
+
+**Score cards have at most 3 rules** of -5 to 5 points (`ogrs`, `ors`), as in the thesis' experiments; three is also
+what the exact search proves, in less than a second to 140 s on eight data sets ([measured](risk_scores.md)).
+`tangents` is `V3`, the finest of the thesis: 0.0059 per sample is the most that a matrix solver's bound leaves out.
+`min_support` is 1, no condition: raise it where free thresholds fit the training samples too closely.
+
+**Prescriptive trees: `mu` is 0.5**, the thesis' (0.5 to 0.8 do best there; with outcomes in other units than those of
+the experiments, set `outcome_scale=standard` first); `n_treatment` is 10, of which the thesis says nothing: means of
+fewer outcomes look too good; `alpha` is 0 as above; `lam` of linear estimates is 0.1, little, and is what `mipforest
+tune --method batch` chooses first.
+
+**Forest selectors have 50 trees of depth 4, and a gate tree of depth 3** with at least 20 samples in a leaf: all of
+it can be read, a path of at most seven conditions. The policy network predicts better
+([measured](forest_selector.md)), and cannot be read.
+
 MIRET's `alpha = 0.2` is the paper's, `epsilon` and `mu` are margins that solvers' tolerances do not swallow (see the
 pages of the models).
 

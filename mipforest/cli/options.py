@@ -192,7 +192,7 @@ Keep = Annotated[
     Option(
         "--keep",
         metavar="COLUMN",
-        help="Take this column of text although it has hundreds of levels. Repeatable.",
+        help="Take this column as text although it has hundreds of levels, or numbers among them. Repeatable.",
         rich_help_panel=_DATA,
     ),
 ]
