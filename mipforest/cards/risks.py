@@ -138,5 +138,5 @@ def card_to_text(card: ScoreCard, table: RiskTable | None = None) -> str:
         if counted:
             cells += [f"{table.samples[k]:g}", percent(table.rates[k]) if table.samples[k] else "not seen"]
         lines.append("  " + "   ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)))
-    lines += ["", f"  Risk = 1 / (1 + exp(-(total {card.intercept:+.4f})))"]
+    lines += ["", f"  Risk = {card.formula}"]
     return "\n".join(lines)

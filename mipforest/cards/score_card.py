@@ -150,6 +150,12 @@ class ScoreCard(Predictor):
         """(T,) points of the rules."""
         return np.array([rule.points for rule in self.rules], dtype=np.int64)
 
+    @property
+    def formula(self) -> str:
+        """The risk as a formula of the total."""
+        sign = "-" if self.intercept < 0 else "+"
+        return f"1 / (1 + exp(-(total {sign} {abs(self.intercept):.4f})))"
+
     def rule_text(self, k: int, digits: int = 6) -> str:
         """Write a rule: ``age >= 50``; of a binary feature its name or ``not`` it; of a level ``city is Roma``."""
         rule = self.rules[k]

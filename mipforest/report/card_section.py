@@ -38,8 +38,8 @@ def _card_section(content: Content, saved: SavedCard) -> Element:
         _risks(saved),
         element(
             "p",
-            f"Risk = 1 / (1 + exp(-(total {card.intercept:+.4f}))). Beside it stand the training samples with this "
-            "total, and the share of them for which it came true.",
+            f"Risk = {card.formula}. Beside it stand the training samples with this total, and the share of them for "
+            "which it came true.",
             class_="faint",
         ),
         *_proof(content.result),

@@ -149,6 +149,8 @@ def test_texts_say_what_applies():
     text = card_to_text(shown, risk_table(shown, X, Y))
     assert "Risk of sick" in text
     assert "0 to 10" in text
+    assert text.endswith("Risk = 1 / (1 + exp(-(total - 6.7000)))")
+    assert card_to_text(replace(shown, intercept=0.5)).endswith("(total + 0.5000)))")
     assert replace(CARD, classes=("0", "1"), target="ill").outcome == "ill = 1"
     towns = replace(CARD, levels=(None, None, ("town", "Roma"), None))
     assert towns.rule_text(1) == "town is Roma"
