@@ -116,7 +116,7 @@ class RiskScore(Formulation):
     scaling: ClassVar[Scaling] = "none"
     least_objective = 0.0
     slack = "the model's tangents"
-    slack_closed_by = "solver three-rules, support-enumeration or cut-loop, or more tangents"
+    slack_closed_by = "solver three-rules, four-rules, support-enumeration or cut-loop, or more tangents"
 
     rules: int = parameter(3, "most rules of a card, T", at_least=1)
     min_points: int = parameter(-5, "least points of a rule, 0 or less")

@@ -1,4 +1,4 @@
-r"""All cards of at most three rules, each a cut of a feature: two cuts tried in turn, the third one swept.
+r"""All cards of a few rules, each a cut of a feature: all cuts but one tried in turn, the last one swept.
 
 T rules part the samples into :math:`2^T` cells. With L(x) = x log x, no card has less log-loss than
 
@@ -6,12 +6,13 @@ T rules part the samples into :math:`2^T` cells. With L(x) = x log x, no card ha
 
 where each cell has its own risk. A sweep of the third feature's sorted samples moves them one by one from one cell to
 another, which changes two terms, read from a table of L. Cards with SAT below the best loss known go to
-:mod:`~mipforest.searches.cards.lattice`.
+:mod:`~mipforest.searches.cards.lattice`. With four rules, those of three features are searched within each cut of the
+fourth one.
 
 **Skipping.** Adding a sample to a cell of n raises SAT by 0 to :math:`\log N + 1`; taking it away lowers it by as much.
 So if SAT is at least m over all cuts of the third feature, it is at least :math:`m - d (\log N + 1)` once d samples
 have changed sides of the second cut, and these cuts are skipped while this is above the best loss; likewise for the
-first cut, with the least m over all second ones.
+first cut, with the least m over all second ones, and for that of a fourth rule, with the least m over all first ones.
 """
 
 from __future__ import annotations
@@ -39,11 +40,10 @@ def _sweep(
 ) -> float:
     """Return the least SAT over the cuts of the swept feature, by whose ranks samples are sorted; write each down.
 
-    ``sizes`` (8,) and ``of_class`` (2, 8) have the samples in each cell, none of them above a cut (cells 0 to 3).
+    ``sizes`` (C,) and ``of_class`` (2, C) have the samples in each cell, none of them above a cut.
     """
     sat = 0.0
-    for cell in range(4):
-        sizes[cell + 4], of_class[0, cell + 4], of_class[1, cell + 4] = 0, 0, 0
+    for cell in range(len(sizes)):
         sat += table[sizes[cell]] - table[of_class[0, cell]] - table[of_class[1, cell]]
     least, at = np.inf, len(ranks)
     for c in range(len(cuts) - 1, -1, -1):
@@ -71,6 +71,7 @@ def search_features(
     second_cuts: IntArray,
     third_cuts: IntArray,
     second_order: IntArray,
+    fixed: IntArray,
     y: IntArray,
     table: FloatArray,
     rises: FloatArray,
@@ -87,8 +88,8 @@ def search_features(
     counts: IntArray,
     found: FloatArray,
     room: Room,
-) -> tuple[float, int, int, int]:
-    """Search the cards with a rule of each of three features.
+) -> tuple[float, int, float, int, int]:
+    """Search the cards with a rule of each of three features, and a fourth rule that is given.
 
     Parameters
     ----------
@@ -98,6 +99,8 @@ def search_features(
         Ranks above which rules hold, ascending.
     second_order
         (n,) samples in the order of the second feature.
+    fixed
+        (n,) 8 where the fourth rule holds, else 0.
     y
         (n,) class numbers.
     table, rises
@@ -105,30 +108,31 @@ def search_features(
     ranges
         (K, 2) least and most points of every rule, 0 between them.
     offsets
-        (3,) number of the first rule of each feature.
+        (4,) number of the first rule of each feature, and of the fourth rule.
     exact
         Whether points of 0 are excluded.
     best
         Loss of the best card known.
     chosen, points
-        (3,) rules and points of a better card are written here.
+        (T,) rules and points of a better card are written here; T is 3, or 4 with a fourth rule.
     log_odds
         As for :func:`~mipforest.searches.cards.lattice.lattice`.
     begin, most_sweeps
         First cut of the first feature to try, and after how many sweeps to return.
     codes, counts, found, room
-        Memory: (n,), (7, 8), one entry for each cut of the third feature, and for the points of three rules.
+        Memory: (n,), (7, 2^T), one entry for each cut of the third feature, and for the points of T rules.
 
     Returns
     -------
-    best, next, sweeps, boxes
-        The least loss, the cut to begin with in the next call, and what was done.
+    best, next, sat, sweeps, boxes
+        The least loss, the cut to begin with in the next call, the least SAT of the cards so far or less, and what was
+        done.
     """
-    n = len(y)
+    n, T, n_cells = len(y), len(points), counts.shape[1]
     step = math.log(n) + 1.0
     base, sizes, of_class, own = counts[:3], counts[3], counts[4:6], counts[6]
     cells, lows, highs = room.cells, room.lows, room.highs
-    slack, sweeps, boxes, at_first = -np.inf, 0, 0, begin
+    slack, least_of_all, sweeps, boxes, at_first = -np.inf, np.inf, 0, 0, begin
     while at_first < len(first_cuts) and sweeps < most_sweeps:
         cut1 = first_cuts[at_first]
         if at_first > begin:
@@ -137,13 +141,14 @@ def search_features(
                 moved += first_cuts[at_first - 1] < first[i] <= cut1
             slack -= moved * step
         if slack > best:
+            least_of_all = min(least_of_all, slack)
             at_first += 1
             continue
         for row in range(3):
-            for cell in range(4):
+            for cell in range(n_cells):
                 base[row, cell] = 0
         for i in range(n):
-            codes[i] = 1 if first[i] > cut1 else 0
+            codes[i] = fixed[i] + (1 if first[i] > cut1 else 0)
             base[y[i], codes[i]] += 1
             base[2, codes[i]] += 1
         least_of_first, inner_slack, passed = np.inf, -np.inf, n
@@ -162,7 +167,7 @@ def search_features(
             if inner_slack > best:
                 least_of_first = min(least_of_first, inner_slack)
                 continue
-            for cell in range(4):
+            for cell in range(n_cells):
                 of_class[0, cell], of_class[1, cell], sizes[cell] = (
                     base[0, cell],
                     base[1, cell],
@@ -176,21 +181,24 @@ def search_features(
             for at_third in range(len(third_cuts)):
                 if found[at_third] >= best * (1.0 - CLOSE):
                     continue
-                for cell in range(8):
+                for cell in range(n_cells):
                     cells[0, cell] = cells[1, cell] = 0.0
                 for i in range(n):
                     cells[1 - y[i], codes[i] + (4 if third[i] > third_cuts[at_third] else 0)] += 1.0
                 own[0], own[1], own[2] = offsets[0] + at_first, offsets[1] + at_second, offsets[2] + at_third
-                for t in range(3):
+                own[3] = offsets[3]
+                for t in range(T):
                     lows[t], highs[t] = ranges[own[t], 0], ranges[own[t], 1]
-                value, more = lattice(cells[0], cells[1], 3, lows, highs, exact, best, points, log_odds, room)
+                value, more = lattice(cells[0], cells[1], T, lows, highs, exact, best, points, log_odds, room)
                 boxes += more
                 if value < best:
                     best = value
-                    chosen[0], chosen[1], chosen[2] = own[0], own[1], own[2]
+                    for t in range(T):
+                        chosen[t] = own[t]
         slack = least_of_first
+        least_of_all = min(least_of_all, slack)
         at_first += 1
-    return best, at_first, sweeps, boxes
+    return best, at_first, least_of_all, sweeps, boxes
 
 
 @entry

@@ -1,4 +1,4 @@
-"""The searches ``three-rules``, ``support-enumeration`` and ``cut-loop``: score cards of least log-loss, proven."""
+"""The exact searches of score cards: all sets of rules, with cuts or without, and models with growing tangents."""
 
 from __future__ import annotations
 
@@ -145,29 +145,28 @@ class ThreeRules(_Enumeration):
     name: ClassVar[str] = "three-rules"
     summary: ClassVar[str] = "exact search of risk scores: two cuts tried, the third one swept"
     models_in_words: ClassVar[str] = "ors and ogrs with at most three rules"
+    takes_rules: ClassVar[tuple[int, ...]] = (1, 2, 3)
 
     def why_not(self, cards: CardProblem) -> str:
         """Say why the search does not take the rules of a problem; empty where it does."""
         if cards.n_rules == cards.n_features and cards.rules > 1:
             return "support-enumeration is faster where every feature has one rule"
-        return (
-            ""
-            if min(cards.rules, cards.n_features) <= 3
-            else f"it takes three rules, and these are {cards.rules}"
-        )
+        rules = min(cards.rules, cards.n_features)
+        words = self.name.replace("-", " ")
+        return "" if rules in self.takes_rules else f"it takes {words}, and these are {rules}"
 
     def steps(self, cards: CardProblem) -> float:
-        """Return the pairs of cuts that are tried, times the samples."""
-        sizes, n = np.sort(np.bincount(cards.feature).astype(float))[::-1], sum(cards.total_weights)
+        """Return the cuts that are tried together, times the samples."""
         rules = min(cards.rules, cards.n_features)
-        if rules == 1:
-            return float(n * len(sizes))
-        after = sizes[::-1].cumsum()[::-1] - sizes
-        before = np.arange(len(sizes))
-        return float(n * ((before * sizes).sum() if rules == 2 else (before * sizes * after).sum()))
+        # Sums of products of the sizes of 0, 1, ... features; the largest one is swept.
+        products, total = np.eye(1, rules)[0], 0.0
+        for size in np.sort(np.bincount(cards.feature[cards.up | cards.down])):
+            total += products[-1]
+            products[1:] += size * products[:-1]
+        return total * sum(cards.total_weights)
 
     def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
-        """Search the triples of features; with fewer rules, some of them are no features."""
+        """Search the sets of features; with fewer rules than three, some of them are no features."""
         from mipforest.searches.cards.cuts import search_features
         from mipforest.searches.cards.lattice import Room
 
@@ -176,8 +175,6 @@ class ThreeRules(_Enumeration):
         # Whole weights are repeated samples.
         each = np.repeat(np.arange(cards.data.n), np.rint(cards.data.weights).astype(np.int64))
         ranks, y, n = cards.ranks[cards.of_sample[each]], np.asarray(cards.data.y, np.int64)[each], len(each)
-        # A rule that never holds stands for none, behind all others.
-        nothing = (np.zeros(n, np.int64), np.zeros(1, np.int64), cards.n_rules)
         ranges = np.vstack([ranges, np.zeros((1, 2))])
         needed = cards.up | cards.down
         features = []
@@ -186,32 +183,52 @@ class ThreeRules(_Enumeration):
             if len(own):
                 features.append((np.ascontiguousarray(ranks[:, j]), cards.cut[own], own))
         rules = min(cards.rules, len(features))
-        chosen, points = np.zeros(3, np.int64), np.zeros(3, np.int64)
+        T = max(3, rules)
+        chosen, points = np.zeros(T, np.int64), np.zeros(T, np.int64)
         numbers = np.concatenate([*(own for _, _, own in features), [cards.n_rules]]).astype(np.int64)
         starts = np.cumsum([0, *(len(own) for _, _, own in features)])
-        codes, counts, room = np.zeros(n, np.int64), np.zeros((7, 8), np.int64), Room.of(3)
+        # A rule that never holds stands for none, behind all others.
+        nothing = (np.zeros(n, np.int64), np.zeros(1, np.int64), len(numbers) - 1)
+        codes, counts, room = np.zeros(n, np.int64), np.zeros((7, 1 << T), np.int64), Room.of(T)
         found = np.zeros(cards.n_rules)
         most_sweeps = max(1, int(STEPS_PER_CALL / n))
-        for triple in combinations(range(len(features)), rules):
-            ordered = sorted(triple, key=lambda f: len(features[f][1]))
+        for group in combinations(range(len(features)), rules):
+            ordered = sorted(group, key=lambda f: len(features[f][1]))
             parts = [(*features[f][:2], int(starts[f])) for f in ordered]
-            parts = [(nothing[0], nothing[1], len(numbers) - 1)] * (3 - rules) + parts
-            at, offsets = 0, np.array([part[2] for part in parts])
-            order = np.argsort(parts[2][0], kind="stable")
-            sorted_ranks = [part[0][order] for part in parts]
-            second_order = np.argsort(sorted_ranks[1], kind="stable")
-            while at < len(parts[0][1]):
-                if not going_on():
-                    return False
-                (ranks1, ranks2, ranks3), (cuts1, cuts2, cuts3) = sorted_ranks, (part[1] for part in parts)
-                loss, at, sweeps, boxes = search_features(
-                    ranks1, ranks2, ranks3, cuts1, cuts2, cuts3, second_order, y[order], table, rises, ranges[numbers],
-                    offsets, cards.exact, best.loss, chosen, points, log_odds, at, most_sweeps,
-                    codes, counts, found[: len(cuts3)], room,
-                )  # fmt: skip
-                best.take(loss, np.where(numbers[chosen] < cards.n_rules, numbers[chosen], -1), points)
-                best.done, best.boxes = best.done + sweeps, best.boxes + boxes
+            parts = [nothing] * (4 - rules) + parts
+            order = np.argsort(parts[3][0], kind="stable")
+            outside, ranks1, ranks2, ranks3 = (part[0][order] for part in parts)
+            cuts0, cuts1, cuts2, cuts3 = (part[1] for part in parts)
+            second_order = np.argsort(ranks2, kind="stable")
+            slack, fixed = -np.inf, np.zeros(n, np.int64)
+            for k, cut in enumerate(cuts0):
+                before, fixed = fixed, 8 * (outside > cut)
+                slack -= (fixed != before).sum() * (math.log(n) + 1.0)
+                if k and slack > best.loss:
+                    continue
+                offsets = np.array([*(part[2] for part in parts[1:]), parts[0][2] + k])
+                slack, at = np.inf, 0
+                while at < len(cuts1):
+                    if not going_on():
+                        return False
+                    loss, at, sat, sweeps, boxes = search_features(
+                        ranks1, ranks2, ranks3, cuts1, cuts2, cuts3, second_order, fixed, y[order], table, rises,
+                        ranges[numbers], offsets, cards.exact, best.loss, chosen, points, log_odds, at, most_sweeps,
+                        codes, counts, found[: len(cuts3)], room,
+                    )  # fmt: skip
+                    slack = min(slack, sat)
+                    best.take(loss, np.where(numbers[chosen] < cards.n_rules, numbers[chosen], -1), points)
+                    best.done, best.boxes = best.done + sweeps, best.boxes + boxes
         return True
+
+
+class FourRules(ThreeRules):
+    """All cards of four rules that are cuts of features."""
+
+    name: ClassVar[str] = "four-rules"
+    summary: ClassVar[str] = "exact search of risk scores: three cuts tried, the fourth one swept"
+    models_in_words: ClassVar[str] = "ors and ogrs with four rules"
+    takes_rules: ClassVar[tuple[int, ...]] = (4,)
 
 
 class SupportEnumeration(_Enumeration):
@@ -224,12 +241,11 @@ class SupportEnumeration(_Enumeration):
     def why_not(self, cards: CardProblem) -> str:
         """Say why the search does not take the rules of a problem; empty where it does."""
         if cards.n_rules > cards.n_features:
-            return "some feature has several cuts; three-rules takes them, with at most three rules"
-        return (
-            ""
-            if cards.rules <= MOST_RULES
-            else f"it takes at most {MOST_RULES} rules, and these are {cards.rules}"
-        )
+            return (
+                "some feature has several cuts; three-rules and four-rules take them, with at most four rules"
+            )
+        many = f"it takes at most {MOST_RULES} rules, and these are {cards.rules}"
+        return "" if cards.rules <= MOST_RULES else many
 
     def steps(self, cards: CardProblem) -> float:
         """Return the number of sets of rules, times the distinct samples."""

@@ -59,6 +59,8 @@ CASES = [
     (Ogrs(rules=2, min_points=-2, max_points=2, exact_rules=True), with_ties(3)),
     (Ogrs(rules=1, min_points=0, max_points=3), with_ties(4)),
     (Ogrs(rules=3, min_points=-1, max_points=1, min_support=4), with_ties(5)),
+    (Ogrs(rules=4, min_points=-1, max_points=1), with_ties(6, p=4)),
+    (Ogrs(rules=4, min_points=0, max_points=2, exact_rules=True), with_ties(7, p=4)),
 ]
 
 
@@ -71,7 +73,8 @@ def test_auto_finds_and_proves_what_trying_all_cards_finds(formulation, data):
     assert result.verified
     assert result.objective == pytest.approx(expected, rel=1e-8)
     assert result.bound == pytest.approx(expected, rel=1e-6)
-    assert result.solution.solver == ("support-enumeration" if formulation.name == "ors" else "three-rules")
+    for_cuts = "four-rules" if formulation.rules == 4 else "three-rules"
+    assert result.solution.solver == ("support-enumeration" if formulation.name == "ors" else for_cuts)
 
 
 def test_more_rules_than_three_over_binary_features():
