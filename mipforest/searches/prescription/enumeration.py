@@ -1,4 +1,4 @@
-"""Compiled: all prescriptive trees of depth one and two.
+"""Compiled: all prescriptive trees of depth one and two whose estimates are constant.
 
 Below each threshold of the root, one sweep through the order of every feature moves the samples of both sides from a
 right leaf to a left one, so that all splits of both children are tried at a time. That takes O((np)^2) moves at depth
@@ -32,8 +32,8 @@ class Rows(NamedTuple):
 
     Attributes
     ----------
-    treatments, linear
-        As for :func:`~mipforest.searches.local.prescription.prescription_cost`.
+    treatments
+        Their number.
     value
         (n, V) statistics of the samples.
     rank, order
@@ -43,7 +43,6 @@ class Rows(NamedTuple):
     """
 
     treatments: int
-    linear: bool
     value: FloatArray
     rank: Int32Array
     order: Int32Array
@@ -73,12 +72,31 @@ class Memory(NamedTuple):
     split: IntArray
 
 
+class Found(NamedTuple):
+    """What an enumeration has found.
+
+    Attributes
+    ----------
+    w, b
+        Weights (|B|, p) and intercepts (|B|,) of the best tree.
+    ended
+        Whether all trees were tried.
+    least
+        What no tree is charged less than, in units of the loss; minus infinity unless all were tried.
+    """
+
+    w: FloatArray
+    b: FloatArray
+    ended: bool
+    least: float
+
+
 def enumerate_trees(
     X: FloatArray,
     charges: TreeCharges,
     depth: int,
     going_on: Callable[[float, int], bool] = lambda value, tried: True,  # noqa: ARG005
-) -> tuple[FloatArray, FloatArray, bool]:
+) -> Found:
     """Try all trees of depth 1 or 2.
 
     Parameters
@@ -95,23 +113,13 @@ def enumerate_trees(
 
     Returns
     -------
-    tuple
-        Weights (|B|, p) and intercepts (|B|,) of the best tree, and whether all trees were tried.
+    Found
+        The best tree, and a bound.
     """
     assert charges.treatment is not None
     (n, p), y = X.shape, np.asarray(charges.y, dtype=np.float64)
-    linear = charges.coefficient_cost is not None
-    value = statistics(
-        y,
-        charges.treatment,
-        charges.mu,
-        charges.n_treatment,
-        charges.weight,
-        X if linear else None,
-        charges.coefficient_cost or 0.0,
-    )
-    rank = np.array([np.unique(column, return_inverse=True)[1] for column in X.T], dtype=np.int32)
-    order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
+    value = statistics(y, charges.treatment, charges.mu, charges.n_treatment, charges.weight)
+    rank, order = ranks(X)
     cuts = [(j, cut) for j in range(p) for cut in range(1, int(rank[j].max()) + 1)]
     treatments, split_cost = int(charges.treatment.max()) + 1, charges.split_cost / charges.n_treatment
     memory = Memory(
@@ -122,20 +130,32 @@ def enumerate_trees(
         split=np.zeros((2, 2), np.int64),
     )
     best, chosen = np.full(1, np.inf), np.full((3, 2), -1)
-    best[0] = cost_of_all(treatments, linear, value, memory.sums[0])
+    best[0] = cost_of_all(treatments, value, memory.sums[0])
     some = max(1, int(MOVES_AT_A_TIME / (n * p)))
     for begin in range(0, len(cuts), some):
         roots = np.array(cuts[begin : begin + some], dtype=np.int64)
-        rows = Rows(treatments, linear, value, rank, order, charges.N_min, split_cost)
+        rows = Rows(treatments, value, rank, order, charges.N_min, split_cost)
         try_roots(rows, roots, depth, memory, best, chosen)
         tried = begin + len(roots)
         if not going_on(float(best[0]) * charges.n_treatment, tried) and tried < len(cuts):
-            return *_splits(X, rank, chosen, 2**depth - 1), False
-    return *_splits(X, rank, chosen, 2**depth - 1), True
+            return Found(*splits_by_rank(X, rank, chosen, 2**depth - 1), False, -np.inf)
+    least = float(best[0]) * charges.n_treatment
+    return Found(*splits_by_rank(X, rank, chosen, 2**depth - 1), True, least)
 
 
-def _splits(X: FloatArray, rank: Int32Array, chosen: IntArray, nodes: int) -> tuple[FloatArray, FloatArray]:
-    """Return weights and intercepts; thresholds stand in the middle between both sides of their node."""
+def ranks(X: FloatArray) -> tuple[Int32Array, Int32Array]:
+    """Return (p, n) ranks of the samples among the distinct values of each feature, and their order."""
+    rank = np.array([np.unique(column, return_inverse=True)[1] for column in X.T], dtype=np.int32)
+    return rank, np.argsort(rank, axis=1, kind="stable").astype(np.int32)
+
+
+def splits_by_rank(
+    X: FloatArray, rank: Int32Array, chosen: IntArray, nodes: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return weights and intercepts of splits, given by (3, 2) feature, -1 for none, and least rank on the right.
+
+    Thresholds stand in the middle between both sides of their node.
+    """
     w, b = np.zeros((nodes, X.shape[1])), np.zeros(nodes)
     here = {0: np.arange(len(X))}
     for t in range(nodes):
@@ -149,11 +169,11 @@ def _splits(X: FloatArray, rank: Int32Array, chosen: IntArray, nodes: int) -> tu
 
 
 @entry
-def cost_of_all(treatments: int, linear: bool, value: FloatArray, total: FloatArray) -> float:
+def cost_of_all(treatments: int, value: FloatArray, total: FloatArray) -> float:
     """Return what one leaf with all samples is charged; ``total`` (V,) is 0, and is overwritten."""
     for i in range(len(value)):
         add(value, i, 1.0, total)
-    return float(prescription_cost(treatments, linear, total))
+    return float(prescription_cost(treatments, False, total))
 
 
 @kernel
@@ -168,7 +188,7 @@ def leaf(rows: Rows, total: FloatArray, size: int) -> float:
     """Return what a leaf is charged; infinite where it has too few samples, or may prescribe nothing."""
     if size < rows.N_min or not may_prescribe(rows.treatments, total):
         return np.inf
-    return float(prescription_cost(rows.treatments, rows.linear, total))
+    return float(prescription_cost(rows.treatments, False, total))
 
 
 @entry

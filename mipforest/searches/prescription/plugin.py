@@ -13,17 +13,21 @@ from mipforest.problem.found import Found, SearchEvents
 from mipforest.problem.tree_search import TreeSearch
 from mipforest.searches import compile_by
 from mipforest.settings import SolveSettings
-from mipforest.solvers.solution import Progress, Status
+from mipforest.solvers.solution import Progress, Status, closed
 from mipforest.trees import Tree
 
 #: Values of trees are sums of many terms: the bound is below the best one by this share of it.
 ROUNDING = 1e-9
 
+#: Lassos that trees of depth 2 may need: some minutes.
+MOST_LASSOS = 2e7
+
 
 class PrescriptionSearch(TreeSearch):
     """Enumeration of prescriptive trees with univariate splits, of depth 1 and 2.
 
-    It proves nothing of linear estimates: coordinate descent fits them for each tree up to a tolerance.
+    Linear estimates may have several minima where features depend on each other; the bound holds for all of them, and
+    may then be below the best tree. Of depth 2, their trees are enumerated for few samples.
     """
 
     name: ClassVar[str] = "prescription-search"
@@ -40,6 +44,13 @@ class PrescriptionSearch(TreeSearch):
             return f"{problem.formulation.name} has other trees than prescriptive ones of univariate splits"
         if problem.topology.depth > 2:
             return f"it enumerates trees of depth 1 and 2, not {problem.topology.depth}; local-search takes any depth"
+        if charges.coefficient_cost is not None and problem.topology.depth == 2:
+            thresholds = sum(len(np.unique(column)) - 1 for column in problem.data.X.T)
+            if (lassos := 2 * thresholds * problem.data.n * problem.data.p) > MOST_LASSOS:
+                return (
+                    f"trees of depth 2 would need about {lassos:.1e} lassos, and it fits {MOST_LASSOS:.0e} at most; "
+                    "take --depth 1, or local-search, which proves nothing"
+                )
         return ""
 
     def search(
@@ -52,6 +63,7 @@ class PrescriptionSearch(TreeSearch):
     ) -> Found:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.prescription.enumeration import enumerate_trees
+        from mipforest.searches.prescription.linear import enumerate_linear_trees
 
         formulation, instance = problem.formulation, problem.instance
         charges = formulation.tree_charges(instance)
@@ -60,7 +72,8 @@ class PrescriptionSearch(TreeSearch):
         tiny = TreeCharges(
             y=line[:, 0], loss="prescription", treatment=np.array([0, 1]), coefficient_cost=linear
         )
-        compile_by(lambda: enumerate_trees(line, tiny, 2), problem.budget)
+        enumerated = enumerate_trees if linear is None else enumerate_linear_trees
+        compile_by(lambda: enumerated(line, tiny, 2), problem.budget)
         events = SearchEvents(on_progress)
         known = [formulation.polish(tree, instance) for tree in (start, instance.known) if tree is not None]
         best = min(known, key=lambda tree: formulation.evaluate(tree, instance), default=None)
@@ -75,17 +88,20 @@ class PrescriptionSearch(TreeSearch):
             interrupted |= events.tell(objective, instance.least_objective, tried)
             return not interrupted and monotonic() < deadline
 
-        w, b, ended = enumerate_trees(problem.data.X, charges, problem.topology.depth, going_on)
-        found = formulation.polish(tree_of_splits(problem.data, problem.topology, w, b), instance)
+        told = enumerated(problem.data.X, charges, problem.topology.depth, going_on)
+        splits = tree_of_splits(problem.data, problem.topology, told.w, told.b)
+        found = formulation.polish(splits, instance)
         if (found_value := formulation.evaluate(found, instance)) < value:
             best, value = found, found_value
-        bound = value - ROUNDING * abs(value) if ended else instance.least_objective
+        bound, message = instance.least_objective, ""
         status = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
-        message = ""
-        if ended:
-            status = Status.OPTIMAL
-            if linear is not None:
-                bound, status = -np.inf, Status.BEST_FOUND
-                message = "all trees were tried, their lassos fitted to a tolerance, which proves no bound"
-        told = events.end(value, bound, tried)
-        return Found(best, bound, status, tried, told, message=message)
+        if told.ended:
+            least, status = told.least / charges.unit + charges.offset, Status.OPTIMAL
+            bound = min(value, least) - ROUNDING * abs(value)
+            if not closed(value, bound, settings.gap):
+                status = Status.LIMIT
+                message = (
+                    "all trees were tried; their lassos have several minima, or features that depend on each other, "
+                    "and the bound holds for whichever the model takes"
+                )
+        return Found(best, bound, status, tried, events.end(value, bound, tried), message=message)
