@@ -57,6 +57,17 @@ def test_what_the_l_infinity_norm_outweighs_is_zero():
     assert prox_rows(u, 0.0, 0.5, np.full(2, np.inf))[:, 1] == pytest.approx([1.5, 1.0])
 
 
+def test_a_feature_stays_out_exactly_where_its_gradient_is_below_the_penalties():
+    # Optimality of the zero row j with gradient G: sum_t max(|G_tj| - local, 0) <= glob, whatever the step.
+    rng = np.random.default_rng(2)
+    G = rng.normal(size=(5, 200))
+    for local, glob, step in ((0.0, 3.5, 0.1), (0.5, 1.5, 1.0), (0.8, 1.0, 10.0)):
+        stays = np.maximum(np.abs(G) - local, 0).sum(axis=0) <= glob
+        moved = prox_rows(-step * G, step * local, step * glob, np.ones(5))
+        assert (~moved.any(axis=0) == stays).all()
+        assert 0 < stays.sum() < 200
+
+
 def test_norms_run_over_the_rows_of_all_blocks():
     norms = RowNorms(("a", "at"), lam_local=1.0, lam_global=10.0)
     point = {"a": np.array([[1.0, 0.0]]), "at": np.array([[-2.0, 0.5], [0.5, 0.5]])}
