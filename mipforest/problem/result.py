@@ -359,7 +359,8 @@ def status_in_words(result: Mapping[str, Any]) -> str:
     if status == "infeasible" and proven_for == "constants":
         return "infeasible for the paper's constants; others may leave a tree"
     if status == "best_found" and result.get("starts"):
-        return f"local optimum, the best of {result['starts']} starts; without a bound"
+        starts = "from one start" if result["starts"] == 1 else f"the best of {result['starts']} starts"
+        return f"local optimum, {starts}; without a bound"
     if status in _WITHOUT_GAP:
         return _WITHOUT_GAP[status]
     stopped = _STOPPED.get(status, status)
