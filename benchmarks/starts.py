@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 from markdown import add_output, measured_with, publish, table
 
 from formulations.margot import HfsMargot, Margot, SfsMargot
+from formulations.oct_h import OctH
 from mipforest.data import Dataset, load
 from mipforest.heuristics import svm_starts as path
 from mipforest.heuristics.node_problems import passed
@@ -54,6 +55,9 @@ SPARSE = {
 #: Penalties per decade of the path; the second is the default.
 DENSITIES = (1, 4, 8)
 
+#: Wall time of HiGHS after a start of OCT-H.
+HIGHS_SECONDS = 15.0
+
 PACKAGES = ("numpy", "scipy", "scikit-learn", "highspy", "clarabel")
 
 
@@ -62,10 +66,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
+    parser.add_argument("--only", choices=["oct-h"], help="print the table of OCT-H alone")
     parser.add_argument("--repeats", type=int, default=3, help="repetitions; the median time is shown")
     add_output(parser)
     arguments = parser.parse_args()
     folder, repeats = arguments.data, arguments.repeats
+    if arguments.only:
+        publish(hyperplanes(folder), arguments.output)
+        return
     tables = (depth_two(folder, repeats), depth_three(folder, repeats), sparse(folder))
     publish(page(*tables, repeats), arguments.output)
 
@@ -83,6 +91,26 @@ def depth_two(folder: Path, repeats: int) -> str:
         before = f"{local_before} / {path_before}" + (f" / {optimum}" if optimum else "")
         rows.append([name, *map(written, values), before, *(f"{s:.2f}" for s in seconds)])
     return table(header, rows)
+
+
+def hyperplanes(folder: Path) -> str:
+    """Objectives of the starts of OCT-H, and of HiGHS after each; processor seconds of starts in brackets."""
+    rows = []
+    for name in ("iris", "wine", "haberman", "heart", "banknote"):
+        data = load(name) if name in ("iris", "wine") else load(str(folder / f"{name}.csv"))
+        for depth in (1, 2, 3) if name in ("haberman", "heart") else (2,):
+            model, row = OctH(), []
+            model.build(data, depth).start_tree("descent")  # loads the search, or compiles it
+            for start in ("cart", "descent"):
+                problem = model.build(data, depth)  # with a time limit of its own
+                began = process_time()
+                tree = problem.start_tree(start)
+                seconds = process_time() - began
+                result = problem.solve("highs", start=tree, time_limit=HIGHS_SECONDS, threads=1)
+                value = model.evaluate(tree, problem.instance)
+                row += [f"{value:.4f} ({seconds:.2f})", f"{result.objective:.4f}"]
+            rows.append([name, str(depth), row[0], row[2], row[1], row[3]])
+    return table(["data", "depth", "cart", "descent", "HiGHS from cart", "HiGHS from descent"], rows)
 
 
 def depth_three(folder: Path, repeats: int) -> str:

@@ -8,6 +8,8 @@ from formulations.leaves.classes import baseline_error, with_cheapest_labels
 from formulations.oct import Oct
 from formulations.oct_h import OctH
 from mipforest.data import Dataset
+from mipforest.problem.repair import feasible_values
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
 PROVEN = {"time_limit": None, "gap": 1e-9}
@@ -107,6 +109,22 @@ def test_greedy_is_no_worse_than_its_first_split():
     instance = formulation.bind(data, Topology(2))
     tree = formulation.start("greedy", instance)
     assert formulation.evaluate(tree, instance) == pytest.approx(0)
+
+
+def test_the_default_start_is_never_worse_than_carts():
+    data = separable_data(1, n=60)
+    weighted = data.with_weights(1.0 + np.arange(data.n) % 3)
+    for formulation, samples in (
+        (OctH(), data),
+        (OctH(alpha=0.02, N_min=5, costs=((0.0, 1.0), (3.0, 0.0))), weighted),
+    ):
+        problem = formulation.build(samples, 2)
+        start, grown = problem.start_tree(), problem.start_tree("cart")
+        value, of_cart = (formulation.evaluate(tree, problem.instance) for tree in (start, grown))
+        assert value < of_cart  # an oblique line parts the classes
+        assert feasible_values(problem, start) is not None
+        late = formulation.build(samples, 2, budget=TimeBudget(1e-9))
+        assert formulation.evaluate(late.start_tree(), late.instance) == of_cart
 
 
 def test_a_split_that_pays_for_a_feature_and_sends_all_left_is_the_trees_too():
