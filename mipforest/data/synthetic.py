@@ -148,7 +148,10 @@ def _read(spec: str, seed: int) -> tuple[str, dict[str, Any]]:
     kind, *written = spec.split(",")
     if kind not in GENERATORS:
         known = ", ".join(f"synthetic:{generator}" for generator in GENERATORS)
-        raise DataError(f"no generator is called {kind!r}{did_you_mean(kind, GENERATORS)}; there are {known}")
+        raise DataError(
+            f"no generator is called {kind!r}{did_you_mean(kind, GENERATORS)}; there are {known}; options follow a "
+            "comma, as in synthetic:tree,depth=3"
+        )
     options = _options(written, _EXPERIMENTS.get(kind, RandomTree))
     return kind, {"seed": seed, **options}
 

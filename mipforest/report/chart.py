@@ -248,11 +248,10 @@ def _values(moments: Sequence[Moment], end: float, found: str) -> Element:
         for name, points in (("incumbent", incumbent), ("bound", bound))
         if points
     ]
-    summary = f"Incumbent and bound over time; at the end {', '.join(last)}."
-    entries = legend(
-        ("incumbent", "line", f"incumbent: best {found} so far"),
-        ("bound", "line", "bound: proven"),
-    )
+    what = " and ".join(name.split()[0] for name in last).capitalize()
+    summary = f"{what} over time; at the end {', '.join(last)}."
+    named = [("incumbent", "line", f"incumbent: best {found} so far")] if incumbent else []
+    entries = legend(*named, *([("bound", "line", "bound: proven")] if bound else []))
     return element("figure", chart.drawn(summary, *marks), element("figcaption", entries))
 
 

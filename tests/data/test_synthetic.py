@@ -265,7 +265,7 @@ def test_classes_that_do_not_occur_are_remarked():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("5-partitions", "no generator is called '5-partitions'.*did you mean.*synthetic:tree"),
+        ("5-partitions", "no generator is called '5-partitions'.*did you mean.*as in synthetic:tree,depth=3"),
         ("tree,deph=3", "did you mean 'depth'"),
         ("tree,depth", "cannot read the option 'depth'"),
         ("tree,depth=deep", "depth=deep is not a whole number"),

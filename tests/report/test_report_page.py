@@ -171,6 +171,14 @@ def test_a_gap_that_was_closed_at_once_is_told_instead_of_an_empty_chart():
     assert "gap in percent" in drawn(1.0, 1.0)
 
 
+def test_the_key_of_the_chart_names_only_what_was_drawn():
+    events = [{"seconds": 0.1, "objective": 3.0, "bound": None, "nodes": 1}]
+    written = ElementTree.tostring(progress_section({"events": events, "seconds": 1.0}), encoding="unicode")
+    assert "incumbent: best tree so far" in written
+    assert "Incumbent over time; at the end incumbent 3." in written
+    assert "proven" not in written
+
+
 def test_a_tuning_shows_its_scores_by_setting_and_the_one_chosen(page_of, levels_run):
     page = parsed(page_of(levels_run))
     (chart,) = (chart for chart in page.all("svg", role="img") if "Accuracy over" in chart["aria-label"])
