@@ -18,10 +18,11 @@ import pandas as pd
 
 from mipforest.campaigns.experiments import Experiment
 from mipforest.campaigns.recovery import recovery_measures
-from mipforest.campaigns.suite import DataEntry
+from mipforest.campaigns.suite import TREATMENTS, DataEntry
 from mipforest.data import Dataset, load
 from mipforest.data.files import SUFFIXES
-from mipforest.data.synthetic import ground_truth
+from mipforest.data.synthetic import ground_truth, treatment_experiment
+from mipforest.data.treatments import policy_measures
 from mipforest.errors import CampaignError
 from mipforest.problem.result import Result
 from mipforest.problem.tree_search import AUTO, searching
@@ -238,9 +239,9 @@ def load_experiment(experiment: Experiment, folder: Path | None) -> ExperimentDa
         task=entry.task,
         weight=entry.weight,
     )
-    if entry.test_points is not None:
+    if entry.test_points is not None and not entry.load.startswith(TREATMENTS):
         return ExperimentData(whole.sha256, whole, _from_the_truth(whole, entry.test_points))
-    if split is None:
+    if split is None or entry.test_points is not None:
         return ExperimentData(whole.sha256, _merged(whole, entry), None)
     seed = experiment.settings.seed if split.seed is None else split.seed
     if split.stratify == "labels":
@@ -312,8 +313,18 @@ def solve_experiment(
         cpu_seconds=process_time() - began_cpu,
     )
     if experiment.data.test_points is not None and isinstance(result.tree, Tree):
-        chosen |= recovery_measures(ground_truth(data.train.name), result.tree)
+        chosen |= _beside_the_truth(experiment, data.train.name, result.tree)
     return replace(found, measures={**found.measures, **chosen})
+
+
+def _beside_the_truth(experiment: Experiment, name: str, tree: Tree) -> dict[str, float]:
+    """Compare a tree with the one behind generated data, or its prescriptions with the true outcomes of new samples."""
+    points = experiment.data.test_points
+    if not experiment.data.load.startswith(TREATMENTS) or points is None:
+        return recovery_measures(ground_truth(name), tree)
+    X, outcomes = treatment_experiment(name).draw(points, experiment.settings.seed)
+    told = policy_measures(outcomes, tree.predict(X).astype(np.int64), tree.predict_outcomes(X))
+    return {"test_treatment_accuracy": told.treatment_accuracy, "test_effect_r2": told.effect_accuracy}
 
 
 def _solved(

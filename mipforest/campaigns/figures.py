@@ -139,7 +139,7 @@ def series_figure(per_data: pd.DataFrame, measures: Sequence[str]) -> Figure:
             error = own[f"{measure}_sd"] / np.sqrt(own["done"].clip(lower=1))
             drawn.append(axes.errorbar(own["data"].map(places), own[measure], error, capsize=2, **style))
         axes.set_xticks(list(places.values()), list(places), rotation=30, ha="right", parse_math=False)
-        if measure != "test_r2":
+        if not measure.endswith("r2"):
             axes.yaxis.set_major_formatter(PercentFormatter(1.0))
         _finish(axes, measure.removeprefix("test_").replace("_", " "))
         if measure == measures[0]:

@@ -177,6 +177,10 @@ def _pictures(experiments: pd.DataFrame, events: pd.DataFrame) -> dict[str, Figu
             by_data(experiments),
             ["test_accuracy" if "test_accuracy" in experiments else "test_r2", *RECOVERY],
         )
+    if "test_treatment_accuracy" in experiments:
+        found["prescriptions"] = series_figure(
+            by_data(experiments), ["test_treatment_accuracy", "test_effect_r2"]
+        )
     for data, group in done.groupby("data", sort=False):
         seed = group["seed"].min()
         found[f"bounds-{data}"] = bounds_figure(group[group["seed"] == seed], events, f"{data}, seed {seed}")

@@ -26,6 +26,8 @@ _TOML = TomlReader(CampaignError)
 #: What options of HiGHS, Gurobi, SCIP and others that take a file or folder have in their names.
 _FILE_OPTION = re.compile(r"file|dir|path|^write_|^record$", re.IGNORECASE)
 
+TREE, TREATMENTS = "synthetic:tree", "synthetic:treatments"  #: generated data whose truth is known
+
 #: Labels stand in tables and in names of files.
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
 
@@ -109,7 +111,7 @@ class DataEntry:
     positive
         Classes that are merged into the positive one, all others into the negative one; empty to merge none.
     test_points
-        Of data drawn from a tree, how many points are drawn from it again, without noise, as test samples.
+        Of generated data whose truth is known, how many points are drawn again, without noise, as test samples.
     """
 
     load: str
@@ -315,8 +317,10 @@ def _data(label: str, table: Any) -> DataEntry:
     _choice(where, table, "task", get_args(Task))
     _choice(where, table, "scaling", get_args(Scaling))
     _check_place(where, table["load"])
-    if "test_points" in table and not table["load"].startswith("synthetic:tree"):
-        raise CampaignError(f"{where}: test_points are drawn from a known tree: of synthetic:tree only")
+    if "test_points" in table and table["load"].split(",")[0] not in (TREE, TREATMENTS):
+        raise CampaignError(
+            f"{where}: test_points are drawn from a known tree or truth: {TREE}, {TREATMENTS}"
+        )
     if table.get("test_points", 1) < 1:
         raise CampaignError(f"{where}: test_points is {table['test_points']}; give 1 or more")
     for name in table.get("positive", ()):

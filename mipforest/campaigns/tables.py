@@ -12,7 +12,7 @@ from mipforest.campaigns.store import Store
 from mipforest.solvers.solution import closed
 
 #: Measures of predictions that tables and pictures show, where there are any.
-PREDICTION = ("accuracy", "balanced_accuracy", "r2", "fidelity")
+PREDICTION = ("accuracy", "balanced_accuracy", "r2", "fidelity", "treatment_accuracy", "effect_r2")
 
 #: What tables and pictures show of trees that are compared with the one behind generated data.
 RECOVERY = ("true_discovery_rate", "false_discovery_rate")

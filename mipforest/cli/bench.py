@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Exit, Option, Typer
+from typer import Argument, BadParameter, Exit, Option, Typer
 
 from mipforest.cli import options as o
 from mipforest.cli.errors import INTERRUPTED, NO_ANSWER, ReportingGroup
@@ -39,12 +39,22 @@ app = Typer(
 
 @app.command("run")
 def run_campaign(
-    suite: Annotated[Path, Argument(metavar="SUITE.toml", help="The suite.", show_default=False)],
+    suites: Annotated[
+        list[Path], Argument(metavar="SUITE.toml ...", help="One suite or several.", show_default=False)
+    ],
     results: Annotated[
         Path | None,
         Option(
             metavar="FILE",
-            help="SQLite file for the results; by default the suite's name with .sqlite, in this folder.",
+            help="SQLite file for the results; by default the suite's name with .sqlite, in this folder. "
+            "Of several suites, the folder for these files.",
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        Option(
+            metavar="DIR",
+            help="Write the report at the end, as 'bench report' does; of several suites, each in a folder of its own.",
         ),
     ] = None,
     data: Annotated[
@@ -74,35 +84,47 @@ def run_campaign(
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Run the cells of a suite that have no result yet.
+    """Run the cells of suites that have no result yet, one suite after the other.
 
     A run that was stopped, by Ctrl-C or a crash, goes on with the same command: finished cells are kept.
     Several processes may run the same suite into the same file.
 
     Exit code: 0 all cells are done, or run by another process; 3 some failed; 130 stopped by Ctrl-C.
     """
-    path = results or Path(suite.with_suffix(".sqlite").name)
-    try:
-        from mipforest.campaigns import Campaign, run
+    several = len(suites) > 1
+    names = [suite.with_suffix(".sqlite").name for suite in suites]
+    if several and len(set(names)) < len(names):
+        raise BadParameter(f"two suites would have the same results file: {', '.join(names)}; rename one")
+    if several and results is not None:
+        results.mkdir(parents=True, exist_ok=True)
+    paths = [(results or Path()) / name if several else results or Path(name) for name in names]
+    told, failed = [], 0
+    for suite, path in zip(suites, paths, strict=True):
+        try:
+            from mipforest.campaigns import Campaign, run
 
-        campaign = Campaign(suite, path, data, tuple(only or ()), time_limit)
-        counts = run(
-            campaign,
-            jobs=jobs,
-            dask=dask,
-            retry_failed=retry_failed,
-            finished=None if quiet or as_json else print_experiment,
-        )
-    except KeyboardInterrupt:
-        print_text(f"stopped; {path} keeps the finished cells, the same command goes on")
-        raise Exit(INTERRUPTED) from None
-    if as_json:
-        print_json(
+            campaign = Campaign(suite, path, data, tuple(only or ()), time_limit)
+            counts = run(
+                campaign,
+                jobs=jobs,
+                dask=dask,
+                retry_failed=retry_failed,
+                finished=None if quiet or as_json else print_experiment,
+            )
+        except KeyboardInterrupt:
+            print_text(f"stopped; {path} keeps the finished cells, the same command goes on")
+            raise Exit(INTERRUPTED) from None
+        failed += counts.failed
+        told.append(
             {"results": str(path), "done": counts.done, "failed": counts.failed, "waiting": counts.waiting}
         )
-    elif not quiet:
-        print_text(_summary(counts, path))
-    raise Exit(NO_ANSWER if counts.failed else 0)
+        if not quiet and not as_json:
+            print_text(_summary(counts, path, reported=report is not None))
+        if report is not None:
+            write_campaign_report(path, report / path.stem if several else report, quiet or as_json)
+    if as_json:
+        print_json({"suites": told} if several else told[0])
+    raise Exit(NO_ANSWER if failed else 0)
 
 
 def print_experiment(
@@ -127,13 +149,14 @@ def print_experiment(
     print(f"{what}: {values['status']}{found}, {duration(values['seconds'])} ({far})", flush=True)
 
 
-def _summary(counts: Counts, path: Path) -> str:
+def _summary(counts: Counts, path: Path, *, reported: bool) -> str:
     parts = [f"{counts.done} of {counts.all} cells are done"]
     if counts.failed:
         parts.append(f"{counts.failed} failed (--retry-failed runs them again)")
     if counts.waiting:
         parts.append(f"{counts.waiting} are run by other processes")
-    return f"{'; '.join(parts)}. Next: mipforest bench report {path} -o DIR"
+    following = "" if reported else f" Next: mipforest bench report {path} -o DIR"
+    return f"{'; '.join(parts)}.{following}"
 
 
 @app.command()
@@ -151,6 +174,11 @@ def report(
 
     The same results give the same files.
     """
+    write_campaign_report(results, out, quiet)
+
+
+def write_campaign_report(results: Path, out: Path, quiet: bool) -> None:
+    """Write the report of a results file, and say which files it has."""
     from mipforest.campaigns.report import write_report
 
     written = write_report(results, out)

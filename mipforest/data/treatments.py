@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import expit, ndtr
@@ -158,6 +158,51 @@ def imputed_outcomes(X: FloatArray, treatment: IntArray, y: FloatArray, m: int, 
         neighbours = KNeighborsRegressor(min(k, int(had.sum()))).fit(scaled[had], y[had])
         found[:, t] = np.where(had, y, neighbours.predict(scaled))
     return found
+
+
+# ---------------------------------------------------------------------- measures of policies
+
+
+class PolicyMeasures(NamedTuple):
+    """How good prescriptions are where the outcomes under all treatments are known.
+
+    Attributes
+    ----------
+    treatment_accuracy
+        Share of the samples with the best treatment.
+    effect_accuracy
+        R2 of the estimated differences of outcomes between two treatments; NaN for other numbers of treatments. It may
+        be negative.
+    value
+        Mean outcome under the prescriptions.
+    """
+
+    treatment_accuracy: float
+    effect_accuracy: float
+    value: float
+
+
+def policy_measures(
+    outcomes: FloatArray, prescribed: IntArray, estimates: FloatArray, *, better: str = "lower"
+) -> PolicyMeasures:
+    """Compare prescriptions with outcomes that are known under all treatments (Dunn 2018, section 6.2).
+
+    Parameters
+    ----------
+    outcomes, estimates
+        (n, m) outcomes under each treatment, and their estimates.
+    prescribed
+        (n,) numbers of the prescribed treatments.
+    better
+        Which outcomes are better: ``"lower"`` or ``"higher"``.
+    """
+    under = outcomes[np.arange(len(outcomes)), prescribed]
+    best = outcomes.min(axis=1) if better == "lower" else outcomes.max(axis=1)
+    accuracy, effect = float((under == best).mean()), np.nan
+    if outcomes.shape[1] == 2:
+        true, found = outcomes[:, 1] - outcomes[:, 0], estimates[:, 1] - estimates[:, 0]
+        effect = 1 - float(((found - true) ** 2).sum() / ((true - true.mean()) ** 2).sum())
+    return PolicyMeasures(accuracy, effect, float(under.mean()))
 
 
 # ---------------------------------------------------------------------- published tables

@@ -3,7 +3,7 @@
 Selectors choose one tree of a forest for each sample.
 """
 
-from mipforest.data.treatments import imputed_outcomes
+from mipforest.data.treatments import imputed_outcomes, policy_measures
 from mipforest.errors import NoTreeFound
 from mipforest.estimators.base import FitWarning, NotProvenWarning, UnverifiedTreeWarning
 from mipforest.estimators.forest_selector import ForestSelectorClassifier, ForestSelectorRegressor
@@ -19,7 +19,6 @@ from mipforest.estimators.papers import (
 from mipforest.estimators.prescriptive import (
     OptimalPrescriptiveTree,
     RegressAndCompare,
-    policy_measures,
 )
 from mipforest.estimators.randomized import (
     FunctionalTreeRegressor,

@@ -223,51 +223,6 @@ class RegressAndCompare(BaseEstimator):  # type: ignore[misc] # scikit-learn has
         return labels
 
 
-# ---------------------------------------------------------------------- measures of policies
-
-
-class PolicyMeasures(NamedTuple):
-    """How good prescriptions are where the outcomes under all treatments are known.
-
-    Attributes
-    ----------
-    treatment_accuracy
-        Share of the samples with the best treatment.
-    effect_accuracy
-        R2 of the estimated differences of outcomes between two treatments; NaN for other numbers of treatments. It may
-        be negative.
-    value
-        Mean outcome under the prescriptions.
-    """
-
-    treatment_accuracy: float
-    effect_accuracy: float
-    value: float
-
-
-def policy_measures(
-    outcomes: FloatArray, prescribed: IntArray, estimates: FloatArray, *, better: str = "lower"
-) -> PolicyMeasures:
-    """Compare prescriptions with outcomes that are known under all treatments (Dunn 2018, section 6.2).
-
-    Parameters
-    ----------
-    outcomes, estimates
-        (n, m) outcomes under each treatment, and their estimates.
-    prescribed
-        (n,) numbers of the prescribed treatments.
-    better
-        Which outcomes are better: ``"lower"`` or ``"higher"``.
-    """
-    under = outcomes[np.arange(len(outcomes)), prescribed]
-    best = outcomes.min(axis=1) if better == "lower" else outcomes.max(axis=1)
-    accuracy, effect = float((under == best).mean()), np.nan
-    if outcomes.shape[1] == 2:
-        true, found = outcomes[:, 1] - outcomes[:, 0], estimates[:, 1] - estimates[:, 0]
-        effect = 1 - float(((found - true) ** 2).sum() / ((true - true.mean()) ** 2).sum())
-    return PolicyMeasures(accuracy, effect, float(under.mean()))
-
-
 def _numbers(labels: Any, known: npt.NDArray[Any]) -> IntArray:
     """Return the (n,) numbers of labels among the known ones, sorted."""
     strange = ~np.isin(labels, known)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from campaign_suites import PAIR, campaign_of
 
-from mipforest import load
+from mipforest import get_formulation, load
 from mipforest.campaigns import CampaignError, Counts, Store, run
 from mipforest.campaigns.experiments import plan
 from mipforest.campaigns.recovery import recovery, recovery_measures
@@ -15,7 +15,8 @@ from mipforest.campaigns.report import write_report
 from mipforest.campaigns.suite import parse_suite
 from mipforest.campaigns.tables import results_table
 from mipforest.data.random_trees import GroundTruth, RandomTree
-from mipforest.data.synthetic import ground_truth
+from mipforest.data.synthetic import ground_truth, treatment_experiment
+from mipforest.data.treatments import policy_measures
 from mipforest.trees import Tree
 from mipforest.tuning import tune_batch
 
@@ -120,6 +121,24 @@ def test_the_report_shows_what_was_found_of_the_truth(campaign, tmp_path):
     assert "chosen depth" in page
     means = pd.read_csv(tmp_path / "overall.csv")
     assert means["false_discovery_rate"].notna().all()
+
+
+def test_prescriptions_are_held_against_the_true_outcomes(tmp_path):
+    text = TUNED.split("[models.cart]")[0].replace(
+        "synthetic:tree,depth=2,n=60,p=2", "synthetic:treatments,experiment=1,n=60"
+    )
+    text = text.replace("[0, 1]", "[1]") + '[models.opt]\nmodel = "opt"\ndepth = 1\n'
+    campaign = campaign_of(tmp_path, text)
+    assert run(campaign) == Counts(done=1, failed=0, waiting=0)
+    data = load("synthetic:treatments,experiment=1,n=60", seed=1)
+    tree = get_formulation("opt")().build(data, 1).solve().tree
+    X, outcomes = treatment_experiment(data.name).draw(500, 1)
+    told = policy_measures(outcomes, tree.predict(X), tree.predict_outcomes(X))
+    with Store(campaign.results) as store:
+        cell = results_table(store).iloc[0]
+    assert cell["test_treatment_accuracy"] == told.treatment_accuracy
+    assert cell["test_effect_r2"] == pytest.approx(told.effect_accuracy)
+    assert "prescriptions.svg" in {path.name for path in write_report(campaign.results, tmp_path / "report")}
 
 
 def test_suites_without_tuning_keep_their_keys():

@@ -42,6 +42,24 @@ def test_a_suite_is_run_and_reported(mipforest, suite, tmp_path):
     assert "| points |" in (tmp_path / "report/report.md").read_text()
 
 
+def test_several_suites_are_one_command_that_goes_on_and_reports(mipforest, suite, tmp_path):
+    other = tmp_path / "other.toml"
+    other.write_text(SUITE.replace('"small"', '"other"'))
+    command = ("bench", suite, other, "--results", tmp_path / "results")
+    ran = mipforest(*command, "--report", tmp_path / "report")
+    assert ran.code == 0
+    assert ran.out.count("1 of 1 cells are done") == 2
+    for name in ("small", "other"):
+        assert (tmp_path / "report" / name / "report.md").is_file()
+        assert (tmp_path / "report" / name / "gaps.svg").is_file()
+    again = mipforest(*command, "--json")
+    assert [entry["done"] for entry in again.json["suites"]] == [1, 1]
+    assert again.json["suites"][1]["results"] == str(tmp_path / "results" / "other.sqlite")
+    twice = mipforest("bench", suite, suite)
+    assert twice.code == 2
+    assert "same results file" in twice.err
+
+
 def test_results_stand_beside_nothing_in_the_current_folder(mipforest, suite, tmp_path, monkeypatch):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
