@@ -15,7 +15,8 @@ from mipforest.trees import NodeStatistics, Predictor, Tree
 from mipforest.trees.reachable import ReachableNode, reachable_tree
 
 #: Columns of ``tuning.csv`` that a page shows, beside those of the hyperparameters, which come before ``chosen``.
-SCORES = frozenset({"chosen", "validation_mean", "validation_std", "train_mean", "features_mean"})
+#: A tuning by a grid has ``features_mean``, too.
+SCORES = frozenset({"chosen", "validation_mean", "validation_std", "train_mean"})
 
 
 @dataclass(frozen=True, eq=False)

@@ -238,16 +238,23 @@ def tuning_section(content: Content) -> list[Element]:
     axes = list(rows[0])[: list(rows[0]).index("chosen")]
     chosen = next((row for row in rows if row["chosen"] == "True"), None)
     score = short(plain(told["score"]))
-    text = (
-        f"{len(rows)} setting{'' if len(rows) == 1 else 's'}, each fitted on {plain(told['folds'])} folds and scored "
-        f"on the samples left out ({title(score).lower()}); rule of choice: {short(plain(told['rule']))}. The tree of "
-        "this page is fitted on all training samples with the chosen setting."
+    batch = told.get("method") == "batch"
+    count, folds = f"{len(rows)} setting{'' if len(rows) == 1 else 's'}", plain(told["folds"])
+    how = (
+        f"{count}, of each the pruning curves of many trees on {folds} fold(s): alpha is the cost of a split whose "
+        f"prunings lose least on the samples left out ({title(score).lower()}); the setting that loses least is chosen."
+        if batch
+        else f"{count}, each fitted on {folds} folds and scored on the samples left out ({title(score).lower()}); rule "
+        f"of choice: {short(plain(told['rule']))}."
     )
+    text = f"{how} The tree of this page is fitted on all training samples with the chosen setting."
+    # What a curve tells of alpha is no axis, and its trees' training loss is a share of that of one leaf.
+    varied = [axis for axis in axes if not (batch and axis == "alpha")]
     return [
         section(
             "Tuning",
             element("p", text),
-            *([] if chosen is None else _validation_curve(rows, axes, chosen, score)),
+            *([] if chosen is None else _validation_curve(rows, varied, chosen, score, batch=batch)),
             _settings_table(rows, axes[:MOST_COLUMNS]),
             id_="tuning",
         )
@@ -255,9 +262,14 @@ def tuning_section(content: Content) -> list[Element]:
 
 
 def _validation_curve(
-    rows: Sequence[Mapping[str, str]], axes: list[str], chosen: Mapping[str, str], score: str
+    rows: Sequence[Mapping[str, str]],
+    axes: list[str],
+    chosen: Mapping[str, str],
+    score: str,
+    *,
+    batch: bool,
 ) -> list[Element]:
-    """Draw the scores along the hyperparameter of most values, the others as chosen."""
+    """Draw the scores along the hyperparameter of most values, the others as chosen; of a batch those on validation."""
     lines = {axis: _line_along(rows, axes, axis, chosen) for axis in axes}
     along = max(lines, key=lambda axis: len(lines[axis]), default=None)
     if along is None or len(lines[along]) < 2:
@@ -278,7 +290,7 @@ def _validation_curve(
     others = [f"{short(axis)} = {short(chosen[axis])}" for axis in axes if axis != along]
     chart = Chart(
         span(x),
-        span(np.concatenate([mean - deviation, mean + deviation, train])),
+        span(np.concatenate([mean - deviation, mean + deviation, *([] if batch else [train])])),
         short(along),
         title(score),
         log_x,
@@ -293,13 +305,14 @@ def _validation_curve(
     ]
     own = float(chosen[along])
     at = [point for point in validation if np.isclose(point[0], np.log10(own) if log_x else own)]
-    marks = [*spread, chart.line(training, "training"), chart.line(validation, "test")]
-    marks += [chart.dots(training, "training"), chart.dots(validation, "test", triangles=True)]
-    marks += [chart.dots(at, "chosen")]
+    marks = [*spread, chart.line(validation, "test")]
+    if not batch:
+        marks += [chart.line(training, "training"), chart.dots(training, "training")]
+    marks += [chart.dots(validation, "test", triangles=True), chart.dots(at, "chosen")]
     summary = f"{title(score)} over {short(along)}; the chosen setting is {short(chosen[along])}."
     entries = legend(
         ("test", "triangle", "validation: mean of the folds, with its standard deviation"),
-        ("training", "dot", "training: mean of the folds"),
+        *(() if batch else (("training", "dot", "training: mean of the folds"),)),
         ("chosen", "dot", f"chosen: {short(along)} = {short(chosen[along])}"),
     )
     held = [element("p", f"Of the others: {', '.join(others)}.", class_="faint")] if others else []
@@ -319,13 +332,15 @@ def _line_along(
 
 def _settings_table(rows: Sequence[Mapping[str, str]], axes: list[str]) -> Element:
     chosen = thinned(len(rows), MOST_SETTINGS)
-    names = ("validation_mean", "validation_std", "train_mean", "features_mean")
+    # A tuning by pruning curves counts no features.
+    names = [
+        name
+        for name in ("validation_mean", "validation_std", "train_mean", "features_mean")
+        if name in rows[0]
+    ]
     heads: list[Part] = [
         *(short(axis) for axis in axes),
-        "Validation",
-        "± std",
-        "Training",
-        "Features",
+        *("Validation", "± std", "Training", "Features")[: len(names)],
         "Chosen",
     ]
     cells: list[list[Part]] = [

@@ -187,6 +187,23 @@ def test_a_tuning_shows_its_scores_by_setting_and_the_one_chosen(page_of, levels
     assert "Of the others: N_min = " in page.text
 
 
+def test_a_tuning_by_pruning_curves_shows_its_validation_loss_by_depth(page_of, levels_run, tmp_path):
+    run = shutil.copytree(levels_run, tmp_path / "run")
+    (run / "tuning.csv").write_text(
+        "depth,alpha,chosen,finished,folds_done,validation_mean,validation_std,train_mean,trees,seconds\n"
+        "1,0.3,False,True,4,0.35,0.05,0.5,40,0.1\n2,0.02,True,True,4,0.08,0.02,0.05,40,0.2\n"
+    )
+    result = json.loads((run / "result.json").read_text())
+    result["tuning"] = {"method": "batch", "score": "error", "folds": 4, "fits": 8, "chosen": 1}
+    (run / "result.json").write_text(json.dumps(result))
+    page = parsed(page_of(run))
+    (chart,) = (chart for chart in page.all("svg", role="img") if "over depth" in chart["aria-label"])
+    assert chart["aria-label"] == "Error over depth; the chosen setting is 2."
+    assert "2 settings, of each the pruning curves of many trees on 4 fold(s)" in page.text
+    assert "Of the others" not in page.text
+    assert "training: mean of the folds" not in page.text
+
+
 def test_a_tuning_without_its_file_says_what_is_missing(page_of, levels_run, tmp_path):
     run = shutil.copytree(levels_run, tmp_path / "run")
     (run / "tuning.csv").unlink()
