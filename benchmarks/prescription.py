@@ -128,6 +128,10 @@ def methods(starts: int, deepest: int) -> dict[str, Callable[..., Fitted]]:
         "RC-ORT": compared(GridSearchCV(ort, {"depth": [2, 3, 4, 5]}, cv=3)),
         "RC-LASSO": compared(LassoCV(cv=5)),
         "RC-RF": compared(RandomForestRegressor(500, min_samples_leaf=2, random_state=0)),
+        # As randomForest of R grows them by default: a third of the features at each split, 5 samples in a leaf.
+        "RC-RF-R": compared(
+            RandomForestRegressor(500, min_samples_leaf=5, max_features=1 / 3, random_state=0)
+        ),
         "RC-kNN": compared(
             GridSearchCV(neighbours, {"kneighborsregressor__n_neighbors": [5, 10, 20, 40]}, cv=5)
         ),
