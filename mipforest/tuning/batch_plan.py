@@ -15,7 +15,7 @@ from mipforest.heuristics.cart import cart
 from mipforest.heuristics.thresholds import TreeCharges, tree_of_splits
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import WholeNumber, plain_parameters_of
-from mipforest.problem.tree_search import AUTO, Auto, TreeSearch, solver_or_search
+from mipforest.problem.tree_search import AUTO, Auto, TreeSearch, check_settings, solver_or_search
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.trees import Topology, Tree
@@ -233,8 +233,8 @@ class BatchPlan:
         TuningError, ParameterError, DataError, UnknownFormulation, SolverError
             If a name is unknown, a value is not allowed, the data do not suffice, or the solver is missing.
         """
-        if isinstance(solver, str):
-            solver_or_search(solver)
+        last = solver_or_search(solver) if isinstance(solver, str) else solver
+        check_settings(solver_or_search("local-search") if isinstance(last, Auto) else last, settings)
         base = formulation_of(formulation)
         WholeNumber(at_least=1).check("starts", starts)
         check_midpoint(midpoint)

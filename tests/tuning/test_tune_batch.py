@@ -7,8 +7,10 @@ from sklearn.datasets import load_diabetes
 
 from mipforest import load
 from mipforest.data import DataError, Dataset
+from mipforest.errors import NotAllowed
 from mipforest.problem.registry import make_formulation
 from mipforest.problem.tree_search import solver_or_search
+from mipforest.settings import SolveSettings
 from mipforest.tuning import FitError, TuningError, TuningInterrupted, tune_batch
 from mipforest.tuning.batch import choose_setting
 from mipforest.tuning.batch_plan import BatchPlan, charges_of
@@ -167,6 +169,11 @@ def test_what_cannot_be_tuned_is_refused(wine, asked, error, message):
     data = wine.binarise("class_0") if asked.get("formulation") == "margot" else wine
     with pytest.raises(error, match=message):
         tune_batch(**{"formulation": "oct", "data": data, "depth": 2} | asked)
+
+
+def test_options_are_checked_before_any_curve(wine):
+    with pytest.raises(NotAllowed, match="kicks"):
+        BatchPlan.of("oct", wine, 1, settings=SolveSettings(solver_options={"kick": 1}))
 
 
 def test_splits_that_are_none_are_refused(wine):
