@@ -105,12 +105,12 @@ def data_of(folder: Path, name: str) -> Dataset:
 
 
 def cart_data() -> Dataset:
-    """Draw 5,000 samples of the artificial data of Breiman and others (1984), variance of the noise 2."""
+    """Draw 5,000 samples of the artificial data of Breiman and others (1984), variance of the noise 1, not 2."""
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.choice([-1, 1], 5_000), rng.integers(-1, 2, (5_000, 9))]).astype(float)
     first = 3 + 3 * X[:, 1] + 2 * X[:, 2] + X[:, 3]
     second = -3 + 3 * X[:, 4] + 2 * X[:, 5] + X[:, 6]
-    y = np.where(X[:, 0] > 0, first, second) + rng.normal(0, np.sqrt(2), 5_000)
+    y = np.where(X[:, 0] > 0, first, second) + rng.normal(size=5_000)
     return Dataset.from_arrays(X, y, task="regression", name="cart")
 
 
@@ -337,10 +337,9 @@ def main() -> None:
     large = samples_table(store)  # first: the peak is that of the process
     page = f"""# Randomised trees
 
-Means of random splits in 75% and 25% (the thesis has ten; each row says how many are measured here), processor
-seconds of one thread for a whole fit of 20 starts. The thesis: PhD thesis of C. Molero-Rio, 2022, tables 2.2 to 2.6,
-3.2 to 3.4 and 4.4; its seconds are wall time of IPOPT on an i7-7700, reading and evaluating included. A mean of few
-splits varies by two points or so.
+Means of random splits in 75% and 25% (the thesis has ten; each row says how many are measured here, and few vary by two
+points or so), processor seconds of one thread for a whole fit of 20 starts. The thesis: C. Molero-Rio, 2022, tables 2.2
+to 2.6, 3.2 to 3.4 and 4.4; its seconds are wall time of IPOPT on an i7-7700, reading and evaluating included.
 
 ## Classification
 
@@ -349,29 +348,30 @@ out, as in the thesis.
 
 {classes_table(args.data, store)}
 
-*German credit* at depth 2 is overfitted: steep probabilities and good optima fit the training samples too well. Smaller
-gamma gains on the test samples, whatever the coding of the columns; `mipforest tune --grid gamma=32,128,512` chooses:
+*German credit* is overfitted: steep probabilities and good optima fit the training samples too well. Smaller gamma
+gains on the test samples; `mipforest tune --grid gamma=32,128,512` chooses. *Ozone* goes to its largest class:
 
 {steepness_table(args.data, store)}
 
 ## A rate for the diabetics
 
-`diabetes` at depth 1, 6 starts: the share of the diabetics that is expected to be predicted right is at least the asked
-one on training samples.
+`diabetes` at depth 1, 6 starts: the share of the diabetics that is expected to be predicted right is at least the
+asked one on training samples.
 
 {rates_table(args.data, store)}
 
 ## Sparsity
 
 `s-orct` along one penalty, 6 starts, warm-started from size to size, a rate of 0.1 for each class; sizes are divided by
-the number of coefficients. Zeros are exact, the thesis counts small coefficients too.
+the number of coefficients. Zeros are exact, the thesis counts small coefficients too. On *Iris* at 2^3, split 0, 12
+random starts find no lower objective than the path, 0.253; that of the empty tree is 0.322.
 
 {sparse_table(args.data, store)}
 
 ## Regression
 
-`s-orrt` without penalties, {NUMBER_STARTS} starts. `friedman` and `cart` are 5,000 samples drawn anew by their
-generators, `ailerons` the first 7,154.
+`s-orrt` without penalties, {NUMBER_STARTS} starts. `friedman` and `cart` are 5,000 new samples (the thesis: 40,768);
+the noise of `cart` allows an R2 of 0.948. Of `friedman` at depth 2, 20 starts reach 0.931 in this split.
 
 {numbers_table(args.data, store)}
 
@@ -384,14 +384,14 @@ R2 of about 0.995.
 
 ## Many samples
 
-Two groups with linear targets, 25 features, depth 1, 10 starts. Beyond 20,000 samples the starts descend on 20,000 of
-them, and the best one then on all. The data and the names of the samples are most of the memory.
+Two groups with linear targets, 25 features, depth 1, 10 starts. Beyond 20,000 samples the starts descend on 20,000
+of them, and the best one then on all. The data and the names of the samples are most of the memory.
 
 {large}
 
 {measured_with(PACKAGES)}
-Run again: `python benchmarks/randomized_trees.py --data FOLDER --store F.jsonl --output F.md`; depths 3 and 4 of the
-first table by `--tables classes --depths 3,4`, all ten splits by `--splits 10`, single data sets by `--sets iris,wine`.
+Run again: `python benchmarks/randomized_trees.py --data FOLDER --store F.jsonl --output F.md`; more by `--tables
+classes --depths 3,4`, `--splits 10`, `--sets iris,wine`.
 """
     publish(page, args.output)
 
