@@ -89,5 +89,6 @@ def test_friedmans_data_are_fitted_as_well_as_in_the_thesis():
     train, test = (
         Dataset.from_arrays(X[part], y[part], task="regression") for part in (slice(4000), slice(4000, None))
     )
-    result = SOrrt(n_starts=8).build(train, 2).solve(time_limit=None)
+    # The thesis has no ridge; the default's, meant for penalties, leads to 0.92.
+    result = SOrrt(n_starts=4, ridge=1e-6).build(train, 2).solve(time_limit=None)
     assert result.measures(test)["r2"] >= 0.945
