@@ -20,6 +20,7 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import check_consistent_length
+from sklearn.utils.class_weight import compute_sample_weight
 
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
@@ -38,6 +39,9 @@ class ForestSelectorClassifier(ClassifierMixin, ForestSelector):  # type: ignore
 
     Parameters
     ----------
+    class_weight
+        What the weights of a class's samples are multiplied with, as for
+        :class:`~mipforest.estimators.generic.TreeClassifier`.
     depth, and all others
         As for :class:`~mipforest.estimators.selector_base.ForestSelector`, and so are the attributes.
 
@@ -55,12 +59,19 @@ class ForestSelectorClassifier(ClassifierMixin, ForestSelector):  # type: ignore
     ((2,), True)
     """
 
+    _: KW_ONLY
+    class_weight: Any = None
+
     def _learners(self) -> tuple[type, tuple[type, ...]]:
         return DecisionTreeClassifier, (RandomForestClassifier, ExtraTreesClassifier)
 
-    def _read(self, X_raw: FloatArray, y: Any, features: tuple[str, ...]) -> Dataset:
+    def _read(self, X_raw: FloatArray, y: Any, weights: FloatArray, features: tuple[str, ...]) -> Dataset:
         labels = read_labels(self, y)
         check_consistent_length(X_raw, labels)
+        if self.class_weight is not None:
+            weights = weights * compute_sample_weight(self.class_weight, labels)
+        kept = weights > 0
+        X_raw, labels, weights = X_raw[kept], labels[kept], weights[kept]
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise DataError(
@@ -69,7 +80,13 @@ class ForestSelectorClassifier(ClassifierMixin, ForestSelector):  # type: ignore
             )
         names = [text(label) for label in self.classes_.tolist()]
         return Dataset.from_arrays(
-            X_raw, numbers, features=features, classes=names, task="classification", scaling="none"
+            X_raw,
+            numbers,
+            features=features,
+            classes=names,
+            task="classification",
+            scaling="none",
+            weights=weights,
         )
 
     def _rewards(self, predicted: FloatArray, y: Any) -> FloatArray:
@@ -91,7 +108,7 @@ class ForestSelectorClassifier(ClassifierMixin, ForestSelector):  # type: ignore
             found[rows] = shares[tree.apply(X_raw[rows]) - tree.topology.n_branches]
         return found
 
-    def _measure(self, y: Any) -> tuple[str, Any, Any]:
+    def _measure(self, y: Any, weights: FloatArray) -> tuple[str, Any, Any]:
         labels = np.asarray(y)
         # A label that training did not have is no class: every prediction of it is wrong.
         known = np.isin(labels, self.classes_)
@@ -100,7 +117,7 @@ class ForestSelectorClassifier(ClassifierMixin, ForestSelector):  # type: ignore
         )
         return (
             "accuracy",
-            lambda predicted: float(np.mean(predicted == numbers)),
+            lambda predicted: float(np.average(predicted == numbers, weights=weights)),
             lambda predicted: (predicted == numbers[:, None]).argmax(axis=1),
         )
 
@@ -128,10 +145,12 @@ class ForestSelectorRegressor(RegressorMixin, ForestSelector):  # type: ignore[m
     def _learners(self) -> tuple[type, tuple[type, ...]]:
         return DecisionTreeRegressor, (RandomForestRegressor, ExtraTreesRegressor)
 
-    def _read(self, X_raw: FloatArray, y: Any, features: tuple[str, ...]) -> Dataset:
+    def _read(self, X_raw: FloatArray, y: Any, weights: FloatArray, features: tuple[str, ...]) -> Dataset:
         values = read_values(self, y)
         check_consistent_length(X_raw, values)
-        return Dataset.from_arrays(X_raw, values, features=features, task="regression", scaling="none")
+        return Dataset.from_arrays(
+            X_raw, values, features=features, task="regression", scaling="none", weights=weights
+        )
 
     def _rewards(self, predicted: FloatArray, y: Any) -> FloatArray:
         return rewards_of_values(predicted, y, cast("Scale", self.reward))
@@ -141,10 +160,10 @@ class ForestSelectorRegressor(RegressorMixin, ForestSelector):  # type: ignore[m
         X_raw = self._features(X)
         return self._chosen(X_raw)
 
-    def _measure(self, y: Any) -> tuple[str, Any, Any]:
+    def _measure(self, y: Any, weights: FloatArray) -> tuple[str, Any, Any]:
         targets = np.asarray(y, dtype=np.float64)
         return (
             "RMSE",
-            lambda predicted: float(np.sqrt(np.mean((predicted - targets) ** 2))),
+            lambda predicted: float(np.sqrt(np.average((predicted - targets) ** 2, weights=weights))),
             lambda predicted: np.abs(predicted - targets[:, None]).argmin(axis=1),
         )

@@ -1,7 +1,8 @@
 """Gates: rules that choose one tree of a forest for each sample, by the rewards of the trees on training samples.
 
 Rewards are (n, B) numbers in [-1, 1]: what each sample pays for each of the B trees. All of them are known, so a gate
-is a policy with full information, not a bandit.
+is a policy with full information, not a bandit. A sample's rewards count as often as it weighs; weights are (n,) and
+positive.
 """
 
 from __future__ import annotations
@@ -84,15 +85,15 @@ def without_own_samples(rewards: FloatArray, in_bag: BoolArray) -> FloatArray:
     return np.where(in_bag, means[:, None], rewards)
 
 
-def best_single(rewards: FloatArray) -> int:
-    """Return the number of the tree with the largest mean reward, the lowest of several."""
-    return int(rewards.mean(axis=0).argmax())
+def best_single(totals: FloatArray) -> int:
+    """Return the number of the tree with the largest total (B,) reward, the lowest of several."""
+    return int(totals.argmax())
 
 
-def _best_of(means: FloatArray, rewards: FloatArray) -> IntArray:
-    """Return (m,) best trees of (m, B) local mean rewards; of equally good ones the best over all samples."""
-    order = np.argsort(-rewards.mean(axis=0), kind="stable")
-    best: IntArray = order[means[:, order].argmax(axis=1)]
+def _best_of(sums: FloatArray, totals: FloatArray) -> IntArray:
+    """Return (m,) best trees of (m, B) local sums of rewards; of equally good ones the best over all samples."""
+    order = np.argsort(-totals, kind="stable")
+    best: IntArray = order[sums[:, order].argmax(axis=1)]
     return best
 
 
@@ -133,7 +134,9 @@ class TreeGate:
         return np.asarray(self.tree.predict(X), dtype=np.int64)
 
 
-def grow_gate(data: Dataset, rewards: FloatArray, depth: int, min_leaf: int, seed: int) -> Tree:
+def grow_gate(
+    data: Dataset, rewards: FloatArray, weights: FloatArray, depth: int, min_leaf: int, seed: int
+) -> Tree:
     """Grow a gate tree: a regression tree of the advantages, in each leaf the tree with the largest mean reward.
 
     An advantage is a reward less the mean of the sample's rewards: what all trees have in common, such as a sample
@@ -143,8 +146,8 @@ def grow_gate(data: Dataset, rewards: FloatArray, depth: int, min_leaf: int, see
     ----------
     data
         (n, p) features, not scaled.
-    rewards
-        (n, B) rewards.
+    rewards, weights
+        (n, B) rewards, and (n,) weights of the samples.
     depth
         Number of levels of splits, at least 1.
     min_leaf
@@ -161,13 +164,16 @@ def grow_gate(data: Dataset, rewards: FloatArray, depth: int, min_leaf: int, see
     learner = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=min_leaf, random_state=seed)
     topology = Topology(depth)
     grown = from_scikit_learn(
-        learner.fit(data.X, advantages), replace(data, task="regression", classes=()), topology
+        learner.fit(data.X, advantages, sample_weight=weights),
+        replace(data, task="regression", classes=()),
+        topology,
     )
     leaves = grown.apply(data.X) - topology.n_branches
     sums = np.zeros((topology.n_leaves, rewards.shape[1]))
+    rewards = weights[:, None] * rewards
     np.add.at(sums, leaves, rewards)
     names = tuple(f"tree {a}" for a in range(rewards.shape[1]))
-    return replace(grown, leaf_value=_best_of(sums, rewards), classes=names)
+    return replace(grown, leaf_value=_best_of(sums, rewards.sum(axis=0)), classes=names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +187,7 @@ class NeighbourGate:
     neighbours
         scikit-learn's index of the training samples.
     rewards
-        (n, B) rewards of the training samples.
+        (n, B) rewards of the training samples, times their weights.
     """
 
     scale: Standardised
@@ -189,10 +195,11 @@ class NeighbourGate:
     rewards: FloatArray
 
     @classmethod
-    def of(cls, X: FloatArray, rewards: FloatArray, k: int) -> NeighbourGate:
-        """Keep (n, p) samples and their (n, B) rewards; k neighbours, all where there are fewer samples."""
-        scale = Standardised.of(X)
-        return cls(scale, NearestNeighbors(n_neighbors=min(k, len(X))).fit(scale(X)), rewards)
+    def of(cls, X: FloatArray, rewards: FloatArray, weights: FloatArray, k: int) -> NeighbourGate:
+        """Keep (n, p) samples, (n, B) rewards, (n,) weights; k neighbours, all where there are fewer samples."""
+        scale = Standardised.of(X, weights)
+        neighbours = NearestNeighbors(n_neighbors=min(k, len(X))).fit(scale(X))
+        return cls(scale, neighbours, weights[:, None] * rewards)
 
     def select(self, X: FloatArray) -> IntArray:
         """Return (n,) best trees around the samples."""
@@ -201,4 +208,4 @@ class NeighbourGate:
         sums = np.zeros((len(X), self.rewards.shape[1]))
         for column in nearest.T:
             sums += self.rewards[column]
-        return _best_of(sums, self.rewards)
+        return _best_of(sums, self.rewards.sum(axis=0))

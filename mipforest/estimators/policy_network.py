@@ -37,11 +37,12 @@ class Standardised:
     deviation: FloatArray
 
     @classmethod
-    def of(cls, X: FloatArray) -> Standardised:
-        """Learn mean and deviation of (n, p) samples."""
-        deviation = X.std(axis=0)
+    def of(cls, X: FloatArray, weights: FloatArray) -> Standardised:
+        """Learn mean and deviation of (n, p) samples with (n,) weights."""
+        mean = np.average(X, axis=0, weights=weights)
+        deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
         # The deviation of equal large numbers is rounding, not variation.
-        return cls(X.mean(axis=0), np.where(np.ptp(X, axis=0) > 0, deviation, 1.0))
+        return cls(mean, np.where(np.ptp(X, axis=0) > 0, deviation, 1.0))
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Return (n, p) samples in these units."""
@@ -187,15 +188,16 @@ class Training:
     seed: int = 0
 
 
-def train_network(X: FloatArray, rewards: FloatArray, training: Training) -> NetworkGate:
-    """Train a policy network by Adam on (n, p) features and (n, B) rewards."""
-    rng, scale = np.random.default_rng(training.seed), Standardised.of(X)
+def train_network(X: FloatArray, rewards: FloatArray, weights: FloatArray, training: Training) -> NetworkGate:
+    """Train a policy network by Adam on (n, p) features, (n, B) rewards and (n,) weights of the samples."""
+    rng, scale = np.random.default_rng(training.seed), Standardised.of(X, weights)
     inputs, n = scale(X), len(X)
+    shares = (weights / weights.mean())[:, None]
     sizes = [X.shape[1], HIDDEN, HIDDEN, rewards.shape[1]]
     # He, Zhang, Ren, Sun 2015; a small last layer lets the policy begin nearly uniform.
     spreads = [np.sqrt(2 / sizes[0]), np.sqrt(2 / HIDDEN), 0.01]
-    weights = [rng.normal(0, spread, shape) for spread, shape in zip(spreads, pairwise(sizes), strict=True)]
-    gate = NetworkGate(scale, weights, [np.zeros(size) for size in sizes[1:]])
+    initial = [rng.normal(0, spread, shape) for spread, shape in zip(spreads, pairwise(sizes), strict=True)]
+    gate = NetworkGate(scale, initial, [np.zeros(size) for size in sizes[1:]])
     parameters = gate.weights + gate.constants
     first, second = ([np.zeros_like(one) for one in parameters] for _ in range(2))
     steps = training.epochs * -(-n // BATCH)
@@ -210,15 +212,14 @@ def train_network(X: FloatArray, rewards: FloatArray, training: Training) -> Net
             if training.objective == "sampled":
                 edges = softmax(layers[-1]).cumsum(axis=1)
                 drawn = (edges < rng.random((len(batch), 1)) * edges[:, -1:]).sum(axis=1)
-            by_logits = policy_gradient(
-                layers[-1], rewards[batch], training.weight, training.entropy, drawn
-            ) / len(batch)
+            gradient = policy_gradient(layers[-1], rewards[batch], training.weight, training.entropy, drawn)
+            by_logits = shares[batch] * gradient / len(batch)
             rate = LEARNING_RATE * (1 + np.cos(np.pi * (step - 1) / steps)) / 2
             rate *= np.sqrt(1 - MOMENTS[1] ** step) / (1 - MOMENTS[0] ** step)
-            for one, gradient, m, v in zip(
+            for one, slope, m, v in zip(
                 parameters, gate._gradients(layers, by_logits), first, second, strict=True
             ):
-                m += (1 - MOMENTS[0]) * (gradient - m)
-                v += (1 - MOMENTS[1]) * (gradient**2 - v)
+                m += (1 - MOMENTS[0]) * (slope - m)
+                v += (1 - MOMENTS[1]) * (slope**2 - v)
                 one += rate * m / (np.sqrt(v) + SMALLEST)
     return gate

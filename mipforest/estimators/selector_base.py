@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
+from mipforest.data.table import checked_weights
 from mipforest.estimators.base import seed_of
 from mipforest.estimators.features import learn_features, read_features
 from mipforest.estimators.gates import (
@@ -128,8 +129,9 @@ class ForestSelector(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # 
 
     Notes
     -----
-    There are no weights of samples. The thesis' dropout and early stopping are left out: its widths, batches and
-    patience are not stated.
+    A whole weight is as many equal rows to gate, rewards and comparisons. To the forest it is not quite: a tree of
+    scikit-learn's forest draws rows, and each draw of a row counts its weight. The thesis' dropout and early stopping
+    are left out: its widths, batches and patience are not stated.
     """
 
     depth: int = 4
@@ -152,8 +154,8 @@ class ForestSelector(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # 
     # ------------------------------------------------------------------ what a subclass says
 
     @abstractmethod
-    def _read(self, X_raw: FloatArray, y: Any, features: tuple[str, ...]) -> Dataset:
-        """Check the targets and put them together with the features."""
+    def _read(self, X_raw: FloatArray, y: Any, weights: FloatArray, features: tuple[str, ...]) -> Dataset:
+        """Check the targets and put them together with the features; weight 0 leaves a sample out."""
 
     @abstractmethod
     def _learners(self) -> tuple[type, tuple[type, ...]]:
@@ -165,7 +167,7 @@ class ForestSelector(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # 
 
     # ------------------------------------------------------------------ fit
 
-    def fit(self, X: Any, y: Any) -> ForestSelector:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ForestSelector:
         """Grow the forest, and learn which of its trees to choose.
 
         Parameters
@@ -174,6 +176,8 @@ class ForestSelector(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # 
             (n, p) features, as for :meth:`TreeEstimator.fit <mipforest.estimators.base.TreeEstimator.fit>`.
         y
             (n,) targets.
+        sample_weight
+            (n,) weights of the samples, at least 0; 1 unless given. A sample of weight 0 is left out.
 
         Returns
         -------
@@ -187,9 +191,11 @@ class ForestSelector(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # 
         self.__dict__.pop("gate_", None)  # a fit that fails must not leave an earlier one behind
         self._check_settings()
         self.seed_ = seed_of(self.random_state)
-        self._encoding, X_raw = learn_features(self, X)
-        data = self._read(X_raw, y, self._encoding.features)
-        self.forest_ = self._unfitted_forest().fit(data.X, data.y)
+        self._encoding, X_raw = learn_features(self, X, sample_weight)
+        weights = checked_weights(sample_weight, len(X_raw), "sample_weight")
+        data = self._read(X_raw, y, weights, self._encoding.features)
+        weights = np.ones(data.n) if data.weights is None else data.weights
+        self.forest_ = self._unfitted_forest().fit(data.X, data.y, sample_weight=weights)
         self.trees_ = tuple(
             _complete_tree(grown, data).with_levels(self._encoding.levels)
             for grown in self.forest_.estimators_
@@ -200,14 +206,16 @@ class ForestSelector(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # 
             for a, drawn in enumerate(self.forest_.estimators_samples_):
                 in_bag[drawn, a] = True
             rewards = without_own_samples(rewards, in_bag)
-        self.training_rewards_ = rewards.mean(axis=0)
-        self.best_single_ = best_single(rewards)
+        self.training_rewards_ = np.average(rewards, axis=0, weights=weights)
+        self.best_single_ = best_single(self.training_rewards_)
         cart, depth = self._learners()[0], max(tree.depth for tree in self.trees_)
         self._carts = {
-            f"CART, depth {levels}": cart(max_depth=levels, random_state=self.seed_).fit(data.X, data.y)
+            f"CART, depth {levels}": cart(max_depth=levels, random_state=self.seed_).fit(
+                data.X, data.y, sample_weight=weights
+            )
             for levels in (depth, depth + self.gate_depth)
         }
-        self.gate_ = self._fitted_gate(data, rewards)
+        self.gate_ = self._fitted_gate(data, rewards, weights)
         return self
 
     def _check_settings(self) -> None:
@@ -240,7 +248,7 @@ class ForestSelector(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # 
             )
         return forest if forest.random_state is not None else forest.set_params(random_state=self.seed_)
 
-    def _fitted_gate(self, data: Dataset, rewards: FloatArray) -> Gate:
+    def _fitted_gate(self, data: Dataset, rewards: FloatArray, weights: FloatArray) -> Gate:
         if self.gate == "network":
             training = Training(
                 cast("Objective", self.objective),
@@ -249,11 +257,11 @@ class ForestSelector(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # 
                 self.epochs,
                 self.seed_,
             )
-            return train_network(data.X, rewards, training)
+            return train_network(data.X, rewards, weights, training)
         if self.gate == "neighbours":
-            return NeighbourGate.of(data.X, rewards, self.n_neighbours)
+            return NeighbourGate.of(data.X, rewards, weights, self.n_neighbours)
         if self.gate == "tree" and self.gate_depth > 0:
-            tree = grow_gate(data, rewards, self.gate_depth, self.gate_min_leaf, self.seed_)
+            tree = grow_gate(data, rewards, weights, self.gate_depth, self.gate_min_leaf, self.seed_)
             return TreeGate(tree.with_levels(self._encoding.levels))
         return SingleGate(self.best_single_)
 
@@ -302,11 +310,18 @@ class ForestSelector(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # 
             lines = ["gate", path_to_text(self.gate_.tree, X_raw), *lines]
         return "\n".join(lines)
 
-    def report(self, X: Any, y: Any) -> SelectionReport:
-        """Compare the selector with simpler predictors on (n, p) samples and (n,) targets; tell which trees it uses."""
+    def report(self, X: Any, y: Any, sample_weight: Any = None) -> SelectionReport:
+        """Compare the selector with simpler predictors, and tell which trees it uses.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            (n, p) samples, (n,) targets, and (n,) weights that measures and shares take, 1 unless given.
+        """
         X_raw = self._features(X)
-        predicted, (measure, score, best) = self._predictions(X_raw), self._measure(y)
         check_consistent_length(X_raw, y)
+        weights = checked_weights(sample_weight, len(X_raw), "sample_weight")
+        predicted, (measure, score, best) = self._predictions(X_raw), self._measure(y, weights)
         trees = [score(column) for column in predicted.T]
         values = {
             "selector": score(self._chosen(X_raw)),
@@ -316,11 +331,11 @@ class ForestSelector(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # 
             "forest": score(self.forest_.predict(X_raw)),
             **{name: score(grown.predict(X_raw)) for name, grown in self._carts.items()},
         }
-        shares = np.bincount(self.gate_.select(X_raw), minlength=len(self.trees_)) / len(X_raw)
+        shares = np.bincount(self.gate_.select(X_raw), weights, len(self.trees_)) / weights.sum()
         return SelectionReport(measure, values, shares, self.seed_)
 
     @abstractmethod
-    def _measure(self, y: Any) -> tuple[str, Any, Any]:
+    def _measure(self, y: Any, weights: FloatArray) -> tuple[str, Any, Any]:
         """Return the name of the measure, and functions: measure of (n,) predictions, each sample's best of (n, B)."""
 
     def __sklearn_tags__(self) -> Any:

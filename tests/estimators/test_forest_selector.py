@@ -17,6 +17,12 @@ from mipforest.problem.parameters import ParameterError
 
 GATES = ("tree", "network", "neighbours", "single")
 
+#: Checks that scikit-learn's own random forests fail as well.
+WEIGHT_CHECKS = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+)
+
 
 @pytest.fixture(scope="module")
 def wine():
@@ -130,6 +136,32 @@ def test_regressors_of_all_gates(gate, reward, diabetes):
     assert f"tree {fitted.select(X)[0]} of" in fitted.explain(X[0])
 
 
+@pytest.mark.parametrize("gate", ["tree", "single"])
+def test_whole_weights_are_repeated_rows_where_trees_draw_none(gate, wine):
+    X, y = wine[0].to_numpy(), wine[1]
+    counts = np.random.default_rng(0).integers(0, 4, len(y))
+    rows = np.repeat(np.arange(len(y)), counts)
+    # Every tree has another feature at each split, and all rows.
+    forest = ExtraTreesClassifier(6, max_depth=2, max_features=1, random_state=1)
+    selector = ForestSelectorClassifier(forest=forest, gate=gate, gate_min_leaf=1)
+    weighted, again = clone(selector).fit(X, y, sample_weight=counts), selector.fit(X[rows], y[rows])
+    assert weighted.training_rewards_ == pytest.approx(again.training_rewards_)
+    assert (weighted.predict(X) == again.predict(X)).all()
+    one, other = weighted.report(X, y, sample_weight=counts), again.report(X[rows], y[rows])
+    assert one.values == pytest.approx(other.values)
+    assert one.shares == pytest.approx(other.shares)
+
+
+def test_class_weights_multiply_weights_of_samples(wine):
+    X, y = wine
+    heavy = ForestSelectorClassifier(depth=2, n_trees=8, class_weight={"a": 3.0, "b": 1.0, "c": 1.0}).fit(
+        X, y
+    )
+    same = small("tree").fit(X, y, sample_weight=np.where(y == "a", 3.0, 1.0))
+    assert (heavy.predict(X) == same.predict(X)).all()
+    assert heavy.training_rewards_ == pytest.approx(same.training_rewards_)
+
+
 def test_out_of_bag_rewards_are_lower(wine):
     X, y = wine
     own, other = (small("single", out_of_bag=bag).fit(X, y) for bag in (False, True))
@@ -170,7 +202,9 @@ def test_settings_that_are_not_allowed(wine, diabetes):
     "estimator", [ForestSelectorClassifier(), ForestSelectorRegressor()], ids=lambda one: type(one).__name__
 )
 def test_passes_scikit_learns_checks_with_default_arguments(estimator):
-    done = check_estimator(estimator, on_skip=None, on_fail=None)
+    drawn = "trees draw rows, whatever they weigh"
+    expected = dict.fromkeys(WEIGHT_CHECKS, drawn)
+    done = check_estimator(estimator, expected_failed_checks=expected, on_skip=None, on_fail=None)
     assert {check["check_name"]: check["exception"] for check in done if check["status"] == "failed"} == {}
     assert len(done) > 40
 

@@ -99,14 +99,16 @@ def regions(n=200):
 
 def test_a_gate_tree_finds_the_regions_of_the_trees():
     X, rewards = regions()
-    gate = TreeGate(grow_gate(Dataset.from_arrays(X, X[:, 0], scaling="none"), rewards, 1, 20, 0))
+    gate = TreeGate(
+        grow_gate(Dataset.from_arrays(X, X[:, 0], scaling="none"), rewards, np.ones(200), 1, 20, 0)
+    )
     assert (gate.select(X) == np.where(X[:, 0] > 0, 0, 1)).all()
 
 
 @pytest.mark.parametrize("objective", ["expected", "sampled"])
 def test_a_network_collects_more_than_the_best_single_tree(objective):
     X, rewards = regions()
-    gate = train_network(X, rewards, Training(objective=objective, epochs=60))
+    gate = train_network(X, rewards, np.ones(200), Training(objective=objective, epochs=60))
     reached = policy_objective(gate.logits(X), rewards, 0.0, "full")
     assert reached >= rewards.mean(axis=0).max()
     assert (gate.select(X) == np.where(X[:, 0] > 0, 0, 1)).mean() > 0.95
@@ -114,9 +116,37 @@ def test_a_network_collects_more_than_the_best_single_tree(objective):
 
 def test_neighbours_that_rank_trees_alike_leave_the_choice_to_all_samples():
     X, rewards = regions()
-    gate = NeighbourGate.of(X, rewards, 5)
+    gate = NeighbourGate.of(X, rewards, np.ones(200), 5)
     assert (gate.select(X) == np.where(X[:, 0] > 0, 0, 1)).mean() > 0.9
     alike = np.array([[1.0, 1.0], [1.0, 1.0], [-1.0, 1.0]])
-    assert best_single(alike) == 1
-    assert NeighbourGate.of(np.array([[0.0], [1.0], [2.0]]), alike, 1).select(np.array([[0.0]])) == 1
-    assert NeighbourGate.of(X, rewards, 10**6).select(X[:3]).tolist() == [best_single(rewards)] * 3
+    assert best_single(alike.sum(axis=0)) == 1
+    three = np.array([[0.0], [1.0], [2.0]])
+    assert NeighbourGate.of(three, alike, np.ones(3), 1).select(np.array([[0.0]])) == 1
+    best = best_single(rewards.mean(axis=0))
+    assert NeighbourGate.of(X, rewards, np.ones(200), 10**6).select(X[:3]).tolist() == [best] * 3
+
+
+def test_gates_take_whole_weights_as_repeated_samples():
+    X, rewards = regions(60)
+    counts = np.random.default_rng(3).integers(1, 4, 60)
+    rows = np.repeat(np.arange(60), counts)
+    once, repeated = (Dataset.from_arrays(X[r], X[r, 0], scaling="none") for r in (np.arange(60), rows))
+    weighted = grow_gate(once, rewards, counts.astype(float), 2, 1, 0)
+    again = grow_gate(repeated, rewards[rows], np.ones(len(rows)), 2, 1, 0)
+    assert (weighted.predict(X) == again.predict(X)).all()
+    one, other = (
+        NeighbourGate.of(X[r], rewards[r], weights, 10**6)
+        for r, weights in ((np.arange(60), counts.astype(float)), (rows, np.ones(len(rows))))
+    )
+    assert one.scale.mean == pytest.approx(other.scale.mean)
+    assert one.scale.deviation == pytest.approx(other.scale.deviation)
+    assert (one.select(X) == other.select(X)).all()
+
+
+def test_a_network_follows_the_samples_that_weigh():
+    X, rewards = np.zeros((40, 1)), np.tile([1.0, -1.0], (40, 1))
+    rewards[:10] *= -1.0
+    weights = np.where(np.arange(40) < 10, 9.0, 1.0)
+    training = Training(epochs=40)
+    assert (train_network(X, rewards, np.ones(40), training).select(X) == 0).all()
+    assert (train_network(X, rewards, weights, training).select(X) == 1).all()
