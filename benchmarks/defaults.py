@@ -154,11 +154,11 @@ tune themselves (`...CV`) try depths up to 5, with 4 folds and 50 starts: half t
 batch`, as a call from Python is waited for; the depth, beyond which a tree is hardly read, is what to raise first.
 
 **Randomised trees: `gamma` is 512**, 20 starts (of the regressors 5, as each takes longer) and every class with a
-leaf (`coverage`), as in all experiments of the papers. On few samples of many features less is better on test samples ([measured](randomized_trees.md); German
-credit, depth 2: 68.6% with 512, 74.8% with 128): `mipforest tune --grid gamma=32,128,512`. The estimators charge
-nothing for features (`lam_local`, `lam_global` 0: all that is asked for is accuracy); model `s-orct` of the command
-line, which is `orct` without a penalty, has `lam_global=0.005`. `ridge` is 1e-3 (`s-orrt`): without it the slopes of
-leaves that few samples reach are not determined.
+leaf (`coverage`), as in all experiments of the papers. On few samples of many features less is better on test samples
+([measured](randomized_trees.md); German credit, depth 2: 68.6% with 512, 74.8% with 128): `mipforest tune --grid
+gamma=32,128,512`. The estimators charge nothing for features (`lam_local`, `lam_global` 0: all that is asked for is
+accuracy); model `s-orct` of the command line, which is `orct` without a penalty, has `lam_global=0.005`. `ridge` is
+1e-3 (`s-orrt`): without it the slopes of leaves that few samples reach are not determined.
 
 **Score cards have at most 3 rules** of -5 to 5 points (`ogrs`, `ors`), as in the thesis' experiments; three is also
 what the exact search proves, in less than a second to 140 s on eight data sets ([measured](risk_scores.md)).
