@@ -46,13 +46,11 @@ def test_the_start_is_feasible_and_never_worse_than_the_default_alone(fold, name
 
 
 def test_a_better_neighbour_is_taken(fold):
-    """At depth 1, OCT-H's own start for this fold has no split; the solver finds one at another alpha."""
-    oct_h = get_formulation("oct-h")
-    before = oct_h(alpha=0.05).build(fold.train, 1)
-    neighbour = before.solve(
-        "highs", time_limit=30, threads=1, solver_options={"mip_max_nodes": 50}
-    ).solved_tree
-    problem = oct_h(alpha=0.01).build(fold.train, 1)
+    """The optimum of MARGOT for another C is ahead of its own start."""
+    margot = get_formulation("margot")
+    before = margot(C=1.0).build(fold.train, 2)
+    neighbour = before.solve("routing", time_limit=10, threads=1).solved_tree
+    problem = margot(C=10.0).build(fold.train, 2)
     start = better_start(problem, neighbour, seed=0)
     assert start.name == "neighbour"
     assert start.objective == pytest.approx(problem.formulation.evaluate(start.tree, problem.instance))
