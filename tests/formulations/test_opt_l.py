@@ -102,6 +102,27 @@ def test_linear_estimates_find_the_step_of_the_first_experiment():
     assert np.mean(shares) >= 0.95
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("mu", "least", "within"), [(0.5, 0.95, 0.2), (0.2, 0.98, 0.06)])
+def test_exact_trees_of_the_first_experiment_split_at_its_step(mu, least, within):
+    """Ten draws of 1000 samples; the step is at x1 = 1."""
+    from mipforest.data import load, treatment_experiment
+
+    grid = np.zeros((4001, 20))
+    grid[:, 0] = np.linspace(-1, 3, 4001)
+    shares = []
+    for seed in range(10):
+        data = load(f"synthetic:treatments,experiment=1,functions=centred,n=1000,seed={seed}")
+        found = OptL(lam=0.1, mu=mu).build(data, 1).solve("prescription-search")
+        assert found.status == "optimal"
+        X, outcomes = treatment_experiment(data.name).draw(20_000, seed)
+        shares.append((found.tree.predict(X) == outcomes.argmin(axis=1)).mean())
+        leaves = found.tree.apply(grid)
+        (change,) = np.flatnonzero(np.diff(leaves))
+        assert abs(grid[change, 0] - 1) <= within
+    assert np.mean(shares) >= least
+
+
 def test_hyperplanes_take_linear_estimates():
     result = (
         OptLH(n_treatment=3, lam=0.1)
