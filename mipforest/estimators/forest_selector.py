@@ -20,13 +20,11 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import check_consistent_length
-from sklearn.utils.class_weight import compute_sample_weight
 
 from mipforest.arrays import FloatArray
-from mipforest.data import DataError, Dataset
-from mipforest.data.columns import text
+from mipforest.data import Dataset
 from mipforest.estimators.gates import Scale, rewards_of_labels, rewards_of_values
-from mipforest.estimators.generic import read_labels, read_values
+from mipforest.estimators.generic import read_classes, read_values
 from mipforest.estimators.selector_base import ForestSelector, check_choice
 from mipforest.heuristics.cart import class_shares
 
@@ -66,28 +64,7 @@ class ForestSelectorClassifier(ClassifierMixin, ForestSelector):  # type: ignore
         return DecisionTreeClassifier, (RandomForestClassifier, ExtraTreesClassifier)
 
     def _read(self, X_raw: FloatArray, y: Any, weights: FloatArray, features: tuple[str, ...]) -> Dataset:
-        labels = read_labels(self, y)
-        check_consistent_length(X_raw, labels)
-        if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, labels)
-        kept = weights > 0
-        X_raw, labels, weights = X_raw[kept], labels[kept], weights[kept]
-        self.classes_, numbers = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise DataError(
-                f"y has one class only, {self.classes_.tolist()[0]!r} in all {len(labels)} rows: nothing can be told "
-                "apart; add rows of another class"
-            )
-        names = [text(label) for label in self.classes_.tolist()]
-        return Dataset.from_arrays(
-            X_raw,
-            numbers,
-            features=features,
-            classes=names,
-            task="classification",
-            scaling="none",
-            weights=weights,
-        )
+        return read_classes(self, X_raw, y, weights, features, "none")
 
     def _rewards(self, predicted: FloatArray, y: Any) -> FloatArray:
         return rewards_of_labels(predicted, y)

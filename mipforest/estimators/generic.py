@@ -51,39 +51,16 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
     def _read(
         self, X_raw: FloatArray, y: Any, weights: FloatArray, features: tuple[str, ...], scaling: Scaling
     ) -> Dataset:
-        labels = read_labels(self, y)
-        check_consistent_length(X_raw, labels)
-        if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, labels)
-        # A class whose samples are all left out is no class of the model.
-        kept = weights > 0
-        X_raw, labels, weights = X_raw[kept], labels[kept], weights[kept]
-        self.classes_, numbers = np.unique(labels, return_inverse=True)
-        self._check_classes(labels)
-        return Dataset.from_arrays(
-            X_raw,
-            numbers,
-            features=features,
-            classes=[text(label) for label in self.classes_.tolist()],
-            task="classification",
-            scaling=scaling,
-            weights=weights,
-        )
-
-    def _check_classes(self, labels: npt.NDArray[Any]) -> None:
-        if len(self.classes_) < 2:
-            raise DataError(
-                f"y has one class only, {self.classes_.tolist()[0]!r} in all {len(labels)} rows: nothing can be "
-                "told apart; add rows of another class"
-            )
+        data = read_classes(self, X_raw, y, weights, features, scaling)
         if len(self.classes_) > 2 and self._two_classes_only():
             # The first two sentences are those that scikit-learn's checks expect.
             name = type(self).__name__
             raise DataError(
-                f"Only binary classification is supported. The type of the target is {type_of_target(labels)}. "
+                f"Only binary classification is supported. The type of the target is {type_of_target(self.classes_)}. "
                 f"{name} takes two classes, y has {len(self.classes_)}: wrap it as "
                 f"sklearn.multiclass.OneVsRestClassifier({name}(...)), or use OCTClassifier"
             )
+        return data
 
     def _two_classes_only(self) -> bool:
         try:
@@ -158,6 +135,39 @@ def read_labels(estimator: Any, y: Any) -> npt.NDArray[Any]:
         raise DataError(f"y lacks {lacking} of {len(labels)} labels; drop these rows of X and y")
     check_classification_targets(labels)
     return labels
+
+
+def read_classes(
+    estimator: Any,
+    X_raw: FloatArray,
+    y: Any,
+    weights: FloatArray,
+    features: tuple[str, ...],
+    scaling: Scaling,
+) -> Dataset:
+    """Put features and labels together, weights times those of the classes; ``classes_`` of the estimator is set."""
+    labels = read_labels(estimator, y)
+    check_consistent_length(X_raw, labels)
+    if estimator.class_weight is not None:
+        weights = weights * compute_sample_weight(estimator.class_weight, labels)
+    # A class whose samples are all left out is no class of the model.
+    kept = weights > 0
+    X_raw, labels, weights = X_raw[kept], labels[kept], weights[kept]
+    estimator.classes_, numbers = np.unique(labels, return_inverse=True)
+    if len(estimator.classes_) < 2:
+        raise DataError(
+            f"y has one class only, {estimator.classes_.tolist()[0]!r} in all {len(labels)} rows: nothing can be "
+            "told apart; add rows of another class"
+        )
+    return Dataset.from_arrays(
+        X_raw,
+        numbers,
+        features=features,
+        classes=[text(label) for label in estimator.classes_.tolist()],
+        task="classification",
+        scaling=scaling,
+        weights=weights,
+    )
 
 
 @dataclass(eq=False, repr=False)

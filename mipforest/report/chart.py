@@ -234,24 +234,23 @@ def _values(moments: Sequence[Moment], end: float, found: str) -> Element:
     incumbent = [(m.seconds, m.objective) for m in moments if m.objective is not None]
     bound = [(m.seconds, m.bound) for m in moments if m.bound is not None]
     chart = Chart((0.0, end), _range(incumbent, bound), "seconds", "objective")
+    named = (
+        ("incumbent", f"incumbent: best {found} so far", incumbent),
+        ("bound", "bound: proven", bound),
+    )
+    drawn = [(class_, words, points) for class_, words, points in named if points]
     marks = [
         mark
-        for points, class_ in ((incumbent, "incumbent"), (bound, "bound"))
-        if points
+        for class_, _, points in drawn
         for mark in (
             chart.steps([*points, (end, points[-1][1])], class_),
             chart.dots([(end, points[-1][1])], class_, triangles=class_ == "bound"),
         )
     ]
-    last = [
-        f"{name} {number(points[-1][1])}"
-        for name, points in (("incumbent", incumbent), ("bound", bound))
-        if points
-    ]
-    what = " and ".join(name.split()[0] for name in last).capitalize()
-    summary = f"{what} over time; at the end {', '.join(last)}."
-    named = [("incumbent", "line", f"incumbent: best {found} so far")] if incumbent else []
-    entries = legend(*named, *([("bound", "line", "bound: proven")] if bound else []))
+    last = ", ".join(f"{class_} {number(points[-1][1])}" for class_, _, points in drawn)
+    what = " and ".join(class_ for class_, _, _ in drawn).capitalize()
+    summary = f"{what} over time; at the end {last}."
+    entries = legend(*((class_, "line", words) for class_, words, _ in drawn))
     return element("figure", chart.drawn(summary, *marks), element("figcaption", entries))
 
 
