@@ -188,7 +188,7 @@ class LossOptimal(LevelTree):
         """Read the tree off; where the loss jumps, no solver's tolerance decides a label at the last level."""
         tree = super().decode(values, instance)
         right = instance.nodes.loss.predicted_right(values["xi"])
-        if right is None:
+        if right is None or "second_class" in values:
             return tree
         data, b, sizes = instance.data, tree.b.copy(), instance.data.sizes
         last = np.asarray(instance.topology.last_branches)

@@ -114,7 +114,7 @@ class ConstrainedTree(LiteralTree):
             return [[self.z[i, end] for i in range(self.n)] for end in self.ends]
         found = []
         for end in self.ends:
-            right = self.goes_right(end, self.gap, self.gap)
+            right = self.goes_right(end, self.gap, 0.0)
             found += [[self.z[i, end] - right[i] for i in range(self.n)], right]
         return found
 
@@ -127,7 +127,7 @@ class ConstrainedTree(LiteralTree):
     def predicted(self, k):
         """Return, by sample, 1 where it is predicted class k."""
         if self.name in LINEAR:
-            right = [self.goes_right(end, self.gap, self.gap) for end in self.ends]
+            right = [self.goes_right(end, self.gap, 0.0) for end in self.ends]
             second = [sum(column) for column in zip(*right, strict=True)]
             return second if k == 1 else [1 - one for one in second]
         if self.name == "miret":

@@ -337,12 +337,19 @@ def losses_paid(tree: Tree, instance: LinearInstance) -> FloatArray:
 
 
 def biases_that_keep_sides(w: FloatArray, values: Values, instance: LinearInstance) -> FloatArray:
-    """Return the (|B|,) biases of a solution, moved by its tolerance so that ``z`` and the tree agree on every side."""
+    """Return the (|B|,) biases of a solution, moved by its tolerance so that binaries and the tree agree on every side.
+
+    The sides at the last level are binaries where constraints read them.
+    """
     data, topology = instance.data, instance.topology
     b = np.array(values["b"])
     goes_right = values["z"] @ topology.reach_right > 0.5
     passes = values["z"] @ topology.reach > 0.5
-    for t in topology.upper_branches:
+    nodes = topology.upper_branches
+    if "second_class" in values:
+        last = np.tile(values["second_class"] > 0.5, (len(topology.last_branches), 1)).T
+        goes_right, nodes = np.hstack([goes_right, last]), topology.branches
+    for t in nodes:
         samples = passes[:, t]
         b[t] = keep_sides(
             data.X[samples],

@@ -92,7 +92,7 @@ class BuiltProblem:
         if self._covered is not None and self._covered[0] is form:
             return self._covered[1]
         changes = self.changes()
-        return self.formulation.proven_up_to(self.instance, changes) if changes.blocks else np.inf
+        return self.formulation.proven_up_to(self.instance, changes) if changes.anything else np.inf
 
     def declare_covered(self, value: float) -> None:
         """Note that the model as it is now, changes included, holds every solution up to a value."""
@@ -144,7 +144,7 @@ class BuiltProblem:
 
     def changed(self) -> bool:
         """Return whether a user has added anything to the model, or replaced its objective."""
-        return bool(self.as_built.touched_blocks()) or self.as_built.objective_replaced()
+        return self.as_built.changes().anything or self.as_built.objective_replaced()
 
     def changes(self) -> ModelChanges:
         """Return what a user has changed in the model."""

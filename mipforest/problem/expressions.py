@@ -174,8 +174,8 @@ class LinearTreeExpressions(TreeExpressions):
     branch nodes; where features are selected, ``s`` (|B|, p) switches them on.
 
     Left leaves predict the first class, right ones the second; the side at the last node is the sign of the score and
-    no variable of the model. Where a constraint reads it, a binary per sample is added. Scores at the last node are
-    then at least ``epsilon`` away from 0, so that no tolerance decides a label.
+    no variable of the model. Where a constraint reads it, a binary per sample is added, and the rows of the upper
+    levels hold at the last one too: right is a score of at least 0, left one of at most ``-epsilon``.
 
     Attributes
     ----------
@@ -188,8 +188,8 @@ class LinearTreeExpressions(TreeExpressions):
     def neutral_rows(self) -> frozenset[str]:
         """Return the rows that switch on weights, or tell the side at the last node.
 
-        Moving a bias as in step 2 of the proof (:mod:`formulations.bounds.margins`) changes no side, and leaves scores
-        epsilon away from 0; the big-Ms of these rows are the bounds on w and b.
+        Moving a bias as in step 2 of the proof (:mod:`formulations.bounds.margins`) changes no side, and keeps scores
+        on the left at -epsilon or below; the big-Ms of these rows are the bounds on w and b.
         """
         rows = {
             "uses": ("uses_above", "uses_below"),
@@ -308,7 +308,10 @@ class LinearTreeExpressions(TreeExpressions):
         return {name: value for name, value in added.items() if name in self.m.variables}
 
     def _second_class(self) -> Expression:
-        """Return the (n,) binaries: 1 where the score of a sample at its last branch node is at least 0."""
+        """Return the (n,) binaries: 1 where the score of a sample at its last branch node is at least 0, else 0.
+
+        A score of at most -epsilon stands for one below 0, as at the upper levels.
+        """
         if "second_class" not in self.m.variables:
             last = np.asarray(self.topology.last_branches)
             w, b, z = self.m["w"], self.m["b"], self.m["z"]
@@ -316,18 +319,17 @@ class LinearTreeExpressions(TreeExpressions):
             limit = (
                 np.abs(self.data.X) @ size.T + np.maximum(self._finite(b.upper), -self._finite(b.lower))[last]
             )
-            big_m = limit + self.epsilon
             second = self.m.binary("second_class", self.data.samples)
             score = self.data.X @ w[last].T + b[last]
             over = (self.data.samples, self.topology.last_branches)
             self.m.add(
                 "second_class_right",
-                score >= self.epsilon - big_m * (1 - second[:, None]) - big_m * (1 - z),
+                score >= -limit * (1 - second[:, None]) - limit * (1 - z),
                 over=over,
             )
             self.m.add(
                 "second_class_left",
-                score <= big_m * second[:, None] - self.epsilon + big_m * (1 - z),
+                score + self.epsilon <= (limit + self.epsilon) * (second[:, None] + 1 - z),
                 over=over,
             )
         return self.m["second_class"]

@@ -60,10 +60,6 @@ class BuiltModel:
         Q_now, Q_built = _quadratic_entries(now), _quadratic_entries(built)
         return not (same_linear and Q_now == Q_built and now.maximize == built.maximize)
 
-    def touched_blocks(self) -> frozenset[str]:
-        """Return the blocks that added or removed constraints read, or whose bounds or integrality were changed."""
-        return self.changes().blocks
-
     def changes(self, neutral: Collection[str] = ()) -> ModelChanges:
         """Return what differs from the model as it was built.
 
@@ -78,7 +74,8 @@ class BuiltModel:
         blocks = list(self._model.constraints.values())
         old = [rows.block for rows in self._rows]
         unchanged = [rows.block for rows in self._rows if rows.unchanged_in(blocks)]
-        for block in {*blocks, *old}.difference(unchanged):
+        changed_rows = {*blocks, *old}.difference(unchanged)
+        for block in changed_rows:
             touched[block.A.indices] = True
             if block.binary is not None:
                 touched[block.binary] = True
@@ -92,6 +89,8 @@ class BuiltModel:
             (now.col_lower[:n] < built.col_lower).any() or (now.col_upper[:n] > built.col_upper).any()
         )
         return ModelChanges(
+            # A row may read no variable at all: 0 >= 1 is a change, and leaves no solution.
+            anything=bool(changed_rows) or bool(touched.any()) or now.n_columns > n,
             blocks=frozenset(block.name for block in now.columns if touched[block.start : block.stop].any()),
             loosened=len(unchanged) < len(old) or bool(relaxed_integers.any()) or widened,
             added=tuple(block for block in blocks if block not in old and block.name not in neutral),
@@ -107,6 +106,8 @@ class ModelChanges:
 
     Attributes
     ----------
+    anything
+        Whether rows or variables were added, rows removed or relaxed, or bounds or integrality changed.
     blocks
         Variable blocks that added or removed constraints read, or whose bounds or integrality were changed.
     loosened
@@ -119,6 +120,7 @@ class ModelChanges:
         The model as it is now.
     """
 
+    anything: bool
     blocks: frozenset[str]
     loosened: bool
     added: tuple[ConstraintBlock, ...]

@@ -333,7 +333,7 @@ def _searched(problem: BuiltProblem) -> Values | None:
 def refined_within(problem: BuiltProblem, tree: Predictor) -> tuple[Predictor, list[str]]:
     """Refine the solved tree, unless that breaks a constraint of the user's, or one cannot tell."""
     refined = problem.formulation.refine(tree, problem.instance)
-    if refined is tree or not problem.changes().blocks:
+    if refined is tree or not problem.changed():
         return refined, []
     # A refined tree may be worse for the model's objective: limits for its value have to do.
     ample = relimited(problem, problem.formulation.evaluate(refined, problem.instance)) or problem

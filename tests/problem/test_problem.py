@@ -5,6 +5,7 @@ import pytest
 from margin_data import random_data, random_tree
 
 from formulations.margot import Margot
+from mipforest.errors import Unsupported
 from mipforest.problem import repair
 from mipforest.problem.built import StartError
 from mipforest.problem.parameters import ParameterError
@@ -227,9 +228,32 @@ def test_removed_and_relaxed_rows_count_as_changes(how):
         block.remove()
         if how == "replace":
             problem.model.add("margin", problem.model["b"] >= -1e3)
-    assert {"b", "w", "xi", "z"} >= problem.as_built.touched_blocks() >= {"b"}
+    assert {"b", "w", "xi", "z"} >= problem.changes().blocks >= {"b"}
     result = problem.solve("highs", time_limit=5)
     assert result.bound == -np.inf
+
+
+@pytest.mark.parametrize("solver", ["auto", "routing", "highs"])
+def test_a_row_without_variables_counts_as_a_change(solver):
+    problem = built("valid", depth=1)
+    assert not problem.changed()
+    b = problem.model["b"]
+    problem.model.add("never", (b - b).sum() >= 1)
+    assert problem.changed()
+    if solver == "routing":
+        with pytest.raises(Unsupported, match="the model was changed"):
+            problem.solve(solver, **PROVEN)
+        return
+    assert problem.solve(solver, **PROVEN).status == "infeasible"
+
+
+def test_a_variable_without_rows_counts_as_a_change():
+    problem = built("valid", depth=1)
+    problem.model.continuous("extra", 2, lower=1, upper=2)
+    assert problem.changed()
+    result = problem.solve("auto", **PROVEN)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(built("valid", depth=1).solve("highs", **PROVEN).objective)
 
 
 def test_an_unchanged_model_has_its_own_bound():
