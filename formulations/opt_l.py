@@ -50,13 +50,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulations.leaves.treatments import LeafEstimates, PrescriptiveInstance, TreatmentLeaves
+from formulations.leaves.treatments import (
+    LeafEstimates,
+    PrescriptionExpressions,
+    PrescriptiveInstance,
+    TreatmentLeaves,
+)
 from formulations.opt import Opt, OptH, PrescriptiveTree
 from formulations.routing.univariate import leaves_of
 from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import TreeCharges
 from mipforest.model import LinearExpr, Model
+from mipforest.problem.expressions import Expression, TreeExpressions
 from mipforest.problem.parameters import parameter
 from mipforest.trees import Tree
 
@@ -258,6 +264,9 @@ class LinearEstimates(PrescriptiveTree):
             "p": prescribed,
         }
 
+    def expressions(self, m: Model, instance: PrescriptiveInstance) -> TreeExpressions:
+        return LinearEstimateExpressions(self.name, m, instance.data, instance.topology, instance.routing)
+
     def tree_charges(self, instance: PrescriptiveInstance) -> TreeCharges:
         # Linear estimates may fall below all outcomes: sums that a search takes for positive have room.
         room = ROOM * float(np.ptp(instance.leaves.y))
@@ -265,6 +274,15 @@ class LinearEstimates(PrescriptiveTree):
         offset = charges.offset - self.mu * room
         y = np.asarray(charges.y, dtype=np.float64) + room
         return replace(charges, y=y, offset=offset, coefficient_cost=self.lam)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearEstimateExpressions(PrescriptionExpressions):
+    """What models with linear estimates say beside prescriptions: which features the estimates use."""
+
+    def leaf_features(self) -> Expression:
+        """Return the (|L| m, p) expression: by :math:`u^+ + u^-`, one row per leaf and treatment."""
+        return (self.m["u_up"] + self.m["u_down"]).reshape(-1, self.data.p)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,7 +36,8 @@ one (:math:`\lambda = 0`), and with l0, coefficients are limited to :math:`M_r`.
 known from building the model: all solutions as good as that are in it.
 
 *With constraints that a user adds*, on coefficients, fitted values, losses or the assignment, every step holds for
-solutions of value at most UB, with UB the value of a solution that satisfies them: only the constant terms
+solutions of value at most UB, with UB the value of a solution that satisfies them (binaries that say which features
+the leaves use have B as their big-M): only the constant terms
 :math:`\beta_0` of empty leaves are moved. Where a constraint reads these, nothing is proven. The thesis' M_f cuts off
 nothing if it is at least all M_i, for UB the value of a solution.
 
@@ -52,12 +53,13 @@ import numpy as np
 
 from formulations.leaves.values import ConstantLeaves, LeafFit, OrtInstance, coefficients
 from formulations.ort import HyperplaneSplits, RegressionTree
-from formulations.routing.univariate import leaves_of
+from formulations.routing.univariate import RoutingExpressions, leaves_of
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import TreeCharges
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.objectives.leaf_losses import LOSSES
+from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import parameter
 from mipforest.settings import FEASIBILITY_TOLERANCE
@@ -65,6 +67,9 @@ from mipforest.solving import solve
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import INTERIOR_RESIDUE
+
+#: Block of binaries that say which features the leaves use, where a constraint reads them.
+USES = "leaf_uses"
 
 #: Gap and seconds for the exact fit of one linear leaf; only with the l0 regulariser it takes a search.
 FIT_GAP = 1e-6
@@ -123,16 +128,20 @@ class LinearLeaves(ConstantLeaves):
         error = self.loss.greatest_error(upper_bound * self.baseline, self.data.weights)
         if self.literal:
             return np.full(len(X), 2 * (error + float(np.abs(self.y).max())))
-        per_unit = np.inf if self.lam == 0 else upper_bound / self.lam
-        if self.counts:
-            single = self.limit
-            together = min(X.shape[1], per_unit) * single
-        else:
-            single = min(self.limit, per_unit)
-            together = min(X.shape[1] * single, per_unit)
+        single, per_unit = self.greatest_coefficient(upper_bound), self._per_unit(upper_bound)
+        p = X.shape[1]
+        together = min(p, per_unit) * single if self.counts else min(p * single, per_unit)
         far = np.maximum(X, 1 - X)
         room: FloatArray = 1 + 2 * error + np.minimum(single * far.sum(axis=1), together * far.max(axis=1))
         return room
+
+    def greatest_coefficient(self, upper_bound: float) -> float:
+        """Return B, the greatest size of a coefficient in solutions with an objective of at most ``upper_bound``."""
+        return self.limit if self.counts else min(self.limit, self._per_unit(upper_bound))
+
+    def _per_unit(self, upper_bound: float) -> float:
+        """Return what an objective buys of the regulariser: sizes of coefficients, or their number."""
+        return np.inf if self.lam == 0 else upper_bound / self.lam
 
     def fit(self, X: FloatArray, y: FloatArray, weight: FloatArray) -> LeafFit:
         # A feature that is constant in the leaf is no better than the constant term.
@@ -251,19 +260,31 @@ class OrtL(RegressionTree):
             return None
         return replace(self._charges(instance), coefficient_cost=self.lam * instance.leaves.baseline)
 
+    def expressions(self, m: Model, instance: OrtLInstance) -> TreeExpressions:
+        return LinearLeafExpressions(
+            self.name,
+            m,
+            instance.data,
+            instance.topology,
+            instance.routing,
+            instance.leaves,
+            instance.upper_bound,
+        )
+
+    def _limits_used(self, changes: ModelChanges) -> bool:
+        """Return whether rows rest on the upper bound: those of the thesis do only where constraints read features."""
+        return self.variant != "paper" or USES in changes.blocks
+
     def proven_up_to(self, instance: OrtLInstance, changes: ModelChanges) -> float:
-        if self.variant == "paper":
+        if not self._limits_used(changes):
             return np.inf
         # The constant terms of empty leaves are moved; constraints may ask for others.
         moved = changes.loosened or changes.locked("beta0").any()
         return -np.inf if moved else instance.upper_bound
 
     def limited_at(self, instance: OrtLInstance, value: float, changes: ModelChanges) -> OrtLInstance | None:
-        if (
-            self.variant == "paper"
-            or not np.isfinite(value)
-            or self.proven_up_to(instance, changes) == -np.inf
-        ):
+        proven = self._limits_used(changes) and self.proven_up_to(instance, changes) > -np.inf
+        if not (proven and np.isfinite(value)):
             return None
         return replace(instance, upper_bound=raised(value))
 
@@ -293,10 +314,60 @@ class OrtL(RegressionTree):
         kept = np.abs(values["beta"]) > INTERIOR_RESIDUE
         if leaves.counts:
             kept &= values["r"] > 0.5
+        if USES in values:
+            kept &= values[USES] > 0.5
         # What an empty leaf predicts counts for nothing; without a regulariser it may be anything.
         holds_samples = leaves_of(tree, instance.data.X).sum(axis=0) > 0
         kept &= holds_samples[:, None]
         return leaves.with_values(tree, np.where(kept, values["beta"], 0.0), values["beta0"])
+
+
+@dataclass(frozen=True, eq=False)
+class LinearLeafExpressions(RoutingExpressions):
+    r"""What models with linear leaves say beside splits and leaves: which features the leaves use.
+
+    With l0 these are the binaries ``r``; with l1 binaries are added where a constraint reads them,
+    :math:`-B\,\mathrm{uses}_{jt} \le \beta_{jt} \le B\,\mathrm{uses}_{jt}` with B as above.
+
+    Attributes
+    ----------
+    linear
+        The leaves.
+    upper_bound
+        Objective of the solutions that the limits of the model hold for.
+    """
+
+    linear: LinearLeaves
+    upper_bound: float
+
+    def leaf_features(self) -> Expression:
+        if self.linear.counts:
+            return self.m["r"]
+        if USES not in self.m.variables:
+            beta = self.m["beta"]
+            most = self.linear.greatest_coefficient(self.upper_bound)
+            lower, upper = np.maximum(beta.lower, -most), np.minimum(beta.upper, most)
+            if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
+                raise NotExpressed(
+                    f"{self.formulation} with lam = 0 has no bounds on coefficients in this variant, which the "
+                    "constraint needs; give a lam above 0, or bound them: problem.model['beta'].set_bounds(-10, 10)"
+                )
+            over = (self.topology.leaves, self.data.features)
+            uses = self.m.binary(USES, over)
+            self.m.add(f"{USES}_above", beta <= upper * uses, over=over)
+            self.m.add(f"{USES}_below", beta >= lower * uses, over=over)
+        return self.m[USES]
+
+    def write_again(self, name: str) -> bool:
+        if name == USES:
+            self.leaf_features()
+        return name == USES
+
+    def encode(self, tree: Tree) -> dict[str, FloatArray]:
+        added = super().encode(tree)
+        if USES in self.m.variables:
+            added[USES] = (coefficients(tree) != 0).astype(float)
+        return added
 
 
 def raised(value: float) -> float:

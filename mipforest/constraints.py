@@ -27,7 +27,7 @@ from mipforest.problem.problem import Problem
 def forbid_features(
     problem: Problem, features: str | Sequence[str], *, nodes: Sequence[int] | None = None
 ) -> None:
-    """Keep features out of splits.
+    """Keep features out of the tree, linear functions of leaves included, or out of the splits of some nodes.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def forbid_features(
     features
         Names of features.
     nodes
-        Branch nodes (root 0) that may not use them; all when left out.
+        Branch nodes (root 0) that may not use them; the whole tree when left out.
 
     Raises
     ------
@@ -46,9 +46,13 @@ def forbid_features(
         If the model does not say which features its splits use.
     """
     uses = _expressions(problem).features()
+    in_leaves = _expressions(problem).leaf_features() if nodes is None else None
     where = np.arange(problem.topology.n_branches) if nodes is None else np.asarray(nodes)
     for j in _columns(problem, features):
-        problem.model.add(problem.free_name(f"forbid_{problem.data.features.labels[j]}"), uses[where, j] == 0)
+        name = problem.free_name(f"forbid_{problem.data.features.labels[j]}")
+        problem.model.add(name, uses[where, j] == 0)
+        if in_leaves is not None:
+            problem.model.add(f"{name}_in_leaves", in_leaves[:, j] == 0)
 
 
 def require_features(problem: Problem, features: str | Sequence[str]) -> None:
@@ -60,7 +64,8 @@ def require_features(problem: Problem, features: str | Sequence[str]) -> None:
 def features_used(problem: Problem) -> VarArray:
     """Return the (p,) binaries that say whether a feature is used anywhere in the tree: to bound, or to minimise.
 
-    They are added as block ``feature_used`` when first asked for.
+    In splits, and in linear functions of leaves. They are added as block ``feature_used`` when first asked for. A feature
+    whose binary is 0 is not used; one whose binary is 1 may have a weight of 0 (see :func:`require_features`).
 
     Raises
     ------
@@ -69,17 +74,22 @@ def features_used(problem: Problem) -> VarArray:
     """
     m = problem.model
     if "feature_used" not in m.variables:
-        uses = _expressions(problem).features()
+        # Both first: where a model has no such expression, nothing is added.
+        uses, in_leaves = _expressions(problem).features(), _expressions(problem).leaf_features()
         used = m.binary("feature_used", problem.data.features)
         m.add("feature_used_somewhere", used >= uses, over=(problem.topology.branches, problem.data.features))
-        m.add("feature_used_nowhere", used <= uses.sum(axis=0), over=problem.data.features)
+        anywhere: LinearExpr = uses.sum(axis=0)
+        if in_leaves is not None:
+            m.add("feature_used_in_leaves", used >= in_leaves)
+            anywhere = anywhere + in_leaves.sum(axis=0)
+        m.add("feature_used_nowhere", used <= anywhere, over=problem.data.features)
     return m["feature_used"]
 
 
 def feature_budget(
     problem: Problem, budget: float, cost: Mapping[str, float] | Sequence[float] | float = 1.0
 ) -> None:
-    """Limit the total cost of the features that the tree uses, each paid once.
+    """Limit the total cost of the features that the tree uses, linear leaves included, each paid once.
 
     Parameters
     ----------
@@ -102,7 +112,7 @@ def feature_budget(
 
 
 def at_most_of(problem: Problem, features: str | Sequence[str], most: int) -> None:
-    """Use at most some number of these features, in the whole tree or score card.
+    """Use at most some number of these features, in the whole tree (linear leaves included) or score card.
 
     Parameters
     ----------

@@ -166,7 +166,8 @@ class TreatmentLeaves:
         """Fit the leaves of a tree.
 
         An empty leaf is as its closest ancestor with samples; a treatment that no sample of a leaf had is estimated as
-        in the closest ancestor where enough samples had it, or at the root.
+        in the closest ancestor where enough samples had it, or at the root. Such an estimate is constant where its
+        linear function would use a feature that the tree uses nowhere else: constraints on features hold for it too.
 
         Parameters
         ----------
@@ -183,6 +184,10 @@ class TreatmentLeaves:
                 fits[node] = self.fit(passed[:, node])
             return fits[node]
 
+        holding = [leaf for leaf in topology.leaves if passed[:, leaf].any()]
+        used = (tree.w != 0).any(axis=0) | (np.array([fit(leaf).coefficients for leaf in holding]) != 0).any(
+            axis=(0, 1)
+        )
         outcome, slopes = np.zeros((topology.n_leaves, m)), np.zeros((topology.n_leaves, m, self.data.p))
         chosen = np.full(topology.n_leaves, -1) if treatments is None else np.array(treatments)
         for k, leaf in enumerate(topology.leaves):
@@ -195,7 +200,10 @@ class TreatmentLeaves:
                 at = node
                 while at > 0 and np.isnan(fit(at).outcome[t]) | ((at != node) & (fit(at).total[t] == np.inf)):
                     at = topology.parent(at)
-                outcome[k, t], slopes[k, t] = fit(at).outcome[t], fit(at).coefficients[t]
+                found = fit(at)
+                if at != leaf and (found.coefficients[t] != 0)[~used].any():
+                    found = TreatmentLeaves.fit(self, passed[:, at])
+                outcome[k, t], slopes[k, t] = found.outcome[t], found.coefficients[t]
         return replace(
             tree,
             classes=tuple(self.data.classes),

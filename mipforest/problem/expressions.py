@@ -69,6 +69,13 @@ class TreeExpressions:
         """Return the (|B|, p) expression that is 1 where a branch node uses a feature, else 0."""
         raise self._missing("which features its splits use")
 
+    def leaf_features(self) -> Expression | None:
+        """Return the (k, p) expression that is 1 where one of k linear functions of leaves uses a feature, else 0.
+
+        ``None`` where leaves have no linear functions.
+        """
+        return None
+
     def least_on_sides(self, name: str, amounts: FloatArray, least: float) -> bool:  # noqa: ARG002
         """Forbid rules of a score card that leave less than some amount of the samples' (n,) amounts on a side.
 
