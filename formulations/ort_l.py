@@ -260,7 +260,8 @@ class OrtL(RegressionTree):
             return None
         return replace(self._charges(instance), coefficient_cost=self.lam * instance.leaves.baseline)
 
-    def expressions(self, m: Model, instance: OrtLInstance) -> TreeExpressions:
+    def expressions(self, m: Model, instance: OrtInstance) -> TreeExpressions:
+        assert isinstance(instance, OrtLInstance)
         return LinearLeafExpressions(
             self.name,
             m,

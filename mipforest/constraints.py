@@ -64,8 +64,8 @@ def require_features(problem: Problem, features: str | Sequence[str]) -> None:
 def features_used(problem: Problem) -> VarArray:
     """Return the (p,) binaries that say whether a feature is used anywhere in the tree: to bound, or to minimise.
 
-    In splits, and in linear functions of leaves. They are added as block ``feature_used`` when first asked for. A feature
-    whose binary is 0 is not used; one whose binary is 1 may have a weight of 0 (see :func:`require_features`).
+    In splits, and in linear functions of leaves. They are added as block ``feature_used`` when first asked for. A
+    feature whose binary is 0 is not used; one whose binary is 1 may have a weight of 0 (see :func:`require_features`).
 
     Raises
     ------

@@ -36,8 +36,10 @@ try:
     from pyomo.repn.util import categorize_valid_components
 
     from mipforest.solvers.pyomo.model import concrete_model
-except ImportError as error:
-    raise ImportError("models to and from Pyomo need Pyomo; run: pip install pyomo") from error
+except ImportError as error:  # the names are there all the same: ``from mipforest import *`` needs no extra
+    _ABSENT: ImportError | None = error
+else:
+    _ABSENT = None
 
 if TYPE_CHECKING:
     from pyomo.environ import ConcreteModel
@@ -79,6 +81,7 @@ def to_pyomo(model: Model | MatrixForm) -> ConcreteModel:
     >>> p.weight.body.to_string()
     '2.0*take[lamp] + 3.0*take[rope] + 4.0*take[tent]'
     """
+    _require_pyomo()
     form = model.matrix() if isinstance(model, Model) else model
     bridged = indicator_to_big_m.apply(form) if form.indicators.n_rows else None
     pyomo_model, variables = concrete_model(form if bridged is None else bridged.form)
@@ -116,6 +119,11 @@ def from_pyomo(model: ConcreteModel) -> MatrixForm:
     return matrix_form(model)
 
 
+def _require_pyomo() -> None:
+    if _ABSENT is not None:
+        raise ImportError("models to and from Pyomo need Pyomo; run: pip install pyomo") from _ABSENT
+
+
 def _set_values(variables: list[Any], values: list[float]) -> None:
     """Set the values that are not left open; Pyomo is not to judge them."""
     for variable, value in zip(variables, values, strict=False):
@@ -123,15 +131,13 @@ def _set_values(variables: list[Any], values: list[float]) -> None:
             variable.set_value(value, skip_validation=True)
 
 
-#: Components that are read, or that have no meaning of their own.
-_KNOWN = {PyomoBlock, Constraint, Expression, Objective, Param, RangeSet, Set, Suffix, Var}
-
 #: The name that Pyomo gives to a model without one.
 _NAMELESS = "unknown"
 
 
 def matrix_form(model: Any) -> MatrixForm:
     """Read a model; see :func:`mipforest.pyomo.from_pyomo`."""
+    _require_pyomo()
     # Pyomo logs what it also raises.
     with LoggingIntercept(module="pyomo"):
         _require_known_components(model)
@@ -261,7 +267,9 @@ class _Goal:
 
 def _require_known_components(model: Any) -> None:
     """Refuse active components of a kind that a matrix form cannot hold, naming the first."""
-    _, unknown = categorize_valid_components(model, active=True, valid=_KNOWN, targets=set())
+    # Those that are read, or that have no meaning of their own.
+    known = {PyomoBlock, Constraint, Expression, Objective, Param, RangeSet, Set, Suffix, Var}
+    _, unknown = categorize_valid_components(model, active=True, valid=known, targets=set())
     for kind, components in unknown.items():
         if components:
             raise PyomoModelError(

@@ -29,7 +29,7 @@ __all__ = [
 #: Imported on first use: the command line reads parameters without what solving needs.
 _HOMES = {
     "Formulation": "formulation",
-    "Instance": "instance",
+    "Instance": "operations",
     "ParameterError": "parameters",
     "PerNode": "parameters",
     "Problem": "problem",

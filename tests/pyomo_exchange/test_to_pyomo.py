@@ -138,4 +138,4 @@ def test_without_pyomo_the_message_says_how_to_install_it(function, monkeypatch)
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "pyomo.environ", None)
     with pytest.raises(ImportError, match="pip install pyomo"):
-        getattr(mipforest, function)
+        getattr(mipforest, function)(mipforest.Model("any"))
