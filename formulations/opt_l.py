@@ -62,6 +62,7 @@ from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import TreeCharges
 from mipforest.model import LinearExpr, Model
+from mipforest.model.check import ROUNDING
 from mipforest.problem.expressions import Expression, TreeExpressions
 from mipforest.problem.parameters import parameter
 from mipforest.trees import Tree
@@ -147,21 +148,32 @@ def lasso(
     if np.abs(slope).max() <= theta:
         return beta, constant
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import Lasso  # takes seconds; only linear estimates need it
+    from sklearn.linear_model import Lasso, lars_path  # takes seconds; only linear estimates need it
 
     fitted = Lasso(alpha=theta / len(y), fit_intercept=False, tol=ACCURACY, max_iter=ROUNDS)
+    gram, found = Xc.T @ Xc, None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the conditions are looked at here
         beta = np.asarray(fitted.fit(Xc, yc).coef_, dtype=np.float64)
-    used, sign = beta != 0, np.sign(beta)
-    gram = Xc.T @ Xc
-    exact = np.zeros(len(beta))
-    exact[used] = np.linalg.lstsq(gram[np.ix_(used, used)], (slope - theta * sign)[used], rcond=None)[0]
-    left = np.abs(slope - gram @ exact)[~used]
-    if (np.sign(exact) == sign).all() and left.max(initial=0.0) <= theta * (1 + SLOPE_ROUNDING):
-        beta = exact
+        found = _stationary(gram, slope, theta, beta)
+        if found is None:
+            # An outlying outcome leaves descent far from the minimum; the path of the penalty ends at it.
+            _, _, path = lars_path(Xc, yc, method="lasso", alpha_min=theta / len(y))
+            found = _stationary(gram, slope, theta, path[:, -1])
+    beta = beta if found is None else found
     residuals = yc - Xc @ beta
     return beta, float(residuals @ residuals) + lam * float(np.abs(beta).sum())
+
+
+def _stationary(gram: FloatArray, slope: FloatArray, theta: float, beta: FloatArray) -> FloatArray | None:
+    """Solve the linear equations of a minimum with the features and signs of coefficients; ``None`` if it is none."""
+    used, sign = beta != 0, np.sign(beta)
+    exact = np.zeros(len(beta))
+    exact[used] = np.linalg.lstsq(gram[np.ix_(used, used)], (slope - theta * sign)[used], rcond=None)[0]
+    # Of features that depend on each other the equations may have no solution.
+    missed = np.abs(slope - gram @ exact - theta * sign)
+    most = np.where(used, 0.0, theta) + theta * SLOPE_ROUNDING + ROUNDING * (abs(gram) @ abs(exact))
+    return exact if (np.sign(exact) == sign).all() and (missed <= most).all() else None
 
 
 @dataclass(frozen=True, kw_only=True)

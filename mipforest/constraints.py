@@ -298,9 +298,10 @@ def equal_opportunity(
 ) -> None:
     """Keep the true positive rates of any two groups within a tolerance of each other.
 
-    As :func:`demographic_parity`, among the samples of the positive class.
+    As :func:`demographic_parity`, among the samples of the positive class; a model that prescribes treatments has no
+    true class, and raises :class:`NotExpressed`.
     """
-    k = _class(problem, positive)
+    k = _true_class(problem, positive)
     _equal_shares(problem, "equal_opportunity", group, problem.data.y == k, tolerance, k)
 
 
@@ -315,8 +316,15 @@ def max_false_negatives(problem: Problem, most: int, *, positive: str | None = N
         Largest number of them.
     positive
         Name of the positive class; the last one when left out.
+
+    Raises
+    ------
+    DataError
+        If the class is unknown.
+    NotExpressed
+        If the model does not say which class a sample is predicted, or samples have no true class: treatments.
     """
-    k = _class(problem, positive)
+    k = _true_class(problem, positive)
     members = problem.data.y == k
     hit = _expressions(problem).predicted(k)[members].sum()
     problem.model.add(problem.free_name("max_false_negatives"), hit >= int(members.sum()) - most)
@@ -393,6 +401,17 @@ def _class(problem: Problem, positive: str | None) -> int:
             f"it has {', '.join(classes)}"
         )
     return classes.index(positive)
+
+
+def _true_class(problem: Problem, positive: str | None) -> int:
+    """Return the number of a class that samples truly have, which is no matter of treatments."""
+    if problem.formulation.task == "prescription":
+        raise NotExpressed(
+            f"model {problem.formulation.name} prescribes treatments, and the constraint compares predictions with "
+            "true classes, which there are none of; demographic_parity, or a row on who is prescribed what, takes "
+            "treatments"
+        )
+    return _class(problem, positive)
 
 
 def _groups(problem: Problem, group: Any) -> tuple[IntArray, int]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.bridges import indicator_to_big_m, quadratic_to_tangents, small_entries_to_scaled
+from mipforest.bridges import indicator_to_big_m, quadratic_to_tangents, unscaled_to_scaled
 from mipforest.bridges.indicator_to_big_m import Bridged
 from mipforest.errors import Unsupported
 from mipforest.model.check import violations
@@ -19,10 +19,10 @@ from mipforest.model.model import Model
 from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Feature, Solver, needed
 from mipforest.solvers.checks import judge_start
-from mipforest.solvers.claims import beside
+from mipforest.solvers.claims import beside, only_proven
 from mipforest.solvers.convexity import QUADRATIC_SOLVER
 from mipforest.solvers.registry import get_solver
-from mipforest.solvers.solution import Event, Progress, Solution
+from mipforest.solvers.solution import Event, Progress, Solution, Status
 
 #: By part of a model that can be rewritten: the features of the solver that this leaves unused.
 _FEATURES_REWRITTEN: Mapping[str, frozenset[Feature]] = {
@@ -122,12 +122,18 @@ def solve_form(
     """Solve a matrix form from a point, which stands in place of ``settings.start``; see :func:`solve`."""
     if settings.certificate is not None:
         raise Unsupported(f"{solver.name} writes no certificate; tree searches do, and take built problems")
-    if small_entries_to_scaled.applies(form):
+    if unscaled_to_scaled.applies(form):
         solution = _solve_scaled(form, solver, settings, start, priorities, on_progress)
     else:
-        solution = _routed(form, solver, settings, start, priorities, on_progress)
+        solution = only_proven(_routed(form, solver, settings, start, priorities, on_progress), form)
     known = judge_start(form, start).full
-    return solution if known is None else beside(solution, form, known, gap=settings.gap)
+    if known is not None:
+        solution = beside(solution, form, known, gap=settings.gap)
+    if solution.status is Status.ERROR and not any(solution.message in told for told in solution.warnings):
+        ended = f"{solution.solver} ended in an error: {solution.message or 'it gives no reason'}"
+        told = (*solution.warnings, f"{ended}; nothing is proven: try another solver, or rescale the data")
+        return replace(solution, warnings=told)
+    return solution
 
 
 def _routed(
@@ -167,12 +173,17 @@ def _solve_scaled(
     priorities: IntArray | None,
     on_progress: Progress | None,
 ) -> Solution:
-    """Solve a model in other units, in which no solver drops its small entries; give its point in the old ones."""
-    bridged = small_entries_to_scaled.apply(form)
+    """Solve a model in units that a solver's tolerances fit; give point, objective and bound in the old ones."""
+    bridged = unscaled_to_scaled.apply(form)
+
+    def undone(event: Event) -> Event:
+        x = None if event.x is None else bridged.undo(event.x)
+        return replace(
+            event, objective=event.objective / bridged.objective, bound=event.bound / bridged.objective, x=x
+        )
 
     def relay(event: Event) -> bool | None:
-        known = event if event.x is None else replace(event, x=bridged.undo(event.x))
-        return None if on_progress is None else on_progress(known)
+        return None if on_progress is None else on_progress(undone(event))
 
     inner = _routed(
         bridged.form,
@@ -182,7 +193,15 @@ def _solve_scaled(
         priorities,
         relay,
     )
-    return _undone(inner, form, bridged, small_entries_to_scaled.NAME, "rescale the data")
+    inner = replace(
+        inner,
+        objective=inner.objective / bridged.objective,
+        bound=inner.bound / bridged.objective,
+        start_objective=inner.start_objective / bridged.objective,
+        events=tuple(map(undone, inner.events)),
+    )
+    found = _undone(inner, form, bridged, unscaled_to_scaled.NAME, "rescale the data")
+    return only_proven(found, bridged.form)
 
 
 def _solve_with_big_m(

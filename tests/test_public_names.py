@@ -9,7 +9,17 @@ import mipforest
 
 PACKAGES = Path(mipforest.__file__).parent
 #: What extras bring; the core does without.
-OPTIONAL = ("gurobipy", "pyscipopt", "pyomo", "pycontree", "xgboost", "distributed", "dask", "cyipopt", "pyarrow")
+OPTIONAL = (
+    "gurobipy",
+    "pyscipopt",
+    "pyomo",
+    "pycontree",
+    "xgboost",
+    "distributed",
+    "dask",
+    "cyipopt",
+    "pyarrow",
+)
 
 
 def public_modules():

@@ -37,11 +37,14 @@ class Bridged:
         Turns a point of the new model into one of the old.
     carry
         Turns a start of the old model, possibly with NaN, into one of the new.
+    objective
+        Factor of the new model's objective.
     """
 
     form: MatrixForm
     undo: Callable[[FloatArray], FloatArray]
     carry: Callable[[FloatArray], FloatArray]
+    objective: float = 1.0
 
 
 NAME = "indicator_to_big_m"

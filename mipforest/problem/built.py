@@ -14,10 +14,12 @@ from mipforest.data import Dataset
 from mipforest.errors import MipforestError, Unsupported
 from mipforest.files import write_model
 from mipforest.model import Model
+from mipforest.model.check import ROUNDING
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.problem.model_changes import BuiltModel, ModelChanges
 from mipforest.problem.operations import Instance, Operations
 from mipforest.settings import FEASIBILITY_TOLERANCE
+from mipforest.solvers.claims import objective_unit
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Predictor, Topology, Tree
 
@@ -120,6 +122,26 @@ class BuiltProblem:
         object.__setattr__(twin, "instance", replace(self.instance, least_objective=value))
         return twin
 
+    @property
+    def objective_unit(self) -> float:
+        """What absolute tolerances on the objective are relative to; 1 unless all costs are small."""
+        return objective_unit(self.model.matrix())
+
+    def value_of(self, tree: Predictor, x: FloatArray) -> float:
+        """Return the objective of a tree (scaled features) and its point.
+
+        By the definition, where that of the rows is the same up to the rounding of its terms: large ones may cancel.
+        """
+        form = self.model.matrix()
+        own = form.objective(x)
+        if self.as_built.objective_replaced():
+            return own
+        value, size = self.formulation.evaluate(tree, self.instance), np.abs(x)
+        terms = abs(form.offset) + float(np.abs(form.c) @ size)
+        if form.Q is not None:
+            terms += 0.5 * float(size @ (abs(form.Q) @ size))
+        return value if abs(value - own) <= ROUNDING * terms else own
+
     def point_of(self, tree: Predictor) -> tuple[FloatArray, Values, float]:
         """Return the point of a tree (scaled features), flat and by block, and its objective.
 
@@ -129,7 +151,7 @@ class BuiltProblem:
             return np.zeros(0), {}, self.formulation.evaluate(tree, self.instance)
         form = self.model.matrix()
         x = form.to_point(self.encoded(tree))
-        return x, form.to_values(x), form.objective(x)
+        return x, form.to_values(x), self.value_of(tree, x)
 
     def violation(self, x: FloatArray, tree: Predictor) -> float:
         """Return the largest violation by a point, or by a tree where there are no rows; NaN of an unfinished model."""

@@ -317,7 +317,9 @@ class Problem(BuiltProblem):
         value = self.formulation.evaluate(tree, self.instance)
         violation = self.model.violations(solution.x).max
         feasible = violation <= FEASIBILITY_TOLERANCE
-        if self.as_built.objective_replaced() or (feasible and same_value(value, solution.objective)):
+        if self.as_built.objective_replaced() or (
+            feasible and same_value(value, solution.objective, self.objective_unit)
+        ):
             return solution
         own = self._with_values_of(tree, solution, worse=True)
         if own is None:
@@ -344,7 +346,7 @@ class Problem(BuiltProblem):
         form = self.model.matrix()
         values = {**solution.values, **self.encoded(tree)}
         x = form.to_point(values)
-        objective = form.objective(x)
+        objective = self.value_of(tree, x)
         loses = objective < solution.objective if form.maximize else objective > solution.objective
         if (loses and not worse) or self.model.violations(x).max > FEASIBILITY_TOLERANCE:
             return None
@@ -375,7 +377,7 @@ class Problem(BuiltProblem):
         different = f"the tree's objective by the definition is {values}"
         if self.as_built.objective_replaced():
             failed_checks.append(f"the model's objective was replaced: {different}")
-        elif not same_value(evaluated, solution.objective):
+        elif not same_value(evaluated, solution.objective, self.objective_unit):
             failed_checks.append(different)
         offset, scale, levels = self.data.encoding.offset, self.data.encoding.scale, self.data.encoding.levels
         refined, warnings = refined_within(self, tree)

@@ -55,7 +55,8 @@ def with_covered_bound(problem: BuiltProblem, solution: Solution, gap: float) ->
     events = tuple(_at_most(event, proven_to, maximize=maximize) for event in solution.events)
     limited = replace(solution, bound=proven_to, events=events)
     unproven = solution.status is Status.INFEASIBLE or (
-        solution.status is Status.OPTIMAL and not closed(limited.objective, proven_to, gap)
+        solution.status is Status.OPTIMAL
+        and not closed(limited.objective, proven_to, gap, problem.objective_unit)
     )
     return replace(limited, status=Status.LIMIT if unproven else solution.status), [doubt]
 
@@ -74,7 +75,8 @@ def with_least_objective(problem: BuiltProblem, solution: Solution, gap: float) 
     if not (unproven or solution.found):
         return solution
     bound = max(solution.bound, min(least, solution.objective) if solution.found else least)
-    raised_to_optimal = unproven and least > solution.bound and closed(solution.objective, bound, gap)
+    agree = closed(solution.objective, bound, gap, problem.objective_unit)
+    raised_to_optimal = unproven and least > solution.bound and agree
     return replace(
         solution,
         bound=bound,
@@ -91,7 +93,7 @@ def _provers(problem: BuiltProblem, solution: Solution, least: float, gap: float
         "definition": problem.formulation.least_objective,
     }
     without_model = tuple(name for name, value in known.items() if value == least)
-    if closed(least, solution.bound, gap):
+    if closed(least, solution.bound, gap, problem.objective_unit):
         # A search that is the solver has no second voice.
         return ("solver", *(name for name in without_model if name != solution.solver))
     return ("solver",) if solution.bound > least else without_model
@@ -149,7 +151,7 @@ def proven_while_built(problem: BuiltProblem, values: Values, gap: float) -> boo
     return (
         form.A.nnz > MOST_WITNESSED
         and -np.inf < least <= problem.least_objective()
-        and closed(form.objective(form.to_point(values)), least, gap)
+        and closed(form.objective(form.to_point(values)), least, gap, problem.objective_unit)
     )
 
 
@@ -209,9 +211,12 @@ def not_built(problem: BuiltProblem) -> str:
 # ------------------------------------------------------------------ tolerances
 
 
-def same_value(evaluated: float, objective: float) -> bool:
-    """Return whether a tree's value by the definition is a solver's objective, up to the tolerance."""
-    return bool(abs(evaluated - objective) <= FEASIBILITY_TOLERANCE * max(1.0, abs(objective)))
+def same_value(evaluated: float, objective: float, unit: float) -> bool:
+    """Return whether a tree's value by the definition is a solver's objective, up to the tolerance.
+
+    ``unit`` is what an absolute tolerance is relative to, see :func:`mipforest.solvers.claims.objective_unit`.
+    """
+    return bool(abs(evaluated - objective) <= FEASIBILITY_TOLERANCE * max(unit, abs(objective)))
 
 
 def broken_rows(

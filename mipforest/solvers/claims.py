@@ -22,6 +22,16 @@ from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.checks import SOLVER_INFINITY
 from mipforest.solvers.solution import ROUND_OFF, Solution, Status, closed, relative_gap
 
+#: Largest ratio of two coefficients of a row, or of two costs, for which a solver's proof counts: beyond it a tolerance
+#: of 1e-6 on the larger one is worth a thousand times the smaller one.
+WIDEST_RANGE = 1e9
+
+#: Costs below this are small beside a solver's tolerance of 1e-7 on objectives and reduced costs.
+LEAST_COST = 1e-6
+
+#: Largest size that a scaled number may have.
+LARGEST = 1e8
+
 #: Statuses that say that there is no optimum.
 NO_OPTIMUM = (Status.INFEASIBLE, Status.UNBOUNDED, Status.INFEASIBLE_OR_UNBOUNDED)
 
@@ -178,12 +188,12 @@ def settled(
         if dropped := by_status.get(status, lost.tightens or lost.loosens):
             return Status.LIMIT, best, [_dropped(dropped, f"that the model is {status} is not proven")]
         return status, -best if status is Status.INFEASIBLE else best, doubts
-    beyond = (objective - bound) if form.maximize else (bound - objective)
+    beyond, unit = (objective - bound) if form.maximize else (bound - objective), objective_unit(form)
     if lost.tightens or lost.unresolved:
         bound = best
     if lost.tightens:
         doubts.append(_dropped(lost.tightens, "it cuts points off, and its bound proves nothing"))
-    elif np.isfinite(bound) and beyond > ROUND_OFF * max(1.0, abs(objective)) + slip:
+    elif np.isfinite(bound) and beyond > ROUND_OFF * max(unit, abs(objective)) + slip:
         doubts.append(
             f"the solver's bound {bound:.9g} is contradicted by a feasible point of value {objective:.9g}: "
             "it proves nothing; rescale the model, or try another solver"
@@ -192,7 +202,7 @@ def settled(
     elif beyond > 0:
         # Round-off can carry the bound past the incumbent.
         bound = objective
-    if status is Status.OPTIMAL and not closed(objective, bound, gap):
+    if status is Status.OPTIMAL and not closed(objective, bound, gap, unit):
         status = Status.LIMIT
         doubts += [] if doubts else [_apart(objective, bound, gap)]
     return status, bound, doubts
@@ -244,10 +254,73 @@ def beside(solution: Solution, form: MatrixForm, point: FloatArray, *, gap: floa
             solution, status=Status.ERROR, bound=no_bound(form), warnings=(*solution.warnings, doubt)
         )
     beyond = (value - solution.bound) if form.maximize else (solution.bound - value)
-    if not beyond > ROUND_OFF * max(1.0, abs(value)) + slip:
+    if not beyond > ROUND_OFF * max(objective_unit(form), abs(value)) + slip:
         return solution
     status, bound, doubts = settled(form, solution.status, value, solution.bound, gap=gap, slip=slip)
     return replace(solution, status=status, bound=bound, warnings=(*solution.warnings, *doubts))
+
+
+def objective_unit(form: MatrixForm) -> float:
+    """Return what absolute tolerances on the objective are relative to: 1, or the least cost where that is small.
+
+    It is a power of two, and no less than what makes the largest cost 1e8 units.
+    """
+    costs = np.abs(form.c[form.c != 0])
+    if form.Q is not None:
+        costs = np.concatenate([costs, np.abs(form.Q.data)])
+    if not len(costs) or costs.min() >= LEAST_COST:
+        return 1.0
+    most = np.floor(np.log2(LARGEST / costs.max()))
+    return float(np.exp2(-np.clip(np.ceil(-np.log2(costs.min())), 0, max(most, 0))))
+
+
+def only_proven(solution: Solution, form: MatrixForm) -> Solution:
+    """Return a solution without the solver's proof, where the coefficients of the model it was given span too much.
+
+    Parameters
+    ----------
+    solution
+        What the solver says of the model, in whatever units.
+    form
+        The model as the solver was given it.
+    """
+    wide = widest_range(form)
+    nothing_said = solution.status not in (Status.OPTIMAL, *NO_OPTIMUM) and not np.isfinite(solution.bound)
+    if not wide or nothing_said or solution.status is Status.ERROR:
+        return solution
+    status = Status.LIMIT if solution.status in (Status.OPTIMAL, *NO_OPTIMUM) else solution.status
+    doubt = (
+        f"{wide}, which tolerances do not tell apart: what the solver claims is not proven; rescale the data"
+    )
+    events = tuple(replace(event, bound=no_bound(form)) for event in solution.events)
+    warnings = (*solution.warnings, doubt)
+    return replace(solution, status=status, bound=no_bound(form), events=events, warnings=warnings)
+
+
+def widest_range(form: MatrixForm) -> str:
+    """Say in words where coefficients span more than :data:`WIDEST_RANGE`: of a row, or costs; empty if nowhere.
+
+    An entry that is worth less than the feasibility tolerance within the bounds of its column does not count.
+    """
+    costs = np.abs(form.c[form.c != 0])
+    if len(costs) and costs.max() > WIDEST_RANGE * costs.min():
+        return f"the costs of the objective span {costs.min():.3g} to {costs.max():.3g}"
+    reach = np.minimum(np.maximum(np.abs(form.col_lower), np.abs(form.col_upper)), SOLVER_INFINITY)
+    indicators = form.indicators
+    for A, rows in ((form.A, form.rows), (indicators.A, indicators.rows)):
+        size = np.abs(A.data)
+        if not len(size) or size.max() <= WIDEST_RANGE * size.min():
+            continue  # as nearly always, and soon seen
+        counts = size * reach[A.indices] > FEASIBILITY_TOLERANCE
+        starts = A.indptr[:-1][np.diff(A.indptr) > 0]  # of the rows that are not empty
+        least = np.minimum.reduceat(np.where(counts, size, np.inf), starts)
+        greatest = np.maximum.reduceat(np.where(counts, size, 0.0), starts)
+        wide = np.flatnonzero(greatest > WIDEST_RANGE * least)
+        if len(wide):
+            row = int(np.searchsorted(A.indptr, starts[wide[0]], side="right")) - 1
+            span = f"{least[wide[0]]:.3g} to {greatest[wide[0]]:.3g}"
+            return f"coefficients of row {_name(rows, row)} span {span}"
+    return ""
 
 
 def worth_of_violations(form: MatrixForm, x: FloatArray | None) -> float:

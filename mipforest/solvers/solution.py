@@ -164,7 +164,7 @@ def relative_gap(objective: float, bound: float) -> float:
     return difference / abs(objective) if objective else float("inf")
 
 
-def closed(objective: float, bound: float, gap: float | None = 0.0) -> bool:
+def closed(objective: float, bound: float, gap: float | None = 0.0, unit: float = 1.0) -> bool:
     """Say whether objective and bound are close enough to call the point optimal: the one rule of all that do.
 
     Parameters
@@ -174,11 +174,14 @@ def closed(objective: float, bound: float, gap: float | None = 0.0) -> bool:
     gap
         Relative gap that was asked for, ``None`` for any. Round-off comes on top: ``ROUND_OFF`` of the objective, and
         ``ABSOLUTE_GAP``, which is what counts near 0, where relative gaps mean nothing.
+    unit
+        What the absolute part is relative to (:func:`mipforest.solvers.claims.objective_unit`): below 1 where costs are
+        so small that an objective is within it of anything.
     """
     size, difference = abs(objective), abs(objective - bound)
     if not difference < float("inf"):
         return False
-    return gap is None or bool(difference <= gap * size + max(ABSOLUTE_GAP, ROUND_OFF * size))
+    return gap is None or bool(difference <= gap * size + max(unit * ABSOLUTE_GAP, ROUND_OFF * size))
 
 
 def gap_in_words(objective: float, bound: float) -> str:

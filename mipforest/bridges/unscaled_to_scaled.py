@@ -1,13 +1,19 @@
-r"""Rewrite a model with entries that solvers take for zeros as one of other units.
+r"""Rewrite a model whose numbers a solver's absolute tolerances do not fit as one of other units.
 
-Source: entries :math:`a_{ij}` so small that solvers drop them, in rows that cannot do without them
-(:mod:`mipforest.solvers.claims`). Target: the same model in the columns :math:`x_j = s_j x'_j`, with rows
-multiplied by factors :math:`r_i`, powers of two all of them, so that no number is rounded:
+Source: a model with matrix entries so small that solvers drop them, in rows that cannot do without them
+(:mod:`mipforest.solvers.claims`), with entries so large that solvers refuse them or lose the others, or with costs so
+small that a solver's tolerance on the objective, 1e-6 and less, hides them. Target: the same model in the columns
+:math:`x_j = s_j x'_j`, with rows multiplied by factors :math:`r_i` and the objective by a factor f, powers of two all
+of them, so that no number is rounded:
 
-1. The continuous columns of such entries get the factor that brings the geometric mean of the least of them and the
-   column's greatest entry near 1. Their range shrinks by it, and with it what a solver's dual tolerance is worth: a
-   reduced cost below the tolerance counts as none, whatever the range of its column.
-2. Rows that still hold such entries are multiplied until these are large enough.
+1. The continuous columns of small entries get the factor that brings the geometric mean of the least of them and the
+   column's greatest entry near 1; those of large entries, the factor that brings the geometric mean of their least and
+   greatest entry near 1. The range of a column with small entries shrinks by it, and with it what a solver's dual
+   tolerance is worth: a reduced cost below the tolerance counts as none, whatever the range of its column.
+2. Rows that still hold small entries are multiplied until these are large enough; rows with entries that solvers refuse
+   are divided. In such a row a tolerance is worth as many units more.
+3. The objective is multiplied until its least cost is 1, where this is below 1e-6. Objective and bound
+   are given in the old units.
 
 No factor makes an entry, cost or side larger than 1e8: that costs a solver more digits than it saves. What that leaves
 small stays as it is, and the plug-in reports it.
@@ -25,23 +31,39 @@ from mipforest.bridges.indicator_to_big_m import Bridged
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.solvers.checks import SMALL_ENTRY
-from mipforest.solvers.claims import mattering
+from mipforest.solvers.claims import LARGEST, mattering, objective_unit
 
-NAME = "small_entries_to_scaled"
+NAME = "unscaled_to_scaled"
 
-#: Largest size that a scaled number may have.
-LARGEST = 1e8
+#: Entries above this are divided through their columns: a feasibility tolerance of 1e-6 is below their rounding errors'
+#: worth in pivots of doubles.
+LARGE_ENTRY = 1e7
+
+#: Entries above this are divided through their rows as well: HiGHS refuses those above 1e15.
+LARGE_ROW = 1e12
 
 
 def applies(form: MatrixForm) -> bool:
-    """Return whether a model has small entries that matter."""
-    return any(mattering(form, A, SMALL_ENTRY).any() for A in (form.A, form.indicators.A))
+    """Return whether a model has small entries that matter, large entries, or small costs."""
+    matrices = (form.A, form.indicators.A)
+    if not all(np.isfinite(numbers).all() for numbers in (form.c, *(A.data for A in matrices))):
+        return False  # solvers refuse such a model, with the name of the entry
+    small = any(mattering(form, A, SMALL_ENTRY).any() for A in matrices)
+    large = any(np.abs(A.data).max(initial=0.0) > LARGE_ENTRY for A in matrices)
+    return small or large or objective_unit(form) != 1.0
 
 
 def apply(form: MatrixForm) -> Bridged:
-    """Scale the columns and rows of small entries that matter; the rest stays the same."""
+    """Scale the columns, rows and costs that ask for it; the rest stays the same."""
     columns = _column_factors(form)
     scaled = _with_columns_scaled(form, columns)
+    factor = 1.0 / objective_unit(scaled)
+    scaled = replace(
+        scaled,
+        c=factor * scaled.c,
+        Q=None if scaled.Q is None else _csr(factor * scaled.Q),
+        offset=factor * scaled.offset,
+    )
     rows = _row_factors(scaled, scaled.A, scaled.row_lower, scaled.row_upper)
     indicators = scaled.indicators
     indicator_rows = _row_factors(scaled, indicators.A, indicators.lower, indicators.upper)
@@ -64,30 +86,34 @@ def apply(form: MatrixForm) -> Bridged:
         clipped = np.clip(point, form.col_lower, form.col_upper)
         return clipped if violations(form, clipped).max <= violations(form, point).max else point
 
-    return Bridged(new, undo=undo, carry=lambda x: x / columns)
+    return Bridged(new, undo=undo, carry=lambda x: x / columns, objective=factor)
 
 
 def _column_factors(form: MatrixForm) -> FloatArray:
-    """Return the (n,) powers of two, 1 for columns that are integer or have no small entry that matters."""
+    """Return the (n,) powers of two: 1 for integers, and where no entry is small and matters, or is large."""
     n = form.n_columns
     least, greatest = np.full(n, np.inf), np.abs(form.c)
-    largest_entry = np.zeros(n)
+    largest_entry, least_entry = np.zeros(n), np.full(n, np.inf)
     for A in (form.A, form.indicators.A):
         size, matters = np.abs(A.data), mattering(form, A, SMALL_ENTRY)
         np.minimum.at(least, A.indices[matters], size[matters])
         np.maximum.at(largest_entry, A.indices, size)
-    wanted = np.isfinite(least) & ~form.integer
+        np.minimum.at(least_entry, A.indices, size)
+    small = np.isfinite(least) & ~form.integer
+    large = (largest_entry > LARGE_ENTRY) & ~form.integer & ~small
     if form.Q is not None:
         np.maximum.at(greatest, form.Q.indices, np.sqrt(np.abs(form.Q.data)))
     greatest = np.maximum(greatest, largest_entry)
     factors = np.ones(n)
-    ideal = -0.5 * (np.log2(least[wanted]) + np.log2(largest_entry[wanted]))
-    factors[wanted] = _power(ideal, greatest[wanted], least[wanted])
+    ideal = -0.5 * (np.log2(least[small]) + np.log2(largest_entry[small]))
+    factors[small] = _power(ideal, greatest[small], least[small])
+    mean = 0.5 * (np.log2(least_entry[large]) + np.log2(largest_entry[large]))
+    factors[large] = np.exp2(-np.ceil(np.maximum(mean, 0.0)))
     return factors
 
 
 def _row_factors(form: MatrixForm, A: SparseMatrix, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Return the (m,) powers of two, 1 for rows without a small entry that matters."""
+    """Return the (m,) powers of two, 1 for rows without a small entry that matters, or one that solvers refuse."""
     m = A.shape[0]
     row = np.repeat(np.arange(m), np.diff(A.indptr))
     matters = mattering(form, A, SMALL_ENTRY)
@@ -99,6 +125,8 @@ def _row_factors(form: MatrixForm, A: SparseMatrix, lower: FloatArray, upper: Fl
     wanted = np.isfinite(least)
     factors = np.ones(m)
     factors[wanted] = _power(np.log2(2 * SMALL_ENTRY / least[wanted]), greatest[wanted], least[wanted])
+    refused = greatest > LARGE_ROW
+    factors[refused] = np.exp2(-np.ceil(np.log2(greatest[refused] / LARGEST)))
     return factors
 
 

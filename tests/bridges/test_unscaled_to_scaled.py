@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mipforest.bridges import small_entries_to_scaled
+from mipforest.bridges import unscaled_to_scaled
 from mipforest.model import Model
 from mipforest.model.check import violations
 from mipforest.settings import SolveSettings
@@ -73,7 +73,7 @@ def test_harmless_entries_change_nothing() -> None:
     m.add("high", x <= 1e-10 * z + 1)
     m.minimize(z - x)
     form = m.matrix()
-    assert not small_entries_to_scaled.applies(form)
+    assert not unscaled_to_scaled.applies(form)
     solution = solve(m)
     assert solution.bridges == ()
     assert solution.status is Status.OPTIMAL
@@ -85,15 +85,15 @@ def test_start_and_events_are_in_the_models_own_units() -> None:
     form, seen = m.matrix(), list[Event]()
     solution = solve(m, "highs", start=start, on_progress=seen.append)
     assert solution.start_objective == pytest.approx(-1.0)
-    assert solution.bridges == ("small_entries_to_scaled",)
+    assert solution.bridges == ("unscaled_to_scaled",)
     points = [event.x for event in seen if event.x is not None]
     assert all(violations(form, x).max <= 1e-6 for x in points)
 
 
 def test_scaling_rounds_nothing() -> None:
     form = wide(3e-10).matrix()
-    bridged = small_entries_to_scaled.apply(form)
-    assert not small_entries_to_scaled.applies(bridged.form)
+    bridged = unscaled_to_scaled.apply(form)
+    assert not unscaled_to_scaled.applies(bridged.form)
     rng = np.random.default_rng(0)
     x = rng.random(form.n_columns)
     assert np.array_equal(bridged.undo(bridged.carry(np.clip(x, form.col_lower, form.col_upper))), x)
@@ -106,7 +106,7 @@ def test_integers_keep_their_units_and_rows_are_scaled_instead() -> None:
     m.add("row", x <= 5e-10 * k)
     m.minimize(-x)
     form = m.matrix()
-    bridged = small_entries_to_scaled.apply(form)
+    bridged = unscaled_to_scaled.apply(form)
     assert np.array_equal(bridged.carry(np.ones(2)), np.ones(2))
     assert np.abs(bridged.form.A.data).min() > 1e-9
     assert solve(m).objective == pytest.approx(-0.5)
