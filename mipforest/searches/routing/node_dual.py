@@ -28,7 +28,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import glue, kernel
-from mipforest.searches.numbers import require
+from mipforest.searches.numbers import ANY_SIZE, require
 
 #: Bound that stands for none.
 UNLIMITED = 1e12
@@ -62,7 +62,7 @@ class RoutingProblem:
     Raises
     ------
     DataValueError
-        If a number is NaN, infinite, or too large to compute with, as a bound on the biases is where no tree is known.
+        If a number is NaN or infinite, as a bound on the biases is where no tree is known.
     """
 
     X: FloatArray
@@ -74,9 +74,9 @@ class RoutingProblem:
 
     def __post_init__(self) -> None:
         """Refuse numbers that compiled loops cannot compute with."""
-        require("routing", "X", self.X)
+        require("routing", "X", self.X, least=-ANY_SIZE, most=ANY_SIZE)
         for name in ("weight", "C", "bias_limit", "epsilon"):
-            require("routing", name, getattr(self, name), least=0.0)
+            require("routing", name, getattr(self, name), least=0.0, most=ANY_SIZE)
 
 
 class Groups(NamedTuple):
