@@ -40,6 +40,9 @@ _OPTIONS = (
     "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "ENABLE_AVX", "BOUNDSCHECK", "DEBUGINFO_DEFAULT",
 )  # fmt: skip
 
+#: Files that neither hold compiled functions nor anything that they use: a change there compiles nothing.
+_WITHOUT_KERNELS = ("plugin.py",)
+
 #: Length of the hash in front of the content of a file.
 _DIGEST = 32
 
@@ -82,7 +85,11 @@ def fingerprint(sources: Path) -> str:
 
 def _python_files(folder: Path) -> Iterator[str]:
     for parent, _, names in os.walk(folder):
-        yield from (os.path.join(parent, name) for name in names if name.endswith(".py"))
+        yield from (
+            os.path.join(parent, name)
+            for name in names
+            if name.endswith(".py") and name not in _WITHOUT_KERNELS
+        )
 
 
 class KernelFolder:

@@ -287,6 +287,8 @@ def test_kernels_rest_on_nothing_outside_the_sources_that_name_the_folder():
         text = path.read_text()
         if not any(f"\n@{decorator}\n" in text for decorator in DECORATORS):
             continue
+        assert path.name != "plugin.py", "files of that name are left out"
+        assert ".plugin import" not in text
         module = ast.parse(text)
         foreign = {
             name.asname or name.name

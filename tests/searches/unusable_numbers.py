@@ -203,6 +203,14 @@ def routing() -> Iterator[tuple[str, Run]]:
         )  # fmt: skip
         return search.run(best, deadline=monotonic() + SECONDS if until is None else until).bound
 
+    def dived(nodes: object, kind: object, target: float) -> int:
+        dives = kind(nodes)
+        position, stop = dives.first(), np.zeros(1, np.int64)
+        for _ in range(5):
+            found = dives.dive(position, target, 20, stop)
+            position = found.open[-1][1] if found.open else position
+        return found.end
+
     at = X[:6]
     two = ConvexNodes(
         at, np.eye(2)[SIGN[:6]], np.ones(3), np.full(3, 10.0), 2, 1e-3, np.ones((1, 2)), False, None, INF
@@ -225,6 +233,12 @@ def routing() -> Iterator[tuple[str, Run]]:
                 name: broken(getattr(nodes, name), number) for name in ("X", "weight", "C", "bias_limit")
             }
             yield f"{kind.__name__} all={number}", lambda it=least, n=nodes, k=kind: run(replace(n, **it), k)
+        # A dive takes its target from the search, which has looked at it; it ends with any.
+        for number in SETTINGS:
+            yield (
+                f"{kind.__name__} target={number}",
+                lambda n=nodes, k=kind, number=number: dived(n, k, number),
+            )
         for name in ("best", "gap", "until"):
             for number in SETTINGS:
                 yield (

@@ -204,8 +204,8 @@ class _Trees:
 
         if not np.isfinite(self.value):
             raise Unsupported(
-                "routing begins with a tree, and none of those at hand, such as that without splits, satisfies the "
-                "model as it is now: a constraint may leave out all trees, or those; tree searches see no rows:",
+                "routing has no tree to begin with: neither that without splits nor another that is known satisfies "
+                "the model, so that a constraint must have been added, and a tree search sees no rows",
                 hint="use a matrix solver, solver='highs'",
                 option="use a matrix solver, --solver highs",
             )
