@@ -52,6 +52,7 @@ class TimeBudget:
         self._deadline = math.inf if seconds is None else clock() + seconds
         self._seconds: dict[str, float] = {}
         self._excluded = 0.0
+        self._noted: list[str] = []
         self._prepared: dict[str, float] | None = None
         self._under_way: list[str] = []
         self._since = clock()
@@ -129,8 +130,10 @@ class TimeBudget:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a result says of seconds that were not counted: nothing where a search was loaded, not compiled."""
-        seconds = (self._whole or self)._seconds.get("compile", 0.0)
-        return (COMPILED.format(seconds),) if seconds > LONG_COMPILATION else ()
+        whole = self._whole or self
+        seconds = whole._seconds.get("compile", 0.0)
+        # What was noted is why later runs compile it again.
+        return tuple(whole._noted) or ((COMPILED.format(seconds),) if seconds > LONG_COMPILATION else ())
 
     @contextmanager
     def phase(self, name: str, told: str = "") -> Iterator[None]:
@@ -160,6 +163,12 @@ class TimeBudget:
             self._whole.tell(line)
         elif self._tell is not None:
             self._tell(line, plain=True)
+
+    def note(self, line: str) -> None:
+        """Have the result say, once, why later runs have to compile a search again."""
+        noted = (self._whole or self)._noted
+        if line not in noted:
+            noted.append(line)
 
     def exclude(self, name: str, seconds: float) -> None:
         """Count seconds that have just passed as a phase of this name, and not against the limit."""

@@ -139,7 +139,15 @@ def _search_diagnosis(name: str) -> Diagnosis:
     except Exception as error:  # as for solvers
         return Diagnosis(name, "fails", f"{type(error).__name__}: {error}", monotonic() - began)
     if compiled:
-        about += f"; compiled in {compiled:.0f} s, once on this machine"
+        from mipforest.searches.kernel_cache import kernel_folder
+
+        obstacle = kernel_folder().obstacle
+        often = (
+            f"as each run has to: machine code cannot be kept ({obstacle})"
+            if obstacle
+            else "once on this machine"
+        )
+        about += f"; compiled in {compiled:.0f} s, {often}"
     return Diagnosis(name, "works", about, monotonic() - began)
 
 

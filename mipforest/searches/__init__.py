@@ -10,10 +10,17 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, TypeVar
 
+from mipforest.errors import SolverUnavailable
+from mipforest.searches.kernel_cache import KernelCache, kernel_folder
 from mipforest.time_budget import TimeBudget
 
-#: What is told before the search is compiled.
+#: What is told before the search is compiled; also where the machine code cannot be kept, and what a result says then.
 COMPILING = "compiling the search: once on this machine, under a minute, which the time limit does not count"
+COMPILING_ANEW = "compiling the search: under a minute, which the time limit does not count; {}"
+NOT_KEPT = (
+    "each run has to compile the search, as the machine code cannot be kept ({}); "
+    "set NUMBA_CACHE_DIR to a folder where you may write"
+)
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -27,35 +34,38 @@ _LEAN: dict[str, Any] = {
 }
 
 
-def _kept(function: _F, **options: Any) -> _F:
-    """Compile a function on its first call, and keep the machine code in the user's cache for later processes.
-
-    Numba's own place is beside the source, where what a package manager did not write keeps it from removing the
-    package: what is left of it then stands in the way of another installation.
-    """
+def _compiled(function: _F, **options: Any) -> Any:
+    """Have a function compiled on its first call."""
     from numba import config, njit
-    from numba.misc.appdirs import user_cache_dir
 
-    chosen = config.CACHE_DIR  # NUMBA_CACHE_DIR, if that is set; read when a function is decorated
-    config.CACHE_DIR = chosen or user_cache_dir("mipforest", appauthor=False)
-    try:
-        fast: _F = njit(cache=True, **options)(function)
-    finally:
-        config.CACHE_DIR = chosen
-    return fast
+    if config.DISABLE_JIT:
+        raise SolverUnavailable(
+            "NUMBA_DISABLE_JIT is set, so nothing is compiled, and the loops of a tree search would run for hours; "
+            "unset it"
+        )
+    return njit(**_LEAN, **options)(function)
 
 
 def entry(function: _F) -> _F:
-    """Compile a function that allocates nothing and that Python calls, and keep the machine code on disk."""
-    return _kept(function, **_LEAN)
+    """Compile a function that allocates nothing and that Python calls, and keep the machine code on disk.
+
+    Raises
+    ------
+    SolverUnavailable
+        If the compiler is switched off; as :func:`kernel` and :func:`glue` do.
+    """
+    fast = _compiled(function)
+    # In the place of the compiler's own cache, which does not see changes of what the function calls.
+    fast._cache = KernelCache(function, kernel_folder())
+    kept: _F = fast
+    return kept
 
 
 def kernel(function: _F) -> _F:
     """Compile a function that only an :func:`entry` calls: no door from Python, which takes most of the time."""
-    from numba import njit
+    fast = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
     from numba.core.types.misc import unliteral
 
-    fast = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_LEAN)(function)
     compile_for = fast.compile
     # Numba compiles a function anew for every whole number that callers write out: once for all of them will do.
     fast.compile = lambda types: compile_for(tuple(map(unliteral, types)))
@@ -65,16 +75,15 @@ def kernel(function: _F) -> _F:
 
 def glue(function: _F) -> _F:
     """Insert a function where an :func:`entry` or a :func:`kernel` calls it, before they are compiled."""
-    from numba import njit
-
-    fast: _F = njit(inline="always", **_LEAN)(function)
+    fast: _F = _compiled(function, inline="always")
     return fast
 
 
 def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
     """Run a search on something tiny, so that its functions are there; return the seconds if they had to be compiled.
 
-    That happens once on a machine, and is told when it begins; later processes load them. The budget counts neither.
+    That happens once on a machine, and is told when it begins; later processes load them. Where they cannot, as the
+    machine code cannot be kept, the user is told, and the result notes it. The budget counts neither.
     """
     began = monotonic()
     from numba.core.event import Listener, install_listener
@@ -86,7 +95,8 @@ def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
             del event
             if not self.begun:
                 self.begun = True
-                budget.tell(COMPILING)
+                obstacle = kernel_folder().check()
+                budget.tell(COMPILING_ANEW.format(NOT_KEPT.format(obstacle)) if obstacle else COMPILING)
 
         def on_end(self, event: object) -> None:
             del event
@@ -96,4 +106,6 @@ def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
         run()
     seconds = monotonic() - began
     budget.exclude("compile" if compilation.begun else "load", seconds)
+    if compilation.begun and (obstacle := kernel_folder().obstacle):
+        budget.note(NOT_KEPT.format(obstacle))
     return seconds if compilation.begun else 0.0

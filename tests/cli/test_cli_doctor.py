@@ -6,6 +6,7 @@ import pytest
 
 from mipforest.cli import doctor
 from mipforest.problem import tree_search
+from mipforest.searches import kernel_cache
 from mipforest.searches.exact.plugin import ExactSearch
 from mipforest.solvers import registry
 from mipforest.solvers.highs import Highs
@@ -29,6 +30,18 @@ def test_a_search_that_fails_is_found_out(mipforest, monkeypatch):
     assert result.code == 4
     assert "ImportError: numba needs NumPy 2.4 or less" in " ".join(result.out.split())
     assert "--solver highs" in result.out
+
+
+def test_machine_code_that_cannot_be_kept_is_told(mipforest, monkeypatch):
+    monkeypatch.setattr(registry, "solver_classes", lambda: {"highs": Highs})
+    monkeypatch.setattr(tree_search, "search_classes", lambda: {"exact-search": ExactSearch})
+    monkeypatch.setattr(doctor, "_search_test", lambda *_: ("", 5.0))
+    monkeypatch.setattr(kernel_cache.kernel_folder(), "obstacle", "")
+    assert "compiled in 10 s, once on this machine" in " ".join(mipforest("doctor").out.split())
+    monkeypatch.setattr(kernel_cache.kernel_folder(), "obstacle", "/nowhere: Read-only file system")
+    told = " ".join(mipforest("doctor").out.split())
+    assert "compiled in 10 s, as each run has to" in told
+    assert "/nowhere: Read-only" in told
 
 
 def test_every_installed_solver_and_search_passes_its_self_test(mipforest, monkeypatch):

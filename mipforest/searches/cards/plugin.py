@@ -130,8 +130,23 @@ class _Best:
         return f"{told}; {self.boxes} boxes of points were searched" if ended else told
 
 
-def _shared(cards: CardProblem) -> tuple[FloatArray, FloatArray, float]:
-    """Return x log x up to the weight of all samples, the (K, 2) points of each rule, and the log-odds of all."""
+def _shared(cards: CardProblem, best: _Best) -> tuple[FloatArray, FloatArray, float]:
+    """Return x log x up to the weight of all samples, the (K, 2) points of each rule, and the log-odds of all.
+
+    Raises
+    ------
+    DataValueError
+        If a weight is no number of samples that can be counted, or the best loss no number.
+    """
+    from mipforest.searches.numbers import require
+
+    require("score cards", "the best loss", best.loss, most=math.inf)
+    for name, weights in (
+        ("positive", cards.positive),
+        ("negative", cards.negative),
+        ("weights", cards.data.weights),
+    ):
+        require("score cards", name, weights, least=0.0, most=MOST_WEIGHT)
     of_one, of_zero = cards.total_weights
     counts = np.arange(round(of_one + of_zero) + 1.0)
     table = xlogy(counts, counts)
@@ -170,7 +185,7 @@ class ThreeRules(_Enumeration):
         from mipforest.searches.cards.cuts import search_features
         from mipforest.searches.cards.lattice import Room
 
-        table, ranges, log_odds = _shared(cards)
+        table, ranges, log_odds = _shared(cards, best)
         rises = np.diff(table)
         # Whole weights are repeated samples.
         each = np.repeat(np.arange(cards.data.n), np.rint(cards.data.weights).astype(np.int64))
@@ -256,7 +271,7 @@ class SupportEnumeration(_Enumeration):
         from mipforest.searches.cards.cuts import search_supports
         from mipforest.searches.cards.lattice import Room
 
-        table, ranges, log_odds = _shared(cards)
+        table, ranges, log_odds = _shared(cards, best)
         kept = np.flatnonzero(cards.up | cards.down)
         T = min(cards.rules, len(kept))
         if T == 0:

@@ -40,6 +40,7 @@ from mipforest.searches.exact.losses import (
     Room,
     Rows,
 )
+from mipforest.searches.numbers import ANY_SIZE, require, require_charges, require_limits
 from mipforest.time_budget import TimeBudget
 
 #: Values closer than this share of the loss of one leaf are the same: far above what rounding makes of sums.
@@ -145,7 +146,15 @@ def exact_search(
         Positions of the root that are evaluated at a time, ``None`` for one on each processor: at most
         :data:`AT_A_TIME`, from depth 3 on, without ``most_nodes``. The outcome is the same for any number, unless it
         is stopped.
+
+    Raises
+    ------
+    DataValueError
+        If a number is NaN, infinite where it may not be, or too large to compute with.
     """
+    require_charges("exact-search", problem, problem.thresholds.X)
+    require("exact-search", "thresholds", problem.thresholds.value, least=-ANY_SIZE, most=ANY_SIZE)
+    require_limits("exact-search", best=best, gap=gap, deadline=deadline)
     rows, order = _rows(problem)
     unit, (n, p) = problem.unit, (len(rows.size), len(rows.rank))
     stop, by_threshold = np.zeros(1, np.int64), np.zeros(len(problem.thresholds))

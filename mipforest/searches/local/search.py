@@ -21,6 +21,7 @@ from mipforest.searches.local.lasso import ACCURACY, LINEAR
 from mipforest.searches.local.prescription import PRESCRIPTION, statistics
 from mipforest.searches.local.state import LEAF, NONE, OBLIQUE, OWN, Samples, Work, work_for
 from mipforest.searches.local.workers import Elsewhere, Ended, Threads
+from mipforest.searches.numbers import LARGEST_ADDED, require, require_charges, require_limits
 from mipforest.time_budget import TimeBudget
 from mipforest.trees.sides import midpoint
 
@@ -154,7 +155,16 @@ def local_search(
     ------
     ClusterError
         If the cluster cannot be used.
+    DataValueError
+        If a number is NaN, infinite where it may not be, or too large to compute with.
     """
+    multiplied = problem.margin is not None or problem.coefficient_cost is not None
+    require_charges("local-search", problem, problem.X, products=multiplied)
+    require_limits("local-search", deadline=deadline)
+    for tree in trees:
+        require("local-search", "weights of a start", tree.w, least=-LARGEST_ADDED, most=LARGEST_ADDED)
+        # Infinite ones send all samples to one side.
+        require("local-search", "intercepts of a start", tree.b, least=-np.inf, most=np.inf)
     samples, features = samples_of(problem, tie_break=tie_break, hyperplanes=hyperplanes)
     fixed: dict[str, Any] = {"hyperplanes": hyperplanes, "seed": seed, "tie_break": tie_break}
     on_part: Outcome | None = None

@@ -29,6 +29,7 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.heuristics.thresholds import TreeCharges
 from mipforest.searches.memetic.split_tree import SplitTree
+from mipforest.searches.numbers import require_charges
 from mipforest.trees.sides import midpoint
 
 #: Passes over all nodes at most: two or three are usual.
@@ -163,9 +164,15 @@ class AlternatingOptimization:
         What trees are charged: the loss, the least leaf size and the cost of a split.
     joint
         Whether splits above two leaves are chosen together with their predictions; not for absolute errors.
+
+    Raises
+    ------
+    DataValueError
+        If a number is NaN, infinite, or too large to compute with.
     """
 
     def __init__(self, X: FloatArray, charges: TreeCharges, *, joint: bool = True) -> None:
+        require_charges("tao", charges, X)
         self.X, self.charges, self.loss, self._joint = X, charges, _loss(charges), joint
         self._order = np.argsort(X, axis=0, kind="stable").T
         everything = np.arange(len(X))

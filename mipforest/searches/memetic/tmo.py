@@ -21,6 +21,7 @@ import numpy as np
 from mipforest.arrays import FloatArray
 from mipforest.searches.memetic.split_tree import ABSENT, LEAF, SplitTree
 from mipforest.searches.memetic.tao import AlternatingOptimization, Improved
+from mipforest.searches.numbers import require_limits
 from mipforest.trees.sides import midpoint
 
 #: Trees of the population, and generations, unless told otherwise: those of the thesis.
@@ -140,6 +141,7 @@ def evolve(
     on_progress
         Called after every tree with the best value and the number of trees; returning ``True`` ends the search.
     """
+    require_limits("tmo", deadline=deadline)
     rng = np.random.default_rng(seed)
     population: list[Improved] = []
     n_trees, values = 0, []

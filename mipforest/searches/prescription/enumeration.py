@@ -17,6 +17,7 @@ from mipforest.heuristics.thresholds import TreeCharges
 from mipforest.searches import entry, kernel
 from mipforest.searches.exact.losses import Int32Array
 from mipforest.searches.local.prescription import may_prescribe, prescription_cost, statistics
+from mipforest.searches.numbers import require_charges
 from mipforest.trees.sides import midpoint
 
 #: Moves of samples between two looks at the clock.
@@ -115,7 +116,13 @@ def enumerate_trees(
     -------
     Found
         The best tree, and a bound.
+
+    Raises
+    ------
+    DataValueError
+        If a number is NaN, infinite where it may not be, or too large to compute with.
     """
+    require_charges("prescription-search", charges, X)
     assert charges.treatment is not None
     (n, p), y = X.shape, np.asarray(charges.y, dtype=np.float64)
     value = statistics(y, charges.treatment, charges.mu, charges.n_treatment, charges.weight)

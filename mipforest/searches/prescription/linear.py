@@ -15,6 +15,7 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.heuristics.thresholds import TreeCharges
 from mipforest.searches import entry
+from mipforest.searches.numbers import require_charges
 from mipforest.searches.prescription.enumeration import Found, ranks, splits_by_rank
 from mipforest.searches.prescription.exact_lasso import Leaf, Rows, add, charge, clear
 
@@ -55,6 +56,7 @@ def enumerate_linear_trees(
     going_on: Callable[[float, int], bool] = lambda value, tried: True,  # noqa: ARG005
 ) -> Found:
     """Try all trees of depth 1 or 2; as :func:`~mipforest.searches.prescription.enumeration.enumerate_trees`."""
+    require_charges("prescription-search", charges, X, products=True)
     assert charges.treatment is not None
     assert charges.coefficient_cost is not None
     (n, p), m = X.shape, int(charges.treatment.max()) + 1

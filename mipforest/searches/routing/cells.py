@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.searches.numbers import ANY_SIZE, require
 from mipforest.searches.routing.convex_interior import solve_node
 from mipforest.searches.routing.convex_node import UNLIMITED, A, Charge, Node, U, W, measure_rises, node_for
 from mipforest.searches.routing.node_dual import RoutingProblem
@@ -55,6 +56,12 @@ class ConvexNodes(RoutingProblem):
     l1: bool
     budget: IntArray | None
     alpha: float
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that compiled loops cannot compute with."""
+        super().__post_init__()
+        require("routing", "kinks", self.kinks, least=-ANY_SIZE, most=ANY_SIZE)
+        require("routing", "alpha", self.alpha, least=0.0, most=np.inf)
 
 
 @dataclass(eq=False)

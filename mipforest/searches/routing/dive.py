@@ -245,6 +245,9 @@ def dive(
         branch = best_by_trial(
             groups, duals, n_upper, reached, rise_if, room.tried, slack, excess, known, proven
         )
+        if branch < 0:  # no rank compares with NaN: the numbers have overflowed, which the caller hears
+            bound = np.nan
+            break
         side = -1 if rise_if[0, branch] <= rise_if[1, branch] else 1
         other_bound = bound + (proven[0, 1] if side < 0 else proven[0, 0])
         if logs:

@@ -209,7 +209,9 @@ def raise_least(
                 before, used = used, _worth(choices, least, room.charge, alpha)
                 if used == before or bound[least] >= stop:
                     break
-            solved[least] = bound[least] < stop
+            solved[least] = True  # also where the bound is NaN: it is not solved again
+            if bound[least] >= stop:
+                solved[least] = False
         elif given[least] < listed[least] and choices.size[0] < len(bound):
             _split(choices, least)
         else:

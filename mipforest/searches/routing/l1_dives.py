@@ -137,6 +137,9 @@ def dive(
             break
         slack = target - bound
         branch = _best_by_trial(groups, room, n_upper, slack)
+        if branch < 0:  # as in the dives of support vector machines: the numbers have overflowed
+            bound = np.nan
+            break
         left, right = room.rise_if[0, branch], room.rise_if[1, branch]
         side, other_bound = (-1 if left <= right else 1), bound + max(left, right)
         if other_bound < target:

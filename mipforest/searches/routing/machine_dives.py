@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches import compile_by
+from mipforest.searches.numbers import require
 from mipforest.searches.routing.dive import STOPPED, Room, dive, room_for
 from mipforest.searches.routing.node_dual import BIAS, VALUE, Groups, RoutingProblem
 from mipforest.searches.routing.recording import FIRST, NO_LOG, Recorder, WarmStart
@@ -82,11 +83,20 @@ class MachineDives:
         The problem.
     recorder
         Of a certificate.
+
+    Raises
+    ------
+    DataValueError
+        If a number is too large to compute with.
     """
 
     needs_trees = True
 
     def __init__(self, problem: RoutingProblem, recorder: Recorder | None = None) -> None:
+        # Other dives prove nothing where their values overflow; these would prove too much.
+        require("routing", "X", problem.X)
+        for name in ("weight", "C", "bias_limit"):
+            require("routing", name, getattr(problem, name), least=0.0)
         # The node's value does not change when all samples are moved; small numbers keep the sums exact.
         self._centre, self._recorder = problem.X.mean(axis=0), recorder
         X = np.ascontiguousarray(problem.X - self._centre)

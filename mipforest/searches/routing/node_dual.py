@@ -28,6 +28,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import glue, kernel
+from mipforest.searches.numbers import ANY_SIZE, require
 
 #: Bound that stands for none.
 UNLIMITED = 1e12
@@ -57,6 +58,11 @@ class RoutingProblem:
         Levels of branch nodes.
     epsilon
         Gap that stands for a strict inequality.
+
+    Raises
+    ------
+    DataValueError
+        If a number is NaN or infinite, as a bound on the biases is where no tree is known.
     """
 
     X: FloatArray
@@ -65,6 +71,12 @@ class RoutingProblem:
     bias_limit: FloatArray
     depth: int
     epsilon: float
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that compiled loops cannot compute with."""
+        require("routing", "X", self.X, least=-ANY_SIZE, most=ANY_SIZE)
+        for name in ("weight", "C", "bias_limit", "epsilon"):
+            require("routing", name, getattr(self, name), least=0.0, most=ANY_SIZE)
 
 
 class Groups(NamedTuple):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.errors import Unsupported
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.heuristics.node_split import Split
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1
@@ -192,9 +193,22 @@ class _Trees:
         return _are_machines(self._nodes)
 
     def convex_nodes(self) -> ConvexNodes:
-        """Return what the search needs."""
+        """Return what the search needs.
+
+        Raises
+        ------
+        Unsupported
+            If there is no tree whose value bounds the nodes.
+        """
         from mipforest.searches.routing.cells import ConvexNodes
 
+        if not np.isfinite(self.value):
+            raise Unsupported(
+                "routing has no tree to begin with: neither that without splits nor another that is known satisfies "
+                "the model, so that a constraint must have been added, and a tree search sees no rows",
+                hint="use a matrix solver, solver='highs'",
+                option="use a matrix solver, --solver highs",
+            )
         weight = np.zeros((len(self._X), 2))
         np.add.at(weight, (self._group, (self._data.sign > 0).astype(np.int64)), self._data.weights)
         topology, C = self._problem.topology, np.asarray(self._nodes.C, dtype=np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.errors import DataValueError
+from mipforest.searches.numbers import require_limits
 from mipforest.searches.routing.certificate_file import CertificateFile
 from mipforest.searches.routing.dive import COMPLETE, STOPPED
 from mipforest.searches.routing.neighbourhoods import Neighbourhoods
@@ -182,6 +185,18 @@ class _Stages:
         self.below *= self._raise
 
 
+def _finite(dived: Dived) -> Dived:
+    """Return what a dive has found, unless its values overflowed: then it has proven nothing."""
+    if any(
+        math.isnan(bound) for bound in (dived.bound, dived.cut_bound, *(bound for bound, _ in dived.open))
+    ):
+        raise DataValueError(
+            "routing: the values of the nodes are beyond the numbers of a computer, as features, weights or C are very "
+            "large, or very different in size; scale the features (scaling='minmax'), or choose a smaller C"
+        )
+    return dived
+
+
 class RoutingSearch:
     """A search over the routings of one problem.
 
@@ -243,7 +258,8 @@ class RoutingSearch:
         return min(self._within_gap(), self._stages.below)
 
     def _within_gap(self) -> float:
-        return self.best - self.gap * abs(self.best)
+        # Without a tree nothing is cut off; infinity less a share of it would be no number.
+        return self.best - self.gap * abs(self.best) if np.isfinite(self.best) else self.best
 
     def run(
         self,
@@ -262,7 +278,13 @@ class RoutingSearch:
             On the clock of :func:`time.monotonic`.
         on_progress
             Called now and then with objective, bound and nodes; returning ``True`` stops the search.
+
+        Raises
+        ------
+        DataValueError
+            If a limit is no number, or the nodes' values overflow.
         """
+        require_limits("routing", best=best, gap=self.gap, deadline=deadline)
         self.best = best
         self._begin_at_root(0.0)
         interrupted, over = False, monotonic() >= deadline
@@ -325,12 +347,13 @@ class RoutingSearch:
             return False
         if not (self._heap or self._to_close):
             return bool(self._running)
-        gap = (self.best - self.bound) / max(self.best, np.finfo(float).tiny)
+        known = np.isfinite(self.best)
+        gap = (self.best - self.bound) / max(self.best, np.finfo(float).tiny) if known else 1.0
         return self.nodes > 0 and self._neighbourhoods.due(self.nodes, gap)  # the root first: it has a bound
 
     def _end_dive(self, future: Future[Dived]) -> None:
         """Account for a dive, and look for a tree at its end."""
-        dived, around = future.result(), self._neighbourhoods
+        dived, around = _finite(future.result()), self._neighbourhoods
         if around is not None and future is self._nearby:
             self._nearby = None
             self.nodes += dived.steps
