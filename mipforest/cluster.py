@@ -14,6 +14,10 @@ from mipforest.errors import ClusterError
 TIMEOUT = 10.0
 
 
+class DiedWithTask(ClusterError):
+    """Workers died with one task: the others may go on."""
+
+
 def connected(address: str, timeout: float = TIMEOUT) -> Any:
     """Connect to a Dask cluster that is there already; return the client.
 
@@ -66,7 +70,7 @@ def explained(error: Exception, task: str) -> Exception:
     from distributed import KilledWorker
 
     if isinstance(error, KilledWorker):
-        return ClusterError(
+        return DiedWithTask(
             f"a {task} was given up after several workers had died with it ({error}); give the workers more "
             "memory, or take a smaller model"
         )

@@ -54,6 +54,9 @@ class SolveSettings:
     bridges
         Parts of the model to rewrite although the solver takes them: names in :data:`BRIDGES`. A single name may
         be given as a text.
+    isolate
+        Whether the solver runs in a process of its own, so that one that aborts ends no more than that; ``None`` leaves
+        it to the solver: those that are known to abort on a model do. For matrix solvers.
     certificate
         File for a proof of the result that others can check (``.gz``; see :func:`mipforest.certify`); ``None`` for
         none. Only tree searches that say so write one.
@@ -74,6 +77,7 @@ class SolveSettings:
     log: Path | None = None
     solver_options: Mapping[str, Any] = field(default_factory=dict)
     bridges: tuple[str, ...] = ()
+    isolate: bool | None = None
     certificate: Path | None = None
     start: Any = field(default=None, compare=False)
 
@@ -108,6 +112,10 @@ class SolveSettings:
                 _check_processors(f"solver_options: {name}", value)
             if isinstance(value, Real) and not isinstance(value, Integral) and not math.isfinite(value):
                 raise NotAllowed(f"solver_options: {name} is {value}; give a finite number, or leave it out")
+        if self.isolate not in (None, True, False):
+            raise NotAllowed(
+                f"isolate is {self.isolate!r}; give True, False, or None to leave it to the solver"
+            )
         names = (self.bridges,) if isinstance(self.bridges, str) else tuple(self.bridges)
         for name in names:
             if name not in BRIDGES:

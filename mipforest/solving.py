@@ -21,6 +21,7 @@ from mipforest.solvers.base import Feature, Solver, needed
 from mipforest.solvers.checks import judge_start
 from mipforest.solvers.claims import beside, only_proven
 from mipforest.solvers.convexity import QUADRATIC_SOLVER
+from mipforest.solvers.isolation import isolated
 from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Event, Progress, Solution, Status
 
@@ -44,6 +45,7 @@ def solve(
     on_progress: Progress | None = None,
     solver_options: Mapping[str, Any] | None = None,
     bridges: str | Iterable[str] = (),
+    isolate: bool | None = None,
     settings: SolveSettings | None = None,
 ) -> Solution:
     """Solve a model.
@@ -77,8 +79,12 @@ def solve(
     bridges
         Parts of the model to rewrite although the solver takes them: ``"quadratic"``, ``"indicator"``, or
         both. A model without such a part stays as it is.
+    isolate
+        Whether to solve in a process of its own, which a solver that aborts takes down alone: the solution has status
+        ``error`` then, and the last incumbent or the start. ``None``: where the solver is known to abort, as SCIP is on
+        quadratic objectives.
     settings
-        All of these at once, in place of ``time_limit`` to ``bridges``.
+        All of these at once, in place of ``time_limit`` to ``isolate``.
 
     Raises
     ------
@@ -95,6 +101,7 @@ def solve(
         start=start,
         solver_options=solver_options or {},
         bridges=(bridges,) if isinstance(bridges, str) else tuple(bridges),
+        isolate=isolate,
     )
     settings = one_of(settings, given)
     plugin = solver if isinstance(solver, Solver) else get_solver(solver)
@@ -122,7 +129,12 @@ def solve_form(
     """Solve a matrix form from a point, which stands in place of ``settings.start``; see :func:`solve`."""
     if settings.certificate is not None:
         raise Unsupported(f"{solver.name} writes no certificate; tree searches do, and take built problems")
-    if unscaled_to_scaled.applies(form):
+    alone = solver.aborts_on(form) if settings.isolate is None else settings.isolate
+    if alone:
+        solution = isolated(
+            solve_form, form, solver, settings, start=start, priorities=priorities, on_progress=on_progress
+        )
+    elif unscaled_to_scaled.applies(form):
         solution = _solve_scaled(form, solver, settings, start, priorities, on_progress)
     else:
         solution = only_proven(_routed(form, solver, settings, start, priorities, on_progress), form)

@@ -21,8 +21,16 @@ from mipforest.campaigns.experiment_result import ExperimentResult, data_path, e
 from mipforest.campaigns.experiments import Experiment, ExperimentLocks, PlannedExperiment, plan
 from mipforest.campaigns.store import Counts, Store
 from mipforest.campaigns.suite import Suite, read_suite
-from mipforest.cluster import connected, explained
-from mipforest.errors import CampaignError, did_you_mean
+from mipforest.cluster import DiedWithTask, connected, explained
+from mipforest.errors import CampaignError, SolverError, did_you_mean
+
+#: Processes that may end with an experiment until it counts as failed: one may have been killed for another reason.
+MOST_ATTEMPTS = 2
+
+#: What is said of an experiment with which that many processes ended.
+ENDED_PROCESS = (
+    "{} processes ended with this cell and gave no reason: native code that aborts, or too little memory"
+)
 
 
 @dataclass(frozen=True)
@@ -210,7 +218,15 @@ def work(campaign: Campaign, *, stopping: Callable[[], bool], finished: Finished
                     known = partial(
                         store.check_data, entry.experiment.data_label, entry.experiment.settings.seed
                     )
-                    result = _run_experiment(entry.experiment, campaign.folder, stopping, known)
+                    if (ended := store.attempts(number)) >= MOST_ATTEMPTS:
+                        result = ExperimentResult.failed(SolverError(ENDED_PROCESS.format(ended)))
+                    else:
+                        store.begin(number)
+                        try:
+                            result = _run_experiment(entry.experiment, campaign.folder, stopping, known)
+                        except BaseException:
+                            store.leave(number)
+                            raise
                     store.record(number, suite.sha256, machine, result)
                 if finished is not None:
                     finished(entry, result, progress())
@@ -275,7 +291,10 @@ def _run_on_cluster(campaign: Campaign, address: str, finished: Finished | None)
             try:
                 machine, result = done.result()
             except Exception as error:
-                raise explained(error, "cell") from error
+                told = explained(error, "cell")
+                if not isinstance(told, DiedWithTask):
+                    raise told from error
+                machine, result = environment(), ExperimentResult.failed(told)
             if result.values["state"] == "done":
                 sha256 = str(result.values["data_sha256"])
                 store.check_data(entry.experiment.data_label, entry.experiment.settings.seed, sha256)
@@ -300,30 +319,41 @@ def _run_processes(campaign: Campaign, jobs: int, finished: Finished | None) -> 
     # Forked processes would share the locks of this one's threads, and solvers have threads.
     context = multiprocessing.get_context("spawn")
     stop = context.Event()
-    processes: list[BaseProcess] = [
-        context.Process(target=_work_as_child, args=(campaign, os.getpid(), stop, finished))
-        for _ in range(jobs)
-    ]
-    with _ctrl_c_ignored():
-        for process in processes:
-            process.start()
-    try:
-        _join(processes)
-    except KeyboardInterrupt:
-        stop.set()
+    while True:
+        before = _progress(campaign)
+        processes: list[BaseProcess] = [
+            context.Process(target=_work_as_child, args=(campaign, os.getpid(), stop, finished))
+            for _ in range(jobs)
+        ]
+        with _ctrl_c_ignored():
+            for process in processes:
+                process.start()
         try:
             _join(processes)
         except KeyboardInterrupt:
-            for process in processes:
-                process.terminate()
-            _join(processes)
-        raise
-    broken = [process.exitcode for process in processes if process.exitcode]
-    if broken:
-        raise CampaignError(
-            f"{len(broken)} of {jobs} processes ended before the campaign did (exit code {broken[0]}); "
-            "what they finished is kept, the same command goes on"
-        )
+            stop.set()
+            try:
+                _join(processes)
+            except KeyboardInterrupt:
+                for process in processes:
+                    process.terminate()
+                _join(processes)
+            raise
+        broken = [process.exitcode for process in processes if process.exitcode]
+        if not broken:
+            return
+        # An experiment that ended its process is tried once more, then failed: the others go on.
+        if _progress(campaign) == before:
+            raise CampaignError(
+                f"{len(broken)} of {jobs} processes ended before the campaign did (exit code {broken[0]}); "
+                "what they finished is kept, the same command goes on"
+            )
+
+
+def _progress(campaign: Campaign) -> tuple[int, int]:
+    """Return how many experiments have a result, and how many attempts at others ended without a word."""
+    with Store(campaign.results) as store:
+        return store.finished(), store.all_attempts()
 
 
 def _join(processes: Collection[BaseProcess]) -> None:

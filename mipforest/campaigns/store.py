@@ -119,6 +119,14 @@ TABLES = (
 )
 
 
+#: Attempts at cells that have no result yet: how often a process began one. Files of earlier releases lack the table.
+ATTEMPTS_TABLE = """
+    CREATE TABLE IF NOT EXISTS attempts (
+        cell INTEGER PRIMARY KEY REFERENCES cells,
+        begun INTEGER NOT NULL
+    )
+"""
+
 #: Seconds to wait for another process that writes; a write takes milliseconds.
 WAIT = 60.0
 
@@ -252,6 +260,7 @@ class Store:
                 "INSERT OR IGNORE INTO suites (sha256, name, text, latest) VALUES (?, ?, ?, 0)",
                 (suite.sha256, suite.name, suite.text),
             )
+            self._execute(ATTEMPTS_TABLE)
             self._execute("UPDATE suites SET latest = (sha256 = ?)", (suite.sha256,))
             self._execute("UPDATE cells SET position = NULL")
             for entry in planned:
@@ -300,6 +309,31 @@ class Store:
     def is_finished(self, number: int) -> bool:
         """Return whether an experiment has a result, or has failed."""
         return bool(self._execute("SELECT 1 FROM results WHERE cell = ?", (number,)))
+
+    def begin(self, number: int) -> None:
+        """Note that an experiment begins: where its process ends before it says how, the attempt stays."""
+        self._execute(
+            "INSERT INTO attempts (cell, begun) VALUES (?, 1) ON CONFLICT (cell) DO UPDATE SET begun = begun + 1",
+            (number,),
+        )
+
+    def leave(self, number: int) -> None:
+        """Forget the attempts at an experiment: it was given up in order, or has a result."""
+        self._execute("DELETE FROM attempts WHERE cell = ?", (number,))
+
+    def attempts(self, number: int) -> int:
+        """Return how many processes began an experiment and ended without a word."""
+        return sum(
+            row["begun"] for row in self._execute("SELECT begun FROM attempts WHERE cell = ?", (number,))
+        )
+
+    def all_attempts(self) -> int:
+        """Return how many attempts there are at experiments without a result."""
+        return int(self._execute("SELECT coalesce(sum(begun), 0) FROM attempts")[0][0])
+
+    def finished(self) -> int:
+        """Return how many experiments have a result, or have failed."""
+        return int(self._execute("SELECT count(*) FROM results")[0][0])
 
     def counts(self, numbers: Collection[int]) -> Counts:
         """Count the experiments of these numbers by how far they are."""
@@ -356,6 +390,7 @@ class Store:
             found = self._execute(f"SELECT {suite}, {environment}", {"suite": suite_sha256, **machine})[0]
             values = {"cell": number, "suite": found[0], "environment": found[1], **result.values}
             self._insert("results", values)
+            self.leave(number)
             for name, value in result.measures.items():
                 self._insert("measures", {"cell": number, "name": name, "value": value})
             for k, event in enumerate(result.events):

@@ -196,6 +196,7 @@ def settings_of(
     seed: int,
     solver_options: Sequence[str] | None,
     bridges: Sequence[str] | None,
+    isolate: bool | None = None,
 ) -> SolveSettings:
     """Collect the options of the solver in one object; the start comes with the formulation.
 
@@ -211,6 +212,7 @@ def settings_of(
         seed=seed,
         solver_options=_solver_options(solver_options or ()),
         bridges=tuple(bridges or ()),
+        isolate=isolate,
     )
 
 

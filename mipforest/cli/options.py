@@ -259,6 +259,16 @@ Bridges = Annotated[
         rich_help_panel=_SOLVE,
     ),
 ]
+Isolate = Annotated[
+    bool | None,
+    Option(
+        "--isolate/--no-isolate",
+        help="Run a matrix solver in a process of its own: if it aborts, the start tree is left. By default scip has "
+        "one for quadratic objectives.",
+        show_default=False,
+        rich_help_panel=_SOLVE,
+    ),
+]
 Force = Annotated[bool, Option("--force", help="Replace an earlier run in DIR.", rich_help_panel=_OUTPUT)]
 Json = Annotated[
     bool, Option("--json", help="Print one JSON object on standard output.", rich_help_panel=_OUTPUT)

@@ -185,6 +185,7 @@ def solve(
     seed: o.Seed = 0,
     solver_option: o.SolverOptions = None,
     bridge: o.Bridges = None,
+    isolate: o.Isolate = None,
     certificate: Annotated[
         Path | None,
         Option(
@@ -243,7 +244,8 @@ def solve(
             source=source,
             solver=solver,
             settings=replace(
-                settings_of(time_limit, gap, threads, seed, solver_option, bridge), certificate=certificate
+                settings_of(time_limit, gap, threads, seed, solver_option, bridge, isolate),
+                certificate=certificate,
             ),
             start=start,
         )

@@ -78,6 +78,7 @@ class Problem(BuiltProblem):
         on_progress: Progress | None = None,
         solver_options: Mapping[str, Any] | None = None,
         bridges: str | Iterable[str] = (),
+        isolate: bool | None = None,
         certificate: str | os.PathLike[str] | None = None,
         settings: SolveSettings | None = None,
     ) -> Result:
@@ -88,7 +89,7 @@ class Problem(BuiltProblem):
         solver
             A solver or a tree search, or the name of either. ``"auto"``, the default, takes a tree search that is
             installed and takes the problem, otherwise HiGHS; the solution's message says why.
-        time_limit, gap, threads, seed, log, on_progress, solver_options, bridges
+        time_limit, gap, threads, seed, log, on_progress, solver_options, bridges, isolate
             As for :func:`mipforest.solving.solve`; the time limit, 60 seconds unless given, is for start, solves and
             repairs together (0: the start alone); built within a budget, the first solve has the rest of it. Where an
             option is not given, the formulation's own suggestions apply.
@@ -117,6 +118,7 @@ class Problem(BuiltProblem):
             start=start,
             solver_options=solver_options or {},
             bridges=(bridges,) if isinstance(bridges, str) else tuple(bridges),
+            isolate=isolate,
             certificate=None if certificate is None else Path(certificate),
         )
         settings = one_of(settings, given, SolveSettings(time_limit=TIME_LIMIT, start="default"))

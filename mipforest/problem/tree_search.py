@@ -205,6 +205,12 @@ def check_settings(solver: Solver | TreeSearch | Auto, settings: SolveSettings) 
     """
     if isinstance(solver, TreeSearch):
         solver.check_options(settings)
+        if settings.isolate:
+            raise NotAllowed(
+                f"{solver.name} is a search of this package, and no solver that could run in a process of its own",
+                hint="leave out isolate, or choose a matrix solver: highs, scip, gurobi",
+                option="leave out --isolate, or choose a matrix solver: highs, scip, gurobi",
+            )
     else:
         matrix_solver = get_solver(MATRIX_SOLVER) if isinstance(solver, Auto) else solver
         matrix_solver.check_options(settings.solver_options)

@@ -145,6 +145,10 @@ class Solver(ABC):
             For numbers that are NaN or 1e20 and above, or an unknown option.
         """
 
+    def aborts_on(self, form: MatrixForm) -> bool:  # noqa: ARG002
+        """Return whether the solver is known to abort the process on models of this kind: it gets one of its own."""
+        return False
+
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Refuse options that the solver does not take, by a model of one variable: solvers know their own options.
 

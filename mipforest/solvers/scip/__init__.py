@@ -63,6 +63,8 @@ class Scip(Solver):
     - Ctrl-C, and ``True`` from ``on_progress``, take effect at the next event (a linear programme, node or
       round of presolving done): mostly within half a second, now and then after a heuristic of several.
     - The log is appended to.
+    - SCIP 10.0 spoils its memory and aborts the process on some quadratic models, from their ``.mps`` files as well: so
+      it solves them in a process of its own unless told otherwise (``isolate``).
     """
 
     name: ClassVar[str] = "scip"
@@ -83,6 +85,10 @@ class Scip(Solver):
     )
     zero: ClassVar[float] = SMALL_ENTRY
     zero_option: ClassVar[str] = "numerics/epsilon"
+
+    def aborts_on(self, form: MatrixForm) -> bool:
+        """Return whether the objective is quadratic."""
+        return form.is_quadratic
 
     def version(self) -> str:
         """Return the version of SCIP, and of PySCIPOpt, which brings it along."""
