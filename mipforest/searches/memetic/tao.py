@@ -219,19 +219,20 @@ class AlternatingOptimization:
         return replace(self.pruned(tree), values=tuple(values))
 
     def pruned(self, tree: SplitTree) -> Improved:
-        """Return a tree without splits that part nothing or do not pay for themselves, its predictions the best.
+        """Return a tree without splits that part too little or do not pay for themselves, its predictions the best.
 
-        A split that sends all samples to one side gives way to that side; where two leaves predict the same, or the
+        A split with a side of fewer samples than a leaf must have gives way to its larger side: of a tree that was
+        improved on other samples, every leaf is then large enough on these. Where two leaves predict the same, or the
         subtree saves less than its splits cost, the node becomes a leaf.
         """
-        tree = tree.copy()
+        tree, least = tree.copy(), max(1, self.charges.N_min)
         reached = dict(self._reaching(tree))
         for t in range(len(tree.feature)):
-            while tree.feature[t] >= 0:  # what is lifted to here may part nothing, too
+            while tree.feature[t] >= 0:  # what is lifted to here may part too little, too
                 left, right = len(reached[2 * t + 1]), len(reached[2 * t + 2])
-                if left and right:
+                if min(left, right) >= least:
                     break
-                tree.lift(t, 2 * t + 1 + bool(right))
+                tree.lift(t, 2 * t + 1 + (right > left))
                 reached = dict(self._reaching(tree))
         fitted = self.fitted(tree)
         for t, rows in reversed(list(self._reaching(tree))):
