@@ -16,6 +16,7 @@ from mipforest.problem.built import BuiltProblem
 from mipforest.problem.found import Found
 from mipforest.problem.proofs import (
     broken_rows,
+    ended_by,
     not_built,
     not_called,
     proven_progress,
@@ -211,8 +212,10 @@ class Problem(BuiltProblem):
         """Solve this model from a start, in a share of the time left; replace the solution by that of its tree."""
         if values is not None and proven_while_built(self, values, settings.gap):
             return start_proven(self, solver, values)
-        if self.budget.remaining <= HAND_OVER * self.model.matrix().A.nnz:
-            return start_alone(self, solver, values, not_called(self, solver))
+        if (left := self.budget.remaining) <= HAND_OVER * self.model.matrix().A.nnz:
+            # Time that is left was not the limit: the size of the model was.
+            why = Status.LIMIT if left > 0 else Status.TIME_LIMIT
+            return start_alone(self, solver, values, not_called(self, solver), status=why)
         limit = self.budget.at_most(share=share) if settings.time_limit != 0 else 0.0
         settings = replace(settings, start=values or {}, time_limit=limit)
         try:
@@ -222,10 +225,10 @@ class Problem(BuiltProblem):
         except MemoryError:
             if values is None:
                 raise
-            alone = start_alone(self, solver, values, out_of_memory(solver.name))
-            return replace(alone, status=Status.LIMIT)
+            return start_alone(self, solver, values, out_of_memory(solver.name), status=Status.LIMIT)
         if solution.stopped:
             self.budget.stop()
+        solution = replace(solution, status=ended_by(self, solution.status))
         if values is not None and not solution.found:
             solution = with_start(self, solution, values)
         return self._snapped_to_tree(solution, settings.gap)
@@ -249,9 +252,8 @@ class Problem(BuiltProblem):
 
     def _unfinished(self, solver: Solver, tree: Predictor | None, gap: float) -> Result:
         """Return the start, and what is known without a model, where the time ran out while it was declared."""
-        status = Status.INTERRUPTED if self.budget.stopped else Status.TIME_LIMIT
         told = (not_built(self),) if tree is not None and self.budget.expired else ()
-        found = Found(tree, -np.inf, status, warnings=told)
+        found = Found(tree, -np.inf, Status.TIME_LIMIT, warnings=told)
         return replace(self._found(solver, found, tree, 0.0, gap), phase_seconds=self.budget.seconds)
 
     def _found(
@@ -259,7 +261,7 @@ class Problem(BuiltProblem):
     ) -> Result:
         x, values, objective = (None, {}, np.nan) if found.tree is None else self.point_of(found.tree)
         solution = Solution(
-            status=found.status,
+            status=ended_by(self, found.status),
             x=x,
             values=values,
             objective=objective if np.isnan(found.objective) else found.objective,
