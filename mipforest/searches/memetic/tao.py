@@ -20,7 +20,7 @@ the same prediction on both sides the care set is empty, and the plain step is s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -191,7 +191,9 @@ class AlternatingOptimization:
                 lost += float(self.loss.of(rows, np.full(len(rows), prediction[t])).sum())
         return Improved(tree, prediction, lost + self.charges.split_cost * tree.n_splits)
 
-    def improve(self, tree: SplitTree, *, passes: int = PASSES) -> Improved:
+    def improve(
+        self, tree: SplitTree, *, passes: int = PASSES, halted: Callable[[], bool] = lambda: False
+    ) -> Improved:
         """Improve a tree until no single split and no prediction can be; then take out what splits nothing.
 
         Parameters
@@ -200,6 +202,8 @@ class AlternatingOptimization:
             Where to begin; not changed.
         passes
             Passes over all nodes at most.
+        halted
+            Asked before every node whether to leave the tree as it is by then.
         """
         fitted = self.fitted(tree.copy())
         tree, prediction = fitted.tree, fitted.prediction
@@ -207,6 +211,8 @@ class AlternatingOptimization:
         for _ in range(passes):
             before = values[-1]
             for t, rows in reversed(list(self._reaching(tree))):
+                if halted():
+                    break
                 if tree.is_leaf(t):
                     present = prediction[t]
                     prediction[t] = self.loss.best(rows, present)
