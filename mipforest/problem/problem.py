@@ -252,8 +252,11 @@ class Problem(BuiltProblem):
 
     def _unfinished(self, solver: Solver, tree: Predictor | None, gap: float) -> Result:
         """Return the start, and what is known without a model, where the time ran out while it was declared."""
-        told = (not_built(self),) if tree is not None and self.budget.expired else ()
-        found = Found(tree, -np.inf, Status.TIME_LIMIT, warnings=told)
+        too_large = self.entries_given_up > 0 and not self.budget.expired
+        told = (not_built(self),) if tree is not None and (too_large or self.budget.expired) else ()
+        found = Found(
+            tree, -np.inf, Status.LIMIT if too_large else Status.TIME_LIMIT, warnings=told
+        )
         return replace(self._found(solver, found, tree, 0.0, gap), phase_seconds=self.budget.seconds)
 
     def _found(

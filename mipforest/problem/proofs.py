@@ -210,6 +210,11 @@ def not_built(problem: BuiltProblem) -> str:
     """Say why there is no model, and what the tree is worth without it."""
     if problem.budget.stopped:
         why = "it was stopped while the model was built"
+    elif problem.entries_given_up:
+        why = (
+            f"the model would have more than {problem.entries_given_up:.1e} entries, which are too many for a solver "
+            "in the time limit, and it was not built"
+        )
     else:
         why = (
             f"{problem.data.n} samples are too many for the time limit, which came while the model was built"
