@@ -157,7 +157,9 @@ def case(model: str, depth: int, limit: float, samples: int, features: int) -> d
     result = problem.solve(auto, settings=settings)
     ready = result.to_dict()
     seconds = monotonic() - began - budget.excluded_seconds
-    kilobytes = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    kilobytes = max(
+        resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
     return {
         "seconds": seconds,
         "processor": process_time() - worked,

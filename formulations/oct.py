@@ -297,9 +297,7 @@ class Oct(Formulation):
             self._refuse_for_dp(data)
             share = min(1.0, self.alpha * instance.baseline / data.n)
             limit = instance.budget.at_most(CONTREE_TIME_LIMIT, share=START_SHARE)
-            found = contree(
-                data, topology, split_cost=share, time_limit=limit or 0.0, budget=instance.budget
-            )
+            found = contree(data, topology, split_cost=share, time_limit=limit or 0.0, budget=instance.budget)
             return self.polish(found, instance)
         other: Tree = super().start(name, instance, seed=seed)
         return other

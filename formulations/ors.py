@@ -300,7 +300,9 @@ class RiskScore(Formulation):
             return cards.card(cards.refined(cards.polished(cards.beam(1)[0])[0]))
         # A card there soon, and a better one if there is time.
         quick = cards.beam(1)[0]
-        chosen = min((quick, cards.polished(cards.beam()[0])[0]), key=lambda card: cards.refit(cards.totals(card))[1])
+        chosen = min(
+            (quick, cards.polished(cards.beam()[0])[0]), key=lambda card: cards.refit(cards.totals(card))[1]
+        )
         if name == "beam":
             return cards.card(cards.refined(cards.polished(chosen, removed=2, width=PAIRS_WIDTH)[0]))
         budget = cards.budget.part(share=EXCHANGE_SHARE / START_SHARE)

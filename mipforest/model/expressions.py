@@ -12,7 +12,14 @@ from mipforest.arrays import FloatArray, IntArray, SparseMatrix
 from mipforest.errors import ExpressionError
 from mipforest.model.expression_array import ExpressionArray, Relation
 from mipforest.model.matrix import add_rows, scale_rows, with_data
-from mipforest.model.operators import Shape, broadcast_shape, is_sparse, numeric, numeric_divisors, numeric_factors
+from mipforest.model.operators import (
+    Shape,
+    broadcast_shape,
+    is_sparse,
+    numeric,
+    numeric_divisors,
+    numeric_factors,
+)
 
 
 class LinearExpr(ExpressionArray["LinearExpr"]):

@@ -247,7 +247,9 @@ def most_entries() -> int:
     """Return the most matrix entries for which a model is declared: it takes half of the machine's memory then."""
     if not hasattr(os, "sysconf"):
         return MOST_ENTRIES
-    return min(MOST_ENTRIES, int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (2 * BYTES_PER_ENTRY)))
+    return min(
+        MOST_ENTRIES, int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (2 * BYTES_PER_ENTRY))
+    )
 
 
 def deepened(tree: Tree) -> Tree:

@@ -44,6 +44,7 @@ from mipforest.solvers.claims import beside, settled
 from mipforest.solvers.solution import Event, Progress, Solution, Status
 from mipforest.solvers.worker import out_of_memory
 from mipforest.solving import solve
+from mipforest.time_budget import Stopped
 from mipforest.trees import Predictor
 
 #: Default time limit in seconds: a first run ends soon and says how far it got.
@@ -244,7 +245,12 @@ class Problem(BuiltProblem):
             within = replace(settings, time_limit=budget.at_most() if settings.time_limit != 0 else 0.0)
             # One that sees added rows needs a model that leaves out nothing that they could make the best.
             problem = relimited(self, np.inf) or self if self.changed() else self
-            found = search.search(problem, within, start=start, on_progress=on_progress)
+            try:
+                found = search.search(problem, within, start=start, on_progress=on_progress)
+            except Stopped:
+                if start is None:
+                    raise
+                found = Found(start, -np.inf, Status.INTERRUPTED, message="it was stopped before it began")
         with budget.phase("check"):
             seconds = monotonic() - budget.excluded_seconds - began
             result = problem._found(search, found, start, seconds, settings.gap)
@@ -254,9 +260,7 @@ class Problem(BuiltProblem):
         """Return the start, and what is known without a model, where the time ran out while it was declared."""
         too_large = self.entries_given_up > 0 and not self.budget.expired
         told = (not_built(self),) if tree is not None and (too_large or self.budget.expired) else ()
-        found = Found(
-            tree, -np.inf, Status.LIMIT if too_large else Status.TIME_LIMIT, warnings=told
-        )
+        found = Found(tree, -np.inf, Status.LIMIT if too_large else Status.TIME_LIMIT, warnings=told)
         return replace(self._found(solver, found, tree, 0.0, gap), phase_seconds=self.budget.seconds)
 
     def _found(

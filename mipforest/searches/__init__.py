@@ -10,7 +10,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, TypeVar
 
-from mipforest.time_budget import TimeBudget
+from mipforest.time_budget import Stopped, TimeBudget
 
 #: What is told before the search is compiled.
 COMPILING = "compiling the search: once on this machine, under a minute, which the time limit does not count"
@@ -75,6 +75,11 @@ def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
     """Run a search on something tiny, so that its functions are there; return the seconds if they had to be compiled.
 
     That happens once on a machine, and is told when it begins; later processes load them. The budget counts neither.
+
+    Raises
+    ------
+    Stopped
+        Between two functions, where the budget was stopped.
     """
     began = monotonic()
     from numba.core.event import Listener, install_listener
@@ -84,6 +89,8 @@ def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
 
         def on_start(self, event: object) -> None:
             del event
+            if budget.stopped:
+                raise Stopped
             if not self.begun:
                 self.begun = True
                 budget.tell(COMPILING)

@@ -78,7 +78,9 @@ class SmoothSearch(TreeSearch):
             known = best[1] if best is not None else np.nan
             interrupted = interrupted or events.tell(known, -np.inf, len(values))
             # What has begun is ended, with leaves and value of its own.
-            reserved = 0.0 if settings.time_limit is None else min(RESERVED * longest, settings.time_limit / 2)
+            reserved = (
+                0.0 if settings.time_limit is None else min(RESERVED * longest, settings.time_limit / 2)
+            )
             return interrupted or now + reserved >= deadline
 
         for k in range(formulation.n_starts):

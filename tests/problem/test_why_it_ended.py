@@ -7,7 +7,7 @@ from mipforest.constraints import min_samples_leaf
 from mipforest.data import Dataset
 from mipforest.problem import problem as problems
 from mipforest.problem.registry import make_formulation
-from mipforest.time_budget import TimeBudget
+from mipforest.time_budget import Stopped, TimeBudget
 
 
 def small(name, depth=2):
@@ -61,3 +61,20 @@ def test_a_constraint_that_some_tree_with_linear_leaves_satisfies_is_feasible():
     min_samples_leaf(problem, problem.data.n // 2)
     result = problem.solve("highs", time_limit=5)
     assert result.tree is not None
+
+
+def test_a_search_that_is_stopped_while_it_is_compiled_leaves_the_start(monkeypatch):
+    from mipforest.problem.tree_search import solver_or_search
+
+    search = solver_or_search("local-search")
+
+    def stopped(*args, **kwargs):
+        raise Stopped
+
+    monkeypatch.setattr(search, "search", stopped)
+    problem = small("ort")
+    result = problem.solve(search)
+    assert result.status == "interrupted"
+    assert result.verified
+    with pytest.raises(KeyboardInterrupt):
+        problem.solve(search, start="none")

@@ -119,7 +119,9 @@ class ConTreeSearch(TreeSearch):
         assert charged is not None  # ``refusal`` has seen to it
         limit = NO_LIMIT if settings.time_limit is None else settings.time_limit
         share = min(1.0, charged.split_cost / data.n)
-        found = [known for known in (start, instance.known, cart(data, problem.topology)) if known is not None]
+        found = [
+            known for known in (start, instance.known, cart(data, problem.topology)) if known is not None
+        ]
         tree, ended = contree_within(
             data, problem.topology, split_cost=share, time_limit=limit, budget=problem.budget
         )
