@@ -295,7 +295,7 @@ def contree_within(
     budget = budget or TimeBudget()
     answer = fitted_nodes(
         data.X,
-        data.y,
+        data.y.astype(np.int64),
         depth=topology.depth,
         split_cost=split_cost,
         time_limit=time_limit,

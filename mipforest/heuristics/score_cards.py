@@ -427,10 +427,10 @@ class CardProblem:
             part = order[first : first + CHUNK]
             if len(best) >= most and (bound[part[0]] >= best[-1][0] or self.budget.expired):
                 break
-            tried = [(i, points) for i in part for points in self.points_of(int(k_of[i])).tolist()]
-            if not tried:
+            pairs = [(i, points) for i in part for points in self.points_of(int(k_of[i])).tolist()]
+            if not pairs:
                 continue
-            rows, points = np.array(tried).T
+            rows, points = np.array(pairs).T
             shifted = np.concatenate(
                 [np.tile(levels, (len(rows), 1)), levels + points[:, None]], axis=1
             ).astype(float)

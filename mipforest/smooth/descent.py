@@ -75,7 +75,7 @@ def quasi_newton(model: SmoothModel, point: Point, stop: Stop) -> Point:
     return model.with_best_leaves(vector.parts(np.clip(found, *np.array(vector.bounds).T))[0])
 
 
-class _Halted(Exception):  # noqa: N818 - no error
+class _Halted(Exception):
     """A minimisation was asked to end within a step."""
 
 

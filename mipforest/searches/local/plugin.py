@@ -84,7 +84,7 @@ class LocalSearch(TreeSearch):
         known = [formulation.polish(tree, instance) for tree in known]
         value = min(formulation.evaluate(tree, instance) for tree in known)
 
-        def told(objective: float, bound: float, visits: int) -> bool:
+        def relay(objective: float, bound: float, visits: int) -> bool:
             return events.tell(min(objective, value), bound, visits)
 
         options = settings.solver_options
@@ -99,7 +99,7 @@ class LocalSearch(TreeSearch):
             seed=settings.seed,
             threads=settings.threads,
             deadline=events.deadline(settings.time_limit),
-            on_progress=told,
+            on_progress=relay,
             dask=options.get("dask"),
         )
         found = tree_of_splits(problem.data, problem.topology, outcome.tree.w, outcome.tree.b)
