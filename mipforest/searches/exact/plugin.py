@@ -55,6 +55,7 @@ class ExactSearch(TreeSearch):
         charged = formulation.univariate_problem(instance)
         assert charged is not None  # ``refusal`` has seen to it
         known = [tree for tree in (start, instance.known) if tree is not None]
+        known = known[:1] if start is instance.known else known
         known += [formulation.polish(tree, instance) for tree in known]
         best = min(known, key=lambda tree: formulation.evaluate(tree, instance), default=None)
         value = np.inf if best is None else formulation.evaluate(best, instance)
