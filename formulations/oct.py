@@ -73,6 +73,7 @@ from formulations.routing.univariate import (
 )
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
+from mipforest.heuristics.cart import TIME_LIMIT as CONTREE_TIME_LIMIT
 from mipforest.heuristics.cart import cart, contree, random_trees
 from mipforest.heuristics.thresholds import (
     UnivariateProblem,
@@ -83,7 +84,7 @@ from mipforest.heuristics.thresholds import (
 )
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
-from mipforest.problem.formulation import Formulation
+from mipforest.problem.formulation import START_SHARE, Formulation
 from mipforest.problem.parameters import CostMatrix, ParameterError, parameter
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
@@ -295,7 +296,9 @@ class Oct(Formulation):
         if name == "dp":
             self._refuse_for_dp(data)
             share = min(1.0, self.alpha * instance.baseline / data.n)
-            return self.polish(contree(data, topology, split_cost=share), instance)
+            limit = instance.budget.at_most(CONTREE_TIME_LIMIT, share=START_SHARE)
+            found = contree(data, topology, split_cost=share, time_limit=limit or 0.0, budget=instance.budget)
+            return self.polish(found, instance)
         other: Tree = super().start(name, instance, seed=seed)
         return other
 

@@ -171,6 +171,7 @@ class OctH(Formulation):
             trees=[LocalTree(tree.w, tree.b)],
             seed=seed,
             deadline=monotonic() + START_SHARE * instance.budget.remaining,
+            on_progress=lambda *_: instance.budget.stopped,
         )
         found = tree_of_splits(instance.data, instance.topology, outcome.tree.w, outcome.tree.b)
         return min((tree, self.polish(found, instance)), key=lambda one: self.evaluate(one, instance))

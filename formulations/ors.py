@@ -46,6 +46,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from formulations.card_expressions import CardExpressions, rule_names
 from mipforest.arrays import FloatArray
@@ -53,7 +54,7 @@ from mipforest.cards import ScoreCard, calibration_of_totals, risk_table
 from mipforest.data import DataError, Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.card_exchange import exchange_rules
-from mipforest.heuristics.score_cards import CardProblem
+from mipforest.heuristics.score_cards import MOST_TRIED, CardProblem
 from mipforest.model import Model, Values
 from mipforest.objectives.log_loss import LogisticLoss, tangent_points
 from mipforest.problem.expressions import Expression
@@ -69,6 +70,9 @@ PAIRS_WIDTH = 5
 
 #: Rounds of the start ``exchange`` for each rule beyond two, and its share of the time that is left.
 ROUNDS, EXCHANGE_SHARE = 20, 0.1
+
+#: Share of the time that is left for a start.
+START_SHARE = 0.4
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -161,6 +165,7 @@ class RiskScore(Formulation):
             exact=self.exact_rules,
             min_support=self.min_support,
             round_thresholds=self.round_thresholds,
+            budget=budget,
         )
         notes: tuple[str, ...] = ()
         if cards.n_rules == 0:
@@ -173,6 +178,11 @@ class RiskScore(Formulation):
             if self.exact_rules or self.variant == "paper":
                 raise DataError(f"{self.name}: {told}; take rules={cards.n_features}")
             notes = (f"{told}: the card has fewer",)
+        if not cards.all_tried:
+            notes += (
+                f"the starts look at quantiles, {MOST_TRIED:,} of the {cards.n_rules:,} cuts, and then at all cuts of "
+                "the features of a card; bounds are for all cuts",
+            )
         loss = LogisticLoss(tangent_points(self.tangents))
         return RiskInstance(
             data=data, topology=topology, cards=cards, loss=loss, notes=notes, budget=budget or TimeBudget()
@@ -184,6 +194,7 @@ class RiskScore(Formulation):
     def declare_tight(self, m: Model, instance: RiskInstance) -> None:
         """Write variant ``tight``."""
         cards, K = instance.cards, instance.cards.n_rules
+        m.announce(7 * K + cards.ranks.size)  # of s, u, q and the margins, before a name is made for each
         every, g = rule_names(cards), len(cards.ranks)
         lower, upper = np.where(cards.down, cards.least, 0), np.where(cards.up, cards.most, 0)
 
@@ -196,9 +207,10 @@ class RiskScore(Formulation):
         m.minimize((cards.positive + cards.negative) @ zeta + cards.negative @ margin)
         m.add("below", s >= lower * u, over=every)
         m.add("above", s <= upper * u, over=every)
-        of_feature = (cards.feature == np.unique(cards.feature)[:, None]).astype(float)
-        if len(of_feature) < K:
-            m.add("one_per_feature", of_feature @ u <= 1)
+        distinct, of_feature = np.unique(cards.feature, return_inverse=True)
+        if len(distinct) < K:
+            sums = sparse.csr_array((np.ones(K), (of_feature, np.arange(K))), shape=(len(distinct), K))
+            m.add("one_per_feature", sums @ u <= 1)
         if self.exact_rules:
             d = m.binary("d", every)
             m.add("positive_if", s >= d + cards.least * (u - d), over=every)
@@ -229,9 +241,10 @@ class RiskScore(Formulation):
         for begin, end in zip(first, [*first[1:], cards.n_rules], strict=True):
             j = cards.feature[begin]
             held = np.searchsorted(cards.cut[begin:end], cards.ranks[:, j])  # rules of j that hold
-            reads = np.zeros((len(held), end - begin))
-            some = held > 0
-            reads[np.flatnonzero(some), held[some] - 1] = 1.0
+            some = np.flatnonzero(held)
+            reads = sparse.csr_array(
+                (np.ones(len(some)), (some, held[some] - 1)), shape=(len(held), end - begin)
+            )
             parts.append(reads @ q[begin:end])
         summed: Expression = sum(parts[1:], parts[0])
         return summed
@@ -282,14 +295,22 @@ class RiskScore(Formulation):
                 f"{self.name} has no start {name!r}; choose from: {', '.join(self.starts)}, none, or a card.json"
             )
         cards = instance.cards
+        cards = replace(cards, budget=instance.budget.part(share=START_SHARE))
         if name == "rule-by-rule":
-            return cards.card(cards.polished(cards.beam(1)[0])[0])
-        chosen, _ = cards.polished(cards.beam()[0])
+            return cards.card(cards.refined(cards.polished(cards.beam(1)[0])[0]))
+        # A card there soon, and a better one if there is time.
+        quick = cards.beam(1)[0]
+        chosen = min(
+            (quick, cards.polished(cards.beam()[0])[0]), key=lambda card: cards.refit(cards.totals(card))[1]
+        )
         if name == "beam":
-            return cards.card(cards.polished(chosen, removed=2, width=PAIRS_WIDTH)[0])
-        budget = instance.budget.part(share=EXCHANGE_SHARE)
+            return cards.card(cards.refined(cards.polished(chosen, removed=2, width=PAIRS_WIDTH)[0]))
+        budget = cards.budget.part(share=EXCHANGE_SHARE / START_SHARE)
         rounds = ROUNDS * max(0, self.rules - 2)
-        return cards.card(exchange_rules(cards, chosen, rounds=rounds, seed=seed, budget=budget)[0])
+        chosen = exchange_rules(
+            replace(cards, budget=budget), chosen, rounds=rounds, seed=seed, budget=budget
+        )[0]
+        return cards.card(cards.refined(chosen))
 
     def polish(self, card: ScoreCard, instance: RiskInstance) -> ScoreCard:
         return instance.cards.card(instance.cards.chosen(card)[0])

@@ -120,6 +120,8 @@ class RegressionTree(Formulation):
     takes_weights = True
     starts: ClassVar[tuple[str, ...]] = ("cart", "previous-depth")
     least_objective = 0.0
+    # Where samples go rests on no limit, whether z is declared integer or follows from the splits.
+    blocks_of_every_tree: ClassVar[frozenset[str]] = frozenset({"z"})
 
     alpha: float = parameter(0.0, "cost of a split (of a feature in a hyperplane)", at_least=0)
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)

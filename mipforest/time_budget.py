@@ -13,6 +13,10 @@ LONG_COMPILATION = 3.0
 COMPILED = "the search was compiled in {:.0f} s, which the time limit does not count; later runs need not"
 
 
+class Stopped(KeyboardInterrupt):
+    """A stop was asked for where a search has not begun: there is nothing to keep but what was known before."""
+
+
 class Tell(Protocol):
     """Shows the user a line."""
 

@@ -231,10 +231,10 @@ class LevelTree(LinearTree):
     def exact_objective(self, tree: Tree, instance: LevelInstance) -> float:
         """Return the objective of a tree (for scaled features) with the log-loss in place of its tangents."""
         nodes, surrogate, gap = instance.nodes, instance.nodes.loss.convex, 0.0
-        here = passed(tree, instance.data)
+        data = instance.data
+        here, all_margins = passed(tree, data), data.sign[:, None] * tree.scores(data.X)
         for t in instance.charged:
-            margins = margins_at(np.array([t]), tree, instance.data)
-            weight = instance.data.weights[here[:, t]]
+            margins, weight = all_margins[here[:, t], t], data.weights[here[:, t]]
             gap += float(nodes.C[t]) * weighted_sum(log_loss(margins) - surrogate.of_margin(margins), weight)
         return self.evaluate(tree, instance) + gap
 

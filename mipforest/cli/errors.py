@@ -7,13 +7,13 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from typer import BadParameter
 from typer.core import TyperGroup
 
-from mipforest.cli.output import print_json, printable
+from mipforest.cli.output import discard_output, output_fails, print_json, printable
 from mipforest.errors import MipforestError
 
 #: A feasible, verified tree; for other commands, success.
@@ -55,8 +55,7 @@ class ReportingGroup(TyperGroup):
             code = super().main(given, prog_name, complete_var, False, windows_expand_args, **extra)
             sys.stdout.flush()
         except (BrokenPipeError, OutputClosedError):
-            # The reader, such as `head`, has gone. Python would complain again when it flushes at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_output()  # the reader, such as `head`, has gone
             code = OUTPUT_CLOSED
         except Exception as error:
             code = _report(error, as_json="--json" in given)
@@ -94,6 +93,10 @@ class OutputClosedError(Exception):
 
 def _report(error: Exception, *, as_json: bool) -> int:
     told = report_of(error.__cause__ if isinstance(error, UserInterruptError) and error.__cause__ else error)
+    if isinstance(error, OSError) and error.filename is None and output_fails():
+        discard_output()
+        told = replace(told, message=f"standard output cannot be written: {told.message}")
+        as_json = False  # there is no other place left than standard error
     if as_json:
         print_json(told.to_dict())
     else:

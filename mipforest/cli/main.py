@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 from typer import Exit, Option, Typer
@@ -9,10 +10,11 @@ from typer import Exit, Option, Typer
 from mipforest.cli.bench import app as bench
 from mipforest.cli.check import certify, check
 from mipforest.cli.doctor import doctor
-from mipforest.cli.errors import ReportingGroup
+from mipforest.cli.errors import USAGE, ReportingGroup
 from mipforest.cli.exchange import export, import_solution
 from mipforest.cli.instances import app as instances
 from mipforest.cli.lists import data, models, solvers
+from mipforest.cli.output import open_standard_streams
 from mipforest.cli.pictures import plot, report, vite
 from mipforest.cli.predict import predict
 from mipforest.cli.show import show
@@ -80,4 +82,11 @@ def main(
 
 def run() -> None:
     """Run the command line; the entry point of the ``mipforest`` script."""
-    app(prog_name="mipforest")
+    closed = open_standard_streams()
+    try:
+        app(prog_name="mipforest")
+    except SystemExit as end:
+        if closed and not end.code:
+            print("error: standard output is closed, and what belongs there is lost", file=sys.stderr)
+            raise SystemExit(USAGE) from end
+        raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -203,10 +204,18 @@ def end(
         told, code = {}, outcome.exit_code
     else:
         told, code = report_of(failure).to_dict(), report_of(failure).exit_code
-    if as_json:
-        print_json(outcome.as_json(folder if failure is None else None) | dict(more or {}) | told)
-    elif not quiet:
-        outcome.print_summary(out, failed=failure is not None)
+    try:
+        if as_json:
+            print_json(outcome.as_json(folder if failure is None else None) | dict(more or {}) | told)
+        elif not quiet:
+            outcome.print_summary(out, failed=failure is not None)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:
+        if folder is None and failure is None:  # then it stands nowhere else
+            _keep_elsewhere(outcome)
+        raise
     if failure is not None and not as_json:
         _keep_elsewhere(outcome)
         raise failure

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from shutil import get_terminal_size
 from typing import Any
 
@@ -13,13 +16,68 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-#: Control characters, but for line ends and tabs: a terminal may take them for orders.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+#: Control characters, but for line ends and tabs: a terminal may take them for orders; and what stands in the names of
+#: files for bytes that are no text.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
-    """Escape control characters, which names in files may hold: a terminal may obey them."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    """Escape control characters, which names may hold and a terminal may obey, and bytes that are no text."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]) & 0xFF:02x}", text)
+
+
+def open_standard_streams() -> bool:
+    """Open standard streams that are closed, on the null device; return whether standard output was.
+
+    Otherwise the next file that is opened takes its number, and what native code prints goes there.
+    """
+    closed = sys.stdout is None
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the end
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files may hold bytes that are no text
+    sys.stderr = _Lossy(sys.stderr)
+    return closed
+
+
+class _Lossy:
+    """Standard error that drops what it cannot write: a full disk under a message is no reason to lose an answer."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+
+def output_fails() -> bool:
+    """Return whether standard output takes no line end: its disk is full, say."""
+    try:
+        print(flush=True)
+    except OSError:
+        return True
+    return False
+
+
+def discard_output() -> None:
+    """Send standard output nowhere: Python would complain again when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_json(content: dict[str, Any]) -> None:

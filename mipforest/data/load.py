@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Collection
 from http.client import HTTPException
@@ -219,7 +220,8 @@ def _load_file(name: str, target: str, **how: Any) -> Dataset:
             f"openml:NAME, and files ending in {', '.join(SUFFIXES)}"
         )
     frame = read_file(path)
-    stem = path.name.removesuffix(".gz").rpartition(".")[0]
+    # Bytes that are no text become a sign that says so: the name goes into files, pages and models.
+    stem = os.fsencode(path.name.removesuffix(".gz").rpartition(".")[0]).decode(errors="replace")
     try:
         return Dataset.from_frame(frame, target, name=stem, **how)
     except DataError as error:

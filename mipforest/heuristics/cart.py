@@ -6,8 +6,7 @@ programming on continuous features.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import product
@@ -18,8 +17,12 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.errors import SolverUnavailable
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import midpoint
+
+#: Trees of a forest that are grown between two looks at the clock.
+TREES_AT_ONCE = 5
 
 
 def cart(
@@ -124,7 +127,13 @@ def class_shares(grown: Any, topology: Topology) -> FloatArray:
 
 
 def forest_trees(
-    data: Dataset, topology: Topology, number: int, *, min_leaf: int = 1, seed: int = 0
+    data: Dataset,
+    topology: Topology,
+    number: int,
+    *,
+    min_leaf: int = 1,
+    seed: int = 0,
+    halted: Callable[[], bool] = lambda: False,
 ) -> list[Tree]:
     """Grow the trees of a random forest (scikit-learn), down to a depth, as complete trees.
 
@@ -134,14 +143,20 @@ def forest_trees(
         As for :func:`cart`.
     number
         How many, at least 0.
+    halted
+        Asked after every :data:`TREES_AT_ONCE` trees whether to leave out the rest.
     """
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     if number == 0:
         return []
     forest = RandomForestClassifier if data.task == "classification" else RandomForestRegressor
-    grown = forest(number, max_depth=topology.depth, min_samples_leaf=min_leaf, random_state=seed)
-    grown.fit(data.X, data.y, sample_weight=data.weights if data.weighted else None)
+    grown = forest(max_depth=topology.depth, min_samples_leaf=min_leaf, random_state=seed, warm_start=True)
+    for count in range(TREES_AT_ONCE, number + TREES_AT_ONCE, TREES_AT_ONCE):
+        grown.set_params(n_estimators=min(count, number))
+        grown.fit(data.X, data.y, sample_weight=data.weights if data.weighted else None)
+        if halted():
+            break
     return [from_scikit_learn(tree, data, topology) for tree in grown.estimators_]
 
 
@@ -221,16 +236,27 @@ TIME_LIMIT = 60.0
 
 
 def contree(
-    data: Dataset, topology: Topology, *, split_cost: float = 0.0, time_limit: float = TIME_LIMIT
+    data: Dataset,
+    topology: Topology,
+    *,
+    split_cost: float = 0.0,
+    time_limit: float = TIME_LIMIT,
+    budget: TimeBudget | None = None,
 ) -> Tree:
-    """Find the tree with the fewest errors; see :func:`contree_within`, whose tree this is."""
-    return contree_within(data, topology, split_cost=split_cost, time_limit=time_limit)[0]
+    """Find the tree with the fewest errors; see :func:`contree_within`. Where that has none, it is CART's."""
+    found, _ = contree_within(data, topology, split_cost=split_cost, time_limit=time_limit, budget=budget)
+    return cart(data, topology) if found is None else found
 
 
 def contree_within(
-    data: Dataset, topology: Topology, *, split_cost: float = 0.0, time_limit: float = TIME_LIMIT
-) -> tuple[Tree, bool]:
-    """Find the tree with the fewest errors (Brita, van der Linden and Demirovic 2025).
+    data: Dataset,
+    topology: Topology,
+    *,
+    split_cost: float = 0.0,
+    time_limit: float = TIME_LIMIT,
+    budget: TimeBudget | None = None,
+) -> tuple[Tree | None, bool]:
+    """Find the tree with the fewest errors (Brita, van der Linden and Demirovic 2025), in a process of its own.
 
     Parameters
     ----------
@@ -242,11 +268,14 @@ def contree_within(
         Cost of a split as a share of the samples, 0 to 1.
     time_limit
         Seconds.
+    budget
+        Whose stop ends the search at once, and whose limit does not count the loading of packages.
 
     Returns
     -------
     tree
-        For scaled features; nodes without a split send every sample to the right.
+        For scaled features; nodes without a split send every sample to the right. ``None`` where the search was
+        stopped, or had no tree soon after its limit.
     ended
         Whether the search ended within the time: the tree is optimal then.
 
@@ -254,35 +283,49 @@ def contree_within(
     ------
     SolverUnavailable
         If pycontree is not installed.
+    SolverError
+        If it fails.
     """
     if find_spec("pycontree") is None:
         raise SolverUnavailable(
             "start 'dp' needs the Python package pycontree; run: pip install 'mipforest[dp]'"
         )
-    from pycontree import ConTree
+    from mipforest.heuristics.contree_process import LEAF, fitted_nodes
 
-    learner = ConTree(max_depth=topology.depth, complexity_cost=split_cost, time_limit=time_limit)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Fitting exceeds time limit")
-        source = learner.fit(data.X, data.y).get_tree()
+    budget = budget or TimeBudget()
+    answer = fitted_nodes(
+        data.X,
+        data.y.astype(np.int64),
+        depth=topology.depth,
+        split_cost=split_cost,
+        time_limit=time_limit,
+        stopped=lambda: budget.stopped,
+        loaded=lambda seconds: budget.exclude("load", seconds),
+    )
+    if answer is None:
+        return None, False
+    (feature, threshold, label), ended = answer
     w = np.zeros((topology.n_branches, data.p))
     b = np.zeros(topology.n_branches)
     leaf_value = np.zeros(topology.n_leaves)
+    following = iter(range(len(feature)))
 
-    def copy(node: Any, t: int, members: IntArray) -> None:
-        """Copy ConTree's node, which the given samples reach, to node t, and all that lies below."""
-        if t >= topology.n_branches:
-            leaf_value[t - topology.n_branches] = node.get_label()
-        elif node.is_leaf_node():
-            copy(node, topology.left(t), members[:0])
-            copy(node, topology.right(t), members)
-        else:
-            j, threshold = node.get_split_feature(), node.get_split_threshold()
-            goes_left = data.X[members, j] <= threshold
-            w[t, j], b[t] = 1.0, -np.nextafter(threshold, np.inf)
-            copy(node.get_left(), topology.left(t), members[goes_left])
-            copy(node.get_right(), topology.right(t), members[~goes_left])
+    def copy(k: int, t: int, members: IntArray) -> None:
+        """Copy ConTree's node k, which the given samples reach, to node t, and all that lies below."""
+        if feature[k] == LEAF:
+            below = [t]
+            for s in below:
+                if s >= topology.n_branches:
+                    leaf_value[s - topology.n_branches] = label[k]
+                else:
+                    below += [topology.left(s), topology.right(s)]
+            return
+        j = feature[k]
+        goes_left = data.X[members, j] <= threshold[k]
+        w[t, j], b[t] = 1.0, -np.nextafter(threshold[k], np.inf)
+        copy(next(following), topology.left(t), members[goes_left])
+        copy(next(following), topology.right(t), members[~goes_left])
 
-    copy(source, 0, np.arange(data.n))
+    copy(next(following), 0, np.arange(data.n))
     tree = Tree(topology.depth, w, b, leaf_value, tuple(data.classes), tuple(data.features.labels))
-    return tree, bool(learner._config.is_within_time_limit())
+    return tree, ended

@@ -13,7 +13,7 @@ first, or H all of the second. Past the last value the rule holds for all or non
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.cards import PointRule, ScoreCard
 from mipforest.data import Dataset
 from mipforest.heuristics.intercepts import best_intercepts, saturated, shortest_between
+from mipforest.time_budget import TimeBudget
 from mipforest.trees.sides import midpoints
 
 #: Cards that a beam keeps.
@@ -29,6 +30,12 @@ BEAM = 10
 
 #: Cuts whose points are tried at once.
 CHUNK = 64
+
+#: Cuts that starts look at: of more, as many quantiles of the samples, and in the end the neighbours of those chosen.
+MOST_TRIED = 20_000
+
+#: The same once the time has run out, and a card must have all its rules.
+FEW_TRIED = 400
 
 #: A card: its cuts with their points.
 Chosen = tuple[tuple[int, int], ...]
@@ -62,6 +69,8 @@ class CardProblem:
         Whether all rules must be there, with points other than 0.
     round_thresholds
         Whether thresholds have as few digits as they can, instead of lying midway between two values.
+    budget
+        Starts end with the best card that they have when it has run out.
     """
 
     data: Dataset
@@ -79,6 +88,7 @@ class CardProblem:
     most: int
     exact: bool
     round_thresholds: bool
+    budget: TimeBudget = field(default_factory=TimeBudget)
 
     @classmethod
     def of(
@@ -91,6 +101,7 @@ class CardProblem:
         exact: bool = False,
         min_support: int = 1,
         round_thresholds: bool = True,
+        budget: TimeBudget | None = None,
     ) -> CardProblem:
         """Find the rules of a data set.
 
@@ -98,7 +109,7 @@ class CardProblem:
         ----------
         data
             Training samples of two classes.
-        rules, least, most, exact, round_thresholds
+        rules, least, most, exact, round_thresholds, budget
             As for the class.
         min_support
             Least number of training samples that a rule holds for, and that it does not hold for.
@@ -134,6 +145,7 @@ class CardProblem:
             most=most,
             exact=exact,
             round_thresholds=round_thresholds,
+            budget=budget or TimeBudget(),
         )
         # A rule with a least support, or one that must be there, cannot move past the last value.
         return found if exact or min_support > 1 else found._with_signs()
@@ -285,9 +297,13 @@ class CardProblem:
         best = (np.inf, fixed) if self.exact and len(fixed) < wanted else kept[0]
         for size in range(len(fixed) + 1, wanted + 1):
             longer: dict[Chosen, float] = {}
+            if self.budget.expired and not self.exact:
+                break
             for _, card in kept:
                 for loss, k, points in self.additions(card, width):
                     longer[tuple(sorted((*card, (k, points))))] = loss
+                if self.budget.expired and longer:
+                    break
             if not longer:
                 break
             kept = sorted((loss, card) for card, loss in longer.items())[:width]
@@ -312,6 +328,8 @@ class CardProblem:
         while improved:
             improved = False
             for gone in _subsets(len(chosen), removed):
+                if self.budget.expired:
+                    return chosen, best
                 rest = tuple(part for k, part in enumerate(chosen) if k not in gone)
                 other, loss = self.beam(width, rest)
                 if loss < best * (1 - 1e-12):
@@ -319,25 +337,83 @@ class CardProblem:
                     break
         return chosen, best
 
-    def additions(self, card: Chosen, most: int) -> list[tuple[float, int, int]]:
+    def refined(self, chosen: Chosen) -> Chosen:
+        """Choose the cut of each rule anew among all of its feature, one after the other, until none is better."""
+        if self.all_tried:
+            return chosen
+        best, improved = self.refit(self.totals(chosen))[1], True
+        while improved:
+            improved = False
+            for k, _ in chosen:
+                if self.budget.expired:
+                    return chosen
+                rest = tuple(part for part in chosen if part[0] != k)
+                j = int(self.feature[k])
+                found = self.additions(rest, 1, tried={j: np.flatnonzero(self.feature == j)})
+                if found and found[0][0] < best * (1 - 1e-12):
+                    chosen, best, improved = (*rest, found[0][1:]), found[0][0], True
+                    break
+        return chosen
+
+    @property
+    def all_tried(self) -> bool:
+        """Whether starts look at all cuts."""
+        return self.n_rules <= MOST_TRIED
+
+    @cached_property
+    def _tried(self) -> dict[int, IntArray]:
+        return self._quantiles(MOST_TRIED)
+
+    @cached_property
+    def _few_tried(self) -> dict[int, IntArray]:
+        return self._quantiles(FEW_TRIED)
+
+    def _quantiles(self, most: int) -> dict[int, IntArray]:
+        """Return by feature the rules that are tried: all, or those at quantiles of the samples."""
+        found, p = dict[int, IntArray](), len(self.values)
+        for j, values in enumerate(self.values):
+            mine = np.flatnonzero(self.feature == j)
+            if self.n_rules > most and len(mine) > (share := max(1, most // p)):
+                below = np.cumsum(np.bincount(self.ranks[:, j], minlength=len(values)))[self.cut[mine]]
+                wanted = np.arange(1, share + 1) / (share + 1) * len(self.ranks)
+                mine = mine[np.unique(np.minimum(np.searchsorted(below, wanted), len(mine) - 1))]
+            if len(mine):
+                found[j] = mine
+        return found
+
+    def additions(
+        self, card: Chosen, most: int, *, tried: dict[int, IntArray] | None = None
+    ) -> list[tuple[float, int, int]]:
         """Return the best (loss, rule, points) to add to a card, at most ``most``.
 
         Rules are tried in the order of a lower bound, the loss with a risk of its own for each total and side, until no
         more can be among the best.
+
+        Parameters
+        ----------
+        card
+            The card.
+        most
+            How many to return.
+        tried
+            By feature, the rules to try; those of :data:`MOST_TRIED` unless given.
         """
         levels, at = np.unique(self.totals(card), return_inverse=True)
         used = {int(self.feature[k]) for k, _ in card}
         P, Q, rules = list[FloatArray](), list[FloatArray](), list[IntArray]()
-        for j, values in enumerate(self.values):
-            mine = np.flatnonzero(self.feature == j)
-            if j in used or not len(mine):
+        if tried is None:
+            tried = self._few_tried if self.budget.expired else self._tried
+        for j, mine in tried.items():
+            if j in used:
                 continue
-            cell = at * len(values) + self.ranks[:, j]
-            shape = (len(levels), len(values))
+            # Which of the cuts a sample is above.
+            interval = np.searchsorted(self.cut[mine], self.ranks[:, j])
+            shape = (len(levels), len(mine) + 1)
+            cell = at * shape[1] + interval
             for weights, held in ((self.positive, P), (self.negative, Q)):
                 counts = np.bincount(cell, weights, minlength=shape[0] * shape[1]).reshape(shape)
                 above = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
-                held.append(above[:, self.cut[mine] + 1].T)
+                held.append(above[:, 1:].T)
             rules.append(mine)
         if not rules:
             return []
@@ -349,12 +425,12 @@ class CardProblem:
         order, best = np.argsort(bound, kind="stable"), list[tuple[float, int, int]]()
         for first in range(0, len(order), CHUNK):
             part = order[first : first + CHUNK]
-            if len(best) >= most and bound[part[0]] >= best[-1][0]:
+            if len(best) >= most and (bound[part[0]] >= best[-1][0] or self.budget.expired):
                 break
-            tried = [(i, points) for i in part for points in self.points_of(int(k_of[i])).tolist()]
-            if not tried:
+            pairs = [(i, points) for i in part for points in self.points_of(int(k_of[i])).tolist()]
+            if not pairs:
                 continue
-            rows, points = np.array(tried).T
+            rows, points = np.array(pairs).T
             shifted = np.concatenate(
                 [np.tile(levels, (len(rows), 1)), levels + points[:, None]], axis=1
             ).astype(float)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -11,7 +12,14 @@ from mipforest.arrays import FloatArray, IntArray, SparseMatrix
 from mipforest.errors import ExpressionError
 from mipforest.model.expression_array import ExpressionArray, Relation
 from mipforest.model.matrix import add_rows, scale_rows, with_data
-from mipforest.model.operators import Shape, broadcast_shape, numeric, numeric_divisors, numeric_factors
+from mipforest.model.operators import (
+    Shape,
+    broadcast_shape,
+    is_sparse,
+    numeric,
+    numeric_divisors,
+    numeric_factors,
+)
 
 
 class LinearExpr(ExpressionArray["LinearExpr"]):
@@ -40,6 +48,13 @@ class LinearExpr(ExpressionArray["LinearExpr"]):
         self._constant = constant
         self.shape = shape
         self.owner = owner
+        self._announce(matrix.nnz)
+
+    def _announce(self, terms: int) -> None:
+        """Tell whoever watches the model of terms that an expression has, or is about to have."""
+        announce = getattr(self.owner, "announce", None)
+        if announce is not None:
+            announce(int(terms))
 
     @property
     def matrix(self) -> SparseMatrix:
@@ -56,12 +71,22 @@ class LinearExpr(ExpressionArray["LinearExpr"]):
 
     def _take(self, entries: IntArray) -> LinearExpr:
         flat = entries.ravel()
+        if len(flat) > self.size:  # entries are repeated, without end for all that is known here
+            self._announce(np.diff(self.matrix.indptr)[flat].sum())
         return LinearExpr(self.matrix[flat], self.constant[flat], entries.shape, self.owner)
 
     def _apply(self, operator: SparseMatrix, shape: Shape) -> LinearExpr:
         combined = operator @ self.matrix
         combined.sum_duplicates()
         return LinearExpr(combined, operator @ self.constant, shape, self.owner)
+
+    def __matmul__(self, other: Any) -> LinearExpr:
+        self._announce(_terms(other) * prod(self.shape[:-1]))
+        return super().__matmul__(other)
+
+    def __rmatmul__(self, other: Any) -> LinearExpr:
+        self._announce(_terms(other) * prod(self.shape[1:]))
+        return super().__rmatmul__(other)
 
     def broadcast_to(self, shape: Shape) -> LinearExpr:
         """Repeat entries so that the array has the given shape."""
@@ -176,6 +201,13 @@ def common_owner(*expressions: LinearExpr) -> object:
             "(after copy(): from the copy, copy['name'])"
         )
     return owners[0] if owners else None
+
+
+def _terms(factor: Any) -> int:
+    """Return how many numbers of a factor of a matrix product may be others than 0."""
+    if isinstance(factor, ExpressionArray):
+        return 0  # refused by the product
+    return int(factor.nnz if is_sparse(factor) else np.size(factor))
 
 
 def _is_quadratic(value: object) -> bool:

@@ -48,7 +48,9 @@ class Model:
     name
         Name of the model, written to files.
     watch
-        Called after each change; what it raises ends the declaration of a model for which no time is left.
+        Called with a number of terms: after each change, of all rows; before variables are added, and for each
+        expression before or once it is made, of all rows and of what is made. What it raises ends the declaration of a
+        model for which there is no time, or no room.
 
     Examples
     --------
@@ -59,7 +61,7 @@ class Model:
     <ConstraintBlock 'weight' of shape (), 1 rows, 3 nonzeros>
     """
 
-    def __init__(self, name: str = "", watch: Callable[[], None] | None = None) -> None:
+    def __init__(self, name: str = "", watch: Callable[[int], None] | None = None) -> None:
         self.name, self.watch = name, watch
         self._blocks: dict[str, tuple[Block, VarArray]] = {}
         self._lower: FloatArray = np.zeros(0)
@@ -115,6 +117,7 @@ class Model:
         low, high = (fitted(side, shape, f"bounds of block {name!r}") for side in (lower, upper))
         check_bounds(low, high, f"block {name!r}")
         start, size = self.n_columns, prod(shape)
+        self.announce(size)
         self._lower = np.concatenate([self._lower, low.ravel()])
         self._upper = np.concatenate([self._upper, high.ravel()])
         self._integer = np.concatenate([self._integer, np.full(size, integer)])
@@ -396,5 +399,9 @@ class Model:
 
     def _changed(self) -> None:
         self._form = None
+        self.announce(0)
+
+    def announce(self, terms: int) -> None:
+        """Tell whoever watches the model of terms that are about to be made beside those of its rows."""
         if self.watch is not None:
-            self.watch()
+            self.watch(terms + sum(block.A.nnz for block in self._constraints.values()))

@@ -45,6 +45,8 @@ class BuiltProblem:
     unfinished
         Whether the model was not declared to its end, for want of time or as nobody asked for it: it is empty then, and
         trees alone are known.
+    entries_given_up
+        Matrix entries at which declaring was given up, as too many for the time left or for memory; 0 otherwise.
     as_built
         The model before a user changed it.
     """
@@ -55,6 +57,7 @@ class BuiltProblem:
     prepare_seconds: float
     build_seconds: float
     unfinished: bool = False
+    entries_given_up: int = 0
     as_built: BuiltModel = field(init=False, repr=False)
     _covered: tuple[MatrixForm, float] | None = field(init=False, repr=False, default=None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
@@ -13,7 +14,7 @@ from mipforest.errors import MipforestError
 from mipforest.model import Model
 from mipforest.problem.operations import Instance, Operations
 from mipforest.problem.parameters import ParameterError, parameters_of
-from mipforest.problem.problem import Problem
+from mipforest.problem.problem import HAND_OVER, Problem
 from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.settings import one_blas_thread
 from mipforest.time_budget import TimeBudget
@@ -22,6 +23,9 @@ from mipforest.trees import Topology, Tree
 #: Seconds that a model may take to declare although the time has run out: one that is there at once is kept.
 DECLARED_AT_ONCE = 0.5
 
+#: Bytes that a matrix entry takes while a model is declared, copies included, and most entries on any machine.
+BYTES_PER_ENTRY, MOST_ENTRIES = 100, 200_000_000
+
 #: Seconds for the model with one level less, where its solution is a start.
 PREVIOUS_DEPTH_TIME_LIMIT = 20.0
 
@@ -29,8 +33,12 @@ PREVIOUS_DEPTH_TIME_LIMIT = 20.0
 START_SHARE = 0.5
 
 
-class _OutOfTime(MipforestError):
-    """The time ran out while a model was declared."""
+class _NotBuilt(MipforestError):
+    """The time ran out while a model was declared, or the model is too large for what is left of it, or for memory."""
+
+    def __init__(self, entries: int = 0) -> None:
+        super().__init__("a model was not declared to its end")
+        self.entries = entries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,18 +149,25 @@ class Formulation(Operations):
         data, budget, declared_from = instance.data, instance.budget, monotonic()
         name, unfinished = f"{self.name}-{data.name}-d{instance.topology.depth}", not declare
 
-        def watch() -> None:
-            if budget.expired and monotonic() - declared_from > DECLARED_AT_ONCE:
-                raise _OutOfTime
+        most, entries = most_entries(), 0
+
+        def watch(terms: int) -> None:
+            left = budget.remaining
+            if left == 0.0 and monotonic() - declared_from > DECLARED_AT_ONCE:
+                raise _NotBuilt
+            # What no solver would be called with any more need not be there.
+            if terms > most or HAND_OVER * terms > max(DECLARED_AT_ONCE, left):
+                raise _NotBuilt(terms)
 
         with budget.phase("build"):
-            model = Model(name, None if whole else watch)
+            model = Model(name)
             try:
                 if declare:
+                    model.watch = None if whole else watch
                     self.declare(model, instance)
                 model.watch = None
-            except _OutOfTime:
-                model, unfinished = Model(name), True
+            except _NotBuilt as given_up:
+                model, unfinished, entries = Model(name), True, given_up.entries
             now = monotonic()
             return Problem(
                 formulation=self,
@@ -161,6 +176,7 @@ class Formulation(Operations):
                 prepare_seconds=declared_from - budget.excluded_seconds - began,
                 build_seconds=now - declared_from,
                 unfinished=unfinished,
+                entries_given_up=entries,
             )
 
     def previous_depth(self, instance: Instance) -> Tree:
@@ -225,6 +241,15 @@ class Formulation(Operations):
         """
         if data.X.min() < 0 or data.X.max() > 1:
             raise DataError(f"{self.name} takes features in [0, 1]; load the data with min-max scaling")
+
+
+def most_entries() -> int:
+    """Return the most matrix entries for which a model is declared: it takes half of the machine's memory then."""
+    if not hasattr(os, "sysconf"):
+        return MOST_ENTRIES
+    return min(
+        MOST_ENTRIES, int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (2 * BYTES_PER_ENTRY))
+    )
 
 
 def deepened(tree: Tree) -> Tree:

@@ -108,6 +108,8 @@ class ModelOperations(ABC):
     slack_closed_by: ClassVar[str] = ""
     #: Constraint blocks that hold for solutions up to the known value alone, although they read no continuous variable.
     rows_up_to_known: ClassVar[frozenset[str]] = frozenset()
+    #: Blocks of continuous variables whose bounds, and rows with each other and with integers, hold for every tree.
+    blocks_of_every_tree: ClassVar[frozenset[str]] = frozenset()
 
     def check_data(self, data: Dataset, topology: Topology) -> None:  # noqa: B027 - most models take any data
         """Refuse data, a depth, or hyperparameters that do not fit them; quick, as it is asked before every fit.

@@ -16,6 +16,7 @@ from mipforest.problem.built import BuiltProblem
 from mipforest.problem.found import Found
 from mipforest.problem.proofs import (
     broken_rows,
+    ended_by,
     not_built,
     not_called,
     proven_progress,
@@ -43,6 +44,7 @@ from mipforest.solvers.claims import beside, settled
 from mipforest.solvers.solution import Event, Progress, Solution, Status
 from mipforest.solvers.worker import out_of_memory
 from mipforest.solving import solve
+from mipforest.time_budget import Stopped
 from mipforest.trees import Predictor
 
 #: Default time limit in seconds: a first run ends soon and says how far it got.
@@ -213,8 +215,10 @@ class Problem(BuiltProblem):
         """Solve this model from a start, in a share of the time left; replace the solution by that of its tree."""
         if values is not None and proven_while_built(self, values, settings.gap):
             return start_proven(self, solver, values)
-        if self.budget.remaining <= HAND_OVER * self.model.matrix().A.nnz:
-            return start_alone(self, solver, values, not_called(self, solver))
+        if (left := self.budget.remaining) <= HAND_OVER * self.model.matrix().A.nnz:
+            # Time that is left was not the limit: the size of the model was.
+            why = Status.LIMIT if left > 0 else Status.TIME_LIMIT
+            return start_alone(self, solver, values, not_called(self, solver), status=why)
         limit = self.budget.at_most(share=share) if settings.time_limit != 0 else 0.0
         settings = replace(settings, start=values or {}, time_limit=limit)
         try:
@@ -224,10 +228,10 @@ class Problem(BuiltProblem):
         except MemoryError:
             if values is None:
                 raise
-            alone = start_alone(self, solver, values, out_of_memory(solver.name))
-            return replace(alone, status=Status.LIMIT)
+            return start_alone(self, solver, values, out_of_memory(solver.name), status=Status.LIMIT)
         if solution.stopped:
             self.budget.stop()
+        solution = replace(solution, status=ended_by(self, solution.status))
         if values is not None and not solution.found:
             solution = with_start(self, solution, values)
         return self._snapped_to_tree(solution, settings.gap)
@@ -243,7 +247,12 @@ class Problem(BuiltProblem):
             within = replace(settings, time_limit=budget.at_most() if settings.time_limit != 0 else 0.0)
             # One that sees added rows needs a model that leaves out nothing that they could make the best.
             problem = relimited(self, np.inf) or self if self.changed() else self
-            found = search.search(problem, within, start=start, on_progress=on_progress)
+            try:
+                found = search.search(problem, within, start=start, on_progress=on_progress)
+            except Stopped:
+                if start is None:
+                    raise
+                found = Found(start, -np.inf, Status.INTERRUPTED, message="it was stopped before it began")
         with budget.phase("check"):
             seconds = monotonic() - budget.excluded_seconds - began
             result = problem._found(search, found, start, seconds, settings.gap)
@@ -251,9 +260,9 @@ class Problem(BuiltProblem):
 
     def _unfinished(self, solver: Solver, tree: Predictor | None, gap: float) -> Result:
         """Return the start, and what is known without a model, where the time ran out while it was declared."""
-        status = Status.INTERRUPTED if self.budget.stopped else Status.TIME_LIMIT
-        told = (not_built(self),) if tree is not None and self.budget.expired else ()
-        found = Found(tree, -np.inf, status, warnings=told)
+        too_large = self.entries_given_up > 0 and not self.budget.expired
+        told = (not_built(self),) if tree is not None and (too_large or self.budget.expired) else ()
+        found = Found(tree, -np.inf, Status.LIMIT if too_large else Status.TIME_LIMIT, warnings=told)
         return replace(self._found(solver, found, tree, 0.0, gap), phase_seconds=self.budget.seconds)
 
     def _found(
@@ -261,7 +270,7 @@ class Problem(BuiltProblem):
     ) -> Result:
         x, values, objective = (None, {}, np.nan) if found.tree is None else self.point_of(found.tree)
         solution = Solution(
-            status=found.status,
+            status=ended_by(self, found.status),
             x=x,
             values=values,
             objective=objective if np.isnan(found.objective) else found.objective,

@@ -168,13 +168,24 @@ def start_proven(problem: BuiltProblem, solver: Solver, values: Values) -> Solut
     )
 
 
-def start_alone(problem: BuiltProblem, solver: Solver, values: Values | None, *told: str) -> Solution:
+def ended_by(problem: BuiltProblem, status: Status) -> Status:
+    """Return why a solve ended: the user's stop, where it was that which left a part of the work no time."""
+    return Status.INTERRUPTED if status is Status.TIME_LIMIT and problem.budget.stopped else status
+
+
+def start_alone(
+    problem: BuiltProblem,
+    solver: Solver,
+    values: Values | None,
+    *told: str,
+    status: Status = Status.TIME_LIMIT,
+) -> Solution:
     """Return the start as the outcome of a solve in which no solver said anything, with warnings of why."""
     form, stopped = problem.model.matrix(), problem.budget.stopped
     x = None if values is None else form.to_point(values)
     objective = np.nan if x is None else form.objective(x)
     return Solution(
-        status=Status.INTERRUPTED if stopped else Status.TIME_LIMIT,
+        status=Status.INTERRUPTED if stopped else status,
         x=x,
         values=values or {},
         objective=objective,
@@ -201,6 +212,11 @@ def not_built(problem: BuiltProblem) -> str:
     """Say why there is no model, and what the tree is worth without it."""
     if problem.budget.stopped:
         why = "it was stopped while the model was built"
+    elif problem.entries_given_up:
+        why = (
+            f"the model would have more than {problem.entries_given_up:.1e} entries, which are too many for a solver "
+            "in the time limit, and it was not built"
+        )
     else:
         why = (
             f"{problem.data.n} samples are too many for the time limit, which came while the model was built"

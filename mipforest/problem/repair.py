@@ -203,14 +203,14 @@ def contradictory(problem: BuiltProblem) -> bool:
     """Say whether no tree at all satisfies the constraints, whatever limits the model is built with.
 
     By a linear programme over rows that hold for every tree: all, if the model leaves out no solution; else those that
-    read no continuous variable of the formulation, and are not said to rest on the limits. It is not found out where
-    no time is left.
+    read no continuous variable of the formulation but those that limits do not touch, and are not said to rest on the
+    limits. It is not found out where no time is left.
     """
     rest = problem.model.copy()
     rest.minimize(0.0)
     if problem.covered_up_to() < np.inf:
         limited = np.zeros(rest.n_columns, dtype=bool)
-        for name in problem.as_built.blocks:
+        for name in set(problem.as_built.blocks) - problem.formulation.blocks_of_every_tree:
             limited[rest[name].columns] = ~rest[name].integer
         for name, block in problem.model.constraints.items():
             if limited[block.A.indices].any() or name in problem.formulation.rows_up_to_known:

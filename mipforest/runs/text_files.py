@@ -22,7 +22,12 @@ LARGEST = 1 << 28
 
 def json_text(content: dict[str, Any]) -> str:
     """Return a JSON object as runs and instances write it; ValueError if a number is not finite."""
-    return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    text = json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # names of files may hold bytes that are no text; JSON has escapes for them
+        return json.dumps(content, indent=2, allow_nan=False) + "\n"
+    return text
 
 
 class JsonFileError(MipforestError, ValueError):

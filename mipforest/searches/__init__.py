@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from mipforest.errors import SolverUnavailable
 from mipforest.searches.kernel_cache import KernelCache, kernel_folder
-from mipforest.time_budget import TimeBudget
+from mipforest.time_budget import Stopped, TimeBudget
 
 #: What is told before the search is compiled; also where the machine code cannot be kept, and what a result says then.
 COMPILING = "compiling the search: once on this machine, under a minute, which the time limit does not count"
@@ -84,6 +84,11 @@ def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
 
     That happens once on a machine, and is told when it begins; later processes load them. Where they cannot, as the
     machine code cannot be kept, the user is told, and the result notes it. The budget counts neither.
+
+    Raises
+    ------
+    Stopped
+        Between two functions, where the budget was stopped.
     """
     began = monotonic()
     from numba.core.event import Listener, install_listener
@@ -93,6 +98,8 @@ def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
 
         def on_start(self, event: object) -> None:
             del event
+            if budget.stopped:
+                raise Stopped
             if not self.begun:
                 self.begun = True
                 obstacle = kernel_folder().check()

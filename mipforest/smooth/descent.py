@@ -71,20 +71,45 @@ def quasi_newton(model: SmoothModel, point: Point, stop: Stop) -> Point:
         found, slope = model.reduced(at)
         return found, vector.slope(at, sums, slope)
 
-    def between(_: FloatArray) -> None:
-        if stop():
-            raise StopIteration
+    found = minimised(value, vector.flat(point), vector.bounds, stop)
+    return model.with_best_leaves(vector.parts(np.clip(found, *np.array(vector.bounds).T))[0])
 
-    solved = minimize(
-        value,
-        vector.flat(point),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=vector.bounds,
-        callback=between,
-        options={"maxiter": ITERATIONS},
-    )
-    return model.with_best_leaves(vector.parts(np.clip(solved.x, *np.array(vector.bounds).T))[0])
+
+class _Halted(Exception):
+    """A minimisation was asked to end within a step."""
+
+
+def minimised(
+    value: Callable[[FloatArray], tuple[float, FloatArray]],
+    flat: FloatArray,
+    bounds: list[tuple[float, float]],
+    stop: Stop,
+) -> FloatArray:
+    """Return a local minimiser of a function with its gradient; the best vector that was tried where it is stopped.
+
+    It is asked before every evaluation but the first: one may take a second, and a step many.
+    """
+    best = (np.inf, flat)
+    tried = 0
+
+    def watched(at: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal best, tried
+        if tried and stop():
+            raise _Halted
+        tried += 1
+        found, slope = value(at)
+        if found < best[0]:
+            best = found, at.copy()
+        return found, slope
+
+    try:
+        solved = minimize(
+            watched, flat, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": ITERATIONS}
+        )
+    except _Halted:
+        return best[1]
+    found: FloatArray = solved.x
+    return found
 
 
 class FlatPoint:
@@ -178,7 +203,7 @@ def proximal(model: SmoothModel, point: Point, stop: Stop) -> Point:
             squared = sum(float((part**2).sum()) for part in change.values())
             new_value, new_slope = evaluate(new)
             accepted = new_value <= max(recent) - SUFFICIENT / (2 * length) * squared
-            if accepted or length < SHORTEST:
+            if accepted or length < SHORTEST or stop():
                 break
             length /= SHRINK
         if not accepted:
@@ -242,10 +267,7 @@ def augmented(model: SmoothModel, point: Point, stop: Stop) -> Point:
     for _ in range(OUTER):
         if stop():
             break
-        solved = minimize(
-            value, flat, jac=True, method="L-BFGS-B", bounds=vector.bounds, options={"maxiter": ITERATIONS}
-        )
-        flat = solved.x
+        flat = minimised(value, flat, vector.bounds, stop)
         gaps = np.array([own - MARGIN for own, _ in asked(vector.parts(flat)[0])])
         violated = float(np.maximum(-gaps, 0.0).max(initial=0.0))
         if violated <= MARGIN:

@@ -27,6 +27,9 @@ SMOOTH_MODELS = ("orct", "s-orct", "s-orrt", "s-orrt-fd")
 #: With more samples, starts descend on so many of them, drawn at random, and the best one then on all.
 SCREENED = 20_000
 
+#: The longest step so far, so many times, is kept for what follows the last one; at most half of the time.
+RESERVED = 3.0
+
 
 class SmoothSearch(TreeSearch):
     """A search that descends from many starts of a smooth model, and keeps the best local optimum."""
@@ -63,13 +66,22 @@ class SmoothSearch(TreeSearch):
             model = whole.take(np.sort(rng.choice(problem.data.n, SCREENED, replace=False)))
         best: tuple[bool, float, Point] | None = None
         values: list[float] = []
-        interrupted = False
+        interrupted, longest = False, 0.0
+        with problem.budget.loading():
+            import mipforest.smooth.descent  # noqa: F401 - loads scipy's optimisers
+        last = monotonic()
 
         def stop() -> bool:
-            nonlocal interrupted
+            nonlocal interrupted, longest, last
+            now = monotonic()
+            longest, last = max(longest, now - last), now
             known = best[1] if best is not None else np.nan
             interrupted = interrupted or events.tell(known, -np.inf, len(values))
-            return interrupted or monotonic() >= deadline
+            # What has begun is ended, with leaves and value of its own.
+            reserved = (
+                0.0 if settings.time_limit is None else min(RESERVED * longest, settings.time_limit / 2)
+            )
+            return interrupted or now + reserved >= deadline
 
         for k in range(formulation.n_starts):
             given = start is not None and k == 0
@@ -80,9 +92,11 @@ class SmoothSearch(TreeSearch):
                 stages = formulation.stages_of(k)
                 for level in reversed(range(stages if stages > 1 else 0)):
                     # Penalties on the way lead to sparser trees, or to the empty one: every second start has none.
+                    if stop():
+                        break
                     gentle = model.balanced().at(model.gamma / 2**level)
                     point = self.descend(gentle.without_penalties() if k % 2 else gentle, point, stop)
-                point = self.descend(model, point, stop)
+                point = model.settled(point) if stop() else self.descend(model, point, stop)
             if k == 0 or not stop():
                 # A start that the clock cut short is no local optimum to compare with.
                 values.append(model.objective(point))
@@ -94,7 +108,8 @@ class SmoothSearch(TreeSearch):
         assert best is not None
         point = best[2]
         if model is not whole:
-            point = whole.settled(point) if settings.time_limit == 0 else self.descend(whole, point, stop)
+            out_of_time = settings.time_limit == 0 or stop()
+            point = whole.settled(point) if out_of_time else self.descend(whole, point, stop)
         status = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
         return Found(
             formulation.tree_of(point, instance),

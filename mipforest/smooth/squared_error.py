@@ -21,6 +21,9 @@ LEAF_STEPS, LEAF_CHANGE = 100, 1e-5
 #: Products of two leaf probabilities up to this do not count: far below what a double keeps of a sum of ones.
 NEGLIGIBLE = 1e-20
 
+#: Share of samples, over all pairs of leaves, from which on pairs are not taken one by one; entries of one product.
+MANY_SHARED, ENTRIES_AT_ONCE = 0.2, 4_000_000
+
 
 @dataclass(frozen=True, eq=False)
 class GroupLimit:
@@ -231,9 +234,22 @@ class SquaredError(LeafLoss):
         return found - np.sign(gap) * excess / curved * moved, {name: 2 * excess / curved}
 
     def _normal_equations(self, P: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the Gram matrix and the right-hand side; most pairs of leaves have few samples in common."""
+        """Return the Gram matrix and the right-hand side; most pairs of leaves have few samples in common, in the end.
+
+        Where they have many, one product for a number of samples at a time is several times as fast.
+        """
         Z, m = self._extended, self._extended.shape[1]
         gram = np.zeros((self.n_leaves * m, self.n_leaves * m))
+        right = ((P * (self.weights * self.y)) @ Z).ravel()
+        reached = (P > NEGLIGIBLE).astype(np.float32)
+        if self.n_leaves > 1 and (reached @ reached.T).sum() > MANY_SHARED * P.shape[1] * self.n_leaves**2:
+            root = np.sqrt(self.weights) * P
+            at_once = max(1, ENTRIES_AT_ONCE // len(gram))
+            for first in range(0, P.shape[1], at_once):
+                some = slice(first, first + at_once)
+                rows = (root[:, some].T[:, :, None] * Z[some][:, None, :]).reshape(-1, len(gram))
+                gram += rows.T @ rows
+            return gram, right
         for t in range(self.n_leaves):
             for u in range(t + 1):
                 both = self.weights * P[t] * P[u]
@@ -242,7 +258,7 @@ class SquaredError(LeafLoss):
                 block = (rows * charge[:, None]).T @ rows
                 gram[t * m : (t + 1) * m, u * m : (u + 1) * m] = block
                 gram[u * m : (u + 1) * m, t * m : (t + 1) * m] = block.T
-        return gram, ((P * (self.weights * self.y)) @ Z).ravel()
+        return gram, right
 
     def relaxed(self) -> SquaredError:
         """Return the loss without limits of errors, which are no linear constraints of the leaves."""

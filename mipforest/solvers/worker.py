@@ -20,7 +20,8 @@ from mipforest.solvers.solution import Event, Progress
 
 Result = TypeVar("Result")
 
-_NAME = "mipforest-solver"
+#: How the names of threads begin that may be left behind.
+THREAD_NAME = "mipforest-solver"
 
 #: Seconds beyond its limit, or after a stop was asked for, that a solver is waited for: most need tenths of one.
 PATIENCE = 0.5
@@ -137,7 +138,7 @@ class Worker:
         """
         future: Future[Result] = Future()
         self._queue = SimpleQueue()
-        thread = Thread(target=self._work, args=(work, future), name=_NAME, daemon=True)
+        thread = Thread(target=self._work, args=(work, future), name=THREAD_NAME, daemon=True)
         thread.start()
         latest = math.inf if seconds is None else self.seconds + seconds + PATIENCE
         while True:
@@ -215,7 +216,7 @@ def _joined_at_exit(thread: Thread) -> None:
 
 def solvers_run_on() -> bool:
     """Return whether a solver still runs that nobody waits for: it was left behind, or Ctrl-C came twice."""
-    return any(thread.name == _NAME for thread in all_threads())
+    return any(thread.name.startswith(THREAD_NAME) for thread in all_threads())
 
 
 def _changed(before: Event, after: Event) -> bool:

@@ -289,7 +289,21 @@ class Tree(Predictor):
 
     def apply(self, X: Any) -> IntArray:
         """Return the (n,) number of the leaf that each sample reaches, 2^depth - 1 to 2^(depth + 1) - 2."""
-        return self._leaves(self.scores(X))
+        return self._reached(self._scaled(X))
+
+    def _reached(self, scaled: FloatArray) -> IntArray:
+        """Return the leaf of each scaled sample; of univariate splits, from the feature of each node on its way."""
+        used = self.w != 0
+        if (used.sum(axis=1) > 1).any() or self.n_features == 0:
+            return self._leaves(self._scores(scaled))
+        feature, rows = used.argmax(axis=1), np.arange(len(self.w))
+        weight, samples = self.w[rows, feature], np.arange(len(scaled))
+        node = np.zeros(len(scaled), dtype=np.int64)
+        for _ in range(self.depth):
+            # The same sums as those of all features, whose other products are 0.
+            score = scaled[samples, feature[node]] * weight[node] + self.b[node]
+            node = 2 * node + 1 + (score >= 0)
+        return node
 
     def _leaves(self, scores: FloatArray) -> IntArray:
         goes_right = scores >= 0
@@ -313,7 +327,7 @@ class Tree(Predictor):
     def predict(self, X: Any) -> IntArray | FloatArray:
         """Return the (n,) predictions: class numbers, or values of a regression tree in the target's units."""
         scaled = self._scaled(X)
-        leaf = self._leaves(self._scores(scaled)) - self.topology.n_branches
+        leaf = self._reached(scaled) - self.topology.n_branches
         if self.leaf_w is None:
             return self.leaf_value[leaf]
         slopes: FloatArray = (scaled * self.leaf_w[leaf]).sum(axis=1)

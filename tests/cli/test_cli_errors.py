@@ -190,7 +190,7 @@ def test_infeasible_is_exit_code_3(mipforest, monkeypatch):
 def test_a_process_does_not_wait_for_a_solver_that_was_left_behind(monkeypatch, capfd):
     """Its thread may take minutes, and an interpreter that ended with it would end by a signal."""
     release = threading.Event()
-    thread = threading.Thread(target=release.wait, args=(20,), name=worker._NAME, daemon=True)
+    thread = threading.Thread(target=release.wait, args=(20,), name=worker.THREAD_NAME, daemon=True)
     thread.start()
     ends = []
 

@@ -53,3 +53,28 @@ def test_without_time_the_card_stays_as_good():
     begun, loss = cards.beam(1)
     found = exchange_rules(cards, begun, rounds=50, seed=0, budget=TimeBudget(0.0))
     assert found[1] <= loss
+
+
+def test_of_many_cuts_starts_try_quantiles_and_then_those_of_the_features_of_a_card(monkeypatch):
+    every = cards_of(3, rules=2, n=400)
+    best = every.polished(every.beam()[0])
+    monkeypatch.setattr("mipforest.heuristics.score_cards.MOST_TRIED", 50)
+    some = cards_of(3, rules=2, n=400)
+    assert every.n_rules == some.n_rules > 50
+    assert not some.all_tried
+    tried = some._tried
+    assert sum(map(len, tried.values())) <= 50
+    assert all((some.feature[rules] == j).all() for j, rules in tried.items())
+    chosen, loss = some.polished(some.beam()[0])
+    refined = some.refined(chosen)
+    assert best[1] <= exact_loss(some, refined) + 1e-9
+    assert exact_loss(some, refined) <= loss + 1e-9
+    assert exact_loss(some, refined) < loss or {k for k, _ in refined} == {k for k, _ in chosen}
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_without_time_there_is_a_card_with_all_the_rules_that_it_must_have(exact):
+    cards = cards_of(3, rules=3, exact=exact, budget=TimeBudget(0.0))
+    chosen, loss = cards.polished(cards.beam()[0])
+    assert len(chosen) == 3 or not exact
+    assert loss == pytest.approx(exact_loss(cards, chosen))

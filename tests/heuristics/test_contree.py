@@ -5,8 +5,10 @@ from enumerate_trees import best_tree_value, misclassified
 import mipforest.heuristics.cart as contree_module
 from formulations.oct import Oct
 from mipforest.data import Dataset, load
-from mipforest.errors import SolverUnavailable, Unsupported
-from mipforest.heuristics.cart import contree
+from mipforest.errors import SolverError, SolverUnavailable, Unsupported
+from mipforest.heuristics.cart import contree, contree_within
+from mipforest.heuristics.contree_process import fitted_nodes
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology
 
 
@@ -61,3 +63,23 @@ def test_it_refuses_what_it_does_not_count():
     pytest.importorskip("pycontree")
     with pytest.raises(Unsupported, match="N_min is 3"):
         Oct(N_min=3).build(load("wine"), 1).solve("contree")
+
+
+def test_a_stop_or_the_limit_ends_its_process_and_leaves_no_tree():
+    pytest.importorskip("pycontree")
+    rng = np.random.default_rng(0)
+    data = Dataset.from_arrays(rng.random((3000, 8)), rng.integers(0, 2, 3000))
+    budget = TimeBudget()
+    budget.stop()
+    assert contree_within(data, Topology(5), budget=budget) == (None, False)
+    found = Oct().build(data, 2, budget=budget, whole=False).solve("contree")
+    assert found.status == "interrupted"
+    assert found.tree is not None
+
+
+def test_what_its_process_says_is_told():
+    pytest.importorskip("pycontree")
+    words = np.full((4, 2), "x")
+    given = {"depth": 1, "split_cost": 0.0, "time_limit": 9.0}
+    with pytest.raises(SolverError, match="contree ended with code 1; it said: "):
+        fitted_nodes(words, np.array([0, 1, 0, 1]), **given, stopped=lambda: False, loaded=lambda _: None)

@@ -291,3 +291,30 @@ def test_variables_are_listed_in_order(m):
     assert m.variables["w"] is m["w"]
     with pytest.raises(TypeError):
         m.variables["w"] = None
+
+
+def test_terms_are_announced_before_an_expression_has_them():
+    class TooLarge(Exception):
+        pass
+
+    def watch(terms):
+        heard.append(terms)
+        if terms > 1000:
+            raise TooLarge
+
+    heard = []
+    m = Model()
+    m.watch = watch
+    x = m.binary("x", 30)
+    with pytest.raises(TooLarge):
+        m.binary("many", 2000)
+    assert list(m.variables) == ["x"]
+    with pytest.raises(TooLarge):
+        np.ones((40, 30)) @ x
+    assert max(heard) == 2000
+    with pytest.raises(TooLarge):
+        (x + 1.0)[np.zeros(1500, dtype=int)]
+    m.add("one", x.sum() == 1)
+    heard.clear()
+    m.add("again", x[0] == 1)
+    assert max(heard) == 31  # all rows

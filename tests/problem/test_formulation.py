@@ -169,3 +169,16 @@ def test_the_bound_of_a_model_that_is_not_built_is_what_no_tree_falls_below(monk
     slow = Slow()
     result = slow.build(DATA, 1, budget=TimeBudget(2.0, clock=slow.clock), whole=False).solve("highs")
     assert (result.bound, result.solution.bound_by) == (-1.0, ("definition",))
+
+
+def test_a_model_that_no_solver_would_be_called_with_is_not_built(monkeypatch):
+    monkeypatch.setattr("mipforest.problem.formulation.HAND_OVER", 1.0)  # seconds per entry
+    problem = Cheapest().build(DATA, 1, budget=TimeBudget(0.6), whole=False)
+    assert problem.unfinished
+    assert problem.entries_given_up > 0
+    result = problem.solve("highs")
+    assert (result.status, result.objective) == ("limit", 0.0)
+    assert "entries, which are too many for a solver" in result.solution.warnings[0]
+    assert not Cheapest().build(DATA, 1, budget=TimeBudget(0.6)).unfinished  # whoever adds rows needs them
+    monkeypatch.setattr("mipforest.problem.formulation.MOST_ENTRIES", 1)
+    assert Cheapest().build(DATA, 1, whole=False).unfinished

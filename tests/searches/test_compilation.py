@@ -10,7 +10,7 @@ from numba import config, njit
 import mipforest
 from mipforest.searches import COMPILING, compile_by
 from mipforest.searches.exact.branching import search
-from mipforest.time_budget import TimeBudget
+from mipforest.time_budget import Stopped, TimeBudget
 
 
 def test_a_compilation_is_told_and_does_not_count():
@@ -37,3 +37,10 @@ def test_machine_code_is_kept_outside_the_package():
     assert kept.is_absolute()
     assert not kept.is_relative_to(Path(mipforest.__file__).parent)
     assert not config.CACHE_DIR
+
+
+def test_a_stop_ends_a_compilation_between_two_functions():
+    budget = TimeBudget()
+    budget.stop()
+    with pytest.raises(Stopped):
+        compile_by(lambda: njit(lambda x: x + 1)(1), budget)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mipforest.settings import FEASIBILITY_TOLERANCE
-from mipforest.smooth.descent import descend
+from mipforest.smooth.descent import descend, minimised
 from mipforest.smooth.expected_cost import ExpectedCost
 from mipforest.smooth.model import SmoothModel, uniform
 from mipforest.smooth.norms import RowNorms
@@ -201,3 +201,17 @@ def test_the_empty_tree_costs_the_same_whatever_the_features():
     point = {**mixed(model, rng), "a": np.zeros((3, 3))}
     other = SmoothModel(X=rng.random(model.X.shape), depth=2, gamma=8.0, loss=model.loss, norms=model.norms)
     assert other.objective(point) == pytest.approx(model.objective(point), abs=1e-15)
+
+
+def test_a_minimisation_is_stopped_between_two_evaluations_and_keeps_the_best_of_them():
+    asked = []
+
+    def value(x):
+        asked.append(float(((x - 3.0) ** 2).sum()))
+        return asked[-1], 2 * (x - 3.0)
+
+    found = minimised(value, np.zeros(4), [(-9.0, 9.0)] * 4, lambda: len(asked) >= 2)
+    assert len(asked) == 2
+    assert ((found - 3.0) ** 2).sum() == pytest.approx(min(asked))
+    whole = minimised(value, np.zeros(4), [(-9.0, 9.0)] * 4, lambda: False)
+    assert whole == pytest.approx(np.full(4, 3.0))

@@ -167,3 +167,15 @@ def test_limits_of_errors_are_kept(kind):
     again = augmented(held, found, never)
     assert held.violation(again) <= 1e-6
     assert held.objective(again) >= free.objective(found) - 1e-9
+
+
+def test_normal_equations_are_the_same_pair_by_pair_and_at_once(monkeypatch):
+    rng = np.random.default_rng(0)
+    loss = SquaredError(
+        X=rng.random((50, 3)), y=rng.random(50), weights=np.full(50, 0.02), n_leaves=4, ridge=0.0
+    )
+    P = rng.dirichlet(np.ones(4), 50).T
+    at_once = loss._normal_equations(P)
+    monkeypatch.setattr("mipforest.smooth.squared_error.MANY_SHARED", 2.0)
+    for whole, paired in zip(at_once, loss._normal_equations(P), strict=True):
+        assert whole == pytest.approx(paired)

@@ -231,3 +231,16 @@ def test_a_tree_keeps_its_own_read_only_arrays():
     assert repr(linear) == "Tree(depth=1, 2 features, regression with linear leaves, 1 splits)"
     with pytest.raises(ValueError, match="read-only"):
         linear.leaf_w[0, 0] = 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_samples_find_the_leaf_of_a_univariate_tree_that_their_scores_lead_to(seed):
+    rng = np.random.default_rng(seed)
+    X, w, b = rng.random((200, 4)).round(1), np.zeros((7, 4)), -rng.random(7).round(1)
+    w[np.arange(7), rng.integers(0, 4, 7)] = rng.choice([0.0, 1.0, -2.0], 7)
+    tree = Tree(3, w, b, np.arange(8) % 2, ("a", "b"), ("p", "q", "r", "s"))
+    node, right = np.zeros(len(X), dtype=int), tree.scores(X) >= 0
+    for _ in range(3):
+        node = 2 * node + 1 + right[np.arange(len(X)), node]
+    assert (tree.apply(X) == node).all()
+    assert (tree.predict(X) == (node - 7) % 2).all()

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mipforest.heuristics.cart import contree_within
+from mipforest.heuristics.cart import cart, contree_within
 from mipforest.heuristics.thresholds import tree_of_thresholds
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.found import Found, SearchEvents
@@ -55,6 +55,7 @@ class ExactSearch(TreeSearch):
         charged = formulation.univariate_problem(instance)
         assert charged is not None  # ``refusal`` has seen to it
         known = [tree for tree in (start, instance.known) if tree is not None]
+        known = known[:1] if start is instance.known else known
         known += [formulation.polish(tree, instance) for tree in known]
         best = min(known, key=lambda tree: formulation.evaluate(tree, instance), default=None)
         value = np.inf if best is None else formulation.evaluate(best, instance)
@@ -83,11 +84,11 @@ class ExactSearch(TreeSearch):
 class ConTreeSearch(TreeSearch):
     """ConTree's dynamic programming (Brita, van der Linden and Demirovic 2025), beside whose trees ours can be put.
 
-    It runs in one step that hears nothing: Ctrl-C waits for its end or its time limit.
+    It runs in one step that hears nothing, in a process of its own that Ctrl-C kills: the answer is the start then.
     """
 
     name: ClassVar[str] = "contree"
-    summary: ClassVar[str] = "ConTree's dynamic programming; Ctrl-C waits for its end"
+    summary: ClassVar[str] = "ConTree's dynamic programming, in a process of its own"
     models: ClassVar[tuple[str, ...]] = ("oct",)
     models_in_words: ClassVar[str] = "oct with N_min=1"
     package: ClassVar[str] = "pycontree"
@@ -119,11 +120,19 @@ class ConTreeSearch(TreeSearch):
         assert charged is not None  # ``refusal`` has seen to it
         limit = NO_LIMIT if settings.time_limit is None else settings.time_limit
         share = min(1.0, charged.split_cost / data.n)
-        tree, ended = contree_within(data, problem.topology, split_cost=share, time_limit=limit)
-        found = [formulation.polish(tree, instance), *(known for known in (start, instance.known) if known)]
+        found = [
+            known for known in (start, instance.known, cart(data, problem.topology)) if known is not None
+        ]
+        tree, ended = contree_within(
+            data, problem.topology, split_cost=share, time_limit=limit, budget=problem.budget
+        )
+        if tree is not None:
+            found.append(tree)
+        found = [formulation.polish(known, instance) for known in found]
         best = min(found, key=lambda tree: formulation.evaluate(tree, instance))
         value = formulation.evaluate(best, instance)
         # Errors are counted exactly; sums with costs of splits are rounded.
         bound = max(0.0, value - (COST_ROUNDING if share else 0.0)) if ended else 0.0
         told = events.end(value, bound, 0)
-        return Found(best, bound, Status.OPTIMAL if ended else Status.TIME_LIMIT, 0, told)
+        stopped = Status.INTERRUPTED if problem.budget.stopped else Status.TIME_LIMIT
+        return Found(best, bound, Status.OPTIMAL if ended else stopped, 0, told)

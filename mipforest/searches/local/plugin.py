@@ -82,6 +82,11 @@ class LocalSearch(TreeSearch):
             tree for tree in (start, instance.known, formulation.start("cart", instance)) if tree is not None
         ]
         known = [formulation.polish(tree, instance) for tree in known]
+        value = min(formulation.evaluate(tree, instance) for tree in known)
+
+        def relay(objective: float, bound: float, visits: int) -> bool:
+            return events.tell(min(objective, value), bound, visits)
+
         options = settings.solver_options
         starts, kicks = options.get("starts", STARTS), options.get("kicks", KICKS)
         outcome = local_search(
@@ -94,7 +99,7 @@ class LocalSearch(TreeSearch):
             seed=settings.seed,
             threads=settings.threads,
             deadline=events.deadline(settings.time_limit),
-            on_progress=events.tell,
+            on_progress=relay,
             dask=options.get("dask"),
         )
         found = tree_of_splits(problem.data, problem.topology, outcome.tree.w, outcome.tree.b)

@@ -226,8 +226,9 @@ def local_search(
                     values[found.number], report[found.number] = found.value, found.steps
                     stop[0] |= not found.over
                     kept = sorted([*kept, found], key=lambda ended: ended[:2])[:keep]
-                if on_progress is not None and kept:
-                    interrupted |= bool(on_progress(kept[0].value, -np.inf, int(report[:, 0].sum())))
+                if on_progress is not None:  # also before a start has ended: a stop is heard by it
+                    value = kept[0].value if kept else np.inf
+                    interrupted |= bool(on_progress(value, -np.inf, int(report[:, 0].sum())))
                 if interrupted or (running and monotonic() >= deadline):
                     stop[0] = 1
                 if stop[0] and pool.given_up(interrupted):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -11,9 +12,13 @@ from typing import Any, NamedTuple
 from mipforest.arrays import IntArray
 from mipforest.cluster import connected, explained
 from mipforest.searches.local import LocalProblem, LocalTree
+from mipforest.solvers.worker import THREAD_NAME
 
 #: Seconds after the deadline within which a cluster may hand back what it has begun.
 HAND_BACK = 2.0
+
+#: Seconds after which starts that were told to stop are left behind in their threads.
+LEFT_AFTER = 0.5
 
 
 class Ended(NamedTuple):
@@ -39,13 +44,14 @@ class Threads(AbstractContextManager["Threads"]):
 
     def __init__(self, run: Callable[[int], Ended], threads: int) -> None:
         self.slots, self._run = threads, run
+        self._told_at, self._left = math.inf, False
 
     def __enter__(self) -> Threads:
-        self._pool = ThreadPoolExecutor(self.slots)
+        self._pool = ThreadPoolExecutor(self.slots, thread_name_prefix=THREAD_NAME)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._pool.shutdown()
+        self._pool.shutdown(wait=not self._left, cancel_futures=self._left)
 
     def submit(self, number: int) -> Future[Ended]:
         """Begin a start."""
@@ -56,9 +62,11 @@ class Threads(AbstractContextManager["Threads"]):
         return future.result()
 
     def given_up(self, interrupted: bool) -> bool:
-        """Return whether to leave starts that were told to stop: here they soon do."""
+        """Return whether to leave starts that were told to stop: they do at the next node, which may take long."""
         del interrupted
-        return False
+        self._told_at = min(self._told_at, monotonic())
+        self._left = monotonic() - self._told_at > LEFT_AFTER
+        return self._left
 
 
 class Elsewhere(AbstractContextManager["Elsewhere"]):

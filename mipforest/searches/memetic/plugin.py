@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import ClassVar
 
 import numpy as np
@@ -51,19 +52,23 @@ class AlternatingSearch(TreeSearch):
         # CART's own tree, with splits that save no errors yet: pruned, it would have fewer to improve.
         grown = cart(data, problem.topology, min_leaf=charges.N_min, seed=settings.seed)
         known = [grown] if start is None else [start, grown]
-        interrupted = False
+        interrupted, deadline = False, events.deadline(settings.time_limit)
 
         def told(value: float, n_trees: int) -> bool:
             nonlocal interrupted
             interrupted = events.tell(value / charges.unit, -np.inf, n_trees)
             return interrupted
 
+        def halted() -> bool:
+            return problem.budget.stopped or monotonic() >= deadline
+
+        others = self._others(problem, charges.N_min, settings, halted)
         evolved = evolve(
             samples,
-            [SplitTree.of(tree) for tree in (*known, *self._others(problem, charges.N_min, settings))],
+            [SplitTree.of(tree) for tree in (*known, *others)],
             generations=self._generations(settings),
             seed=settings.seed,
-            deadline=events.deadline(settings.time_limit),
+            deadline=deadline,
             on_progress=told,
         )
         found = evolved.best.tree.complete(data, problem.topology)
@@ -82,7 +87,13 @@ class AlternatingSearch(TreeSearch):
             message=self._last_word(evolved),
         )
 
-    def _others(self, problem: BuiltProblem, N_min: int, settings: SolveSettings) -> list[Tree]:  # noqa: ARG002
+    def _others(
+        self,
+        problem: BuiltProblem,  # noqa: ARG002
+        N_min: int,  # noqa: ARG002
+        settings: SolveSettings,  # noqa: ARG002
+        halted: Callable[[], bool],  # noqa: ARG002
+    ) -> list[Tree]:
         """Grow more trees to begin with than the start and CART's."""
         return []
 
@@ -103,9 +114,13 @@ class MemeticSearch(AlternatingSearch):
         "generations": f"how often each of them is crossed with another ({GENERATIONS})",
     }
 
-    def _others(self, problem: BuiltProblem, N_min: int, settings: SolveSettings) -> list[Tree]:
+    def _others(
+        self, problem: BuiltProblem, N_min: int, settings: SolveSettings, halted: Callable[[], bool]
+    ) -> list[Tree]:
         number = settings.solver_options.get("population", POPULATION)
-        return forest_trees(problem.data, problem.topology, number, min_leaf=N_min, seed=settings.seed)
+        return forest_trees(
+            problem.data, problem.topology, number, min_leaf=N_min, seed=settings.seed, halted=halted
+        )
 
     def _generations(self, settings: SolveSettings) -> int:
         generations: int = settings.solver_options.get("generations", GENERATIONS)

@@ -20,7 +20,7 @@ the same prediction on both sides the care set is empty, and the plain step is s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -198,7 +198,9 @@ class AlternatingOptimization:
                 lost += float(self.loss.of(rows, np.full(len(rows), prediction[t])).sum())
         return Improved(tree, prediction, lost + self.charges.split_cost * tree.n_splits)
 
-    def improve(self, tree: SplitTree, *, passes: int = PASSES) -> Improved:
+    def improve(
+        self, tree: SplitTree, *, passes: int = PASSES, halted: Callable[[], bool] = lambda: False
+    ) -> Improved:
         """Improve a tree until no single split and no prediction can be; then take out what splits nothing.
 
         Parameters
@@ -207,6 +209,8 @@ class AlternatingOptimization:
             Where to begin; not changed.
         passes
             Passes over all nodes at most.
+        halted
+            Asked before every node whether to leave the tree as it is by then.
         """
         fitted = self.fitted(tree.copy())
         tree, prediction = fitted.tree, fitted.prediction
@@ -214,6 +218,8 @@ class AlternatingOptimization:
         for _ in range(passes):
             before = values[-1]
             for t, rows in reversed(list(self._reaching(tree))):
+                if halted():
+                    break
                 if tree.is_leaf(t):
                     present = prediction[t]
                     prediction[t] = self.loss.best(rows, present)
@@ -226,19 +232,20 @@ class AlternatingOptimization:
         return replace(self.pruned(tree), values=tuple(values))
 
     def pruned(self, tree: SplitTree) -> Improved:
-        """Return a tree without splits that part nothing or do not pay for themselves, its predictions the best.
+        """Return a tree without splits that part too little or do not pay for themselves, its predictions the best.
 
-        A split that sends all samples to one side gives way to that side; where two leaves predict the same, or the
+        A split with a side of fewer samples than a leaf must have gives way to its larger side: of a tree that was
+        improved on other samples, every leaf is then large enough on these. Where two leaves predict the same, or the
         subtree saves less than its splits cost, the node becomes a leaf.
         """
-        tree = tree.copy()
+        tree, least = tree.copy(), max(1, self.charges.N_min)
         reached = dict(self._reaching(tree))
         for t in range(len(tree.feature)):
-            while tree.feature[t] >= 0:  # what is lifted to here may part nothing, too
+            while tree.feature[t] >= 0:  # what is lifted to here may part too little, too
                 left, right = len(reached[2 * t + 1]), len(reached[2 * t + 2])
-                if left and right:
+                if min(left, right) >= least:
                     break
-                tree.lift(t, 2 * t + 1 + bool(right))
+                tree.lift(t, 2 * t + 1 + (right > left))
                 reached = dict(self._reaching(tree))
         fitted = self.fitted(tree)
         for t, rows in reversed(list(self._reaching(tree))):

@@ -139,22 +139,27 @@ def evolve(
     deadline
         On the clock of :func:`time.monotonic`.
     on_progress
-        Called after every tree with the best value and the number of trees; returning ``True`` ends the search.
+        Called before every node with the best value and the number of trees; returning ``True`` ends the search.
     """
     require_limits("tmo", deadline=deadline)
     rng = np.random.default_rng(seed)
     population: list[Improved] = []
     n_trees, values = 0, []
-    best = samples.pruned(trees[0])
+    best, stopped = samples.pruned(trees[0]), False
+
+    def halted() -> bool:
+        nonlocal stopped
+        stopped = stopped or monotonic() >= deadline
+        stopped = stopped or (on_progress is not None and bool(on_progress(best.value, n_trees)))
+        return stopped
 
     def over() -> bool:
         nonlocal n_trees
         n_trees += 1
-        stopped = on_progress is not None and on_progress(best.value, n_trees)
-        return stopped or monotonic() >= deadline
+        return halted()
 
     for tree in trees:
-        population.append(samples.improve(tree))
+        population.append(samples.improve(tree, halted=halted))
         best = min(best, population[-1], key=lambda found: found.value)
         if over():
             return Evolved(best, n_trees, (best.value,), ended=False)
@@ -166,7 +171,7 @@ def evolve(
             j = int(rng.integers(len(population) - 1))
             mate = population[j + (j >= i)].tree
             child = crossover(population[i].tree, mate, rng, lambda: random_split(samples.X, rng))
-            found = samples.pruned(drawn.improve(child).tree)
+            found = samples.pruned(drawn.improve(child, halted=halted).tree)
             if found.value < population[i].value:
                 population[i] = found
             if found.value < best.value:

@@ -179,3 +179,41 @@ def test_a_limit_leaves_the_best_tree():
     assert result.status in {"time_limit", "best_found"}
     assert result.tree is not None
     assert result.verified
+
+
+def small_problem(seed, N_min, formulation):
+    """Random samples whose bootstrap samples allow leaves that are too small for all of them."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.random((int(rng.integers(20, 60)), 4)), 2)
+    if formulation is Ort:
+        data = Dataset.from_arrays(X, X[:, 0] + rng.random(len(X)), name="random", task="regression")
+    else:
+        data = Dataset.from_arrays(X, rng.integers(0, 2, len(X)), name="random")
+    return formulation(N_min=N_min, alpha=0.01 * (seed % 2)).build(data, 2 + seed % 2)
+
+
+@pytest.mark.parametrize("formulation", [Oct, Ort])
+@pytest.mark.parametrize(("seed", "N_min"), [(9, 2), (28, 4), (32, 4), (34, 4)])
+def test_no_incumbent_is_below_the_optimum_where_leaves_have_a_least_size(formulation, seed, N_min):
+    problem = small_problem(seed, N_min, formulation)
+    told = []
+    options = {"population": 15, "generations": 3}
+    found = problem.solve(
+        "tmo", start="none", solver_options=options, on_progress=lambda event: told.append(event.objective)
+    )
+    exact = problem.solve("exact-search")
+    assert found.verified
+    assert min(told) >= exact.objective - 1e-9
+    assert (np.diff(told) <= 1e-9).all()
+    assert told[-1] == pytest.approx(found.objective)
+
+
+def test_a_side_with_too_few_samples_gives_way_to_the_other_one():
+    X = np.arange(10.0)[:, None]
+    samples = AlternatingOptimization(X, TreeCharges(y=np.arange(10) % 2, loss="classes", N_min=3))
+    split = SplitTree(np.array([0, LEAF, 0]), np.array([1.5, 0.0, 5.5]))
+    pruned = samples.pruned(split)
+    assert pruned.tree.feature[0] in (0, LEAF)
+    below = X[:, 0] < pruned.tree.threshold[0]
+    assert pruned.tree.feature[0] == LEAF or min(below.sum(), (~below).sum()) >= 3
+    assert pruned.value >= 3.0
