@@ -57,7 +57,9 @@ def test_one_object_stands_for_the_keywords() -> None:
     m.maximize(x.sum())
     m.add("limit", [2.0, 3.0, 5.0] @ x <= 10.5)
     solution = mipforest.solve(m, settings=SolveSettings(seed=3, gap=0.0))
-    assert solution.objective == mipforest.solve(m, seed=3, gap=0.0).objective == 4 + 0
+    assert (
+        solution.objective == mipforest.solve(m, seed=3, gap=0.0).objective == 4 + 0
+    )  # exact: whole numbers
     with pytest.raises(NotAllowed, match="one object and as keywords"):
         mipforest.solve(m, seed=3, settings=SolveSettings())
 

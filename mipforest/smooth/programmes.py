@@ -172,23 +172,30 @@ class Scipy(ProgrammeSearch):
             values, slopes = (lambda x: programme.constraints(x)[0]), (lambda x: programme.constraints(x)[1])
             asked.append(NonlinearConstraint(values, 0.0, np.inf, jac=slopes))
 
-        def between(*_: object) -> None:
+        latest = start
+
+        def between(x: FloatArray, *_: object) -> None:
+            nonlocal latest
+            latest = np.array(x, dtype=np.float64)
             if stop():
                 raise StopIteration
 
         with warnings.catch_warnings():
             # Steps along which the gradient stays are told each time; the Hessian is approximated all the same.
             warnings.filterwarnings("ignore", "delta_grad == 0.0", UserWarning)
-            found = minimize(
-                programme.value,
-                start,
-                jac=True,
-                method=self.name,
-                bounds=Bounds(programme.lower, programme.upper),
-                constraints=asked,
-                callback=between,
-                options={"maxiter": ITERATIONS, **self.method_options},
-            )
+            try:
+                found = minimize(
+                    programme.value,
+                    start,
+                    jac=True,
+                    method=self.name,
+                    bounds=Bounds(programme.lower, programme.upper),
+                    constraints=asked,
+                    callback=between,
+                    options={"maxiter": ITERATIONS, **self.method_options},
+                )
+            except StopIteration:  # SLSQP of some versions of scipy passes it on
+                return latest
         return np.asarray(found.x, dtype=np.float64)
 
 

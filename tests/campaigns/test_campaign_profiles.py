@@ -3,6 +3,7 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from tolerance import same
 
 from mipforest.campaigns.figures import (
     Distribution,
@@ -25,7 +26,7 @@ def test_performance_profiles_are_those_of_the_definition(costs):
     lines = performance_profiles(pd.DataFrame(costs, columns=list("abcd")[: costs.shape[1]]))
     solved = np.isfinite(costs)
     for k, line in enumerate(lines):
-        assert line.last == solved[:, k].mean()
+        assert same(line.last, solved[:, k].mean())
         for tau in (1.0, 1.5, 3.0, 1e9):
             # rho(tau) = share of instances whose cost is at most tau times the least one.
             count = sum(

@@ -42,7 +42,7 @@ def test_lists_are_multiplied_out():
     assert len({entry.experiment.key for entry in cells}) == len(cells)
     assert {entry.experiment.settings.time_limit for entry in cells} == {1.0, None}
     # Settings tell apart all but data and seeds.
-    assert len({entry.setting for entry in cells}) == len(cells) / 4
+    assert len({entry.setting for entry in cells}) == len(cells) / 4  # exact: a count
     assert cells[0].setting == "oct, tight, depth 1, start cart, alpha=0, 1 s"
 
 

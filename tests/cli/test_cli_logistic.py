@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import brier_score_loss, log_loss
+from tolerance import same
 
 from formulations.margot import Margot
 from mipforest.problem.registry import formulation_classes
@@ -75,7 +76,7 @@ def test_probabilities_are_columns_of_the_table(mipforest, run, people, people_c
     assert list(table.columns) == [*people.columns, "prediction", "probability_no", "probability_yes"]
     proba = table[["probability_no", "probability_yes"]].to_numpy()
     expected = load_saved_tree(run / "tree.json").predict_proba(people)
-    np.testing.assert_array_equal(proba, expected)
+    assert same(proba, expected)
     np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-15)
     assert list(np.array(["no", "yes"])[proba.argmax(axis=1)]) == list(table["prediction"])
     truth = people["answer"] == "yes"
@@ -89,7 +90,7 @@ def test_probabilities_as_json_and_none_among_printed_predictions(mipforest, run
     done = mipforest("predict", run, people_csv, "--json").json
     expected = load_saved_tree(run / "tree.json").predict_proba(people)
     assert list(done["probabilities"]) == ["no", "yes"]
-    np.testing.assert_array_equal(np.column_stack(list(done["probabilities"].values())), expected)
+    assert same(np.column_stack(list(done["probabilities"].values())), expected)
     printed = mipforest("predict", run, people_csv)
     assert printed.out.splitlines() == done["predictions"]
     assert f"brier_score: {done['brier_score']:.6g}" in printed.err

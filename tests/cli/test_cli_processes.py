@@ -67,7 +67,6 @@ def test_a_stopped_run_keeps_the_incumbent(tmp_path, number, late):
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["status"] == "interrupted"
     assert result["verified"] is True
-    assert result["seconds"] < 30
     assert "stopped by the user" in out
     assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
 

@@ -68,9 +68,8 @@ def test_a_long_file_is_not_in_memory_several_times(write):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 1.5 * (
-        path.stat().st_size + frame.memory_usage().sum()
-    )  # a copy as wide text alone is 4 times the file
+    # A copy as wide text alone is 4 times the file, which makes it 2.1; pandas before 3.1 needs 1.7 by itself.
+    assert peak < 1.9 * (path.stat().st_size + frame.memory_usage().sum())
 
 
 def test_bytes_that_are_no_utf_8_are_named_beyond_the_first_block(write):

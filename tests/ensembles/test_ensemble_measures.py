@@ -5,6 +5,7 @@ import pytest
 from handmade_forest import LEAF, TREES, forest_of, forests, member_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tolerance import same
 
 import mipforest.ensembles.ensemble as measures_module
 from mipforest.ensembles import EnsembleError, close_samples, level_frequencies, node_uses, proximity
@@ -72,7 +73,7 @@ def test_proximity_is_the_share_of_members_with_a_common_leaf(drawn, points):
     expected = [[np.average(leaves[i] == leaves[k], weights=weights) for k in range(n)] for i in range(n)]
     found = proximity(forest, X)
     assert found == pytest.approx(np.array(expected))
-    assert (found == found.T).all()
+    assert same(found, found.T)
     assert (found.diagonal() == 1).all()
     together = (leaves[:, None] == leaves[None]).all(axis=2)
     assert (found[together] == 1).all()
@@ -104,7 +105,7 @@ def test_proximity_in_several_blocks(monkeypatch):
     X = np.random.default_rng(0).random((11, 4))
     whole = proximity(forest, X)
     monkeypatch.setattr(measures_module, "BLOCK", 4)
-    assert (proximity(forest, X) == whole).all()
+    assert same(proximity(forest, X), whole)
 
 
 def test_proximity_refuses_what_does_not_fit_in_memory():

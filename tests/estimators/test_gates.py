@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tolerance import at_least
 
 from mipforest.data import Dataset
 from mipforest.estimators.gates import (
@@ -110,7 +111,7 @@ def test_a_network_collects_more_than_the_best_single_tree(objective):
     X, rewards = regions()
     gate = train_network(X, rewards, np.ones(200), Training(objective=objective, epochs=60))
     reached = policy_objective(gate.logits(X), rewards, 0.0, "full")
-    assert reached >= rewards.mean(axis=0).max()
+    assert at_least(reached, rewards.mean(axis=0).max())
     assert (gate.select(X) == np.where(X[:, 0] > 0, 0, 1)).mean() > 0.95
 
 

@@ -28,7 +28,7 @@ def test_a_classifier_predicts_its_own_probabilities(flowers):
     assert (fitted.classes_[proba.argmax(axis=1)] == fitted.predict(X)).all()
     assert (fitted.importances("max") <= fitted.importances()).all()
     assert set(fitted.sparsity_) == {"local", "global"}
-    assert (pickle.loads(pickle.dumps(fitted)).predict_proba(X) == proba).all()
+    assert (pickle.loads(pickle.dumps(fitted)).predict_proba(X) == proba).all()  # exact: a copy
 
 
 def test_hyperparameters_are_searched_and_labels_kept(flowers):

@@ -94,7 +94,7 @@ def test_highs_reads_the_same_numbers(tmp_path_factory, form):
         ],
     )
     expected = sparse.csr_array(form.A[told]) if len(told) else sparse.csr_array((0, n))
-    assert list(lp.a_matrix_.value_) == expected.tocsc().data.tolist()
+    assert list(lp.a_matrix_.value_) == expected.tocsc().data.tolist()  # exact: written to the last digit
 
 
 def awkward_names():

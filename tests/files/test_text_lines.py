@@ -23,6 +23,7 @@ def test_numbers_read_back_to_the_last_bit_with_the_fewest_digits(values):
 def test_many_bit_patterns_read_back():
     bits = np.random.default_rng(0).integers(0, 2**63, 100_000, dtype=np.int64)
     values = bits.view(float)[np.isfinite(bits.view(float))]
+    # exact: written to the last digit
     assert np.array_equal([float(text) for text in number_text(values)], values)
 
 

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tolerance import at_most, less
 
 from formulations.opt import Opt, OptH
 from formulations.opt_l import OptL
@@ -106,7 +107,7 @@ def test_search_and_local_search_find_what_enumeration_finds(depth, mu, n_treatm
             True,
         )
         assert result.objective == pytest.approx(expected, abs=1e-9)
-        assert result.bound <= result.objective
+        assert at_most(result.bound, result.objective)
         local = problem.solve("local-search", solver_options={"starts": 20, "kicks": 20})
         assert local.verified
         assert local.objective == pytest.approx(expected, abs=1e-9)
@@ -194,7 +195,7 @@ def test_no_leaf_prescribes_what_too_few_samples_had():
         for leaf in np.unique(leaves):
             here = leaves == leaf
             tau = result.tree.leaf_value[leaf - 3]
-            assert (data.treatments[here] == tau).sum() >= 6
+            assert (data.treatments[here] == tau).sum() >= 6  # exact: names of treatments
 
 
 def test_with_many_samples_starts_of_the_local_search_work_on_a_part(monkeypatch):
@@ -219,7 +220,7 @@ def test_a_constraint_on_prescriptions_is_obeyed():
     result = problem.solve()
     assert (result.status, result.verified) == ("optimal", True)
     assert (result.tree.predict(data.X_raw) == 0).sum() <= few
-    assert result.objective > free.objective
+    assert less(free.objective, result.objective)
 
 
 def test_hyperplanes_are_no_worse_than_univariate_splits():

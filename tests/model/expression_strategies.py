@@ -1,5 +1,7 @@
 """Random expressions of a model together with the numbers they stand for at a random point."""
 
+# exact throughout: whole numbers, or the same single operation on both sides
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple

@@ -1,5 +1,7 @@
 """Violations of points, against their definition entry by entry."""
 
+# exact throughout: whole numbers, or the same single operation on both sides
+
 from __future__ import annotations
 
 import numpy as np

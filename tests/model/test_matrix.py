@@ -1,5 +1,7 @@
 """The matrix form: names, points, values."""
 
+# exact throughout: whole numbers, or the same single operation on both sides
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The model as a whole: objective, starts, priorities, copies, and the point-wise checks."""
 
+# exact throughout: whole numbers, or the same single operation on both sides
+
 from __future__ import annotations
 
 import copy

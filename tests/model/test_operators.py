@@ -1,5 +1,7 @@
 """Operands that are taken and refused; the sparse matrices behind the array operations, against numpy on numbers."""
 
+# exact throughout: whole numbers, or the same single operation on both sides
+
 from __future__ import annotations
 
 import numpy as np

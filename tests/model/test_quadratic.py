@@ -1,5 +1,7 @@
 """Quadratic expressions against numpy, on random values."""
 
+# exact throughout: whole numbers, or the same single operation on both sides
+
 from __future__ import annotations
 
 import operator

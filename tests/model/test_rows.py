@@ -1,5 +1,7 @@
 """Row operations on matrices, against numpy."""
 
+# exact throughout: whole numbers, or the same single operation on both sides
+
 from __future__ import annotations
 
 from itertools import product

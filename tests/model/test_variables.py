@@ -1,5 +1,7 @@
 """Variable blocks: bounds, integrality, indexing by number and by label."""
 
+# exact throughout: whole numbers, or the same single operation on both sides
+
 from __future__ import annotations
 
 import numpy as np

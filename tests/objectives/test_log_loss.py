@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
+from tolerance import at_least, same
 
 from mipforest.objectives.log_loss import (
     MOST_POINTS,
@@ -77,7 +78,7 @@ def test_the_largest_error_of_v0():
 @pytest.mark.parametrize(("finer", "coarser"), [("V1", "V0"), ("V2", "V1"), ("V3", "V2")])
 def test_more_points_are_nowhere_worse(finer, coarser):
     fine, coarse = (LogisticLoss(tangent_points(name)).of_margin(GRID) for name in (finer, coarser))
-    assert (fine >= coarse).all()
+    assert at_least(fine, coarse)
     assert largest_error(LogisticLoss(tangent_points(finer))) < largest_error(
         LogisticLoss(tangent_points(coarser))
     )
@@ -91,4 +92,4 @@ def test_what_is_no_set_of_points_is_refused(wrong):
 
 def test_no_overflow():
     with np.errstate(over="raise", invalid="raise"):
-        assert log_loss(np.array([-1e4, 0.0, 1e4])).tolist() == [1e4, np.log(2), 0.0]
+        assert same(log_loss(np.array([-1e4, 0.0, 1e4])).tolist(), [1e4, np.log(2), 0.0])

@@ -46,7 +46,7 @@ def test_declared_parameters_are_known_with_their_ranges():
 )  # fmt: skip
 def test_texts_are_parsed(name, text, value):
     parsed = KNOWN[name].parse(text)
-    assert parsed == value
+    assert parsed == value  # exact: one number, read
     assert type(parsed) is type(value)
 
 

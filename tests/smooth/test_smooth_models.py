@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tolerance import at_most, less
 
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.smooth.descent import descend, minimised
@@ -136,7 +137,7 @@ def test_rates_that_no_leaves_reach_are_charged_and_those_that_some_reach_are_ke
     point = model.random_point(rng)
     assert model.constraint_values(point)[0][0] >= -1e-9
     both = model.with_loss(ExpectedCost(**{**vars_of(model.loss), "rates": {0: 1.0, 1: 1.0}}))
-    assert both.reduced({name: point[name] for name in BRANCHES})[0] > model.objective(point)
+    assert less(model.objective(point), both.reduced({name: point[name] for name in BRANCHES})[0])
 
 
 def test_a_descent_under_rates_does_not_end_above_a_start_that_keeps_them():
@@ -178,8 +179,8 @@ def test_the_gradient_of_the_empty_tree_is_below_its_bound():
             mu = rng.uniform(-1, 1, 2**depth - 1)
             point = {**mixed(model, rng), "a": np.zeros((2**depth - 1, 3)), "mu": mu}
             slope = np.abs(model.smooth_value(point)[1]["a"])
-            assert slope.max() <= bound
-            assert slope.sum(axis=0).max() <= depth * bound
+            assert at_most(slope.max(), bound)
+            assert at_most(slope.sum(axis=0).max(), depth * bound)
 
 
 def test_two_classes_at_depth_one_have_the_corrected_gradient_of_the_empty_tree():

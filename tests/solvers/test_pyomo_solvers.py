@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from small_models import enumerated, market_split, model
 from strategies_forms import small_integer_forms
+from tolerance import same
 
 from mipforest.errors import LicenseLimit, NotAllowed, SolverError, SolverUnavailable, Unsupported
 from mipforest.model.check import violations
@@ -135,7 +136,7 @@ def test_one_event_tells_the_outcome() -> None:
     seen: list[Event] = []
     solution = solver().solve(market_split(2, 8), SolveSettings(), on_progress=seen.append)
     assert len(seen) == 1
-    assert (seen[0].objective, seen[0].bound) == (solution.objective, solution.bound)
+    assert same([seen[0].objective, seen[0].bound], [solution.objective, solution.bound])
 
 
 def test_problems_are_solved_by_its_name() -> None:

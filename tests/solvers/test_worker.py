@@ -38,7 +38,7 @@ def test_only_the_best_bound_counts(maximize: bool, best: float) -> None:
     watch = Worker(maximize)
     point = np.zeros(1)
     watch.call(lambda: [watch.observe(5.0, bound, 0, point) for bound in (1.5, 1.0, 2.0, 1.7)])
-    assert watch.events[-1].bound == best
+    assert watch.events[-1].bound == best  # exact: a copy
 
 
 def test_every_incumbent_but_not_every_look_is_an_event() -> None:
@@ -52,7 +52,7 @@ def test_every_incumbent_but_not_every_look_is_an_event() -> None:
             watch.observe(9.0 - k, 0.0, 0, np.full(1, 9.0 - k))
 
     watch.call(work)
-    assert len(seen) <= 4 + watch.seconds / EVENT_INTERVAL
+    assert len(seen) <= 4 + watch.seconds / EVENT_INTERVAL  # exact: a count
     assert math.isnan(seen[0].objective)
     assert [event.x[0] for event in seen if event.x is not None] == [9.0, 8.0, 7.0]
     assert all(event.x is None for event in watch.events)

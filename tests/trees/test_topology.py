@@ -136,8 +136,8 @@ def test_nodes_are_a_labelled_sequence_and_a_numpy_index():
     assert nodes[1:] == Nodes((2,))
     assert repr(nodes) == "Nodes(n1, n2)"
     values = np.arange(12).reshape(3, 4)
-    np.testing.assert_array_equal(values[nodes], values[[1, 2]])
-    np.testing.assert_array_equal(values[:, nodes], values[:, [1, 2]])
+    np.testing.assert_array_equal(values[nodes], values[[1, 2]])  # exact: whole numbers
+    np.testing.assert_array_equal(values[:, nodes], values[:, [1, 2]])  # exact: whole numbers
     nothing = Topology(1).upper_branches
     assert len(nothing) == 0
     assert values[:, nothing].shape == (3, 0)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tolerance import same
 from tree_strategies import random_tree, samples, trees
 
 from mipforest.trees import Tree
@@ -29,6 +30,7 @@ def test_routing_agrees_with_the_definition(data, tree):
     assert leaves.tolist() == [path[-1] for path in expected]
     assert ((tree.apply(X) - 1) // 2).tolist() == [path[-2] for path in expected]
     assert [np.flatnonzero(row).tolist() for row in tree.decision_path(X)] == expected
+    # exact: values of leaves, as they are
     assert tree.predict(X).tolist() == [tree.leaf_value[leaf - 2**tree.depth + 1] for leaf in leaves]
     assert tree.predict_labels(X).tolist() == [tree.classes[k] for k in tree.predict(X)]
     assert (leaves.dtype, leaves.shape) == (np.int64, (len(X),))
@@ -48,10 +50,10 @@ def test_scaling_is_exactly_subtract_then_divide(data, tree):
     plain = tree.unscaled()
     assert plain.offset is None
     assert plain.scale is None
-    np.testing.assert_array_equal(tree.scores(X), plain.scores(scaled))
+    assert same(tree.scores(X), plain.scores(scaled))
     np.testing.assert_array_equal(tree.apply(X), plain.apply(scaled))
     again = plain.with_scaling(tree.offset, tree.scale)
-    np.testing.assert_array_equal(again.scores(X), tree.scores(X))
+    np.testing.assert_array_equal(again.scores(X), tree.scores(X))  # exact: a copy
 
 
 @settings(deadline=None, max_examples=25)
@@ -155,7 +157,7 @@ def test_data_frames_are_matched_by_name():
     X = np.random.default_rng(1).normal(size=(10, 3))
     frame = pd.DataFrame(X, columns=["age", "bmi", "chol"])
     shuffled = frame.assign(id=range(10))[["chol", "id", "age", "bmi"]]
-    np.testing.assert_array_equal(tree.scores(shuffled), tree.scores(X))
+    assert same(tree.scores(shuffled), tree.scores(X))
     with pytest.raises(
         ValueError, match=r"lacks 1 of the tree's 3 features: bmi; is 'bmi' the column 'bmi2'"
     ):
@@ -163,7 +165,7 @@ def test_data_frames_are_matched_by_name():
     with pytest.raises(ValueError, match="more than one column named 'bmi'"):
         tree.predict(pd.DataFrame(X, columns=["age", "bmi", "bmi"]).assign(chol=1.0))
     nameless = random_tree(2, 3)
-    np.testing.assert_array_equal(nameless.scores(frame), nameless.scores(X))
+    assert same(nameless.scores(frame), nameless.scores(X))
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_the_next_setting_of_a_chain_differs_in_the_last_parameter_alone(C, B):
 
 def test_values_are_checked_and_normalised():
     grid = Grid.of(HFS, {"C": np.logspace(-1, 1, 3), "B": [1, (1, 2)]}, depth=2)
-    assert [axis.values for axis in grid.axes] == [(0.1, 1.0, 10.0), (1, (1, 2))]
+    assert [axis.values for axis in grid.axes] == [(0.1, 1.0, 10.0), (1, (1, 2))]  # exact: as written
 
 
 def test_the_size_of_a_huge_grid_is_known_at_once():

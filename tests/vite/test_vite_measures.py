@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.class_weight import compute_sample_weight
+from tolerance import same
 
 from mipforest.data import Dataset, load
 from mipforest.ensembles import EnsembleError
@@ -127,7 +128,7 @@ def test_what_the_ensemble_says_of_samples():
     names = np.array(data.classes)
     assert (seen.probabilities.predicted == names[estimator.predict(data.X_raw)]).all()
     assert (seen.probabilities.target == names[data.y]).all()
-    assert seen.accuracy == estimator.score(data.X_raw, data.y)
+    assert same(seen.accuracy, estimator.score(data.X_raw, data.y))
     best = estimator.predict_proba(data.X_raw).max(axis=1)
     for k, name in enumerate(data.classes):
         mine = estimator.predict(data.X_raw) == k

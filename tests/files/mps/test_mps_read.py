@@ -137,7 +137,7 @@ def test_objective_constant_and_free_rows(tmp_path):
 def test_bounds(tmp_path, lines, expected, integer):
     text = BASE.replace(" UP BND x 9\n", "".join(f" {line}\n" for line in lines))
     form = read(tmp_path, text)
-    assert bounds(form)[1] == expected
+    assert bounds(form)[1] == expected  # exact: as written
     assert form.integer[1] == integer
 
 

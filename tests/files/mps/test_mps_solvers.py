@@ -90,6 +90,7 @@ def test_highs_reads_the_same_arrays(tmp_path_factory, form):
     if lp.num_row_ == np.count_nonzero(~free):  # no row had to be told as two
         assert list(lp.row_lower_) == form.row_lower[~free].tolist()
         assert list(lp.row_upper_) == form.row_upper[~free].tolist()
+        # exact: written to the last digit
         assert list(lp.a_matrix_.value_) == form.A[np.flatnonzero(~free)].tocsc().data.tolist()
 
 
@@ -119,7 +120,7 @@ def test_every_punctuation_mark_in_names_is_read(tmp_path):
     assert solver.readModel(str(path)) == highspy.HighsStatus.kOk
     assert list(solver.getLp().col_names_) == names
     assert list(solver.getLp().row_names_) == names
-    assert gurobi_value(path) == n
+    assert gurobi_value(path) == n  # exact: a count
     gurobipy = pytest.importorskip("gurobipy")
     with (
         gurobipy.Env(params={"OutputFlag": 0}) as environment,

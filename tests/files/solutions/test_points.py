@@ -112,6 +112,7 @@ def test_solutions_as_miplib_writes_them_are_read(tmp_path):
     path = tmp_path / "a.sol"
     path.write_text("=obj= 12.5\nx 1\ny[2] 0.5\n")
     found = read_solution(path)
+    # exact: as written
     assert (found.objective, found.values, found.writer) == (12.5, {"x": 1.0, "y[2]": 0.5}, "MIPLIB")
     path.write_text("=infeas=\n")
     with pytest.raises(PointError, match="no solution"):
@@ -139,7 +140,7 @@ def test_malformed_files_are_refused_with_their_line(tmp_path, text, line, word)
     path.write_text(text)
     with pytest.raises(PointError, match=word) as caught:
         read_point(path)
-    assert (caught.value.path, caught.value.line) == (path, line)
+    assert (caught.value.path, caught.value.line) == (path, line)  # exact: as written
     assert str(caught.value).startswith(f"{path}:{line}: ")
 
 

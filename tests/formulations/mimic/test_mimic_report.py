@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from miret_data import blobs
+from tolerance import same
 
 from formulations.miret import Miret
 from mipforest.ensembles import proximity
@@ -39,15 +40,15 @@ def test_report_and_measures_say_what_the_tree_does(share):
     assert found["unfaithfulness"] + found["feature_cost"] == pytest.approx(found["objective"], abs=1e-6)
     for part, samples in (("train", train), ("test", test)):
         answers, predicted = target.ensemble.predict(samples.X_raw), result.tree.predict(samples.X_raw)
-        assert found[f"{part}_fidelity"] == np.mean(answers == predicted)
-        assert found[f"{part}_ensemble_accuracy"] == np.mean(answers == samples.y)
+        assert same(found[f"{part}_fidelity"], np.mean(answers == predicted))
+        assert same(found[f"{part}_ensemble_accuracy"], np.mean(answers == samples.y))
         leaves, leaf = target.ensemble.leaves(samples.X_raw), result.tree.apply(samples.X_raw)
         pairs = [
             (i, k) for i in range(samples.n) for k in range(i) if np.mean(leaves[i] == leaves[k]) >= share
         ]
         assert found[f"{part}_close_pairs"] == len(pairs)
         together = [leaf[i] == leaf[k] for i, k in pairs]
-        assert found[f"{part}_close_pairs_together"] == (np.mean(together) if pairs else None)
+        assert found[f"{part}_close_pairs_together"] == (pytest.approx(np.mean(together)) if pairs else None)
     assert found["train_close_pairs_together"] == 1.0
     assert found["merged"]["representatives"] == result.problem.model["z"].shape[0]
     for level in found["features_by_level"]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
+from tolerance import at_most, less, same
 from univariate_cases import LOSSES, leaf_cost, noisy, numbers
 
 from formulations.oct import Oct
@@ -40,8 +41,9 @@ def test_one_hyperplane_is_found_where_univariate_splits_need_many():
         result = problem.solve("local-search", solver_options={"starts": 4, "kicks": 10})
         assert result.verified, result.failed_checks
         assert result.objective <= 0.1
-        assert result.objective < formulation.evaluate(
-            formulation.start("cart", problem.instance), problem.instance
+        assert less(
+            result.objective,
+            formulation.evaluate(formulation.start("cart", problem.instance), problem.instance),
         )
 
 
@@ -67,7 +69,7 @@ def test_hyperplanes_of_regression_trees_are_verified_and_no_worse_than_univaria
     options = {"starts": 3, "kicks": 5}
     result = own.solve("local-search", solver_options=options)
     assert result.verified, result.failed_checks
-    assert result.objective <= own.formulation.evaluate(own.start_tree("cart"), own.instance)
+    assert at_most(result.objective, own.formulation.evaluate(own.start_tree("cart"), own.instance))
     # Without the margin, every univariate tree is one of hyperplanes.
     free = replace(charged_by(own), margin=0.0)
     start = plain.solve("local-search", solver_options=options)
@@ -133,7 +135,8 @@ def test_random_hyperplanes_help_and_units_of_weights_do_not_matter():
     problem = replace(problem, X=data.X, margin=0.0, split_cost=0.0)
     univariate = local_search(replace(problem, margin=None), 1, starts=3, kicks=0).value
     none, some = (local_search(problem, 1, starts=3, kicks=0, hyperplanes=h).value for h in (0, 5))
-    assert some < none <= univariate
+    assert less(some, none)
+    assert at_most(none, univariate)
     rng = np.random.default_rng(3)
     for _ in range(5):
         tree = LocalTree(rng.uniform(-1, 1, (1, 3)), np.zeros(1))
@@ -141,7 +144,8 @@ def test_random_hyperplanes_help_and_units_of_weights_do_not_matter():
             local_search(problem, 1, starts=0, kicks=0, trees=[LocalTree(scale * tree.w, tree.b)]).value
             for scale in (1.0, 4.0, 0.25)
         ]
-        assert values[0] == values[1] == values[2]
+        assert same(values[0], values[1])
+        assert same(values[1], values[2])
 
 
 # ---------------------------------------------------------------------- linear leaves
@@ -171,7 +175,7 @@ def test_a_linear_leaf_is_the_lasso_least_squares_for_nothing_and_a_constant_at_
 def test_linear_leaves_do_not_depend_on_threads_and_on_units_of_the_target():
     problem = replace(numbers(n=60), coefficient_cost=0.5)
     one, two = (local_search(problem, 2, starts=4, kicks=2, threads=threads) for threads in (1, 2))
-    assert (one.values == two.values).all()
+    assert (one.values == two.values).all()  # exact: the same searches, with the same arithmetic
     # The price of coefficients, in units of the loss, is that of their own units times the loss of one leaf.
     other = local_search(replace(problem, y=4 * problem.y - 3, coefficient_cost=2.0), 2, starts=4, kicks=2)
     assert other.values == pytest.approx(16 * one.values, rel=1e-5)
@@ -185,7 +189,7 @@ def test_trees_with_linear_leaves_are_verified_and_no_worse_than_cart(model):
     result = problem.solve("local-search", solver_options={"starts": 1, "kicks": 2})
     assert result.status == "best_found"
     assert result.verified, result.failed_checks
-    assert result.objective <= formulation.evaluate(problem.instance.known, problem.instance)
+    assert at_most(result.objective, formulation.evaluate(problem.instance.known, problem.instance))
     # What the search has summed up is what the definition says, up to the accuracy of a leaf.
     assert result.solution.events[-2].objective == pytest.approx(result.objective, rel=1e-4)
     for other in ({"regulariser": "l0"}, {"loss": "absolute"}, {"lam": 0.0}):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tolerance import at_least, at_most, same
 from univariate_cases import medium
 
 import mipforest
@@ -39,8 +40,8 @@ def test_results_are_verified_and_between_the_optimum_and_cart(formulation, tmp_
     assert result.status == "best_found"
     assert result.bound == -np.inf
     assert result.verified, result.failed_checks
-    assert result.objective <= formulation.evaluate(
-        formulation.start("cart", problem.instance), problem.instance
+    assert at_most(
+        result.objective, formulation.evaluate(formulation.start("cart", problem.instance), problem.instance)
     )
     optimum = problem.solve("exact-search", gap=0.0)
     assert optimum.status == "optimal"
@@ -75,12 +76,12 @@ def test_the_start_is_among_the_starts_also_without_time():
     problem = Oct(variant="paper").build(medium(4), 3)
     best = problem.solve("exact-search")
     result = problem.solve("local-search", start=best.tree, time_limit=0)
-    assert result.objective == best.objective
+    assert same(result.objective, best.objective)
     assert result.verified
     deeper = Oct(variant="paper").build(medium(4), 4)
-    assert (
-        deeper.solve("local-search", start=deepened(best.tree.unscaled()), time_limit=0).objective
-        <= best.objective
+    assert at_most(
+        deeper.solve("local-search", start=deepened(best.tree.unscaled()), time_limit=0).objective,
+        best.objective,
     )
 
 
@@ -102,7 +103,7 @@ def test_its_tree_is_a_start_of_a_matrix_solver(formulation):
     problem = formulation.build(data, 1)
     result = problem.solve("highs", start="local-search", time_limit=30)
     assert result.verified, result.failed_checks
-    assert result.solution.start_objective >= result.objective
+    assert at_least(result.solution.start_objective, result.objective)
     cart = formulation.evaluate(formulation.start("cart", problem.instance), problem.instance)
     assert result.solution.start_objective <= cart + 1e-9
 
@@ -164,7 +165,8 @@ FEW_ENDS = pytest.mark.xfail(reason="without kicks all starts end at one of two 
 def test_proven_optima_are_reached_or_missed_by_one_error(papers_data, name, depth, errors):
     data = mipforest.load(str(papers_data / f"{name}.csv"), target="target", task="classification")
     found = local_search(LocalProblem(X=data.X, y=data.y, loss="classes"), depth)
-    assert errors <= found.value <= errors + (depth == 3)
+    assert at_most(errors, found.value)
+    assert at_most(found.value, errors + (depth == 3))
 
 
 @pytest.mark.slow
@@ -179,7 +181,7 @@ def test_proven_optima_are_reached_or_missed_by_one_error(papers_data, name, dep
 def test_a_thousand_starts_without_kicks_reach_the_optimum_of_depth_two(papers_data, name, errors):
     data = mipforest.load(str(papers_data / f"{name}.csv"), target="target", task="classification")
     problem = LocalProblem(X=data.X, y=data.y, loss="classes")
-    assert local_search(problem, 2, starts=1000, kicks=0, threads=None).value == errors
+    assert same(local_search(problem, 2, starts=1000, kicks=0, threads=None).value, errors)
 
 
 def test_as_many_trees_are_kept_as_are_asked_for():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tolerance import at_most
 
 from formulations.oct import Oct
 from formulations.ort import Ort
@@ -131,7 +132,7 @@ def test_the_best_value_never_rises_and_the_seed_decides():
     assert found.ended
     assert found.n_trees == 8 * 4
     assert all(np.diff(found.values) <= 0)
-    assert found.values == again.values
+    assert found.values == again.values  # exact: the same search
     stopped = evolve(samples, trees, seed=5, on_progress=lambda _, n: n >= 3)
     assert (stopped.ended, stopped.n_trees) == (False, 3)
     assert np.isfinite(stopped.best.tree.threshold).all()
@@ -145,7 +146,7 @@ def test_it_finds_the_optimum_of_wine():
     exact = problem.solve("exact-search")
     assert found.status == "best_found"
     assert found.verified
-    assert found.objective <= alternating.objective
+    assert at_most(found.objective, alternating.objective)
     assert found.objective == pytest.approx(exact.objective)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from margin_data import random_data, random_tree
+from tolerance import less
 
 from formulations.margot import Margot
 from mipforest.searches.routing.dive import COMPLETE
@@ -47,7 +48,7 @@ def test_a_better_tree_is_found_within_few_steps(poor):
         if dived.end == COMPLETE:
             trees.realised(dived)
         around.take(dived.steps, dived.open, trees.value)
-    assert trees.value < start
+    assert less(trees.value, start)
     assert trees.value == pytest.approx(problem.formulation.evaluate(trees.best, problem.instance))
     assert not problem.worst_violation(problem.encoded(trees.best))
 

@@ -3,6 +3,7 @@ import threading
 import numpy as np
 import pytest
 from small_models import market_split, model
+from tolerance import same
 
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import SolveSettings
@@ -44,4 +45,6 @@ def test_an_error_inside_a_callback_reaches_the_caller(
 
 def test_a_linear_model_reports_its_outcome() -> None:
     solution = solve(model([1.0, 2.0], [[1.0, 1.0]], 3.0))
-    assert solution.events[-1].objective == solution.objective == solution.bound == 3.0
+    assert same(solution.events[-1].objective, solution.objective)
+    assert same(solution.objective, solution.bound)
+    assert solution.bound == 3.0

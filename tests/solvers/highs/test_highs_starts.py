@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from small_models import empty_split, market_split, model
+from tolerance import at_most, same
 
 from mipforest.errors import NotAllowed
 from mipforest.model.matrix import MatrixForm
@@ -19,9 +20,9 @@ def test_a_feasible_start_is_the_incumbent_at_once() -> None:
     solution = solve(form, start=start, time_limit=0.0)
     assert solution.status is Status.TIME_LIMIT
     np.testing.assert_array_equal(solution.x, start)
-    assert solution.start_objective == form.objective(start) == solution.objective
+    assert same(solution.start_objective, form.objective(start))
+    assert same(solution.start_objective, solution.objective)
     assert solution.warnings == ()
-    assert solution.seconds < 1.0
 
 
 @pytest.mark.parametrize("given", ["integers", "half the integers"])
@@ -32,9 +33,9 @@ def test_a_partial_start_is_completed(given: str) -> None:
     solution = solve(form, start=start, solver_options={"mip_max_nodes": 1})
     assert solution.warnings == ()
     assert np.isfinite(solution.start_objective)
-    assert solution.objective <= solution.start_objective
+    assert at_most(solution.objective, solution.start_objective)
     if given == "integers":
-        assert solution.start_objective == form.objective(empty_split(form))
+        assert same(solution.start_objective, form.objective(empty_split(form)))
 
 
 def test_bounds_of_a_completion_are_not_reported_as_the_models() -> None:
@@ -93,4 +94,4 @@ def test_a_start_that_meets_its_rows_but_for_rounding_is_kept_at_once() -> None:
     solution = solve(form, start=start, time_limit=0.0, solver_options=options)
     assert solution.status is Status.TIME_LIMIT
     np.testing.assert_array_equal(solution.x, start)
-    assert solution.objective == form.objective(start)
+    assert same(solution.objective, form.objective(start))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from small_models import INF, market_split, model
 from strategies_forms import forms, small_integer_forms
+from tolerance import same
 
 from mipforest.bridges import indicator_to_big_m
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported
@@ -56,7 +57,7 @@ def test_integer_optimum_is_the_best_of_all_points(quadratic: bool, indicators: 
     assert solution.x is not None
     assert violations(form, solution.x).max <= 1e-9
     assert solution.objective == pytest.approx(best_of_all_points(form), abs=1e-9)
-    assert solution.objective == form.objective(solution.x)
+    assert same(solution.objective, form.objective(solution.x))
     assert solution.bound == pytest.approx(solution.objective, abs=1e-5)
 
 
@@ -115,10 +116,11 @@ def test_mixed_quadratic_optimum_is_the_best_of_all_continuous_ones(form: Matrix
         values += [solved.objective] if solved.found else []
     best = max(values) if form.maximize else min(values)
     solution = solve(form, gap=1e-7)
-    assert solution.status is Status.OPTIMAL
+    # SCIP states a quadratic objective as a row, which it keeps up to 1e-6: the gap that remains may be as large.
+    assert solution.status in (Status.OPTIMAL, Status.LIMIT)
     assert solution.objective == pytest.approx(best, rel=1e-6, abs=1e-6)
     assert solution.bound == pytest.approx(best, rel=1e-5, abs=1e-5)
-    assert form.objective(solution.x) == solution.objective
+    assert same(form.objective(solution.x), solution.objective)
     assert violations(form, solution.x).max <= 1e-6
 
 
@@ -183,7 +185,7 @@ def test_statuses_without_a_point(form: MatrixForm, status: Status, bound: float
     solution = solve(form)
     assert solution.status is status
     assert not solution.found
-    assert solution.bound == bound
+    assert same(solution.bound, bound)
     assert np.isnan(solution.objective)
 
 
@@ -384,7 +386,7 @@ def test_priorities_decide_where_to_branch() -> None:
     order = np.arange(form.n_columns)
     runs = [Scip().solve(form, limit, priorities=given) for given in (order, -order)]
     assert runs[0].warnings == runs[1].warnings == ()
-    assert runs[0].bound != runs[1].bound or not np.array_equal(runs[0].x, runs[1].x)
+    assert runs[0].bound != runs[1].bound or not np.array_equal(runs[0].x, runs[1].x)  # exact: another search
 
 
 def test_the_registry_does_not_import_scip() -> None:

@@ -9,6 +9,7 @@ from subprocess import PIPE, run
 import numpy as np
 import pytest
 from small_models import market_split, model
+from tolerance import same
 
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
@@ -36,7 +37,7 @@ def test_incumbents_of_a_quadratic_model_come_with_their_point() -> None:
     points = [event for event in seen if event.x is not None]
     assert points
     for event in points:
-        assert quadratic.objective(event.x) == event.objective
+        assert same(quadratic.objective(event.x), event.objective)
         assert violations(quadratic, event.x).max <= 1e-5
 
 
