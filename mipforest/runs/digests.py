@@ -31,6 +31,7 @@ def digest_of(content: Mapping[str, Any]) -> str:
 def with_digests(result: Mapping[str, Any], files: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the content of ``result.json`` with its digests, and those of other files of the run by name."""
     # As it is read back: keys become texts, tuples lists.
+    content: dict[str, Any]
     content, files = json.loads(json.dumps([{**result}, {**files}]))
     content.pop(DIGESTS, None)
     found = {RESULT: _of_result(content), **{name: digest_of(file) for name, file in files.items()}}

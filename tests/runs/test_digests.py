@@ -12,7 +12,19 @@ from mipforest.cli.main import app
 from mipforest.runs import RunError, read_run
 from mipforest.runs.digests import check_digests, digest_of, with_digests
 
-CARD = ("solve", "--model", "ogrs", "--param", "rules=1", "--data", "iris", "--positive", "setosa", "--time-limit", "0")
+CARD = (
+    "solve",
+    "--model",
+    "ogrs",
+    "--param",
+    "rules=1",
+    "--data",
+    "iris",
+    "--positive",
+    "setosa",
+    "--time-limit",
+    "0",
+)
 
 
 def run(*arguments):
