@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -136,7 +137,7 @@ def _against_names(found: Certified, wanted: Formulation) -> list[str]:
     texts = []
     if words.variant and words.variant != wanted.variant:
         texts.append(f"variant: {words.variant} in the file, {wanted.variant} asked")
-    parameters: Mapping[str, Any] = wanted.parameters()
+    parameters: Mapping[str, Any] = json.loads(json.dumps(wanted.parameters()))  # lists, as files have them
     # Of files of older versions, which name no parameters, the numbers alone are compared.
     for name in dict.fromkeys([*words.parameters, *parameters]) if words.parameters else ():
         has, asked = words.parameters.get(name), parameters.get(name)
