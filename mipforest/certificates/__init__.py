@@ -27,17 +27,20 @@ from mipforest.certificates.arithmetic import (
     CertificateError,
     Exact,
     Outward,
+    double_above,
     list_of,
     number_of,
     numbers_of,
     object_of,
     require,
+    told,
     whole,
 )
 from mipforest.certificates.nodes import Charges, Decided, Points, Units, units
+from mipforest.certificates.statement import Words, digest_of_samples
 from mipforest.unpacking import UnpackingError, unpacked_blocks
 
-__all__ = ["CertificateError", "Certified", "certify"]
+__all__ = ["CertificateError", "Certified", "Charges", "Words", "certify", "digest_of_samples"]
 
 #: Support vector machines on all features, whose points stand at their leaves; any nodes, with points that have names.
 MACHINES, NODES = 1, 2
@@ -62,12 +65,15 @@ class Certified:
 
     Attributes
     ----------
-    data
-        Name of the data, as the file has it.
+    words
+        What the file calls the model, its parameters and the data.
     X, weight
         (G, p) different samples, scaled, and (G, 2) how many of them are of class -1 and +1.
-    depth, epsilon
-        Levels of branch nodes, and the gap that stands for the strict inequality.
+    sha256
+        Their digest (:func:`digest_of_samples`).
+    depth, epsilon, C, charges
+        Levels of branch nodes, the gap that stands for the strict inequality, the penalty of every branch node, and
+        what else is charged: the numbers that the proof was checked with.
     objective
         Value of the claimed tree by the definition, rounded up.
     bound
@@ -76,20 +82,28 @@ class Certified:
         How often a sample was sent both ways, and how many dual points close what came of it.
     """
 
-    data: str
+    words: Words
     X: FloatArray
     weight: FloatArray
+    sha256: str
     depth: int
     epsilon: float
+    C: tuple[float, ...]
+    charges: Charges
     objective: float
     bound: float
     branchings: int
     leaves: int
 
     @property
+    def data(self) -> str:
+        """Name of the data, as the file has it."""
+        return self.words.data
+
+    @property
     def gap(self) -> float:
-        """Relative gap between objective and bound."""
-        return max(0.0, self.objective - self.bound) / self.objective
+        """Relative gap between objective and bound; at most 1, as no term of the objective is negative."""
+        return max(0.0, self.objective - max(0.0, self.bound)) / self.objective
 
 
 def certify(path: str | os.PathLike[str], *, exact: bool = False) -> Certified:
@@ -105,9 +119,7 @@ def certify(path: str | os.PathLike[str], *, exact: bool = False) -> Certified:
     Raises
     ------
     CertificateError
-        If it does not prove what it claims: saying where.
-    UnpackingError
-        If it is no gzip file, cut off, or grows suspiciously.
+        If it does not prove what it claims, saying where; if it is no gzip file, cut off, or grows suspiciously.
     OSError
         As the system reports it.
     """
@@ -118,7 +130,15 @@ def certify(path: str | os.PathLike[str], *, exact: bool = False) -> Certified:
         number = 0
         return check.end()
     except (CertificateError, UnpackingError) as fault:
-        raise fault.located(f"{os.fspath(path)}{f', line {number}' if number else ''}") from None
+        raise fault.located(_place(path, number), CertificateError) from None
+    except (ArithmeticError, RecursionError, MemoryError) as fault:
+        # What a file may do to the check is refused by name; whatever else it does proves nothing either.
+        reason = f"its numbers, or its size, are beyond the check ({type(fault).__name__})"
+        raise CertificateError(f"{_place(path, number)}: {reason}") from fault
+
+
+def _place(path: str | os.PathLike[str], number: int) -> str:
+    return f"{os.fspath(path)}{f', line {number}' if number else ''}"
 
 
 def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
@@ -173,8 +193,9 @@ class _Check:
 
     def _begin(self, line: dict[str, Any]) -> None:
         self.format = line.get("mipforest_certificate")
-        require(self.format in (MACHINES, NODES), f"no certificate of format {MACHINES} or {NODES}")
-        self.header = line
+        known = type(self.format) is int and self.format in (MACHINES, NODES)
+        require(known, f"no certificate of format {MACHINES} or {NODES}")
+        self.header, self.words = line, Words.read(line)
         self.depth = whole(line.get("depth"), "depth", 1, MOST_DEPTH + 1)
         self.groups, self.p = (whole(line.get(key), key, 1, 1 << 31) for key in ("samples", "features"))
         self.n_nodes, self.n_upper = 2**self.depth - 1, 2 ** (self.depth - 1) - 1
@@ -191,6 +212,11 @@ class _Check:
         self.samples.append(list(map(float, numbers_of(line.get("x"), "x", self.p) + counts)))
         if len(self.samples) == self.groups:
             self.X, self.weight = np.hsplit(np.array(self.samples), [self.p])
+            self.sha256 = digest_of_samples(self.X, self.weight)
+            stated = self.header.get("sha256", self.sha256)
+            require(stated == self.sha256, "the samples are not those of the digest in the first line")
+            with np.errstate(over="ignore"):
+                require(np.isfinite(self.weight.sum()), "the samples weigh more than a double holds")
             self.norms = Exact(self.X) if self.exact else Outward(self.X)
             self.points = Points(self.charges, self.C, self.epsilon, self.weight, self.norms)
             reached: IntArray = np.zeros(self.groups, np.uint8 if self.n_nodes < 256 else np.uint16)
@@ -240,7 +266,9 @@ class _Check:
         bound: Fraction | float = Fraction(0)
         for t, tree in enumerate(list_of(line.get("nodes"), "nodes", self.n_nodes)):
             passing = self.passes[t, reached]
-            bound = bound + self.points.least(t, tree, decided.get(t, {}), passing, name)
+            least = self.points.least(t, tree, decided.get(t, {}), passing, name)
+            # Infinite where no tree has such a node; a sum may be beyond doubles.
+            bound = math.inf if math.inf in (bound, least) else bound + least
         self._close(bound, name, number)
 
     def _screen(self, line: dict[str, Any], number: int) -> None:
@@ -311,17 +339,24 @@ class _Check:
         )
         objective, bound = (number_of(self.claim.get(key), key) for key in ("objective", "bound"))
         value, (proven, name, number) = self._value_of_tree(), self.weakest
-        told = f"the claimed tree has the value {float(value):.12g}, not {objective:.12g}"
-        require(abs(value - Fraction(objective)) <= ROUNDING * value, told)
-        told = f"line {number}, {name}: proven is {float(proven):.12g}, claimed {bound:.12g}"
-        require(proven >= Fraction(bound), told)
-        above, epsilon, name = (
-            math.nextafter(float(value), math.inf),
-            float(self.epsilon),
-            str(self.header.get("data")),
+        agrees = abs(value - Fraction(objective)) <= ROUNDING * value
+        require(agrees, f"the claimed tree has the value {told(value)}, not {told(objective)}")
+        proves = proven >= Fraction(bound)
+        require(proves, f"line {number}, {name}: proven is {told(proven)}, claimed {told(bound)}")
+        return Certified(
+            words=self.words,
+            X=self.X,
+            weight=self.weight,
+            sha256=self.sha256,
+            depth=self.depth,
+            epsilon=float(self.epsilon),
+            C=tuple(map(float, self.C)),
+            charges=self.charges,
+            objective=double_above(value),
+            bound=bound,
+            branchings=self.branchings,
+            leaves=self.leaves,
         )
-        proof = bound, self.branchings, self.leaves
-        return Certified(name, self.X, self.weight, self.depth, epsilon, above, *proof)
 
     def _value_of_tree(self) -> Fraction:
         """Route the samples through the claimed tree, in whole numbers, and return its value by the definition."""
@@ -335,7 +370,7 @@ class _Check:
                 for y, count in zip((-1, 1), counts, strict=True):
                     value += self.C[t] * Fraction(count) * self.charges.loss(y * score)
                 between = t < self.n_upper and SIDE_TOLERANCE - self.epsilon < score < 0
-                require(not between, f"the claimed tree has a score of {float(score):.6g} at node {t}")
+                require(not between, f"the claimed tree has a score of {told(score)} at node {t}")
                 t = 2 * t + (1 if score < 0 else 2)
         return value
 

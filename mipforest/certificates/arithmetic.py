@@ -68,7 +68,12 @@ class Outward:
 
     def total(self, numbers: list[Fraction | float]) -> Fraction:
         """Return the sum of numbers, rounded up: ``fsum`` itself rounds once."""
-        return Fraction(math.nextafter(math.fsum(numbers), math.inf)) if numbers else Fraction(0)
+        try:
+            total = math.nextafter(math.fsum(numbers), math.inf) if numbers else 0.0
+        except OverflowError:
+            total = math.inf
+        require(math.isfinite(total), _TOO_LARGE)
+        return Fraction(total)
 
 
 class Exact:
@@ -114,10 +119,36 @@ def require(holds: object, told: str) -> None:
         raise CertificateError(told)
 
 
+def _short(value: object) -> str:
+    """Return a value as messages name it: lists may be nested deeper than Python writes them."""
+    return (
+        "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else str(value)[:40]
+    )
+
+
+def told(number: Fraction | float) -> str:
+    """Return a number as messages name it."""
+    try:
+        return f"{float(number):.12g}"
+    except OverflowError:
+        return "beyond doubles"
+
+
+def double_above(number: Fraction) -> float:
+    """Return a double above a number, or refuse it."""
+    try:
+        above = math.nextafter(float(number), math.inf)
+    except OverflowError:
+        above = math.inf
+    if not math.isfinite(above):
+        raise CertificateError("the claimed tree has a value beyond doubles; nobody needs a proof for it")
+    return above
+
+
 def whole(value: object, what: str, low: int, high: int) -> int:
     """Return a whole number from ``low`` to ``high - 1``, or refuse the value."""
     if type(value) is not int or not low <= value < high:
-        raise CertificateError(f"{what} is {str(value)[:40]}; it is a whole number from {low} to {high - 1}")
+        raise CertificateError(f"{what} is {_short(value)}; it is a whole number from {low} to {high - 1}")
     return value
 
 
@@ -126,7 +157,7 @@ def number_of(value: object, what: str) -> float:
     if type(value) is int and abs(value) <= MOST_UNITS:
         return float(value)
     if type(value) is not float or not math.isfinite(value):
-        raise CertificateError(f"{what} is {str(value)[:40]}, no number that a double holds")
+        raise CertificateError(f"{what} is {_short(value)}, no number that a double holds")
     return value
 
 

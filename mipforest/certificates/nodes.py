@@ -26,6 +26,9 @@ from mipforest.certificates.arithmetic import (
 #: Most features that are decided at one node of one leaf.
 MOST_DECIDED = 500
 
+#: Most capacities that are held, of all nodes, samples and kinks: one gigabyte.
+MOST_CAPACITIES = 1 << 27
+
 #: A dual point: variables, and how many units they are.
 Units = dict[int, int]
 
@@ -132,6 +135,11 @@ class Points:
     ) -> None:
         self._charges, self._C, self._epsilon, self._weight, self._norms = charges, C, epsilon, weight, norms
         self._capacities: dict[int, IntArray] = {}
+        self._n_capacities = 2 * len(C) * len(weight) * len(charges.kinks)
+        require(
+            self._n_capacities <= MOST_CAPACITIES,
+            f"nodes, samples and kinks have {self._n_capacities} capacities, and the check takes {MOST_CAPACITIES}",
+        )
         self._points: dict[int, DualPoint] = {}
 
     def add(self, line: dict[str, Any]) -> None:
@@ -165,6 +173,8 @@ class Points:
     def capacity(self, unit: int) -> IntArray:
         """Return (|B|, 2 G K) the capacities of margins, in units of ``2**unit``, rounded down."""
         if unit not in self._capacities:
+            if (len(self._capacities) + 1) * self._n_capacities > MOST_CAPACITIES:
+                self._capacities.clear()
             sizes, at = np.unique(self._weight, return_inverse=True)
             table = [
                 [
@@ -195,13 +205,23 @@ class Points:
         leaf
             The name of the leaf, for messages.
         """
-        if isinstance(tree, list):
-            feature, inside, outside = list_of(tree, "a choice of a feature", 3)
-            cells = self.halves(t, feature, decided)
-            return min(
-                self.least(t, part, cell, passing, leaf)
-                for part, cell in zip((inside, outside), cells, strict=True)
-            )
+        # By a stack of its own: choices may be nested deeper than Python calls functions.
+        least: Fraction | float = math.inf
+        open_parts: list[tuple[object, Decided]] = [(tree, decided)]
+        while open_parts:
+            part, cell = open_parts.pop()
+            if isinstance(part, list):
+                feature, inside, outside = list_of(part, "a choice of a feature", 3)
+                with_it, without = self.halves(t, feature, cell)
+                open_parts += [(outside, without), (inside, with_it)]
+            else:
+                least = min(least, self._of_part(t, part, cell, passing, leaf))
+        return least
+
+    def _of_part(
+        self, t: int, tree: object, decided: Decided, passing: IntArray, leaf: str
+    ) -> Fraction | float:
+        """Return what a point, or ``None``, proves of node t; parameters as for :meth:`least`."""
         if tree is None:
             return self._bound(t, decided, None)
         name = whole(tree, "a point", 0, MOST_UNITS)

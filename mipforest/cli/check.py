@@ -1,4 +1,4 @@
-"""``mipforest check`` and ``mipforest certify``."""
+"""``mipforest check``: a solution against an instance."""
 
 from __future__ import annotations
 
@@ -128,69 +128,6 @@ def check(
             few = ", ".join(point.absent[:3]) + (", ..." if len(point.absent) > 3 else "")
             print_note(f"{len(point.absent)} of {form.n_columns} columns are not given and count as 0: {few}")
     raise Exit(exit_code)
-
-
-def certify(
-    certificate: Annotated[
-        Path,
-        Argument(
-            metavar="FILE", help="What 'mipforest solve --certificate' has written.", show_default=False
-        ),
-    ],
-    exact: Annotated[
-        bool,
-        Option(
-            "--exact",
-            help="Compute in whole numbers throughout, instead of doubles that are rounded outward.",
-        ),
-    ] = False,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
-    """Check the proof that a tree is optimal, or how far from it, without the search that found it.
-
-    A certificate has the samples, a tree, all branchings of the search, and a dual point for everything that
-    branching has left. The check shares no code with the search: it sees to it that no routing of the samples is left
-    out, that every dual point is feasible, that each proves the claimed bound, and that the tree has its value.
-    docs/certificates.md has the format and the proof.
-
-    Exit code: 0 certified; 3 refused, with the line and the leaf; 2 wrong usage, or no such file.
-
-    Example: mipforest certify breast_cancer.cert.gz --exact
-    """
-    from mipforest.certificates import certify as checked
-
-    found = checked(certificate, exact=exact)
-    samples = float(found.weight.sum())
-    if as_json:
-        content: dict[str, Any] = {
-            "certificate": str(certificate),
-            "data": found.data,
-            "samples": samples,
-            "features": found.X.shape[1],
-            "depth": found.depth,
-            "epsilon": found.epsilon,
-            "objective": found.objective,
-            "bound": found.bound,
-            "gap": found.gap,
-            "branchings": found.branchings,
-            "leaves": found.leaves,
-            "exact": exact,
-            "exit_code": SUCCESS,
-        }
-        print_json(content)
-    elif not quiet:
-        how = "in whole numbers" if exact else "norms rounded outward"
-        print_text(f"certified  {certificate}")
-        print_text(
-            f"value      {found.objective:.12g} of the tree in it, depth {found.depth}, by the definition"
-        )
-        print_text(f"bound      {found.bound:.12g} for every such tree; gap {100 * found.gap:.3g}%")
-        print_text(f"proof      {found.branchings} branchings, {found.leaves} leaves, {how}")
-        print_text(
-            f"data       {samples:g} samples, {found.X.shape[1]} features, as the file has them; "
-            f"it calls them {found.data!r}"
-        )
 
 
 def _by_definition(instance: Path, solution: Path) -> tuple[float | None, str]:

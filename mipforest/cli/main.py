@@ -8,7 +8,8 @@ from typing import Annotated
 from typer import Exit, Option, Typer
 
 from mipforest.cli.bench import app as bench
-from mipforest.cli.check import certify, check
+from mipforest.cli.certify import certify
+from mipforest.cli.check import check
 from mipforest.cli.doctor import doctor
 from mipforest.cli.errors import USAGE, ReportingGroup
 from mipforest.cli.exchange import export, import_solution

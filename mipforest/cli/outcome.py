@@ -98,20 +98,19 @@ class Outcome:
     def write_files(self, place: Path) -> None:
         """Write the files of a run into a folder; OSError if that is impossible."""
         from mipforest.runs import SavedTree
+        from mipforest.runs.digests import with_digests
         from mipforest.runs.folder import CARD, CARD_PICTURE, LOG, PICTURE, RESULT, TREE
         from mipforest.runs.text_files import json_text
 
         (place / LOG).touch()
-        (place / RESULT).write_text(json_text(self.result), encoding="utf-8")
-        for name, text in self.tables.items():
+        of_tree = isinstance(self.saved, SavedTree)
+        found = {} if self.saved is None else {(TREE if of_tree else CARD): self.saved.to_dict()}
+        texts = {RESULT: json_text(with_digests(self.result, found)), **self.tables}
+        for name, text in (texts | {name: json_text(file) for name, file in found.items()}).items():
             (place / name).write_text(text, encoding="utf-8")
         if self.saved is not None:
             from mipforest.trees import save_figure
 
-            of_tree = isinstance(self.saved, SavedTree)
-            (place / (TREE if of_tree else CARD)).write_text(
-                json_text(self.saved.to_dict()), encoding="utf-8"
-            )
             drawn = self.saved.fitted.plot(self.data.train.X_raw, self.data.train.labels)
             save_figure(drawn, place / (PICTURE if of_tree else CARD_PICTURE))
 

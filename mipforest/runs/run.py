@@ -20,6 +20,7 @@ from mipforest.model.matrix import MatrixForm
 from mipforest.problem.problem import Problem
 from mipforest.problem.result import Result
 from mipforest.runs.data_source import DataSource, LoadedData
+from mipforest.runs.digests import check_digests
 from mipforest.runs.folder import CARD, RESULT, TREE, RunError
 from mipforest.runs.instance import Metadata, read_metadata, sha256_of_model
 from mipforest.runs.saved_card import load_saved_card
@@ -83,7 +84,7 @@ def read_run(path: str | Path) -> Run:
     Raises
     ------
     RunError
-        If there is none, or its ``result.json`` is malformed.
+        If there is none, its ``result.json`` is malformed, or a file is not the one that the run wrote.
     TreeFileError
         If its ``tree.json`` is malformed.
     OSError
@@ -95,10 +96,13 @@ def read_run(path: str | Path) -> Run:
         raise RunError(f"{folder} {kind}; give a folder that 'mipforest solve --out' wrote")
     if not (folder / RESULT).is_file():
         raise RunError(f"{folder} has no {RESULT}; give a folder that 'mipforest solve --out' wrote")
-    saved: Saved | None = load_saved_tree(folder / TREE) if (folder / TREE).exists() else None
-    if (folder / CARD).exists():
-        saved = load_saved_card(folder / CARD)
-    return Run(folder, _read_result(folder / RESULT), saved)
+    result = _read_result(folder / RESULT)
+    present = [name for name in (TREE, CARD) if (folder / name).exists()]
+    # First what a file lacks to be a tree or a card: that says more than that it was changed.
+    saved: Saved | None = load_saved_tree(folder / TREE) if TREE in present else None
+    saved = load_saved_card(folder / CARD) if CARD in present else saved
+    check_digests(folder, result, {name: read_json_object(folder / name) for name in present})
+    return Run(folder, result, saved)
 
 
 def _read_result(path: Path) -> dict[str, Any]:

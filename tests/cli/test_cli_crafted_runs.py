@@ -5,6 +5,7 @@ import pickle
 import shutil
 
 import pytest
+from changed_runs import without_digests
 
 pytestmark = pytest.mark.usefixtures("few_penalties")
 
@@ -22,7 +23,7 @@ class Trap:
 @pytest.fixture
 def crafted(finished_run, tmp_path):
     """A copy of a run, to be changed."""
-    return shutil.copytree(finished_run, tmp_path / "crafted")
+    return without_digests(shutil.copytree(finished_run, tmp_path / "crafted"))
 
 
 def edit(path, change):

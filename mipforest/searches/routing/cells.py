@@ -20,6 +20,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches.numbers import ANY_SIZE, require
 from mipforest.searches.routing.convex_interior import solve_node
 from mipforest.searches.routing.convex_node import UNLIMITED, A, Charge, Node, U, W, measure_rises, node_for
+from mipforest.searches.routing.fine_nodes import solve_finely
 from mipforest.searches.routing.node_dual import RoutingProblem
 
 #: What a cell says of a feature.
@@ -107,6 +108,8 @@ class Cell:
         The features by which it was split off, each with whether it is in.
     point
         What proves the bound, where a certificate is written.
+    fine
+        Whether it was solved finely: its bound is what the node is worth, or enough to cut off.
     """
 
     features: NDArray[np.int8]
@@ -118,6 +121,7 @@ class Cell:
     rises: FloatArray | None = None
     path: tuple[tuple[int, bool], ...] = ()
     point: DualPoint | None = None
+    fine: bool = False
 
     @property
     def best(self) -> Cell:
@@ -254,14 +258,18 @@ class CellSolver:
             features[features == OPEN] = OUT
         return Cell(features, cell.bound, path=(*cell.path, (j, kept == IN)), point=cell.point)
 
-    def solve(self, here: CellPosition, t: int, stop: float) -> None:
+    def solve(self, here: CellPosition, t: int, stop: float, *, finely: bool = False) -> None:
         """Solve the least cell of a node for its samples and sides, up to a value, and put it back."""
         bound, _, cell = heapq.heappop(here.cells[t])
-        solved = self.solved(here, t, replace(cell, bound=max(bound, cell.bound)), stop)
+        solved = self.solved(here, t, replace(cell, bound=max(bound, cell.bound)), stop, finely=finely)
         heapq.heappush(here.cells[t], self.entry(solved.bound, solved))
 
-    def solved(self, here: CellPosition, t: int, cell: Cell, stop: float) -> Cell:
-        """Return a cell solved for a node's samples and sides, with its rises."""
+    def solved(self, here: CellPosition, t: int, cell: Cell, stop: float, *, finely: bool = False) -> Cell:
+        """Return a cell solved for a node's samples and sides, with its rises.
+
+        Where its features are decided, it may be solved finely, so that it proves what the node is worth: then it has
+        no rises.
+        """
         nodes = self._nodes
         features = cell.features
         used = np.flatnonzero(features != OUT)
@@ -285,14 +293,17 @@ class CellSolver:
         limit = float(nodes.bias_limit[t])
         accuracy = _OPEN_ACCURACY if len(used) > n_in else _ACCURACY
         iterations = solve_node(node, charge, limit, accuracy, _ITERATIONS, stop - cost)
-        if nodes.l1 and iterations > _MANY_ITERATIONS and node.result[0] < stop - cost:
+        finely = finely and cell.decided
+        if finely and not node.result[0] >= stop - cost:
+            solve_finely(node, l1=nodes.l1, bias_limit=limit, stop=stop - cost)
+        elif nodes.l1 and iterations > _MANY_ITERATIONS and node.result[0] < stop - cost:
             _solve_by_simplex(node, limit)
         value = float(node.result[0]) + cost
         # Where no hyperplane keeps the sides, the iterations may overflow: then they prove nothing.
         if not (np.isfinite(value) and np.isfinite(node.result).all() and np.isfinite(node.f).all()):
             return replace(
                 cell, bound=max(cell.bound, cost), version=here.versions[t], w=np.zeros(self._p), b=0.0,
-                chosen=features == IN, rises=None,
+                chosen=features == IN, rises=None, fine=finely,
             )  # fmt: skip
         w, chosen = np.zeros(self._p), features == IN
         w[used] = node.f[W]
@@ -310,9 +321,9 @@ class CellSolver:
             point = DualPoint(t, numbers[positive], node.v[A, positive])
         solved = Cell(
             features, max(cell.bound, value), here.versions[t], w, float(node.result[1]), chosen,
-            path=cell.path, point=point,
+            path=cell.path, point=point, fine=finely,
         )  # fmt: skip
-        if value < stop:
+        if value < stop and not finely:
             solved.rises = self._measured(here, t, node, charge, X, value - solved.bound)
         return solved
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.atomic import atomic_write
+from mipforest.certificates import digest_of_samples
 
 if TYPE_CHECKING:
     from mipforest.searches.routing.cells import Cell, CellPosition, ConvexNodes, DualPoint
@@ -43,7 +44,7 @@ class CertificateFile(ABC):
     nodes
         The problem.
     header
-        What else the first line says: the format, names of model and data, version.
+        What else the first line says: the format, names of model and data, parameters, version.
 
     Attributes
     ----------
@@ -57,7 +58,8 @@ class CertificateFile(ABC):
         self._names = count(1)
         self.least = math.inf
         shape = {"depth": self._n_nodes.bit_length(), "samples": self._G, "features": nodes.X.shape[1]}
-        self._write({**header, **shape, "epsilon": nodes.epsilon, "C": nodes.C.tolist()})
+        digest = {"sha256": digest_of_samples(nodes.X, nodes.weight)}
+        self._write({**header, **shape, **digest, "epsilon": nodes.epsilon, "C": nodes.C.tolist()})
         for x, n in zip(nodes.X.tolist(), nodes.weight.tolist(), strict=True):
             self._write({"x": x, "n": n})
 

@@ -269,7 +269,10 @@ class ConvexDives:
     # ------------------------------------------------------------------ complete routings
 
     def _choose_features(self, here: CellPosition, target: float, stop: IntArray) -> int:
-        """Split the cells of all nodes of a complete routing until its best features are known, and write them."""
+        """Split the cells of all nodes of a complete routing until its best features are known, and write them.
+
+        Nodes with decided features are solved finely: no branching comes after that could tell what they are worth.
+        """
         for t in range(self._n_nodes):
             cells, best = here.cells[t], np.inf
             while True:
@@ -278,14 +281,15 @@ class ConvexDives:
                     return CUT_OFF
                 if stop[0]:
                     return STOPPED
-                if cell.version != here.versions[t]:
-                    self._solver.solve(here, t, target - (here.bound - bound))
+                others = here.bound - bound
+                if cell.version != here.versions[t] or (cell.decided and not cell.fine):
+                    self._solver.solve(here, t, target - others, finely=True)
                     continue
                 if cell.decided:
                     if bound < best:
                         best, here.features[t] = bound, cell.features == IN
                     break
-                value = self._solver.solved(here, t, cell.best, np.inf).bound
+                value = self._solver.solved(here, t, cell.best, target - others, finely=True).bound
                 if value < best:
                     best, here.features[t] = value, cell.chosen
                 if bound >= best - _CLOSED * (1.0 + abs(best)):

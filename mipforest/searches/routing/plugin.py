@@ -12,6 +12,7 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import Unsupported
+from mipforest.heuristics.node_numbers import weights_by_class
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.heuristics.node_split import Split
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1
@@ -37,6 +38,9 @@ FEW_GROUPS = 100
 
 #: The bound is lowered by this share of the best value: what sums of rounding errors may come to, many times over.
 ROUNDING = 1e-9
+
+#: Longest name of data in a certificate.
+_LONGEST_NAME = 200
 
 _INACCURATE = "nothing is left to search: the gap asked for is smaller than the accuracy of the nodes' values"
 
@@ -107,11 +111,8 @@ class Routing(TreeSearch):
         def told(objective: float, bound: float, nodes: int) -> bool:
             return events.tell(objective, _lowered(bound, objective), nodes)
 
-        names = {"model": problem.formulation.name, "data": problem.data.name}
-        program = f"mipforest {self.version()}"
-        with recording(
-            settings.certificate, lambda file: recorder_for(file, routing, **names, program=program)
-        ) as recorder:
+        named = {**_names_of(problem), "program": f"mipforest {self.version()}"}
+        with recording(settings.certificate, lambda file: recorder_for(file, routing, **named)) as recorder:
             dives = make_dives(recorder)
             search = RoutingSearch(
                 dives,
@@ -132,6 +133,18 @@ class Routing(TreeSearch):
         told_last = events.end(trees.value, bound, outcome.nodes)
         message = _INACCURATE if inaccurate else ""
         return Found(trees.best, bound, status, outcome.nodes, told_last, message=message)
+
+
+def _names_of(problem: BuiltProblem) -> dict[str, Any]:
+    """Return what the first line of a certificate calls a problem."""
+    formulation, data = problem.formulation, problem.data
+    return {
+        "model": formulation.name,
+        "variant": formulation.variant,
+        "parameters": formulation.parameters(),
+        "data": data.name[:_LONGEST_NAME],
+        "rows": data.n,
+    }
 
 
 def _are_machines(nodes: NodeProblems) -> bool:
@@ -209,8 +222,7 @@ class _Trees:
                 hint="use a matrix solver, solver='highs'",
                 option="use a matrix solver, --solver highs",
             )
-        weight = np.zeros((len(self._X), 2))
-        np.add.at(weight, (self._group, (self._data.sign > 0).astype(np.int64)), self._data.weights)
+        weight = weights_by_class(self._data, self._group, len(self._X))
         topology, C = self._problem.topology, np.asarray(self._nodes.C, dtype=np.float64)
         # As in step 1 to 3 of formulations.bounds.margins: an optimal tree has ||w|| <= R and a score within v of 0 at
         # every node, so in centred coordinates |b| <= v + R * (largest distance + largest norm).

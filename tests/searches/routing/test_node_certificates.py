@@ -10,11 +10,13 @@ from margin_data import random_data
 from tolerance import same
 
 from formulations.loss_optimal import LossOptimal
-from formulations.margot import HfsMargot, SfsMargot
+from formulations.margot import HfsMargot, Margot, SfsMargot
 from formulations.olct import BudgetedOlct, Olct, UnivariateOlct
 from mipforest.certificates import CertificateError, certify
 from mipforest.data import Dataset
 from mipforest.searches.routing import search as search_module
+from mipforest.searches.routing.convex_node import UNLIMITED, A, W, node_for
+from mipforest.searches.routing.fine_nodes import solve_finely
 
 #: A formulation but for C.
 MODELS = {
@@ -69,6 +71,67 @@ def test_what_a_search_claims_is_certified(tmp_path, model, seed, depth):
     check(result, path)
     without = problem.solve("routing", threads=1, time_limit=60)
     assert result.objective == pytest.approx(without.objective, rel=2e-4)
+
+
+#: Models with and without a certificate: how each is made but for C.
+LARGE_C = {
+    "margot": Margot,
+    "olct": Olct,
+    "hfs-margot": partial(HfsMargot, B=1),
+    "sfs-margot": partial(SfsMargot, B=1),
+}
+
+
+def eight_samples(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((8, 2)), rng.integers(0, 2, 8)
+    y[0] = 1 - y[1:].max() if len(set(y.tolist())) < 2 else y[0]
+    return Dataset.from_arrays(X, y, name=f"eight{seed}")
+
+
+@pytest.mark.parametrize(
+    ("model", "seed"),
+    [
+        pytest.param(model, seed, marks=[] if seed in (2, 5) else [pytest.mark.slow])
+        for model in LARGE_C
+        for seed in range(30)
+    ],
+)
+def test_with_a_certificate_the_same_optimum_is_proven_at_a_large_penalty(tmp_path, model, seed):
+    # Sides that no hyperplane keeps were left with the value of an interior point, far below what was left to prove.
+    path = tmp_path / "proof.gz"
+    problem = LARGE_C[model](C=(20, 2000)).build(eight_samples(seed), 2)
+    without = problem.solve("routing", threads=1, time_limit=60)
+    result = problem.solve("routing", threads=1, time_limit=60, certificate=path)
+    assert (without.status, result.status) == ("optimal", "optimal")
+    assert result.objective == pytest.approx(without.objective, rel=2e-4)
+    assert result.gap <= 1e-4
+    check(result, path)
+
+
+@pytest.mark.parametrize("l1", [False, True])
+def test_sides_that_no_hyperplane_keeps_are_shown_by_a_ray(l1):
+    x = np.array([0.0, 0.1, 0.2])  # left, right, left
+    d = np.array([-1.0, 1.0, -1.0])
+    node = node_for(x[:, None] * d[:, None], d, np.array([1e-3, 0.0, 1e-3]), np.full(3, UNLIMITED))
+    solve_finely(node, l1=l1, bias_limit=10.0, stop=500.0)
+    a = node.v[A]
+    assert node.result[0] >= 500.0
+    assert a @ d == pytest.approx(0.0, abs=1e-9 * a.max())
+    assert (
+        abs(a @ node.Z[:, 0]) <= 1.0 + 1e-6
+    )  # what the ray adds is 0; beside it stands the point of the node
+
+
+def test_a_node_is_solved_to_many_digits():
+    rng = np.random.default_rng(3)
+    X, y = rng.random((12, 2)), np.where(rng.random(12) < 0.5, -1.0, 1.0)
+    y[:2] = [-1.0, 1.0]
+    node = node_for(X * y[:, None], y, np.ones(12), np.full(12, 2000.0))
+    solve_finely(node, l1=False, bias_limit=100.0, stop=np.inf)
+    w, b = node.f[W], node.result[1]
+    value = 0.5 * w @ w + 2000.0 * np.maximum(0.0, 1.0 - y * (X @ w + b)).sum()
+    assert node.result[0] == pytest.approx(value, rel=1e-7)
 
 
 @pytest.mark.parametrize("model", ["two features", "olct"])

@@ -157,7 +157,11 @@ def test_on_the_command_line(tmp_path, monkeypatch):
         "value",
         "bound",
         "proof",
+        "model",
+        "numbers",
         "data",
+        "sha256",
+        "compared",
     ]
     told = json.loads(CliRunner().invoke(app, ["certify", "proof.gz", "--exact", "--json"]).output)
     assert told["samples"] == 20
