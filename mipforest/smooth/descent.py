@@ -75,10 +75,6 @@ def quasi_newton(model: SmoothModel, point: Point, stop: Stop) -> Point:
     return model.with_best_leaves(vector.parts(np.clip(found, *np.array(vector.bounds).T))[0])
 
 
-class _Halted(Exception):
-    """A minimisation was asked to end within a step."""
-
-
 def minimised(
     value: Callable[[FloatArray], tuple[float, FloatArray]],
     flat: FloatArray,
@@ -95,7 +91,7 @@ def minimised(
     def watched(at: FloatArray) -> tuple[float, FloatArray]:
         nonlocal best, tried
         if tried and stop():
-            raise _Halted
+            raise StopIteration
         tried += 1
         found, slope = value(at)
         if found < best[0]:
@@ -106,7 +102,7 @@ def minimised(
         solved = minimize(
             watched, flat, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": ITERATIONS}
         )
-    except _Halted:
+    except StopIteration:
         return best[1]
     found: FloatArray = solved.x
     return found

@@ -74,7 +74,7 @@ def test_a_stop_or_the_limit_ends_its_process_and_leaves_no_tree():
     budget = TimeBudget()
     budget.stop()
     assert contree_within(data, Topology(5), budget=budget) == (None, False)
-    found = Oct().build(data, 2, budget=budget, whole=False).solve("contree")
+    found = Oct().build(data, 4, budget=budget, whole=False).solve("contree")
     assert found.status == "interrupted"
     assert found.tree is not None
 
