@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import time
 from collections.abc import Iterator
@@ -12,6 +13,9 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
+
+#: Names of temporary files.
+_TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.[0-9a-f]{16}\.part")
 
 #: Age from which on a temporary file that nobody holds is what a killed process left.
 STALE_SECONDS = 60.0
@@ -24,7 +28,7 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[
     The temporary file lies in the same folder, is flushed to the disk and renamed, and the folder is flushed too:
     readers see the old file or the complete new one, also after a loss of power. After any exception, Ctrl-C
     included, ``path`` is as before and nothing else is left. A process that is killed leaves a hidden file
-    ``.*.part``, which the next write of the same file removes. A symbolic link is replaced, not followed: no other
+    ``.*.part``, which the next write in the folder removes. A symbolic link is replaced, not followed: no other
     place than the one that was named is written.
 
     Parameters
@@ -54,10 +58,10 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if target.exists() and not target.is_file():
         raise OSError(errno.EINVAL, "not a regular file", str(path))
+    _remove_stale(target.parent)
     # The same beginning for the same file, and never too long a name.
-    begins = f".{sha256(os.fsencode(target.name)).hexdigest()[:16]}."
-    _remove_stale(target.parent, begins)
-    temporary = target.with_name(f"{begins}{secrets.token_hex(8)}.part")
+    begins = sha256(os.fsencode(target.name)).hexdigest()[:16]
+    temporary = target.with_name(f".{begins}.{secrets.token_hex(8)}.part")
     text: dict[str, Any] = {"encoding": "utf-8", "newline": "\n"} if mode == "w" else {}
     try:
         with open(temporary, mode.replace("w", "x"), **text) as file:
@@ -103,12 +107,14 @@ def lock(descriptor: int, *, wait: bool = False) -> bool:
     return True
 
 
-def _remove_stale(folder: Path, begins: str) -> None:
-    """Remove what killed processes left: their locks are free, and they are no younger than a minute.
+def _remove_stale(folder: Path) -> None:
+    """Remove what killed processes left, of whatever file: their locks are free, and they are older than a minute.
 
     A file is locked an instant after it was made, so a young one may be at work.
     """
-    for left in folder.glob(f"{begins}*.part"):
+    for left in folder.glob(".*.part"):
+        if not _TEMPORARY.fullmatch(left.name):
+            continue  # not ours
         with suppress(OSError), open(left, "rb") as file:
             if time.time() - os.fstat(file.fileno()).st_mtime > STALE_SECONDS and lock(file.fileno()):
                 left.unlink()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,23 @@ TABLES = (
 )
 
 
+#: How SQLite stores values of each type of the tables.
+STORED_AS = {"INTEGER": "'integer'", "REAL": "'real', 'integer'", "TEXT": "'text'"}
+
+
+@cache
+def known_columns() -> dict[str, dict[str, str]]:
+    """Return the type of each column, by table."""
+    with closing(sqlite3.connect(":memory:")) as empty:
+        for statement in TABLES:
+            empty.execute(statement)
+        names = [name for (name,) in empty.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {
+            table: {name: kind for _, name, kind, *_ in empty.execute(f"PRAGMA table_info({table})")}
+            for table in names
+        }
+
+
 #: Attempts at cells that have no result yet: how often a process began one. Files of earlier releases lack the table.
 ATTEMPTS_TABLE = """
     CREATE TABLE IF NOT EXISTS attempts (
@@ -205,6 +223,27 @@ class Store:
                 f"{self.path} has version {self._pragma('user_version')} of the tables, known is {VERSION}; "
                 "use the release of mipforest that wrote it, or another results file"
             )
+
+        for table, columns in known_columns().items():
+            self._check_table(table, columns)
+
+    def _check_table(self, table: str, columns: Mapping[str, str]) -> None:
+        """Refuse a table without its columns, or with values of other types: SQLite itself takes any."""
+        present = {row["name"] for row in self._execute(f"PRAGMA table_info({table})")}
+        for column, kind in columns.items():
+            if column not in present:
+                raise CampaignError(
+                    f"{self.path} holds no results of a campaign: table {table} lacks {column}"
+                )
+            wrong = self._execute(
+                f"SELECT rowid AS number, typeof({column}) AS found FROM {table} "
+                f"WHERE typeof({column}) NOT IN ({STORED_AS[kind]}, 'null') LIMIT 1"
+            )
+            if wrong:
+                raise CampaignError(
+                    f"{self.path} holds damaged results: {column} of row {wrong[0]['number']} of table {table} is of "
+                    f"type {wrong[0]['found']}, not {kind}; restore an earlier copy, or run the suite into another file"
+                )
 
     def _execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[sqlite3.Row]:
         """Execute a statement and give its rows; what SQLite refuses becomes an error with a next step."""

@@ -70,6 +70,14 @@ def predict(
         o.Unseen,
         Option(help="A level of text that the training data do not have: an error, or none of theirs."),
     ] = o.Unseen.error,
+    spreadsheet: Annotated[
+        bool,
+        Option(
+            "--spreadsheet",
+            help="Write texts that a spreadsheet would take for formulas, such as a class '=1+1', with an apostrophe "
+            "in front.",
+        ),
+    ] = False,
     as_json: o.Json = False,
 ) -> None:
     """Predict with the tree of a run.
@@ -104,7 +112,7 @@ def predict(
         raise error.located(str(table)) from error
     more = {PROBABILITY + name: values for name, values in probabilities.items()}
     more |= {OUTCOME + name: values for name, values in outcomes.items()}
-    added = [] if output is None else _write(frame, predicted, more, output)
+    added = [] if output is None else _write(frame, predicted, more, output, spreadsheet=spreadsheet)
     if as_json:
         told: dict[str, Any] = {"n": len(predicted), "predictions": predicted}
         told |= {"probabilities": probabilities} if probabilities else {}
@@ -112,9 +120,11 @@ def predict(
         print_json(told | quality)
         return
     if output is None and (proba or outcomes):
-        print_text(_with_columns(frame.iloc[:, :0], predicted, more)[0].to_csv(index=False).rstrip("\n"))
+        printed = _with_columns(frame.iloc[:, :0], predicted, more)[0]
+        printed = for_spreadsheets(printed) if spreadsheet else printed
+        print_text(printed.to_csv(index=False).rstrip("\n"))
     elif output is None:
-        print_text("\n".join(map(str, predicted)))
+        print_text("\n".join(str(_no_formula(name) if spreadsheet else name) for name in predicted))
     else:
         what = "outcomes" if outcomes else "probabilities"
         besides = f", {what} in {' and '.join(map(repr, added[1:]))}" if more else ""
@@ -204,13 +214,33 @@ def _of_prescriptions(
     return prescription_measures(outcomes, had, prescribed, estimates, weights)._asdict()
 
 
+#: What a text begins with that spreadsheets take for a formula (OWASP, CSV injection).
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def _no_formula(value: Any) -> Any:
+    """Put an apostrophe before a text that a spreadsheet would compute; numbers stay."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def for_spreadsheets(frame: Any) -> Any:
+    """Return a table whose texts, names of columns included, no spreadsheet takes for formulas."""
+    return frame.map(_no_formula).rename(columns=_no_formula)
+
+
 def _write(
-    frame: Any, predicted: list[str] | list[float], more: dict[str, list[float]], output: Path
+    frame: Any,
+    predicted: list[str] | list[float],
+    more: dict[str, list[float]],
+    output: Path,
+    *,
+    spreadsheet: bool,
 ) -> list[str]:
     """Write the table with the columns added; give their names."""
     from mipforest.atomic import atomic_write
 
     frame, added = _with_columns(frame, predicted, more)
+    frame = for_spreadsheets(frame) if spreadsheet else frame
     with atomic_write(output, "w") as file:
         frame.to_csv(file, index=False)
     return added

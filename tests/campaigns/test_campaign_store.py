@@ -60,3 +60,22 @@ def test_the_environment_names_no_host_and_no_user(tmp_path):
     assert platform.node() not in told.split()
     assert getpass.getuser() not in told.split()
     assert environment()["python"] == f"{platform.python_implementation()} {platform.python_version()}"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("UPDATE environments SET cores = 'many'", "cores of row 1 of table environments is of type text"),
+        ("UPDATE cells SET model = x'ff'", "model of row 1 of table cells is of type blob"),
+        ("UPDATE suites SET text = x'ff00'", "text of row 1 of table suites is of type blob"),
+        ("ALTER TABLE results DROP COLUMN tree", "table results lacks tree"),
+        ("DROP TABLE events", "table events lacks cell"),
+    ],
+)
+def test_a_file_with_values_of_other_types_is_refused(tmp_path, change, told):
+    campaign = campaign_of(tmp_path, PAIR)
+    run(campaign)
+    with sqlite3.connect(campaign.results) as connection:
+        connection.execute(change)
+    with pytest.raises(CampaignError, match=told):
+        Store(campaign.results)
