@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from formulations.margot import HfsMargot, Margot, SfsMargot
 from formulations.olct import Olct
-from mipforest.certificates import CertificateError, certify
+from mipforest.certificates import CertificateError, certify, nodes
 from mipforest.cli.main import app
 from mipforest.data import Dataset
 
@@ -57,16 +57,22 @@ def nested(levels):
         (changed(at(0, "model", "m" * 1000)), "model is no text, or a long one"),
         (changed(at(0, "rows", 0)), "rows is 0"),
         (changed(at(0, "sha256", "0" * 64)), "not those of the digest"),
-        (
-            changed(at(0, "kinks", [[1.0, 1.0]] * 30_000_000), NODES),
-            "capacities, and the check takes|no JSON",
-        ),
     ],
 )
 def test_hostile_numbers_and_nesting_are_refused(tmp_path, lines, told, exact):
     with pytest.raises(CertificateError, match=told) as caught:
         certify(written(tmp_path / "proof.gz", lines), exact=exact)
     assert caught.value.exit_code == 3
+
+
+def test_more_capacities_than_memory_holds_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(nodes, "MOST_CAPACITIES", 24)
+    path = written(tmp_path / "proof.gz", changed(at(0, "kinks", [[1.0, 0.5], [1.0, 0.5]]), NODES))
+    with pytest.raises(CertificateError, match="line 5"):  # the points are of one kink
+        certify(path)
+    monkeypatch.setattr(nodes, "MOST_CAPACITIES", 23)
+    with pytest.raises(CertificateError, match="line 3: nodes, samples and kinks have 24 capacities"):
+        certify(path)
 
 
 def test_choices_nested_five_hundred_deep_are_followed(tmp_path):
