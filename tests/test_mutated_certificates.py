@@ -3,6 +3,7 @@
 import gzip
 import json
 import warnings
+from copy import deepcopy
 from random import Random
 
 import numpy as np
@@ -137,8 +138,8 @@ def mutated(lines, chance):
             lines.insert(chance.randrange(len(lines)), lines[k])
         elif act == 2 and len(lines) > 1:
             del lines[k]
-        else:
-            *way, key = chance.choice(list(places(lines[k])))
+        elif inside := list(places(lines[k])):
+            *way, key = chance.choice(inside)
             part = lines[k]
             for step in way:
                 part = part[step]
@@ -151,7 +152,7 @@ def mutated(lines, chance):
             elif act == 6 and type(part[key]) in (int, float):
                 part[key] += chance.choice([1, -1, 1e-9])
             else:
-                part[key] = chance.choice(VALUES)
+                part[key] = deepcopy(chance.choice(VALUES))
     return lines
 
 
