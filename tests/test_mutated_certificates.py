@@ -3,6 +3,7 @@
 import gzip
 import json
 import warnings
+from copy import deepcopy
 from random import Random
 
 import numpy as np
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 
 from formulations.margot import HfsMargot, Margot, SfsMargot
 from formulations.olct import Olct
-from mipforest.certificates import CertificateError, certify
+from mipforest.certificates import CertificateError, certify, nodes
 from mipforest.cli.main import app
 from mipforest.data import Dataset
 
@@ -57,16 +58,22 @@ def nested(levels):
         (changed(at(0, "model", "m" * 1000)), "model is no text, or a long one"),
         (changed(at(0, "rows", 0)), "rows is 0"),
         (changed(at(0, "sha256", "0" * 64)), "not those of the digest"),
-        (
-            changed(at(0, "kinks", [[1.0, 1.0]] * 30_000_000), NODES),
-            "capacities, and the check takes|no JSON",
-        ),
     ],
 )
 def test_hostile_numbers_and_nesting_are_refused(tmp_path, lines, told, exact):
     with pytest.raises(CertificateError, match=told) as caught:
         certify(written(tmp_path / "proof.gz", lines), exact=exact)
     assert caught.value.exit_code == 3
+
+
+def test_more_capacities_than_memory_holds_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(nodes, "MOST_CAPACITIES", 24)
+    path = written(tmp_path / "proof.gz", changed(at(0, "kinks", [[1.0, 0.5], [1.0, 0.5]]), NODES))
+    with pytest.raises(CertificateError, match="line 5"):  # the points are of one kink
+        certify(path)
+    monkeypatch.setattr(nodes, "MOST_CAPACITIES", 23)
+    with pytest.raises(CertificateError, match="line 3: nodes, samples and kinks have 24 capacities"):
+        certify(path)
 
 
 def test_choices_nested_five_hundred_deep_are_followed(tmp_path):
@@ -131,8 +138,8 @@ def mutated(lines, chance):
             lines.insert(chance.randrange(len(lines)), lines[k])
         elif act == 2 and len(lines) > 1:
             del lines[k]
-        else:
-            *way, key = chance.choice(list(places(lines[k])))
+        elif inside := list(places(lines[k])):
+            *way, key = chance.choice(inside)
             part = lines[k]
             for step in way:
                 part = part[step]
@@ -145,7 +152,7 @@ def mutated(lines, chance):
             elif act == 6 and type(part[key]) in (int, float):
                 part[key] += chance.choice([1, -1, 1e-9])
             else:
-                part[key] = chance.choice(VALUES)
+                part[key] = deepcopy(chance.choice(VALUES))
     return lines
 
 
