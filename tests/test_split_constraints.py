@@ -51,7 +51,7 @@ def best_split(env, data, side):
         b, xi = m.addVar(lb=-np.inf), m.addMVar(len(X))
         score = X @ w + b
         m.addConstr(np.diag(sign) @ score + xi >= 1)
-        m.addConstr(np.diag(side) @ score >= EPSILON)
+        m.addConstr(np.diag(side) @ score >= np.where(side > 0, 0.0, EPSILON))
         m.setObjective(0.5 * w @ w + C * xi.sum())
         m.optimize()
         return m.ObjVal if m.Status == gurobipy.GRB.OPTIMAL else np.inf

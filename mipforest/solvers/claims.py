@@ -29,6 +29,9 @@ WIDEST_RANGE = 1e9
 #: Costs below this are small beside a solver's tolerance of 1e-7 on objectives and reduced costs.
 LEAST_COST = 1e-6
 
+#: Share of the largest cost up to which another one is the rounding of a sum that should be 0.
+COST_ROUNDING = 1e-13
+
 #: Largest size that a scaled number may have.
 LARGEST = 1e8
 
@@ -265,13 +268,20 @@ def objective_unit(form: MatrixForm) -> float:
 
     It is a power of two, and no less than what makes the largest cost 1e8 units.
     """
-    costs = np.abs(form.c[form.c != 0])
+    costs = np.abs(form.c)
     if form.Q is not None:
         costs = np.concatenate([costs, np.abs(form.Q.data)])
+    costs = _without_rounding(costs)
     if not len(costs) or costs.min() >= LEAST_COST:
         return 1.0
     most = np.floor(np.log2(LARGEST / costs.max()))
     return float(np.exp2(-np.clip(np.ceil(-np.log2(costs.min())), 0, max(most, 0))))
+
+
+def _without_rounding(costs: FloatArray) -> FloatArray:
+    """Return the sizes of costs without those that are what rounding leaves of 0 beside the largest."""
+    kept: FloatArray = costs[costs > COST_ROUNDING * costs.max(initial=0.0)]
+    return kept
 
 
 def only_proven(solution: Solution, form: MatrixForm) -> Solution:
@@ -302,7 +312,7 @@ def widest_range(form: MatrixForm) -> str:
 
     An entry that is worth less than the feasibility tolerance within the bounds of its column does not count.
     """
-    costs = np.abs(form.c[form.c != 0])
+    costs = _without_rounding(np.abs(form.c))
     if len(costs) and costs.max() > WIDEST_RANGE * costs.min():
         return f"the costs of the objective span {costs.min():.3g} to {costs.max():.3g}"
     reach = np.minimum(np.maximum(np.abs(form.col_lower), np.abs(form.col_upper)), SOLVER_INFINITY)

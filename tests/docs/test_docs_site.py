@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def test_every_registered_model_has_its_table_on_its_page(site):
         shown = text_of(site, f"models/{page}.html")
         for parameter in parameters_of(formulation_classes()[name]).values():
             assert f"<code>{parameter.name}</code>" in shown
-            assert parameter.help.split(",")[0] in shown
+            assert escape(parameter.help.split(",")[0], quote=False) in shown
 
 
 @on_the_site

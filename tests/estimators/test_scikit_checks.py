@@ -31,9 +31,14 @@ def test_passes_scikit_learns_check(estimator, check):
     check(estimator)
 
 
+#: What a forest that is fitted here cannot hold: repeats of a sample are other bootstrap samples than its weight.
+DRAWN = {"check_sample_weight_equivalence_on_dense_data": "bootstrap samples of its forest are drawn"}
+
+
 def passes_all(estimator):
     """One test for hundreds of checks: as parameters they would cost every run of the default tests seconds."""
-    done = check_estimator(estimator, on_skip=None, on_fail=None)
+    expected = DRAWN if "random-forest" in repr(estimator.get_params()) else {}
+    done = check_estimator(estimator, expected_failed_checks=expected, on_skip=None, on_fail=None)
     failed = {check["check_name"]: check["exception"] for check in done if check["status"] == "failed"}
     assert not failed
     assert len(done) > 40
@@ -48,8 +53,9 @@ def test_passes_scikit_learns_checks_in_other_shapes(name):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
-@pytest.mark.parametrize("name", ["oct", "oct-h", "ort", "margot", "olct", "miret", "any", "any-regressor"])
+@pytest.mark.parametrize("name", ["oct", "oct-h", "ort", "margot", "olct", "any", "any-regressor"])
 def test_passes_scikit_learns_checks_with_default_arguments(name):
+    """Without miret, whose fits end at the limit, so that two of them may differ: it is solved to optimality below."""
     passes_all(type(ALL[name])(time_limit=2))
 
 

@@ -22,8 +22,9 @@ GAP = 1e-4
 COUNTS = np.array([1, 3, 2, 1, 2, 1])
 COSTS = ((0.0, 1.0, 4.0), (2.0, 0.0, 0.5), (1.0, 3.0, 0.0))
 
-#: Forests of repeated samples draw others; see the test of a given forest.
-FITTED_HERE = ("miret",)
+#: Forests of repeated samples draw others; see the test of a given forest. Rules of ``ors`` are features of 0 and 1,
+#: which these samples are not; ``ogrs`` weighs as it does.
+FITTED_HERE = ("miret", "ors")
 
 
 def few(formulation):

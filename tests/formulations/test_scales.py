@@ -93,6 +93,16 @@ def test_a_row_that_spans_too_much_proves_nothing(solver):
     assert any("row row span 1 to 4e+09" in told for told in solution.warnings)
 
 
+def test_what_rounding_leaves_of_a_cost_changes_nothing():
+    m = Model("residue")
+    x = m.binary("x", 3)
+    m.add("one", x.sum() >= 1)
+    m.minimize([1e-17, 1.0, 2.0] @ x)
+    solution = solve(m)
+    assert solution.status == "optimal"
+    assert solution.bridges == ()
+
+
 def test_an_error_of_the_solver_is_told(monkeypatch):
     from dataclasses import replace
 
