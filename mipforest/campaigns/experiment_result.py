@@ -27,7 +27,7 @@ from mipforest.errors import CampaignError, SolverError
 from mipforest.problem.result import Result
 from mipforest.problem.tree_search import AUTO, searching
 from mipforest.runs.instance import sha256_of_model
-from mipforest.solvers.registry import solver_classes
+from mipforest.solvers.base import solver_classes
 from mipforest.solvers.solution import Event, Progress, Status
 from mipforest.trees import Tree
 from mipforest.tuning.batch import tune_batch

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter, ScalarFormatter
 
 from mipforest.arrays import FloatArray
-from mipforest.trees.figure import FAINT, INK, PALETTE, add_legend, new_figure
+from mipforest.trees.plot import FAINT, INK, PALETTE, add_legend, new_figure
 
 #: Costs below it count as it: times of a few milliseconds tell the machine's mood, not the setting.
 LEAST_TIME = 0.01

@@ -34,7 +34,7 @@ from mipforest.campaigns.tables import (
     results_table,
 )
 from mipforest.errors import CampaignError
-from mipforest.trees.figure import save_figure
+from mipforest.trees.plot import save_figure
 
 #: Columns that are shares and read better in per cent.
 _SHARES = ("accuracy", "fidelity", "gap", "rate")

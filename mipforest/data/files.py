@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from mipforest.data.columns import EXACT, Axis
 from mipforest.errors import DataError, did_you_mean
-from mipforest.unpacking import BLOCK, SUSPECT_RATIO, UnpackingError, most_unpacked, unpacked_blocks
+from mipforest.files.streams import BLOCK, SUSPECT_RATIO, UnpackingError, most_unpacked, unpacked_blocks
 
 #: Endings of the files that can be read.
 SUFFIXES = (".csv", ".csv.gz", ".parquet")

@@ -15,8 +15,20 @@ from mipforest.report.markup import Part, details, element, section, short, tabl
 from mipforest.report.node_text import NodeTexts
 from mipforest.report.try_sample import node_rules, try_sample
 from mipforest.trees import RandomizedTree, Tree
-from mipforest.trees.figure import FAINT, Sizes, class_colours, line_height, place
-from mipforest.trees.node_box import BAR_GAP, BAR_HEIGHT, PADDING, PALE, Line, NodeBox, node_box
+from mipforest.trees.plot import (
+    BAR_GAP,
+    BAR_HEIGHT,
+    FAINT,
+    PADDING,
+    PALE,
+    Line,
+    NodeBox,
+    Sizes,
+    class_colours,
+    line_height,
+    node_box,
+    place,
+)
 from mipforest.trees.reachable import ReachableNode
 
 _HELP = (

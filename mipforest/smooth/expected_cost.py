@@ -10,8 +10,16 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment, linprog
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.smooth.model import Block, Constraint, LeafLoss, LinearConstraint, Part, Point, uniform
-from mipforest.smooth.routing import Routing
+from mipforest.smooth.model import (
+    Block,
+    Constraint,
+    LeafLoss,
+    LinearConstraint,
+    Part,
+    Point,
+    Routing,
+    uniform,
+)
 
 #: What a violated rate is charged, in largest costs of an error: more than any rate can save.
 RATE_CHARGE = 100.0

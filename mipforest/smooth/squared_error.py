@@ -11,9 +11,17 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import lsq_linear
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.smooth.model import Block, Constraint, LeafLoss, Part, Point, uniform
-from mipforest.smooth.norms import RowNorms, prox_rows
-from mipforest.smooth.routing import Routing
+from mipforest.smooth.model import (
+    Block,
+    Constraint,
+    LeafLoss,
+    Part,
+    Point,
+    Routing,
+    RowNorms,
+    prox_rows,
+    uniform,
+)
 
 #: Most proximal steps for the slopes of the leaves, and their largest change at the end, as a share of the largest.
 LEAF_STEPS, LEAF_CHANGE = 100, 1e-5

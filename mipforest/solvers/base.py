@@ -1,4 +1,4 @@
-"""The contract between mipforest and a solver plug-in."""
+"""The contract between mipforest and a solver plug-in, and the solvers by name (``mipforest.solvers``)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.errors import SolverUnavailable, Unsupported
+from mipforest.errors import SolverUnavailable, Unsupported, suggestion
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.model.model import Model
@@ -385,3 +385,44 @@ def _tolerance_warning(form: MatrixForm, x: FloatArray) -> list[str]:
         return []
     name, amount = found.worst(1)[0]
     return [f"the solution violates {name} by {amount:.3g}, above the tolerance {FEASIBILITY_TOLERANCE:g}"]
+
+
+GROUP = "mipforest.solvers"
+
+
+@cache
+def solver_classes() -> dict[str, type[Solver]]:
+    """Return all registered solvers by name, installed or not, built in or from another package."""
+    return {
+        entry.name: entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    }
+
+
+def get_solver(name: str, *, others: Iterable[str] = ()) -> Solver:
+    """Return a solver by name.
+
+    Parameters
+    ----------
+    name
+        Registered name; what stands behind a colon (``pyomo:glpk``) is for the plug-in to read.
+    others
+        Names that the caller also takes, for the message.
+
+    Raises
+    ------
+    SolverUnavailable
+        If no solver has that name (the nearest names are suggested) or its package is not installed.
+    """
+    classes = solver_classes()
+    registered, _, inner = name.partition(":")
+    if registered not in classes:
+        known = [*classes, *others]
+        hint = suggestion(registered, known, 2, otherwise=".", written=str)
+        raise SolverUnavailable(f"no solver named {name!r}{hint} Known: {', '.join(known)}")
+    plugin = classes[registered]
+    if not plugin.available():
+        raise SolverUnavailable(
+            f"solver {registered!r} is not installed (no Python package {plugin.package!r}); "
+            f"run: pip install {plugin.install}"
+        )
+    return plugin.named(inner)

@@ -10,7 +10,7 @@ from mipforest.files import read_mps, write_mps
 from mipforest.files.solutions import write_point
 from mipforest.model import Model
 from mipforest.settings import SolveSettings
-from mipforest.solvers.registry import get_solver
+from mipforest.solvers.base import get_solver
 from mipforest.solving import solve_form
 
 UNSAFE = Path(__file__).parents[2] / "instances/small/univariate-olct-iris-virginica-d2-thesis.mps.gz"

@@ -6,8 +6,7 @@ from test_smooth_models import assert_gradient
 from tolerance import less
 
 from mipforest.smooth.descent import augmented, quasi_newton
-from mipforest.smooth.model import SmoothModel, uniform
-from mipforest.smooth.norms import RowNorms
+from mipforest.smooth.model import RowNorms, SmoothModel, uniform
 from mipforest.smooth.squared_error import GroupLimit, SquaredError
 
 #: Blocks of the branch nodes.

@@ -22,7 +22,7 @@ from mipforest.problem.found import Found, SearchEvents
 from mipforest.problem.repair import feasible_start, feasible_values
 from mipforest.problem.tree_search import MATRIX_SOLVER, TreeSearch
 from mipforest.settings import SolveSettings
-from mipforest.solvers.registry import get_solver
+from mipforest.solvers.base import get_solver
 from mipforest.solvers.solution import Event, Progress, Solution, Status, closed
 from mipforest.solving import solve
 

@@ -24,7 +24,7 @@ class Gurobi(Solver):
     """The Gurobi solver (Gurobi Optimization, LLC), a commercial one.
 
     - The licence inside its Python package takes models up to 2000 variables and 2000 rows, and 200
-      variables with a quadratic objective (:mod:`mipforest.solvers.gurobi.license`). A larger model is
+      variables with a quadratic objective (:mod:`mipforest.solvers.gurobi.session`). A larger model is
       refused before it is built. A licence of your own (``GRB_LICENSE_FILE``) has no such limits.
     - Nonconvex quadratic objectives are solved too, to a proven global optimum; this may take long.
     - A feasible start is kept beside Gurobi's own points, so that no time limit is too short for it. Of an
@@ -56,7 +56,7 @@ class Gurobi(Solver):
 
     def license(self) -> str:
         """Say whether the licence is the one inside the package, with its limits, or another."""
-        from mipforest.solvers.gurobi.license import license_in_use
+        from mipforest.solvers.gurobi.session import license_in_use
 
         return license_in_use()
 

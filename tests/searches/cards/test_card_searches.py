@@ -12,7 +12,7 @@ from mipforest.data import Dataset
 from mipforest.errors import Unsupported
 from mipforest.heuristics.intercepts import saturated
 from mipforest.heuristics.score_cards import CardProblem, exact_loss
-from mipforest.testing.formulation_trial import repeated
+from mipforest.testing.formulation_conformance import repeated
 
 Ors, Ogrs = get_formulation("ors"), get_formulation("ogrs")
 
