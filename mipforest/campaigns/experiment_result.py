@@ -20,7 +20,7 @@ from mipforest.campaigns.experiments import Experiment
 from mipforest.campaigns.recovery import recovery_measures
 from mipforest.campaigns.suite import TREATMENTS, DataEntry
 from mipforest.data import Dataset, load
-from mipforest.data.files import SUFFIXES
+from mipforest.data.loading import SUFFIXES
 from mipforest.data.synthetic import ground_truth, treatment_experiment
 from mipforest.data.treatments import policy_measures
 from mipforest.errors import CampaignError, SolverError

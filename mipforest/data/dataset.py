@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import table as tables
 from mipforest.data import target as targets
-from mipforest.data.columns import Axis, Label, fingerprint
 from mipforest.data.encoding import Column, Encoding, Scaling, UnseenLevelError
-from mipforest.data.table import Missing
+from mipforest.data.table import Axis, Label, Missing, fingerprint
 from mipforest.data.target import ClassMapping, Target, Task
 from mipforest.errors import DataError
 

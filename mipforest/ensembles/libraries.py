@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.data.columns import text
+from mipforest.data.table import text
 from mipforest.ensembles.ensemble import Adapter, MemberTree, output_variance
 from mipforest.errors import EnsembleError, NoTreeFound, some_of
 from mipforest.time_budget import TimeBudget

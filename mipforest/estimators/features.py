@@ -9,9 +9,8 @@ import pandas as pd
 from sklearn.utils import validation
 
 from mipforest.arrays import FloatArray
-from mipforest.data.columns import refuse_rounding
 from mipforest.data.encoding import Column, Encoding, Unseen
-from mipforest.data.table import refuse_doubtful_text, with_text_names
+from mipforest.data.table import refuse_doubtful_text, refuse_rounding, with_text_names
 
 #: With one sample there is nothing to tell apart.
 LEAST_SAMPLES = 2

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from mipforest.data.files import SUFFIXES
-from mipforest.data.load import BUNDLED
+from mipforest.data.loading import BUNDLED, SUFFIXES
 from mipforest.ensembles import names_no_file
 from mipforest.errors import MipforestError
 from mipforest.runs.data_source import DataSource

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import DataError, Encoding
-from mipforest.data.columns import numbers, text
 from mipforest.data.encoding import Unseen
+from mipforest.data.table import numbers, text
 from mipforest.runs.data_source import LoadedData
 from mipforest.runs.text_files import read_json_object
 from mipforest.trees import (

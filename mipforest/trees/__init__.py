@@ -30,13 +30,12 @@ from mipforest.trees.node_statistics import (
     leaf_shares,
     node_statistics,
 )
-from mipforest.trees.predictor import FeaturesUsed, Predictor
 from mipforest.trees.randomized import RandomizedTree
 from mipforest.trees.reachable import leaf_regions
 from mipforest.trees.sides import midpoint
 from mipforest.trees.text import to_text
 from mipforest.trees.topology import MAX_DEPTH, Nodes, Topology
-from mipforest.trees.tree import Tree
+from mipforest.trees.tree import FeaturesUsed, Predictor, Tree
 
 if TYPE_CHECKING:
     from mipforest.trees.explanation import plot_explanation
