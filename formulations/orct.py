@@ -34,8 +34,8 @@ from mipforest.data import DataError, Dataset
 from mipforest.errors import did_you_mean
 from mipforest.problem.parameter_kinds import ParameterKind
 from mipforest.problem.parameters import CostMatrix, ParameterError, parameter
-from mipforest.smooth.expected_cost import ExpectedCost
 from mipforest.smooth.formulation import SmoothFormulation, SmoothInstance
+from mipforest.smooth.losses import ExpectedCost
 from mipforest.smooth.model import Point, RowNorms, SmoothModel, uniform
 from mipforest.trees import RandomizedTree, Topology, Tree
 

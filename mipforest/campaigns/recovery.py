@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.data.random_trees import GroundTruth
+from mipforest.data.synthetic import GroundTruth
 from mipforest.trees import Tree
 from mipforest.trees.reachable import ReachableNode, reachable_tree
 

@@ -20,8 +20,8 @@ from scipy.interpolate import make_interp_spline
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import DataError, Dataset
 from mipforest.errors import ParameterError, some_of
+from mipforest.smooth.losses import SquaredError
 from mipforest.smooth.model import Block, LinearConstraint, Part, Point, Routing, SmoothModel
-from mipforest.smooth.squared_error import SquaredError
 from mipforest.trees.functional import Curve
 
 #: Patterns of names that are tried where none is given, the first that some feature has.

@@ -15,8 +15,7 @@ from mipforest.campaigns.recovery import recovery, recovery_measures
 from mipforest.campaigns.report import write_report
 from mipforest.campaigns.suite import parse_suite
 from mipforest.campaigns.tables import results_table
-from mipforest.data.random_trees import GroundTruth, RandomTree
-from mipforest.data.synthetic import ground_truth, treatment_experiment
+from mipforest.data.synthetic import GroundTruth, RandomTree, ground_truth, treatment_experiment
 from mipforest.data.treatments import policy_measures
 from mipforest.trees import Tree
 from mipforest.tuning import tune_batch

@@ -9,7 +9,7 @@ from tolerance import at_most, less
 
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.smooth.descent import descend, minimised
-from mipforest.smooth.expected_cost import ExpectedCost
+from mipforest.smooth.losses import ExpectedCost
 from mipforest.smooth.model import Routing, RowNorms, SmoothModel, uniform
 
 #: Step of central differences, and what they may miss of a gradient's largest entry at gamma up to 16.

@@ -6,8 +6,8 @@ from test_smooth_models import assert_gradient
 from tolerance import less
 
 from mipforest.smooth.descent import augmented, quasi_newton
+from mipforest.smooth.losses import GroupLimit, SquaredError
 from mipforest.smooth.model import RowNorms, SmoothModel, uniform
-from mipforest.smooth.squared_error import GroupLimit, SquaredError
 
 #: Blocks of the branch nodes.
 BRANCHES = ("a", "mu")
@@ -176,6 +176,6 @@ def test_normal_equations_are_the_same_pair_by_pair_and_at_once(monkeypatch):
     )
     P = rng.dirichlet(np.ones(4), 50).T
     at_once = loss._normal_equations(P)
-    monkeypatch.setattr("mipforest.smooth.squared_error.MANY_SHARED", 2.0)
+    monkeypatch.setattr("mipforest.smooth.losses.MANY_SHARED", 2.0)
     for whole, paired in zip(at_once, loss._normal_equations(P), strict=True):
         assert whole == pytest.approx(paired)

@@ -14,8 +14,7 @@ from scipy.special import expit, xlogy
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.cards import ScoreCard
-from mipforest.heuristics.intercepts import saturated
-from mipforest.heuristics.score_cards import CardProblem, Chosen
+from mipforest.heuristics.score_cards import CardProblem, Chosen, saturated
 from mipforest.model import Values
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.found import Found, SearchEvents
