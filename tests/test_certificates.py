@@ -13,7 +13,7 @@ from tolerance import same
 from mipforest.certificates import CertificateError, certify
 from mipforest.certificates.arithmetic import Exact, Outward
 from mipforest.certificates.nodes import Charges, Points
-from mipforest.files.streams import UnpackingError
+from mipforest.unpacking import UnpackingError
 
 #: Samples 0 (class -1) and 1 (class +1) with C = 10: w = 2, b = -1 is best, and the margins' dual point is (2, 2).
 #: Variables of a node: 0 to 3 are the margins of sample 0 and 1 by class, 4 and 5 their sides.

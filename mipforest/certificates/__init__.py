@@ -38,7 +38,7 @@ from mipforest.certificates.arithmetic import (
 )
 from mipforest.certificates.nodes import Charges, Decided, Points, Units, units
 from mipforest.certificates.statement import Words, digest_of_samples
-from mipforest.files.streams import UnpackingError, unpacked_blocks
+from mipforest.unpacking import UnpackingError, unpacked_blocks
 
 __all__ = ["CertificateError", "Certified", "Charges", "Words", "certify", "digest_of_samples"]
 

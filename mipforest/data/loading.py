@@ -23,7 +23,7 @@ from mipforest.data.table import EXACT, Axis, Missing
 from mipforest.data.target import Task
 from mipforest.data.treatments import POLICY_TABLES, policy_table
 from mipforest.errors import DataError, did_you_mean, some_of
-from mipforest.files.streams import BLOCK, SUSPECT_RATIO, UnpackingError, most_unpacked, unpacked_blocks
+from mipforest.unpacking import BLOCK, SUSPECT_RATIO, UnpackingError, most_unpacked, unpacked_blocks
 
 #: Endings of the files that can be read.
 SUFFIXES = (".csv", ".csv.gz", ".parquet")

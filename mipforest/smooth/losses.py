@@ -1,4 +1,4 @@
-"""What samples pay at the leaves of a randomised tree: expected costs of classes, or squared errors of linear leaves."""
+"""Losses at the leaves of a randomised tree: expected costs of classes, or squared errors of linear leaves."""
 
 from __future__ import annotations
 

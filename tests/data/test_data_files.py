@@ -7,7 +7,7 @@ import pytest
 
 from mipforest.data import DataError, load
 from mipforest.data.loading import read_file
-from mipforest.files.streams import BLOCK
+from mipforest.unpacking import BLOCK
 
 ROWS = "size,colour,target\n1.5,red,a\n2,green,b\n0.1,red,b\n"
 
