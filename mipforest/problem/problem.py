@@ -51,7 +51,7 @@ from mipforest.trees import Predictor
 TIME_LIMIT = 60.0
 
 #: Seconds per matrix entry until a solver looks at its clock (1 to 3 s at a million): with less, it is not called.
-HAND_OVER = 2e-6
+HAND_OVER = 2.7e-6
 
 #: Share of the time for a changed model with the limits that it was built with, where no solution of it is known.
 FIRST_SHARE = 0.5
