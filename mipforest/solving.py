@@ -17,8 +17,8 @@ from mipforest.model.matrix import MatrixForm, Values
 from mipforest.model.model import Model
 from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE, SolveSettings, one_of
 from mipforest.solvers.base import Feature, Solver, get_solver, needed
+from mipforest.solvers.bound_check import checked_against, only_proven
 from mipforest.solvers.checks import judge_start
-from mipforest.solvers.claims import beside, only_proven
 from mipforest.solvers.convexity import QUADRATIC_SOLVER
 from mipforest.solvers.isolation import isolated
 from mipforest.solvers.outer_approximation import solve_by_tangents
@@ -137,11 +137,16 @@ def solve_form(
         solution = _bridged(form, solver, settings, start, priorities, on_progress, None)
     known = judge_start(form, start).full
     if known is not None:
-        solution = beside(solution, form, known, gap=settings.gap)
-    if solution.status is Status.ERROR and not any(solution.message in told for told in solution.warnings):
+        solution = checked_against(solution, form, known, gap=settings.gap)
+    if solution.status is Status.ERROR and not any(
+        solution.message in warning for warning in solution.warnings
+    ):
         ended = f"{solution.solver} ended in an error: {solution.message or 'it gives no reason'}"
-        told = (*solution.warnings, f"{ended}; nothing is proven: try another solver, or rescale the data")
-        return replace(solution, warnings=told)
+        warnings = (
+            *solution.warnings,
+            f"{ended}; nothing is proven: try another solver, or rescale the data",
+        )
+        return replace(solution, warnings=warnings)
     return solution
 
 

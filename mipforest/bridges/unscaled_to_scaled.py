@@ -1,8 +1,8 @@
 r"""Rewrite a model whose numbers a solver's absolute tolerances do not fit as one of other units.
 
 Source: a model with matrix entries so small that solvers drop them, in rows that cannot do without them
-(:mod:`mipforest.solvers.claims`), with entries so large that solvers refuse them or lose the others, or with costs so
-small that a solver's tolerance on the objective, 1e-6 and less, hides them. Target: the same model in the columns
+(:mod:`mipforest.solvers.bound_check`), with entries so large that solvers refuse them or lose the others, or with costs
+so small that a solver's tolerance on the objective, 1e-6 and less, hides them. Target: the same model in the columns
 :math:`x_j = s_j x'_j`, with rows multiplied by factors :math:`r_i` and the objective by a factor f, powers of two all
 of them, so that no number is rounded:
 
@@ -31,8 +31,8 @@ from mipforest.bridges import Bridged
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.solvers.base import Feature
+from mipforest.solvers.bound_check import LARGEST, mattering, objective_unit
 from mipforest.solvers.checks import SMALL_ENTRY
-from mipforest.solvers.claims import LARGEST, mattering, objective_unit
 
 NAME = "unscaled_to_scaled"
 

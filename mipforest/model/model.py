@@ -401,6 +401,6 @@ class Model:
         self.announce(0)
 
     def announce(self, terms: int) -> None:
-        """Tell whoever watches the model of terms that are about to be made beside those of its rows."""
+        """Tell whoever watches the model of terms that are about to be made in addition to those of its rows."""
         if self.watch is not None:
             self.watch(terms + sum(block.A.nnz for block in self._constraints.values()))

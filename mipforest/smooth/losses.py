@@ -318,7 +318,7 @@ class SquaredError(LeafLoss):
         table = flat.reshape(self.n_leaves, -1)
         return {"at": table[:, :-1].copy(), "mut": table[:, -1].copy()}, multipliers
 
-    def settled(self, routing: Routing, leaves: Point) -> tuple[Point, Mapping[str, float]]:
+    def completed(self, routing: Routing, leaves: Point) -> tuple[Point, Mapping[str, float]]:
         """Return the intercepts of least squares for given slopes, or all leaves where no slopes are given."""
         if "at" not in leaves:
             return self.best(routing)

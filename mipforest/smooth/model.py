@@ -273,7 +273,7 @@ class LeafLoss(ABC):
             minus the sum of multiplier times constraint is that of the optimal value (envelope theorem).
         """
 
-    def settled(self, routing: Routing, leaves: Point) -> tuple[Point, Mapping[str, float]]:  # noqa: ARG002
+    def completed(self, routing: Routing, leaves: Point) -> tuple[Point, Mapping[str, float]]:  # noqa: ARG002
         """Return what :meth:`best` does, but keep those blocks of the leaves that ``leaves`` gives."""
         return self.best(routing)
 
@@ -389,12 +389,12 @@ class SmoothModel:
 
     def with_best_leaves(self, point: Point) -> Point:
         """Return the point with the leaves that solve its leaf problem, without penalties."""
-        return self.settled({block.name: point[block.name] for block in self.branches})
+        return self.completed({block.name: point[block.name] for block in self.branches})
 
-    def settled(self, point: Point) -> Point:
+    def completed(self, point: Point) -> Point:
         """Return the point with what is best for its blocks in all others of the leaves."""
         seen = self.seen(point)
-        leaves, _ = seen.loss.settled(seen.route(point), point)
+        leaves, _ = seen.loss.completed(seen.route(point), point)
         return {**point, **leaves}
 
     def penalised_leaves(self, point: Point) -> Point:
@@ -427,7 +427,7 @@ class SmoothModel:
         """
         seen = self.seen(point)
         routing = seen.route(point)
-        leaves, multipliers = seen.loss.settled(routing, point)
+        leaves, multipliers = seen.loss.completed(routing, point)
         whole = {**point, **leaves}
         value, gradient = self._gradient(seen, routing, seen.loss.part(routing, leaves), whole)
         for constraint in seen.loss.constraints:

@@ -19,8 +19,15 @@ from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.model.model import Model
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.solvers.bound_check import (
+    NO_OPTIMUM,
+    Lost,
+    lost_entries,
+    no_bound,
+    validated,
+    worth_of_violations,
+)
 from mipforest.solvers.checks import require_plain_numbers, unknown_option, with_exact_integers
-from mipforest.solvers.claims import NO_OPTIMUM, Lost, lost_entries, no_bound, settled, worth_of_violations
 from mipforest.solvers.solution import Progress, Solution, Status
 from mipforest.solvers.worker import Worker
 
@@ -129,7 +136,7 @@ class Solver(ABC):
         form
             The model.
         settings
-            Limits and settings; ``start`` and ``bridges`` are settled already.
+            Limits and settings; ``start`` and ``bridges`` are validated already.
         start
             (n,) point to start from; NaN where it is left open.
         priorities
@@ -206,7 +213,7 @@ class Solver(ABC):
         form, worker, reported
             As there.
         settings
-            What was asked. An optimum is held to its gap, and a claim to the entries that the solver drops.
+            What was asked. An optimum is held to its gap, and its proof to the entries that the solver drops.
         """
         if settings is not None:
             gap = settings.gap if self.keeps_gap else None
@@ -325,7 +332,7 @@ def assembled(
     nodes
         Branch-and-bound nodes.
     start
-        (n,) feasible point that is known beside: a limit may come before the solver has looked at it.
+        (n,) feasible point that is known otherwise: a limit may come before the solver has looked at it.
     start_objective
         Value of the start that was taken; that of ``start`` unless given.
     gap
@@ -336,22 +343,22 @@ def assembled(
     warnings, message
         What the user should know, and the solver's own last word.
     """
-    told = list(warnings)
+    said = list(warnings)
     x = None if x is None or status in NO_OPTIMUM else with_exact_integers(form, x)
     if start is not None:
         start_objective = form.objective(start)
         if status not in NO_OPTIMUM:
             x = _better_point(form, x, start)
     if x is not None:
-        told += _tolerance_warning(form, x)
+        said += _tolerance_warning(form, x)
     objective = np.nan if x is None else form.objective(x)
     if bound is None:
         proven = status is Status.OPTIMAL and not form.is_mip
         bound = objective if proven else no_bound(form)
-    status, bound, doubts = settled(
+    status, bound, issues = validated(
         form, status, objective, bound, gap=gap, lost=lost, slip=worth_of_violations(form, x)
     )
-    told += doubts
+    said += issues
     worker.finish(objective, bound, nodes)
     return Solution(
         status=status,
@@ -365,7 +372,7 @@ def assembled(
         solver_version=version,
         events=tuple(worker.events),
         start_objective=start_objective,
-        warnings=tuple(told),
+        warnings=tuple(said),
         message=message,
         stopped=worker.stop.is_set(),
     )

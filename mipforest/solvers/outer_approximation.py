@@ -494,8 +494,8 @@ class _OuterApproximation:
             found = self._linear_solution()
         except LicenseLimit as error:
             if not self.linear_solver_found:
-                told = f"with tangents for the quadratic objective, {error.message}"
-                raise LicenseLimit(told, hint=error.hint, option=error.option) from error
+                message = f"with tangents for the quadratic objective, {error.message}"
+                raise LicenseLimit(message, hint=error.hint, option=error.option) from error
             # The tangents outgrew the licence: what was found before them counts.
             self.warnings.append(f"stopped early: with more tangents, {error}")
             return Status.LIMIT, "licence limit"

@@ -18,8 +18,8 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import LicenseLimit, NotAllowed, SolverError, SolverUnavailable
 from mipforest.model.matrix import IndicatorRows, MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.solvers.bound_check import no_bound
 from mipforest.solvers.checks import JudgedStart, unknown_option, writable
-from mipforest.solvers.claims import no_bound
 from mipforest.solvers.solution import Status
 from mipforest.solvers.worker import Worker
 

@@ -50,7 +50,7 @@ class Highs(Solver):
       without end. :func:`mipforest.solving.solve` sends such models to Clarabel.
     - Ctrl-C ends the solve with the incumbent; a second one raises ``KeyboardInterrupt``.
     - In some steps HiGHS looks neither at its clock nor at a request to stop. Half a second later it is left behind,
-      with the incumbent and the bound that it had told, and a warning; it ends at its next look, and the end of the
+      with the incumbent and the bound that it had reported, and a warning; it ends at its next look, and the end of the
       program waits for that (the command line does not).
     - Presolve is left out, and the model solved once more in the time left, where HiGHS calls a model with integers
       infeasible: see the page on solvers for a feasible one.

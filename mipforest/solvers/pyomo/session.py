@@ -34,8 +34,8 @@ from mipforest.arrays import FloatArray
 from mipforest.errors import LicenseLimit, NotAllowed, SolverError
 from mipforest.model.matrix import Block, MatrixForm
 from mipforest.settings import SolveSettings
+from mipforest.solvers.bound_check import NO_OPTIMUM, no_bound
 from mipforest.solvers.checks import whole_bounds, writable
-from mipforest.solvers.claims import NO_OPTIMUM, no_bound
 from mipforest.solvers.solution import Status
 
 
@@ -333,5 +333,5 @@ def _read_columns(form: MatrixForm) -> list[int]:
 def _dual_bound(form: MatrixForm, status: Status, x: FloatArray | None, results: SolverResults) -> float:
     if not form.is_mip:
         return form.objective(x) if status is Status.OPTIMAL and x is not None else no_bound(form)
-    told = results.problem.upper_bound if form.maximize else results.problem.lower_bound
-    return float(told) if isinstance(told, int | float) and np.isfinite(told) else no_bound(form)
+    bound = results.problem.upper_bound if form.maximize else results.problem.lower_bound
+    return float(bound) if isinstance(bound, int | float) and np.isfinite(bound) else no_bound(form)
