@@ -153,6 +153,7 @@ class Miret(Formulation):
     starts = ("node-by-node", "constant")
     least_objective = 0.0
     gap_parameter = "epsilon"
+    gap_rows = ("left", "right")
 
     alpha: float = parameter(0.2, "cost of a feature, over its frequency at the level", at_least=0)
     gamma: PerNode = parameter(0.0, "least frequency of a feature, per level", at_least=0)
@@ -381,6 +382,9 @@ class MiretExpressions(TreeExpressions):
     """
 
     group: IntArray
+
+    def feature_blocks(self) -> tuple[str, ...]:
+        return ("a", "s")
 
     def features(self) -> Expression:
         return self.m["s"]

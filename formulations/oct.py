@@ -76,7 +76,6 @@ from mipforest.data import Dataset
 from mipforest.heuristics.cart import TIME_LIMIT as CONTREE_TIME_LIMIT
 from mipforest.heuristics.cart import cart, contree, random_trees
 from mipforest.heuristics.thresholds import (
-    UnivariateProblem,
     chosen_features,
     find_thresholds,
     tree_of_thresholds,
@@ -86,6 +85,7 @@ from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import START_SHARE, Formulation
 from mipforest.problem.parameters import CostMatrix, ParameterError, parameter
+from mipforest.problem.structure import UnivariateProblem
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
@@ -136,6 +136,7 @@ class Oct(Formulation):
     starts = ("depth-two", "cart", "previous-depth", "dp")
     least_objective = 0.0
     takes_weights = True
+    structure_type = UnivariateProblem
     # Thresholds make the linear relaxation highly degenerate: the simplex method needs minutes for what an interior
     # point takes seconds for (banknote, depth 2: over 100 s against 10 s).
     solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {"highs": {"mip_lp_solver": "ipm"}}
@@ -257,7 +258,7 @@ class Oct(Formulation):
         if topology.depth > 2:
             given = self.start("cart", instance)
             best = self.evaluate(given, instance) * instance.baseline
-        problem = replace(self.univariate_problem(instance), unit=1.0)
+        problem = replace(self.structure(instance), unit=1.0)
         roots = root_values(problem, topology.depth, instance.baseline, best=best, budget=instance.budget)
         if given is not None and roots.chosen is None:
             return given, roots
@@ -270,7 +271,7 @@ class Oct(Formulation):
             )
         return found, roots
 
-    def univariate_problem(self, instance: OctInstance) -> UnivariateProblem:
+    def structure(self, instance: OctInstance) -> UnivariateProblem:
         routing, data = instance.routing, instance.data
         return UnivariateProblem(
             thresholds=routing.thresholds if isinstance(routing, ThresholdRouting) else find_thresholds(data),

@@ -32,11 +32,12 @@ from formulations.routing.univariate import check_leaf_size, without_splits
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart_with_margin
-from mipforest.heuristics.thresholds import TreeCharges, tree_of_splits
+from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import START_SHARE, Formulation
 from mipforest.problem.parameters import CostMatrix, parameter
+from mipforest.problem.structure import HyperplaneCharges
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
@@ -71,6 +72,8 @@ class OctH(Formulation):
     least_objective = 0.0
     takes_weights = True
     gap_parameter = "mu"
+    gap_rows = ("left", "right")
+    structure_type = HyperplaneCharges
 
     alpha: float = parameter(0.0, "cost of a feature in a split", at_least=0)
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)
@@ -100,9 +103,9 @@ class OctH(Formulation):
             baseline=baseline_error(data, self.costs),
         )
 
-    def tree_charges(self, instance: ClassTreeInstance) -> TreeCharges:
+    def structure(self, instance: ClassTreeInstance) -> HyperplaneCharges:
         data, unit = instance.data, instance.baseline
-        return TreeCharges(
+        return HyperplaneCharges(
             y=data.y,
             loss="classes",
             split_cost=self.alpha * unit,
@@ -164,7 +167,7 @@ class OctH(Formulation):
 
         compile_kernels(instance.budget, oblique=True)
         outcome = local_search(
-            LocalProblem.of(self.tree_charges(instance), instance.data.X),
+            LocalProblem.of(self.structure(instance), instance.data.X),
             instance.topology.depth,
             starts=1,
             kicks=DESCENT_KICKS,

@@ -68,11 +68,12 @@ from formulations.routing.univariate import Routing, ThresholdRouting, check_lea
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.heuristics.prescription import greedy_prescription
-from mipforest.heuristics.thresholds import TreeCharges, find_thresholds, tree_of_splits
+from mipforest.heuristics.thresholds import find_thresholds, tree_of_splits
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, parameter
+from mipforest.problem.structure import HyperplaneCharges, TreeCharges
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
@@ -100,6 +101,7 @@ class PrescriptiveTree(Formulation):
 
     task = "prescription"
     takes_weights = True
+    structure_type = TreeCharges
     starts: ClassVar[tuple[str, ...]] = ("greedy", "no-split")
 
     mu: float = parameter(0.5, "weight of the prescriptions against the estimates, 0 to 1", at_least=0)
@@ -206,9 +208,9 @@ class PrescriptiveTree(Formulation):
         tau[holds, tree.leaf_value[holds].astype(np.int64)] = 1.0
         return tau
 
-    def tree_charges(self, instance: PrescriptiveInstance) -> TreeCharges:
+    def structure(self, instance: PrescriptiveInstance) -> TreeCharges:
         leaves, least = instance.leaves, float(instance.leaves.y.min())
-        return TreeCharges(
+        charges = TreeCharges(
             y=leaves.y - least,
             loss="prescription",
             split_cost=self.alpha * leaves.baseline,
@@ -219,8 +221,8 @@ class PrescriptiveTree(Formulation):
             mu=self.mu,
             n_treatment=self.n_treatment,
             offset=self.mu * least,
-            margin=self._gap or None,
         )
+        return HyperplaneCharges.of(charges, self._gap) if self._gap else charges
 
     def expressions(self, m: Model, instance: PrescriptiveInstance) -> TreeExpressions:
         return PrescriptionExpressions(self.name, m, instance.data, instance.topology, instance.routing)
@@ -317,6 +319,8 @@ class OptH(PrescriptiveTree):
     source = "Dunn 2018, chapter 6"
     variants = ("valid",)
     gap_parameter = "epsilon"
+    gap_rows = ("left", "right")
+    structure_type = HyperplaneCharges
 
     epsilon: float = parameter(0.005, "margin that stands for a strict inequality", above=0, below=1)
 

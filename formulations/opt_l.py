@@ -60,11 +60,11 @@ from formulations.opt import Opt, OptH, PrescriptiveTree
 from formulations.routing.univariate import leaves_of
 from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data import Dataset
-from mipforest.heuristics.thresholds import TreeCharges
 from mipforest.model import LinearExpr, Model
 from mipforest.model.check import ROUNDING
 from mipforest.problem.expressions import Expression, TreeExpressions
 from mipforest.problem.parameters import parameter
+from mipforest.problem.structure import TreeCharges
 from mipforest.trees import Tree
 
 #: Rounds of coordinate descent at most, and the duality gap that ends them, as a share of the squared outcomes.
@@ -279,10 +279,10 @@ class LinearEstimates(PrescriptiveTree):
     def expressions(self, m: Model, instance: PrescriptiveInstance) -> TreeExpressions:
         return LinearEstimateExpressions(self.name, m, instance.data, instance.topology, instance.routing)
 
-    def tree_charges(self, instance: PrescriptiveInstance) -> TreeCharges:
+    def structure(self, instance: PrescriptiveInstance) -> TreeCharges:
         # Linear estimates may fall below all outcomes: sums that a search takes for positive have room.
         room = ROOM * float(np.ptp(instance.leaves.y))
-        charges = super().tree_charges(instance)
+        charges = super().structure(instance)
         offset = charges.offset - self.mu * room
         y = np.asarray(charges.y, dtype=np.float64) + room
         return replace(charges, y=y, offset=offset, coefficient_cost=self.lam)

@@ -115,6 +115,7 @@ class RiskScore(Formulation):
     gives: ClassVar[type[Predictor]] = ScoreCard
     two_classes = True
     takes_weights = True
+    structure_type = CardProblem
     variants: ClassVar[tuple[str, ...]] = ("tight", "paper")
     starts = ("exchange", "beam", "rule-by-rule")
     scaling: ClassVar[Scaling] = "none"
@@ -188,7 +189,7 @@ class RiskScore(Formulation):
             data=data, topology=topology, cards=cards, loss=loss, notes=notes, budget=budget or TimeBudget()
         )
 
-    def card_problem(self, instance: RiskInstance) -> CardProblem:
+    def structure(self, instance: RiskInstance) -> CardProblem:
         return instance.cards
 
     def declare_tight(self, m: Model, instance: RiskInstance) -> None:

@@ -85,18 +85,14 @@ from formulations.routing.univariate import (
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
-from mipforest.heuristics.thresholds import (
-    TreeCharges,
-    UnivariateProblem,
-    find_thresholds,
-    tree_of_thresholds,
-)
+from mipforest.heuristics.thresholds import find_thresholds, tree_of_thresholds
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import parameter
+from mipforest.problem.structure import HyperplaneCharges, TreeCharges, UnivariateProblem
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
@@ -240,6 +236,7 @@ class Ort(ConstantLeafTree):
 
     name = "ort"
     summary = "optimal regression tree with univariate splits and constant leaves"
+    structure_type = UnivariateProblem
     source = "Dunn 2018, chapter 4"
     variants = ("tight", "paper")
     starts = ("depth-two", "cart", "previous-depth")
@@ -328,7 +325,7 @@ class Ort(ConstantLeafTree):
         if topology.depth > 2:
             given = self.start("cart", instance)
             best = self.evaluate(given, instance)
-        problem = self.univariate_problem(instance)
+        problem = self.structure(instance)
         roots = root_values(problem, topology.depth, 1.0, best=best, budget=instance.budget)
         if given is not None and roots.chosen is None:
             return given, roots
@@ -341,7 +338,7 @@ class Ort(ConstantLeafTree):
             )
         return found, roots
 
-    def univariate_problem(self, instance: OrtInstance) -> UnivariateProblem:
+    def structure(self, instance: OrtInstance) -> UnivariateProblem:
         data, routing = instance.data, instance.routing
         thresholds = routing.thresholds if isinstance(routing, ThresholdRouting) else find_thresholds(data)
         return UnivariateProblem(thresholds=thresholds, **vars(self._charges(instance)))
@@ -375,6 +372,8 @@ class HyperplaneSplits(RegressionTree):
     """
 
     gap_parameter = "mu"
+    gap_rows = ("left", "right")
+    structure_type = HyperplaneCharges
     mu: float = parameter(0.005, "margin that stands for a strict inequality", above=0, below=1)
 
     def _routing(self, data: Dataset, topology: Topology) -> Routing:
@@ -392,5 +391,5 @@ class OrtH(HyperplaneSplits, ConstantLeafTree):
     summary = "optimal regression tree with hyperplane splits and constant leaves"
     source = "Dunn 2018, chapter 4"
 
-    def tree_charges(self, instance: OrtInstance) -> TreeCharges:
-        return replace(self._charges(instance), margin=self.mu)
+    def structure(self, instance: OrtInstance) -> HyperplaneCharges:
+        return HyperplaneCharges.of(self._charges(instance), self.mu)

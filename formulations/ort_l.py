@@ -56,12 +56,12 @@ from formulations.ort import HyperplaneSplits, RegressionTree
 from formulations.routing.univariate import RoutingExpressions, leaves_of
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
-from mipforest.heuristics.thresholds import TreeCharges
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import parameter
+from mipforest.problem.structure import HyperplaneCharges, TreeCharges
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solving import solve
 from mipforest.time_budget import TimeBudget
@@ -208,6 +208,7 @@ class OrtL(RegressionTree):
 
     name = "ort-l"
     summary = "optimal regression tree with univariate splits and linear leaves"
+    structure_type = TreeCharges
     source = "Dunn 2018, chapter 5"
     variants = ("tight", "paper")
 
@@ -255,7 +256,7 @@ class OrtL(RegressionTree):
         value = self.evaluate(known, instance)
         return replace(instance, known=known, upper_bound=raised(value))
 
-    def tree_charges(self, instance: OrtLInstance) -> TreeCharges | None:
+    def structure(self, instance: OrtLInstance) -> TreeCharges | None:
         if self.loss != "squared" or self.regulariser != "l1" or self.lam == 0:
             return None
         return replace(self._charges(instance), coefficient_cost=self.lam * instance.leaves.baseline)
@@ -384,6 +385,6 @@ class OrtLH(HyperplaneSplits, OrtL):
     summary = "optimal regression tree with hyperplane splits and linear leaves"
     variants = ("valid", "paper")
 
-    def tree_charges(self, instance: OrtLInstance) -> TreeCharges | None:
-        charges = super().tree_charges(instance)
-        return None if charges is None else replace(charges, margin=self.mu)
+    def structure(self, instance: OrtLInstance) -> HyperplaneCharges | None:
+        charges = super().structure(instance)
+        return None if charges is None else HyperplaneCharges.of(charges, self.mu)

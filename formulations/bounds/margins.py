@@ -27,7 +27,7 @@ solution that satisfies the constraints: the limits are computed anew from it.
 - Step 2 moves ``b_t`` and nothing else: the slacks stay, and are still at least the losses. So it holds for every
   node whose ``b_t`` no added row or bound reads, also where they read w, xi, z, or what follows from these and from
   the sides: features, leaves, predictions. The rows that tell the side of a sample at the last level
-  (:class:`~mipforest.problem.expressions.LinearTreeExpressions`) read ``b_t``, and allow the move: it changes no side,
+  (:class:`~formulations.routing.linear.LinearTreeExpressions`) read ``b_t``, and allow the move: it changes no side,
   and scores on the left stay at :math:`-\varepsilon` or below.
 - At a node whose ``b_t`` *is* read, step 2 is left out. Let :math:`\beta_t` be the greatest :math:`|b_t|` for which
   some w with :math:`\|w_t\| \le R_t`, and some values of all other blocks within their bounds, satisfy the added

@@ -22,7 +22,8 @@ from mipforest.model import LinearExpr, VarArray
 from mipforest.time_budget import TimeBudget
 
 if TYPE_CHECKING:
-    from mipforest.heuristics.thresholds import Thresholds, UnivariateProblem
+    from mipforest.heuristics.thresholds import Thresholds
+    from mipforest.problem.structure import UnivariateProblem
 
 #: Resolution of the values in the row on the root, in the units of the objective they bound.
 RESOLUTION = 2.0**-24

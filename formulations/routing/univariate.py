@@ -139,6 +139,9 @@ class RoutingExpressions(TreeExpressions):
     def fix_split(self, t: int, j: int, threshold: float) -> None:
         self.routing.fix_split(self.m, t, j, threshold)
 
+    def feature_blocks(self) -> tuple[str, ...]:
+        return ("a", "s")
+
     def leaves(self) -> Expression:
         return self.routing.assignment(self.m)[self.routing.group]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -48,6 +49,8 @@ class NodeProblems:
     exact_up_to
         Most samples of a node whose problem is solved exactly.
     """
+
+    words: ClassVar[str] = "trees of problems at the branch nodes"
 
     C: FloatArray
     epsilon: float

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -72,6 +73,8 @@ class CardProblem:
     budget
         Starts end with the best card that they have when it has run out.
     """
+
+    words: ClassVar[str] = "score cards of least log-loss"
 
     data: Dataset
     ranks: IntArray

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -18,6 +19,7 @@ from mipforest.model.check import ROUNDING
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.problem.model_changes import BuiltModel, ModelChanges
 from mipforest.problem.operations import Instance, Operations
+from mipforest.problem.structure import Structure
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.claims import objective_unit
 from mipforest.time_budget import TimeBudget
@@ -79,6 +81,11 @@ class BuiltProblem:
     def has_rows(self) -> bool:
         """Whether there is a model: not of a smooth formulation, nor where time ran out while it was declared."""
         return self.formulation.has_rows and not self.unfinished
+
+    @cached_property
+    def structure(self) -> Structure | None:
+        """What searches may know of the solutions beside the rows; ``None`` where no search could use it."""
+        return self.formulation.structure(self.instance)
 
     def size(self) -> dict[str, int]:
         """Count columns and rows of the model, or variables and constraints of a smooth one."""

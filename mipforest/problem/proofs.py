@@ -264,12 +264,13 @@ def needed_tolerance(problem: BuiltProblem) -> float | None:
     the whole gap, and a solver's optimum may be that of no tree. ``None`` where no row has a gap.
     """
     blocks, formulation = problem.model.constraints, problem.formulation
-    if "left" not in blocks or not formulation.gap_parameter:
+    sides = [blocks[name].A for name in formulation.gap_rows if name in blocks]
+    if not (sides and formulation.gap_parameter and formulation.gap_rows[0] in blocks):
         return None
     gap = float(formulation.parameters()[formulation.gap_parameter])
     form = problem.model.matrix()
     slip, slips = np.where(form.integer, 1.0, _leaks(form)), 0.0
-    for rows in (blocks[side].A for side in ("left", "right") if side in blocks):
+    for rows in sides:
         slips += 1.0 + float((abs(rows) @ slip[: rows.shape[1]]).max(initial=0.0))
     return gap / slips
 

@@ -266,7 +266,7 @@ def _allowed_features(problem: BuiltProblem) -> BoolArray:
     model, shape = problem.model, (problem.topology.n_branches, problem.data.p)
     allowed = np.ones(shape, dtype=bool)
     form = model.matrix()
-    for name in ("w", "a", "s", "uses"):
+    for name in problem.formulation.expressions(model, problem.instance).feature_blocks():
         if name not in model.variables or model[name].shape != shape:
             continue
         columns = model[name].columns

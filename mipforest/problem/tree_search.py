@@ -15,6 +15,8 @@ from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported
 from mipforest.model import Model
 from mipforest.problem.built import BuiltProblem, StartError
 from mipforest.problem.found import Found
+from mipforest.problem.operations import Operations
+from mipforest.problem.structure import Structure
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.registry import get_solver
@@ -44,10 +46,10 @@ class TreeSearch(ABC):
     name: ClassVar[str]
     #: One line that says what it is.
     summary: ClassVar[str]
-    #: Names of the models that it is made for.
-    models: ClassVar[tuple[str, ...]]
-    #: The same in words, where names do not say it all.
-    models_in_words: ClassVar[str] = ""
+    #: Structures that it takes: classes of what :attr:`~mipforest.problem.problem.Problem.structure` is.
+    structures: ClassVar[tuple[type[Structure], ...]]
+    #: Which of these it takes, in words, where it does not take all.
+    limits_in_words: ClassVar[str] = ""
     #: Top-level module that must be installed, and what ``pip install`` takes to bring it.
     package: ClassVar[str] = "mipforest"
     install: ClassVar[str] = "mipforest"
@@ -72,9 +74,24 @@ class TreeSearch(ABC):
         """Return the version of what does the work."""
         return version(self.package)
 
-    @abstractmethod
+    @classmethod
+    def is_made_for(cls, formulation: type[Operations]) -> bool:
+        """Return whether it takes problems of a formulation, at least with some hyperparameters: by their structure."""
+        kind = formulation.structure_type
+        return kind is not None and issubclass(kind, cls.structures)
+
     def refusal(self, problem: BuiltProblem) -> str:
-        """Say why the search does not take a problem as it was built; empty where it does."""
+        """Say why the search does not take a problem as it was built; empty where it does.
+
+        Here, and before all else that a search refuses: a problem of another structure.
+        """
+        structure = problem.structure
+        if isinstance(structure, self.structures):
+            return ""
+        taken = " or ".join(kind.words for kind in self.structures)
+        limits = f" ({self.limits_in_words})" if self.limits_in_words else ""
+        has = "no structure for searches, with these parameters" if structure is None else structure.words
+        return f"it takes {taken}{limits}, and {problem.formulation.name} has {has}"
 
     @abstractmethod
     def search(
@@ -294,8 +311,8 @@ class Auto:
                 reason = search.objection(problem)
                 if not reason:
                     return search, "an exact tree search takes this problem"
-                # Of a search that is made for other models there is no more to say.
-                if problem.formulation.name in search.models:
+                # Of a search that is made for other structures there is no more to say.
+                if search.is_made_for(type(problem.formulation)):
                     reasons.append(f"{search.name} does not take this problem: {reason}")
         return get_solver(MATRIX_SOLVER), "; ".join(reasons) or "no exact tree search takes this problem"
 

@@ -13,7 +13,8 @@ from time import monotonic
 import numpy as np
 
 from mipforest.errors import MipforestError
-from mipforest.heuristics.thresholds import Thresholds, TreeCharges, UnivariateProblem
+from mipforest.heuristics.thresholds import Thresholds
+from mipforest.problem.structure import TreeCharges, UnivariateProblem
 from mipforest.searches.numbers import LARGEST
 
 NAN, INF = float("nan"), float("inf")

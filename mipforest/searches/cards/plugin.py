@@ -20,6 +20,7 @@ from mipforest.model import Values
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.found import Found, SearchEvents
 from mipforest.problem.repair import feasible_start, feasible_values
+from mipforest.problem.structure import Structure
 from mipforest.problem.tree_search import MATRIX_SOLVER, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.registry import get_solver
@@ -48,15 +49,16 @@ NEW_MARGIN = 1e-6
 class _Enumeration(TreeSearch):
     """What the two enumerations share: the start, the clock, and what is proven where they end before their end."""
 
-    models: ClassVar[tuple[str, ...]] = ("ors", "ogrs")
+    structures: ClassVar[tuple[type[Structure], ...]] = (CardProblem,)
     preferred: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
 
     def refusal(self, problem: BuiltProblem) -> str:
         """Say why the search does not take a problem; empty where it does."""
-        cards = problem.formulation.card_problem(problem.instance)
-        if cards is None:
-            return f"{problem.formulation.name} finds no score card"
+        if reason := super().refusal(problem):
+            return reason
+        cards = problem.structure
+        assert isinstance(cards, CardProblem)
         weights = problem.data.weights
         if (weights != np.rint(weights)).any() or weights.sum() > MOST_WEIGHT:
             return f"it counts samples, so that weights have to be whole numbers of a sum up to {MOST_WEIGHT:.0e}"
@@ -84,8 +86,8 @@ class _Enumeration(TreeSearch):
         """Search for the best card; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches import compile_by
 
-        cards = problem.formulation.card_problem(problem.instance)
-        assert cards is not None  # ``refusal`` has seen to it
+        cards = problem.structure
+        assert isinstance(cards, CardProblem)  # ``refusal`` has seen to it
         compile_by(lambda: self.run(_tiny(self), _Best(_tiny(self), ()), lambda: True), problem.budget)
         events = SearchEvents(on_progress)
         deadline = events.deadline(settings.time_limit)
@@ -159,7 +161,7 @@ class ThreeRules(_Enumeration):
 
     name: ClassVar[str] = "three-rules"
     summary: ClassVar[str] = "exact search of risk scores: two cuts tried, the third one swept"
-    models_in_words: ClassVar[str] = "ors and ogrs with at most three rules"
+    limits_in_words: ClassVar[str] = "at most three rules that are cuts of features"
     takes_rules: ClassVar[tuple[int, ...]] = (1, 2, 3)
 
     def why_not(self, cards: CardProblem) -> str:
@@ -242,7 +244,7 @@ class FourRules(ThreeRules):
 
     name: ClassVar[str] = "four-rules"
     summary: ClassVar[str] = "exact search of risk scores: three cuts tried, the fourth one swept"
-    models_in_words: ClassVar[str] = "ors and ogrs with four rules"
+    limits_in_words: ClassVar[str] = "four rules that are cuts of features"
     takes_rules: ClassVar[tuple[int, ...]] = (4,)
 
 
@@ -251,7 +253,7 @@ class SupportEnumeration(_Enumeration):
 
     name: ClassVar[str] = "support-enumeration"
     summary: ClassVar[str] = "exact search of risk scores over binary features: all sets of rules"
-    models_in_words: ClassVar[str] = "ors, and ogrs where every feature has two values"
+    limits_in_words: ClassVar[str] = "where every feature has two values"
 
     def why_not(self, cards: CardProblem) -> str:
         """Say why the search does not take the rules of a problem; empty where it does."""
@@ -311,8 +313,8 @@ class CutLoop(TreeSearch):
 
     name: ClassVar[str] = "cut-loop"
     summary: ClassVar[str] = "mixed-integer models with more and more tangents, until the log-loss is proven"
-    models: ClassVar[tuple[str, ...]] = ("ors", "ogrs")
-    models_in_words: ClassVar[str] = "ors and ogrs, any number of rules, also with added constraints"
+    structures: ClassVar[tuple[type[Structure], ...]] = (CardProblem,)
+    limits_in_words: ClassVar[str] = "of variant tight, any number of rules, also with added constraints"
     takes_weights: ClassVar[bool] = True
 
     def objection(self, problem: BuiltProblem) -> str:
@@ -323,8 +325,8 @@ class CutLoop(TreeSearch):
 
     def refusal(self, problem: BuiltProblem) -> str:
         """Say why the search does not take a problem; empty where it does."""
-        if problem.formulation.card_problem(problem.instance) is None:
-            return f"{problem.formulation.name} finds no score card"
+        if reason := super().refusal(problem):
+            return reason
         if problem.unfinished or "margin" not in problem.model.variables:
             return "it adds tangents to the margins of variant tight"
         return ""

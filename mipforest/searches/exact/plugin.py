@@ -11,6 +11,8 @@ from mipforest.heuristics.cart import cart, contree_within
 from mipforest.heuristics.thresholds import tree_of_thresholds
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.found import Found, SearchEvents
+from mipforest.problem.operations import Operations
+from mipforest.problem.structure import Structure, UnivariateProblem
 from mipforest.problem.tree_search import TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
@@ -28,15 +30,9 @@ class ExactSearch(TreeSearch):
 
     name: ClassVar[str] = "exact-search"
     summary: ClassVar[str] = "exact branch and bound over intervals of thresholds"
-    models: ClassVar[tuple[str, ...]] = ("oct", "ort")
+    structures: ClassVar[tuple[type[Structure], ...]] = (UnivariateProblem,)
     preferred: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
-
-    def refusal(self, problem: BuiltProblem) -> str:
-        """Say why the search does not take a problem; empty where it does."""
-        if problem.formulation.univariate_problem(problem.instance) is None:
-            return f"{problem.formulation.name} has other trees than those of univariate splits and constant leaves"
-        return ""
 
     def search(
         self,
@@ -52,8 +48,8 @@ class ExactSearch(TreeSearch):
         compile_kernels(problem.budget)
         events = SearchEvents(on_progress)
         formulation, instance = problem.formulation, problem.instance
-        charged = formulation.univariate_problem(instance)
-        assert charged is not None  # ``refusal`` has seen to it
+        charged = problem.structure
+        assert isinstance(charged, UnivariateProblem)  # ``refusal`` has seen to it
         known = [tree for tree in (start, instance.known) if tree is not None]
         known = known[:1] if start is instance.known else known
         known += [formulation.polish(tree, instance) for tree in known]
@@ -89,10 +85,15 @@ class ConTreeSearch(TreeSearch):
 
     name: ClassVar[str] = "contree"
     summary: ClassVar[str] = "ConTree's dynamic programming, in a process of its own"
-    models: ClassVar[tuple[str, ...]] = ("oct",)
-    models_in_words: ClassVar[str] = "oct with N_min=1"
+    structures: ClassVar[tuple[type[Structure], ...]] = (UnivariateProblem,)
+    limits_in_words: ClassVar[str] = "that count errors, with N_min=1"
     package: ClassVar[str] = "pycontree"
     install: ClassVar[str] = "mipforest[dp]"
+
+    @classmethod
+    def is_made_for(cls, formulation: type[Operations]) -> bool:
+        """Return whether it takes problems of a formulation; see :class:`TreeSearch`."""
+        return formulation.task == "classification" and super().is_made_for(formulation)
 
     def version(self) -> str:
         """Return the version of pycontree."""
@@ -100,8 +101,11 @@ class ConTreeSearch(TreeSearch):
 
     def refusal(self, problem: BuiltProblem) -> str:
         """Say why the search does not take a problem; empty where it does."""
-        charged = problem.formulation.univariate_problem(problem.instance)
-        if charged is None or charged.loss != "classes" or charged.costs is not None:
+        if reason := super().refusal(problem):
+            return reason
+        charged = problem.structure
+        assert isinstance(charged, UnivariateProblem)
+        if charged.loss != "classes" or charged.costs is not None:
             return f"{problem.formulation.name} does not count errors of univariate trees"
         return "" if charged.N_min == 1 else f"it has no least leaf size, and N_min is {charged.N_min}"
 
@@ -116,8 +120,8 @@ class ConTreeSearch(TreeSearch):
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         events = SearchEvents(on_progress)
         formulation, instance, data = problem.formulation, problem.instance, problem.data
-        charged = formulation.univariate_problem(instance)
-        assert charged is not None  # ``refusal`` has seen to it
+        charged = problem.structure
+        assert isinstance(charged, UnivariateProblem)  # ``refusal`` has seen to it
         limit = NO_LIMIT if settings.time_limit is None else settings.time_limit
         share = min(1.0, charged.split_cost / data.n)
         found = [

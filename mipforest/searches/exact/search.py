@@ -13,7 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.heuristics.thresholds import Thresholds, UnivariateProblem
+from mipforest.heuristics.thresholds import Thresholds
+from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
 from mipforest.searches.exact.branching import ALL, CLOSED, ENDED, ONE, OPENED, PAUSED, TAKEN, search
 from mipforest.searches.exact.frames import (

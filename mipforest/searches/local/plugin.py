@@ -12,6 +12,7 @@ from mipforest.errors import NotAllowed
 from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.found import Found, SearchEvents
+from mipforest.problem.structure import Structure, TreeCharges
 from mipforest.problem.tree_search import TreeSearch
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.settings import SolveSettings
@@ -24,17 +25,9 @@ class LocalSearch(TreeSearch):
 
     name: ClassVar[str] = "local-search"
     summary: ClassVar[str] = "local search from many starts, for trees of any depth"
-    models: ClassVar[tuple[str, ...]] = (
-        "oct",
-        "oct-h",
-        "ort",
-        "ort-h",
-        "ort-l",
-        "ort-lh",
-        "opt",
-        "opt-h",
-        "opt-l",
-        "opt-lh",
+    structures: ClassVar[tuple[type[Structure], ...]] = (TreeCharges,)
+    limits_in_words: ClassVar[str] = (
+        "leaves are constant, or linear with squared loss, the l1 regulariser and lam above 0"
     )
     proves: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
@@ -53,15 +46,6 @@ class LocalSearch(TreeSearch):
         if not isinstance(address, str):
             raise NotAllowed(f"{self.name}: option dask is {address!r}; give the scheduler's address")
 
-    def refusal(self, problem: BuiltProblem) -> str:
-        """Say why the search does not take a problem; empty where it does."""
-        if charged_by(problem) is None:
-            return (
-                f"{problem.formulation.name} has other trees than it knows: leaves are constant, or linear with "
-                "squared loss, the l1 regulariser and lam above 0"
-            )
-        return ""
-
     def search(
         self,
         problem: BuiltProblem,
@@ -73,8 +57,8 @@ class LocalSearch(TreeSearch):
         """Search for a good tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.local.search import compile_kernels, local_search
 
-        charged = charged_by(problem)
-        assert charged is not None  # ``refusal`` has seen to it
+        assert isinstance(problem.structure, TreeCharges)  # ``refusal`` has seen to it
+        charged = LocalProblem.of(problem.structure, problem.data.X)
         compile_kernels(problem.budget, oblique=charged.margin is not None)
         events = SearchEvents(on_progress)
         formulation, instance = problem.formulation, problem.instance
@@ -117,9 +101,3 @@ class LocalSearch(TreeSearch):
             told,
             message=f"the best tree of {outcome.begun} starts with {kicks} kicks each; a local search proves nothing",
         )
-
-
-def charged_by(problem: BuiltProblem) -> LocalProblem | None:
-    """Return what the trees of a problem are charged; ``None`` where the search does not know such trees."""
-    charges = problem.formulation.tree_charges(problem.instance)
-    return None if charges is None else LocalProblem.of(charges, problem.data.X)

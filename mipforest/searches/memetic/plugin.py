@@ -11,6 +11,7 @@ import numpy as np
 from mipforest.heuristics.cart import cart, forest_trees
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.found import Found, SearchEvents
+from mipforest.problem.structure import Structure, UnivariateProblem
 from mipforest.problem.tree_search import TreeSearch
 from mipforest.searches.memetic.split_tree import SplitTree
 from mipforest.searches.memetic.tao import AlternatingOptimization
@@ -25,15 +26,9 @@ class AlternatingSearch(TreeSearch):
 
     name: ClassVar[str] = "tao"
     summary: ClassVar[str] = "alternating optimisation of one split after the other, from a tree"
-    models: ClassVar[tuple[str, ...]] = ("oct", "ort")
+    structures: ClassVar[tuple[type[Structure], ...]] = (UnivariateProblem,)
     proves: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
-
-    def refusal(self, problem: BuiltProblem) -> str:
-        """Say why the search does not take a problem; empty where it does."""
-        if problem.formulation.univariate_problem(problem.instance) is None:
-            return f"{problem.formulation.name} has no univariate splits with constant leaves"
-        return ""
 
     def search(
         self,
@@ -46,8 +41,8 @@ class AlternatingSearch(TreeSearch):
         """Search for a good tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         events = SearchEvents(on_progress)
         formulation, instance, data = problem.formulation, problem.instance, problem.data
-        charges = formulation.univariate_problem(instance)
-        assert charges is not None  # ``refusal`` has seen to it
+        charges = problem.structure
+        assert isinstance(charges, UnivariateProblem)  # ``refusal`` has seen to it
         samples = AlternatingOptimization(data.X, charges)
         # CART's own tree, with splits that save no errors yet: pruned, it would have fewer to improve.
         grown = cart(data, problem.topology, min_leaf=charges.N_min, seed=settings.seed)

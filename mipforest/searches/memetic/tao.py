@@ -27,7 +27,7 @@ from typing import Protocol
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.heuristics.thresholds import TreeCharges
+from mipforest.problem.structure import TreeCharges
 from mipforest.searches.memetic.split_tree import SplitTree
 from mipforest.searches.numbers import require_charges
 from mipforest.trees.sides import midpoint

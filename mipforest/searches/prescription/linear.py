@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.heuristics.thresholds import TreeCharges
+from mipforest.problem.structure import TreeCharges
 from mipforest.searches import entry
 from mipforest.searches.numbers import require_charges
 from mipforest.searches.prescription.enumeration import Found, ranks, splits_by_rank

@@ -7,9 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from mipforest.heuristics.thresholds import TreeCharges, tree_of_splits
+from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.found import Found, SearchEvents
+from mipforest.problem.operations import Operations
+from mipforest.problem.structure import HyperplaneCharges, Structure, TreeCharges
 from mipforest.problem.tree_search import TreeSearch
 from mipforest.searches import compile_by
 from mipforest.settings import SolveSettings
@@ -32,15 +34,25 @@ class PrescriptionSearch(TreeSearch):
 
     name: ClassVar[str] = "prescription-search"
     summary: ClassVar[str] = "enumeration of prescriptive trees of depth 1 and 2"
-    models: ClassVar[tuple[str, ...]] = ("opt", "opt-l")
-    models_in_words: ClassVar[str] = "opt, opt-l of depth 1 and 2"
+    structures: ClassVar[tuple[type[Structure], ...]] = (TreeCharges,)
+    limits_in_words: ClassVar[str] = "prescriptive ones of univariate splits, of depth 1 and 2"
     preferred: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
 
+    @classmethod
+    def is_made_for(cls, formulation: type[Operations]) -> bool:
+        """Return whether it takes problems of a formulation; see :class:`TreeSearch`."""
+        kind = formulation.structure_type
+        hyperplanes = kind is not None and issubclass(kind, HyperplaneCharges)
+        return formulation.task == "prescription" and not hyperplanes and super().is_made_for(formulation)
+
     def refusal(self, problem: BuiltProblem) -> str:
         """Say why the search does not take a problem; empty where it does."""
-        charges = problem.formulation.tree_charges(problem.instance)
-        if charges is None or charges.treatment is None or charges.margin is not None:
+        if reason := super().refusal(problem):
+            return reason
+        charges = problem.structure
+        assert isinstance(charges, TreeCharges)
+        if charges.treatment is None or charges.margin is not None:
             return f"{problem.formulation.name} has other trees than prescriptive ones of univariate splits"
         if problem.topology.depth > 2:
             return f"it enumerates trees of depth 1 and 2, not {problem.topology.depth}; local-search takes any depth"
@@ -66,8 +78,8 @@ class PrescriptionSearch(TreeSearch):
         from mipforest.searches.prescription.linear import enumerate_linear_trees
 
         formulation, instance = problem.formulation, problem.instance
-        charges = formulation.tree_charges(instance)
-        assert charges is not None  # ``refusal`` has seen to it
+        charges = problem.structure
+        assert isinstance(charges, TreeCharges)  # ``refusal`` has seen to it
         line, linear = np.array([[0.0], [1.0]]), charges.coefficient_cost
         tiny = TreeCharges(
             y=line[:, 0], loss="prescription", treatment=np.array([0, 1]), coefficient_cost=linear

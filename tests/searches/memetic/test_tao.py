@@ -15,7 +15,7 @@ from formulations.ort import Ort
 from mipforest.data import Dataset, load
 from mipforest.errors import Unsupported
 from mipforest.heuristics.cart import cart, forest_trees, from_scikit_learn
-from mipforest.heuristics.thresholds import TreeCharges
+from mipforest.problem.structure import TreeCharges
 from mipforest.searches.memetic.split_tree import ABSENT, LEAF, SplitTree
 from mipforest.searches.memetic.tao import AlternatingOptimization
 from mipforest.searches.memetic.tmo import random_split
