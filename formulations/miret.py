@@ -68,16 +68,18 @@ from typing import Any
 
 import numpy as np
 
-from formulations.mimic.report import fidelity_measures, level_notes, mimicry_report, proximity_notes
-from formulations.mimic.splits import fit_splits, fixed_labels, with_fixed_labels
-from formulations.mimic.start import constant_tree, node_by_node
 from formulations.mimic.target import (
     EnsembleTarget,
     ensemble_target,
+    fidelity_measures,
     first_members,
+    level_notes,
     merge_equal_samples,
+    mimicry_report,
     pairs_with_first,
+    proximity_notes,
 )
+from formulations.mimic.trees import constant_tree, fit_splits, fixed_labels, node_by_node, with_fixed_labels
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.model import Model, Values

@@ -57,7 +57,7 @@ from formulations.leaves.treatments import (
     TreatmentLeaves,
 )
 from formulations.opt import Opt, OptH, PrescriptiveTree
-from formulations.routing.univariate import leaves_of
+from formulations.splits.univariate import leaves_of
 from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data import Dataset
 from mipforest.model import LinearExpr, Model

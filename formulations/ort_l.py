@@ -53,7 +53,7 @@ import numpy as np
 
 from formulations.leaves.values import ConstantLeaves, LeafFit, OrtInstance, coefficients
 from formulations.ort import HyperplaneSplits, RegressionTree
-from formulations.routing.univariate import RoutingExpressions, leaves_of
+from formulations.splits.univariate import RoutingExpressions, leaves_of
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.model import LinearExpr, Model, Values, VarArray

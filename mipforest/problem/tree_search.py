@@ -257,6 +257,22 @@ def search_classes() -> dict[str, type[TreeSearch]]:
     }
 
 
+def get_search(name: str) -> TreeSearch:
+    """Return a tree search by name, without loading the others.
+
+    Raises
+    ------
+    SolverUnavailable
+        If none has that name.
+    """
+    found = entry_points(group=GROUP, name=name)
+    if not found:
+        raise SolverUnavailable(f"no tree search named {name!r}; known: {', '.join(search_names())}")
+    (entry,) = found
+    search: TreeSearch = entry.load()()
+    return search
+
+
 def search_names() -> list[str]:
     """Return the names of all registered tree searches, without loading them."""
     return sorted(entry_points(group=GROUP).names)

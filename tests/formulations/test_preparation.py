@@ -56,8 +56,8 @@ def test_a_large_model_whose_start_is_proven_needs_no_solver(formulation, monkey
 
 @pytest.mark.parametrize("formulation", [Oct(), Ort()], ids=["oct", "ort"])
 def test_a_search_that_is_cut_short_leaves_no_worse_tree_than_cart(formulation, monkeypatch):
-    monkeypatch.setattr("formulations.bounds.roots.MOST_COMPLETE", 0)
-    monkeypatch.setattr("formulations.bounds.roots.MOST_SCANNED", {1: 0, 2: 0})
+    monkeypatch.setattr("formulations.splits.univariate.MOST_COMPLETE", 0)
+    monkeypatch.setattr("formulations.splits.univariate.MOST_SCANNED", {1: 0, 2: 0})
     for seed in range(10):
         drawn = random_data(seed, n=60, p=4)
         data = drawn

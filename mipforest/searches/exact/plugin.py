@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mipforest.heuristics.cart import cart, contree_within
+from mipforest.heuristics.cart import cart
+from mipforest.heuristics.contree import contree_within
 from mipforest.heuristics.thresholds import tree_of_thresholds
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.found import Found, SearchEvents
@@ -16,7 +17,11 @@ from mipforest.problem.structure import Structure, UnivariateProblem
 from mipforest.problem.tree_search import TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Tree
+
+if TYPE_CHECKING:
+    from mipforest.searches.exact.search import Outcome
 
 #: Seconds for ConTree where there is no limit: it takes a number.
 NO_LIMIT = 1e9
@@ -34,6 +39,21 @@ class ExactSearch(TreeSearch):
     preferred: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
 
+    def outcome(self, problem: UnivariateProblem, depth: int, budget: TimeBudget, **options: Any) -> Outcome:
+        """Search for the best tree of what is charged, without a model: what formulations ask before they have one.
+
+        Parameters
+        ----------
+        problem, depth, options
+            As for :func:`~mipforest.searches.exact.search.exact_search`.
+        budget
+            What compiling the search is excluded from.
+        """
+        from mipforest.searches.exact.search import compile_kernels, exact_search
+
+        compile_kernels(budget)
+        return exact_search(problem, depth, **options)
+
     def search(
         self,
         problem: BuiltProblem,
@@ -43,7 +63,7 @@ class ExactSearch(TreeSearch):
         on_progress: Progress | None,
     ) -> Found:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        from mipforest.searches.exact.search import compile_kernels, exact_search
+        from mipforest.searches.exact.search import compile_kernels
 
         compile_kernels(problem.budget)
         events = SearchEvents(on_progress)
@@ -55,9 +75,10 @@ class ExactSearch(TreeSearch):
         known += [formulation.polish(tree, instance) for tree in known]
         best = min(known, key=lambda tree: formulation.evaluate(tree, instance), default=None)
         value = np.inf if best is None else formulation.evaluate(best, instance)
-        outcome = exact_search(
+        outcome = self.outcome(
             charged,
             problem.topology.depth,
+            problem.budget,
             best=value,
             gap=settings.gap,
             # Without time, what is known is all that is asked for.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from mipforest.arrays import FloatArray
 from mipforest.errors import NotAllowed
 from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.problem.built import BuiltProblem
@@ -17,7 +18,11 @@ from mipforest.problem.tree_search import TreeSearch
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Tree
+
+if TYPE_CHECKING:
+    from mipforest.searches.local.search import Outcome
 
 
 class LocalSearch(TreeSearch):
@@ -45,6 +50,28 @@ class LocalSearch(TreeSearch):
         address = settings.solver_options.get("dask", "")
         if not isinstance(address, str):
             raise NotAllowed(f"{self.name}: option dask is {address!r}; give the scheduler's address")
+
+    def improved(
+        self, charges: TreeCharges, X: FloatArray, tree: Tree, budget: TimeBudget, **options: Any
+    ) -> Outcome:
+        """Improve a tree for what is charged, without a model: what formulations ask before they have one.
+
+        Parameters
+        ----------
+        charges, X
+            What trees are charged, and the (n, p) samples, scaled as the tree is.
+        tree
+            Where to begin.
+        budget
+            What compiling the search is excluded from.
+        options
+            As for :func:`~mipforest.searches.local.search.local_search`.
+        """
+        from mipforest.searches.local.search import compile_kernels, local_search
+
+        problem = LocalProblem.of(charges, X)
+        compile_kernels(budget, oblique=problem.margin is not None)
+        return local_search(problem, tree.depth, trees=[LocalTree(tree.w, tree.b)], **options)
 
     def search(
         self,

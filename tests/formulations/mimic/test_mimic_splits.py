@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formulations.mimic.splits import scale_into_box, swapped_subtrees, with_fixed_labels
+from formulations.mimic.trees import scale_into_box, swapped_subtrees, with_fixed_labels
 from mipforest.trees import Topology, Tree
 
 FEW = "random-forest:trees=5"

@@ -8,7 +8,7 @@ from miret_data import blobs
 from sklearn.ensemble import RandomForestClassifier
 from tolerance import at_most
 
-from formulations.mimic.start import GroupedNode
+from formulations.mimic.trees import GroupedNode
 from formulations.miret import Miret
 from mipforest.data import Dataset
 

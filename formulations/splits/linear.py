@@ -30,8 +30,7 @@ from formulations.bounds.margins import (
 from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import random_trees
-from mipforest.heuristics.node_problems import NodeProblems, bias_if_empty, passed
-from mipforest.heuristics.node_split import Split
+from mipforest.heuristics.node_problems import NodeProblems, Split, bias_if_empty, passed
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.problem.expressions import (
     Expression,
