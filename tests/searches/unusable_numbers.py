@@ -141,8 +141,7 @@ def prescription() -> Iterator[tuple[str, Run]]:
 
 def tao() -> Iterator[tuple[str, Run]]:
     """Alternating optimisation."""
-    from mipforest.searches.memetic.split_tree import SplitTree
-    from mipforest.searches.memetic.tao import AlternatingOptimization
+    from mipforest.searches.memetic.tao import AlternatingOptimization, SplitTree
     from mipforest.searches.memetic.tmo import evolve
 
     tree = SplitTree(np.array([0, 1, 1]), np.zeros(3))

@@ -103,7 +103,7 @@ class _Enumeration(TreeSearch):
         ended = settings.time_limit != 0 and self.run(cards, best, going_on)
         card = cards.card(best.chosen) if best.chosen or not cards.exact else None
         value = np.inf if card is None else problem.formulation.evaluate(card, problem.instance)
-        from mipforest.searches.cards.lattice import CLOSE
+        from mipforest.searches.cards.enumeration import CLOSE
 
         bound = value * (1 - CLOSE) if ended else min(least, value)
         status = Status.OPTIMAL if ended else Status.INTERRUPTED if stopped else Status.TIME_LIMIT
@@ -184,8 +184,7 @@ class ThreeRules(_Enumeration):
 
     def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
         """Search the sets of features; with fewer rules than three, some of them are no features."""
-        from mipforest.searches.cards.cuts import search_features
-        from mipforest.searches.cards.lattice import Room
+        from mipforest.searches.cards.enumeration import Room, search_features
 
         table, ranges, log_odds = _shared(cards, best)
         rises = np.diff(table)
@@ -270,8 +269,7 @@ class SupportEnumeration(_Enumeration):
 
     def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
         """Search the sets of rules, by their first two."""
-        from mipforest.searches.cards.cuts import search_supports
-        from mipforest.searches.cards.lattice import Room
+        from mipforest.searches.cards.enumeration import Room, search_supports
 
         table, ranges, log_odds = _shared(cards, best)
         kept = np.flatnonzero(cards.up | cards.down)
