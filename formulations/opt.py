@@ -105,7 +105,7 @@ class PrescriptiveTree(Formulation):
 
     task = "prescription"
     takes_weights = True
-    structure_type = TreeCharges
+    structure_type: ClassVar[type[TreeCharges]] = TreeCharges
     starts: ClassVar[tuple[str, ...]] = ("greedy", "no-split")
 
     mu: float = parameter(0.5, "weight of the prescriptions against the estimates, 0 to 1", at_least=0)

@@ -1,8 +1,8 @@
 r"""All cards of a few rules: sets of rules tried in turn, and the best integer points of each, by branch and bound.
 
-**Points.** They are searched over boxes. T rules part the samples into :math:`2^T` cells, and the log-loss reads the numbers P and Q of either class in each.
-Over a box of points, the loss is convex in points and intercept; where :math:`(s, \beta)` is any point with the
-gradient g,
+**Points.** They are searched over boxes. T rules part the samples into :math:`2^T` cells, and the log-loss reads the
+numbers P and Q of either class in each. Over a box of points, the loss is convex in points and intercept; where
+:math:`(s, \beta)` is any point with the gradient g,
 
 .. math:: f(s', \beta') \ge f(s, \beta) + g^\top (s' - s, \beta' - \beta)
 
@@ -10,7 +10,8 @@ for all others, and the right side is least at a corner of the box. The intercep
 points is between ``logit(r)`` minus the largest total and minus the least one
 (:func:`~mipforest.heuristics.intercepts.best_intercepts`). So the bound is a true one wherever Newton's method stops.
 
-**Cuts.** Where each rule is a cut of a feature, all cuts but one are tried in turn, and the last one is swept. With L(x) = x log x, no card has less log-loss than
+**Cuts.** Where each rule is a cut of a feature, all cuts but one are tried in turn, and the last one is swept. With
+L(x) = x log x, no card has less log-loss than
 
 .. math:: \mathrm{SAT} = \sum_c L(P_c + Q_c) - L(P_c) - L(Q_c),
 

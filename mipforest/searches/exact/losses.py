@@ -12,10 +12,11 @@ What is summed over samples depends on the loss (``kind``):
 - ``ABSOLUTE``: samples are taken out of a list in the order of the target, one by one, in which a pointer keeps the
   weighted median; ascending in a feature this gives the losses right of all splits, descending those left of them.
 
-**Scans** find the best split of each of two sets of samples at once: what the exact search does most. A position of a frame sends its samples left or right. Both sides then need their best single split over all features.
-What is summed over the samples of the smaller side is written down by **cell**, that is by distinct value of a feature;
-that of the other side is the sums of all less these. So one pass over the cells of a feature gives its splits of both
-sides, and the work is that of a quarter of the samples and of the distinct values.
+**Scans** find the best split of each of two sets of samples at once: what the exact search does most. A position of a
+frame sends its samples left or right. Both sides then need their best single split over all features. What is summed
+over the samples of the smaller side is written down by **cell**, that is by distinct value of a feature; that of the
+other side is the sums of all less these. So one pass over the cells of a feature gives its splits of both sides, and
+the work is that of a quarter of the samples and of the distinct values.
 
 A leaf of fewer than ``N_min`` samples is not allowed, but bounds for larger sets of samples do without this limit: with
 more samples a split may be allowed that is not here. So every scan returns both values.

@@ -1,6 +1,7 @@
 r"""Compiled: leaves that predict a linear function, or prescribe a treatment, by their sums alone.
 
-**Linear** (Dunn 2018, equations 5.7 to 5.13). With :math:`\theta` half the cost of the coefficients' sizes, a leaf with the samples S costs
+**Linear** (Dunn 2018, equations 5.7 to 5.13). With :math:`\theta` half the cost of the coefficients' sizes, a leaf with
+the samples S costs
 
 .. math::
 
@@ -11,7 +12,8 @@ with :math:`\bar G = \sum x x^\top - s s^\top / n`, :math:`\bar r = \sum x y - s
 :math:`\bar q` the squared loss of the mean. So a sample that moves changes sums, and cyclic coordinate descent begins
 with the coefficients that the leaf had before; its work does not depend on the number of samples.
 
-**Prescriptive** (Dunn 2018, equation 6.5). With sums :math:`n_t, s_t, q_t` of 1, y and y^2 over a leaf's samples of treatment t, and :math:`n = \sum_t n_t`,
+**Prescriptive** (Dunn 2018, equation 6.5). With sums :math:`n_t, s_t, q_t` of 1, y and y^2 over a leaf's samples of
+treatment t, and :math:`n = \sum_t n_t`,
 
 .. math::  \mu \, n \min_{t: n_t \ge n_{treatment}} \frac{s_t}{n_t} + (1 - \mu) \sum_t (q_t - s_t^2 / n_t).
 

@@ -1,4 +1,5 @@
 """The local search from Python: starts on all threads, limits, progress, and the best tree in the data's own units.
+
 Starts are done on threads of this process, or on the workers of a Dask cluster.
 """
 

@@ -4,13 +4,13 @@ From either end of the order of a feature, one sample after the other enters a l
 begins with the coefficients that it had before. What both leaves of a split are charged is the sum of what the two ways
 have given. The least bound of all trees is one for the model, whichever minima it takes.
 
-**Lassos** are solved to the last digits, with a bound over all their minima. A lasso is solved by steps between sets of features with signs (Lee, Battle, Raina and Ng 2007): the linear equations of
-the set give the minimum with these signs; where a coefficient would change its sign on the way there, the way ends, and
-the feature leaves the set; where none does, the feature with the steepest slope above :math:`\theta` enters. A feature
-that depends on those of the set replaces one of them. Each step lowers the value; the first set is that of the leaf
-before its last sample came. A leaf's estimate at the mean of all its samples, :math:`\bar y_t + \beta_t^\top d` with
-:math:`d` from the mean of the treatment's samples to that of all, depends on which minimum is taken, and is bounded
-over all of them:
+**Lassos** are solved to the last digits, with a bound over all their minima. A lasso is solved by steps between sets of
+features with signs (Lee, Battle, Raina and Ng 2007): the linear equations of the set give the minimum with these signs;
+where a coefficient would change its sign on the way there, the way ends, and the feature leaves the set; where none
+does, the feature with the steepest slope above :math:`\theta` enters. A feature that depends on those of the set
+replaces one of them. Each step lowers the value; the first set is that of the leaf before its last sample came. A
+leaf's estimate at the mean of all its samples, :math:`\bar y_t + \beta_t^\top d` with :math:`d` from the mean of the
+treatment's samples to that of all, depends on which minimum is taken, and is bounded over all of them:
 
 - *One minimum* if no feature outside the set has the slope :math:`\theta`.
 - *Several* otherwise. All have the same slopes and the same sum S of sizes, so they use features with the slope
