@@ -82,7 +82,7 @@ class Margot(LinearTree):
     quick_start = "local-svm"
 
     variants: ClassVar[tuple[str, ...]] = ("valid", "paper", "tight")
-    rows_up_to_known: ClassVar[frozenset[str]] = frozenset({"sides"})
+    rows_below_cutoff: ClassVar[frozenset[str]] = frozenset({"sides"})
 
     C: PerNode = parameter(1.0, "penalty of margin violations", above=0)
 

@@ -243,13 +243,13 @@ class Miret(Formulation):
             constant = target.wrong_weights(group).sum(axis=0).min()
             m.add("split_or_constant", unfaithfulness + constant * s.sum() >= constant)  # change 1 above
 
-    def proven_up_to(self, instance: MiretInstance, changes: ModelChanges) -> float:
+    def valid_below(self, instance: MiretInstance, changes: ModelChanges) -> float:
         # At depth one, and once intercepts are free, no two subtrees have changed places.
         free = (instance.least_intercept == -1.0).all()
         symmetric = self.variant == "tight" and not free and self._keep_symmetry(instance, changes)
         return float("inf") if free or symmetric else -float("inf")
 
-    def limited_at(
+    def with_cutoff(
         self, instance: MiretInstance, value: float, changes: ModelChanges
     ) -> MiretInstance | None:
         if self.variant != "tight" or changes.loosened:

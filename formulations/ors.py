@@ -122,7 +122,7 @@ class RiskScore(Formulation):
     scaling: ClassVar[Scaling] = "none"
     least_objective = 0.0
     slack = "the model's tangents"
-    slack_closed_by = "solver three-rules, four-rules, support-enumeration or cut-loop, or more tangents"
+    slack_closed_by = "solver card-enumeration or cut-loop, or more tangents"
 
     rules: int = parameter(3, "most rules of a card, T", at_least=1)
     min_points: int = parameter(-5, "least points of a rule, 0 or less")
@@ -251,11 +251,11 @@ class RiskScore(Formulation):
         summed: Expression = sum(parts[1:], parts[0])
         return summed
 
-    def proven_up_to(self, instance: RiskInstance, changes: ModelChanges) -> float:
+    def valid_below(self, instance: RiskInstance, changes: ModelChanges) -> float:
         free = self.variant == "paper" or (instance.cards.up.all() and instance.cards.down.all())
         return np.inf if free else -np.inf
 
-    def limited_at(self, instance: RiskInstance, value: float, changes: ModelChanges) -> RiskInstance | None:
+    def with_cutoff(self, instance: RiskInstance, value: float, changes: ModelChanges) -> RiskInstance | None:
         return replace(instance, cards=instance.cards.with_all_signs())
 
     # ------------------------------------------------------------------ cards and solutions

@@ -300,7 +300,7 @@ class Ort(ConstantLeafTree):
         losses: LinearExpr = count @ L
         return losses
 
-    def proven_up_to(self, instance: OrtInstance, changes: ModelChanges) -> float:
+    def valid_below(self, instance: OrtInstance, changes: ModelChanges) -> float:
         # Values outside the range of means or medians are left out; constraints may ask for them.
         asks_for_values = self.variant == "tight" and changes.blocks & {"beta0", "f", "L"}
         return -np.inf if asks_for_values else np.inf

@@ -277,22 +277,22 @@ class OrtL(RegressionTree):
         """Return whether rows rest on the upper bound: those of the thesis do only where constraints read features."""
         return self.variant != "paper" or USES in changes.blocks
 
-    def proven_up_to(self, instance: OrtLInstance, changes: ModelChanges) -> float:
+    def valid_below(self, instance: OrtLInstance, changes: ModelChanges) -> float:
         if not self._limits_used(changes):
             return np.inf
         # The constant terms of empty leaves are moved; constraints may ask for others.
         moved = changes.loosened or changes.locked("beta0").any()
         return -np.inf if moved else instance.upper_bound
 
-    def limited_at(self, instance: OrtLInstance, value: float, changes: ModelChanges) -> OrtLInstance | None:
-        proven = self._limits_used(changes) and self.proven_up_to(instance, changes) > -np.inf
+    def with_cutoff(self, instance: OrtLInstance, value: float, changes: ModelChanges) -> OrtLInstance | None:
+        proven = self._limits_used(changes) and self.valid_below(instance, changes) > -np.inf
         if not (proven and np.isfinite(value)):
             return None
         return replace(instance, upper_bound=raised(value))
 
     def constants_proven(self, instance: OrtLInstance, value: float, changes: ModelChanges) -> bool:
         if self.variant != "paper":
-            return True  # :meth:`proven_up_to` tells how far
+            return True  # :meth:`valid_below` tells how far
         leaves, rows = instance.leaves, instance.routing.rows
         unbounded = self.lam == 0 and not leaves.counts
         if unbounded or not np.isfinite(value) or changes.loosened or changes.locked("beta0").any():

@@ -171,13 +171,13 @@ class LinearTree(Formulation):
             bias_read=bias_read,
         )
 
-    def proven_up_to(self, instance: LinearInstance, changes: ModelChanges) -> float:
+    def valid_below(self, instance: LinearInstance, changes: ModelChanges) -> float:
         upper_bound = instance.limits.upper_bound
         if not np.isfinite(upper_bound):
             return upper_bound
         return -np.inf if changes.loosened or changes.locked("b").any() else upper_bound
 
-    def limited_at(
+    def with_cutoff(
         self, instance: LinearInstance, value: float, changes: ModelChanges
     ) -> LinearInstance | None:
         limits = None if self.variant == "paper" else self._limits_under(instance, value, changes)
@@ -204,7 +204,7 @@ class LinearTree(Formulation):
     def constants_proven(self, instance: LinearInstance, value: float, changes: ModelChanges) -> bool:
         nodes, given, upper = instance.nodes, instance.limits, instance.topology.upper_branches
         if self.variant != "paper":
-            return True  # :meth:`proven_up_to` tells how far
+            return True  # :meth:`valid_below` tells how far
         if instance.data.n > MOST_SAMPLES:
             return False
         if not upper and nodes.exact and nodes.budget is None:

@@ -6,6 +6,7 @@ import platform
 import re
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
+from itertools import product
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -132,14 +133,13 @@ def _search_diagnosis(name: str) -> Diagnosis:
         return Diagnosis(name, "not installed", f"pip install {cls.install}")
     began, compiled = monotonic(), 0.0
     try:
-        search = cls()
-        models = models_of(cls)
-        for model in models:
+        models, searches = models_of(cls), [cls.named(method) for method in cls.methods or ("",)]
+        for search, model in product(searches, models):
             failure, seconds = _search_test(search, model)
             compiled += seconds
             if failure:
                 return Diagnosis(name, "fails", f"{model}: {failure}", monotonic() - began)
-        about = f"version {search.version()}: {', '.join(models)}"
+        about = f"version {searches[0].version()}: {', '.join(models)}"
     except Exception as error:  # as for solvers
         return Diagnosis(name, "fails", f"{type(error).__name__}: {error}", monotonic() - began)
     if compiled:

@@ -109,7 +109,7 @@ class ModelOperations(ABC):
     #: What closes the gap that this leaves, where tolerances are not what it is.
     slack_closed_by: ClassVar[str] = ""
     #: Constraint blocks that hold for solutions up to the known value alone, although they read no continuous variable.
-    rows_up_to_known: ClassVar[frozenset[str]] = frozenset()
+    rows_below_cutoff: ClassVar[frozenset[str]] = frozenset()
     #: Blocks of continuous variables whose bounds, and rows with each other and with integers, hold for every tree.
     blocks_of_every_tree: ClassVar[frozenset[str]] = frozenset()
 
@@ -181,7 +181,7 @@ class ModelOperations(ABC):
             What :meth:`bind` returned.
         """
 
-    def proven_up_to(self, instance: Any, changes: ModelChanges) -> float:  # noqa: ARG002
+    def valid_below(self, instance: Any, changes: ModelChanges) -> float:  # noqa: ARG002
         """Return the value up to which the built model, with a user's changes, holds every solution that it should.
 
         A variant may leave out solutions that cannot be optimal. Constraints added by a user can make them
@@ -196,10 +196,10 @@ class ModelOperations(ABC):
         """
         return float("inf")
 
-    def limited_at(self, instance: Any, value: float, changes: ModelChanges) -> Instance | None:  # noqa: ARG002
+    def with_cutoff(self, instance: Any, value: float, changes: ModelChanges) -> Instance | None:  # noqa: ARG002
         """Return an instance whose model, with a user's changes, holds every solution of at most some value.
 
-        Asked where :meth:`proven_up_to` says less. The model that :meth:`declare` makes of it must have the same blocks
+        Asked where :meth:`valid_below` says less. The model that :meth:`declare` makes of it must have the same blocks
         of variables.
 
         Parameters
@@ -226,7 +226,7 @@ class ModelOperations(ABC):
         Parameters
         ----------
         instance, value, changes
-            As for :meth:`limited_at`; infinite where no solution is known.
+            As for :meth:`with_cutoff`; infinite where no solution is known.
         """
         return True
 

@@ -16,7 +16,7 @@ import numpy as np
 from mipforest.arrays import FloatArray
 from mipforest.model import Values
 from mipforest.model.matrix import MatrixForm
-from mipforest.problem.built import BuiltProblem
+from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.repair import contradictory
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.base import Solver
@@ -35,9 +35,9 @@ UNPROVEN = (Status.TIME_LIMIT, Status.INTERRUPTED, Status.LIMIT)
 # ------------------------------------------------------------------ bounds
 
 
-def with_covered_bound(problem: BuiltProblem, solution: Solution, gap: float) -> tuple[Solution, list[str]]:
+def with_valid_bound(problem: ProblemData, solution: Solution, gap: float) -> tuple[Solution, list[str]]:
     """Limit bound and status to what the model covers, once a user has changed it; return doubts with them."""
-    covered, maximize = problem.covered_up_to(), problem.model.matrix().maximize
+    covered, maximize = problem.valid_below(), problem.model.matrix().maximize
     proven_to = max(covered, problem.least_objective())
     if solution.status is Status.INFEASIBLE and proven_to < np.inf and contradictory(problem):
         return solution, []
@@ -61,7 +61,7 @@ def with_covered_bound(problem: BuiltProblem, solution: Solution, gap: float) ->
     return replace(limited, status=Status.LIMIT if unproven else solution.status), [doubt]
 
 
-def with_least_objective(problem: BuiltProblem, solution: Solution, gap: float) -> Solution:
+def with_least_objective(problem: ProblemData, solution: Solution, gap: float) -> Solution:
     """Raise the bound to what is known without the model; the solution may then be proven optimal."""
     least = problem.least_objective()
     if least == -np.inf:
@@ -86,7 +86,7 @@ def with_least_objective(problem: BuiltProblem, solution: Solution, gap: float) 
     )
 
 
-def _provers(problem: BuiltProblem, solution: Solution, least: float, gap: float) -> tuple[str, ...]:
+def _provers(problem: ProblemData, solution: Solution, least: float, gap: float) -> tuple[str, ...]:
     """Return who proves the greater one of a solution's bound and the least objective: both, where they agree."""
     known = {
         "exact-search": problem.instance.least_objective,
@@ -99,9 +99,9 @@ def _provers(problem: BuiltProblem, solution: Solution, least: float, gap: float
     return ("solver",) if solution.bound > least else without_model
 
 
-def proven_progress(problem: BuiltProblem, on_progress: Progress) -> Progress:
+def proven_progress(problem: ProblemData, on_progress: Progress) -> Progress:
     """Return progress for a solver, whose bounds reach ``on_progress`` as far as they will be kept in the end."""
-    form, covered, least = problem.model.matrix(), problem.covered_up_to(), problem.least_objective()
+    form, covered, least = problem.model.matrix(), problem.valid_below(), problem.least_objective()
     most = no_bound(form) if covered == -np.inf else covered
 
     def claimed(event: Event) -> bool | None:
@@ -124,7 +124,7 @@ def _at_most(event: Event, bound: float, *, maximize: bool) -> Event:
 # ------------------------------------------------------------------ starts in the place of a solve
 
 
-def with_start(problem: BuiltProblem, solution: Solution, values: Values) -> Solution:
+def with_start(problem: ProblemData, solution: Solution, values: Values) -> Solution:
     """Offer the start where a solver ends without a point, unless no start says anything: the objective has no bound.
 
     So it is after penalties that outweigh a solver's tolerances, an infeasibility that the start contradicts, or a
@@ -145,7 +145,7 @@ def with_start(problem: BuiltProblem, solution: Solution, values: Values) -> Sol
     )
 
 
-def proven_while_built(problem: BuiltProblem, values: Values, gap: float) -> bool:
+def proven_while_built(problem: ProblemData, values: Values, gap: float) -> bool:
     """Return whether an exact search has proven a start optimal, so that a solver could but repeat it at length."""
     form, least = problem.model.matrix(), problem.instance.least_objective
     return (
@@ -155,7 +155,7 @@ def proven_while_built(problem: BuiltProblem, values: Values, gap: float) -> boo
     )
 
 
-def start_proven(problem: BuiltProblem, solver: Solver, values: Values) -> Solution:
+def start_proven(problem: ProblemData, solver: Solver, values: Values) -> Solution:
     """Return a start that an exact search has proven optimal, in the place of a solver's outcome.
 
     The bound is raised to what is proven by :func:`with_least_objective`, as of any outcome.
@@ -168,13 +168,13 @@ def start_proven(problem: BuiltProblem, solver: Solver, values: Values) -> Solut
     )
 
 
-def ended_by(problem: BuiltProblem, status: Status) -> Status:
+def ended_by(problem: ProblemData, status: Status) -> Status:
     """Return why a solve ended: the user's stop, where it was that which left a part of the work no time."""
     return Status.INTERRUPTED if status is Status.TIME_LIMIT and problem.budget.stopped else status
 
 
 def start_alone(
-    problem: BuiltProblem,
+    problem: ProblemData,
     solver: Solver,
     values: Values | None,
     *told: str,
@@ -200,7 +200,7 @@ def start_alone(
     )
 
 
-def not_called(problem: BuiltProblem, solver: Solver) -> str:
+def not_called(problem: ProblemData, solver: Solver) -> str:
     """Say why a solver was not called: the time left is less than it takes to read the model, or a user stopped it."""
     left, entries = problem.budget.remaining, problem.model.matrix().A.nnz
     why = "the preparation left no time" if left <= 0 else ""
@@ -208,7 +208,7 @@ def not_called(problem: BuiltProblem, solver: Solver) -> str:
     return f"{solver.name} was not called: {'it was stopped before' if problem.budget.stopped else why}"
 
 
-def not_built(problem: BuiltProblem) -> str:
+def not_built(problem: ProblemData) -> str:
     """Say why there is no model, and what the tree is worth without it."""
     if problem.budget.stopped:
         why = "it was stopped while the model was built"
@@ -236,7 +236,7 @@ def same_value(evaluated: float, objective: float, unit: float) -> bool:
 
 
 def broken_rows(
-    problem: BuiltProblem, solution: Solution, violation: float, *, sees_rows: bool
+    problem: ProblemData, solution: Solution, violation: float, *, sees_rows: bool
 ) -> tuple[list[str], list[str]]:
     """Judge a violation of the model, NaN of an unfinished one; return what speaks against the solution, and warnings.
 
@@ -256,7 +256,7 @@ def broken_rows(
     return [], [told]
 
 
-def needed_tolerance(problem: BuiltProblem) -> float | None:
+def needed_tolerance(problem: ProblemData) -> float | None:
     """Return the tolerance of a solver, on rows and integers, up to which no point takes a sample's other side.
 
     The rows of both sides slip by the tolerance, by it times their entries at integers, the big-Ms, and by the weights

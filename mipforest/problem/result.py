@@ -13,7 +13,7 @@ import numpy as np
 
 from mipforest.data import Dataset
 from mipforest.formatting import number
-from mipforest.problem.built import BuiltProblem
+from mipforest.problem.problem_data import ProblemData
 from mipforest.solvers.solution import Solution, Status, closed, gap_in_words
 from mipforest.trees import (
     ClassMeasures,
@@ -74,7 +74,7 @@ class Result:
         overlap. Those of ``compile`` do not count against the time limit. Empty for a solution from elsewhere.
     """
 
-    problem: BuiltProblem
+    problem: ProblemData
     solution: Solution
     tree: Predictor | None
     solved_tree: Predictor | None

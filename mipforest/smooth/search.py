@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mipforest.problem.built import BuiltProblem
-from mipforest.problem.found import Found, SearchEvents
+from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import SmoothProblem, Structure
-from mipforest.problem.tree_search import TreeSearch
+from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.solution import Progress, Status
 from mipforest.trees import Tree
@@ -41,12 +40,12 @@ class SmoothSearch(TreeSearch):
 
     def search(
         self,
-        problem: BuiltProblem,
+        problem: ProblemData,
         settings: SolveSettings,
         *,
         start: Tree | None,
         on_progress: Progress | None,
-    ) -> Found:
+    ) -> SearchResult:
         """Descend from the start and from random points; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         formulation: Any = problem.formulation
         instance: Any = problem.instance
@@ -104,7 +103,7 @@ class SmoothSearch(TreeSearch):
             out_of_time = settings.time_limit == 0 or stop()
             point = whole.settled(point) if out_of_time else self.descend(whole, point, stop)
         status = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
-        return Found(
+        return SearchResult(
             formulation.tree_of(point, instance),
             -np.inf,
             Status.BEST_FOUND if len(values) == formulation.n_starts else status,

@@ -182,7 +182,7 @@ class Trial:
         A value of -inf says that nothing is proven once the model is changed: as built, it holds every tree.
         """
         problem = self.problem(depth)
-        limit = self.formulation.proven_up_to(problem.instance, problem.changes())
+        limit = self.formulation.valid_below(problem.instance, problem.changes())
         return limit == -np.inf or self.value(tree, depth) <= limit + FEASIBILITY_TOLERANCE * max(
             1.0, abs(limit)
         )

@@ -11,7 +11,7 @@ from formulations.oct_h import OctH
 from formulations.olct import Olct
 from mipforest.data import load
 from mipforest.errors import NotAllowed
-from mipforest.problem.built import StartError
+from mipforest.problem.problem_data import StartError
 from mipforest.problem.tree_search import Auto, solver_or_search
 from mipforest.settings import SolveSettings
 from mipforest.time_budget import TimeBudget

@@ -10,11 +10,10 @@ import numpy as np
 from mipforest.heuristics.cart import cart
 from mipforest.heuristics.contree import contree_within
 from mipforest.heuristics.thresholds import tree_of_thresholds
-from mipforest.problem.built import BuiltProblem
-from mipforest.problem.found import Found, SearchEvents
 from mipforest.problem.operations import Operations
+from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, UnivariateProblem
-from mipforest.problem.tree_search import TreeSearch
+from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
 from mipforest.time_budget import TimeBudget
@@ -56,12 +55,12 @@ class ExactSearch(TreeSearch):
 
     def search(
         self,
-        problem: BuiltProblem,
+        problem: ProblemData,
         settings: SolveSettings,
         *,
         start: Tree | None,
         on_progress: Progress | None,
-    ) -> Found:
+    ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.exact.search import compile_kernels
 
@@ -95,7 +94,7 @@ class ExactSearch(TreeSearch):
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
         status = Status.OPTIMAL if outcome.ended else stopped
         told = events.end(value, bound, outcome.nodes)
-        return Found(best, bound, status, outcome.nodes, told)
+        return SearchResult(best, bound, status, outcome.nodes, told)
 
 
 class ConTreeSearch(TreeSearch):
@@ -120,7 +119,7 @@ class ConTreeSearch(TreeSearch):
         """Return the version of pycontree."""
         return version(self.package)
 
-    def refusal(self, problem: BuiltProblem) -> str:
+    def refusal(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem; empty where it does."""
         if reason := super().refusal(problem):
             return reason
@@ -132,12 +131,12 @@ class ConTreeSearch(TreeSearch):
 
     def search(
         self,
-        problem: BuiltProblem,
+        problem: ProblemData,
         settings: SolveSettings,
         *,
         start: Tree | None,
         on_progress: Progress | None,
-    ) -> Found:
+    ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         events = SearchEvents(on_progress)
         formulation, instance, data = problem.formulation, problem.instance, problem.data
@@ -160,4 +159,4 @@ class ConTreeSearch(TreeSearch):
         bound = max(0.0, value - (COST_ROUNDING if share else 0.0)) if ended else 0.0
         told = events.end(value, bound, 0)
         stopped = Status.INTERRUPTED if problem.budget.stopped else Status.TIME_LIMIT
-        return Found(best, bound, Status.OPTIMAL if ended else stopped, 0, told)
+        return SearchResult(best, bound, Status.OPTIMAL if ended else stopped, 0, told)

@@ -11,10 +11,9 @@ import numpy as np
 from mipforest.arrays import FloatArray
 from mipforest.errors import NotAllowed
 from mipforest.heuristics.thresholds import tree_of_splits
-from mipforest.problem.built import BuiltProblem
-from mipforest.problem.found import Found, SearchEvents
+from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, TreeCharges
-from mipforest.problem.tree_search import TreeSearch
+from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
@@ -75,12 +74,12 @@ class LocalSearch(TreeSearch):
 
     def search(
         self,
-        problem: BuiltProblem,
+        problem: ProblemData,
         settings: SolveSettings,
         *,
         start: Tree | None,
         on_progress: Progress | None,
-    ) -> Found:
+    ) -> SearchResult:
         """Search for a good tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.local.search import compile_kernels, local_search
 
@@ -120,7 +119,7 @@ class LocalSearch(TreeSearch):
         )
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
         told = events.end(formulation.evaluate(best, instance), -np.inf, outcome.visits)
-        return Found(
+        return SearchResult(
             best,
             -np.inf,
             Status.BEST_FOUND if outcome.ended else stopped,

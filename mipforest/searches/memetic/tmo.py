@@ -23,10 +23,9 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.heuristics.cart import cart, forest_trees
-from mipforest.problem.built import BuiltProblem
-from mipforest.problem.found import Found, SearchEvents
+from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, UnivariateProblem
-from mipforest.problem.tree_search import TreeSearch
+from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
 from mipforest.searches.memetic.tao import ABSENT, LEAF, AlternatingOptimization, Improved, SplitTree
 from mipforest.searches.numbers import require_limits
 from mipforest.settings import SolveSettings
@@ -203,12 +202,12 @@ class AlternatingSearch(TreeSearch):
 
     def search(
         self,
-        problem: BuiltProblem,
+        problem: ProblemData,
         settings: SolveSettings,
         *,
         start: Tree | None,
         on_progress: Progress | None,
-    ) -> Found:
+    ) -> SearchResult:
         """Search for a good tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         events = SearchEvents(on_progress)
         formulation, instance, data = problem.formulation, problem.instance, problem.data
@@ -244,7 +243,7 @@ class AlternatingSearch(TreeSearch):
         )
         ended = events.end(formulation.evaluate(best, instance), -np.inf, evolved.n_trees)
         stopped = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
-        return Found(
+        return SearchResult(
             best,
             -np.inf,
             Status.BEST_FOUND if evolved.ended else stopped,
@@ -255,7 +254,7 @@ class AlternatingSearch(TreeSearch):
 
     def _others(
         self,
-        problem: BuiltProblem,  # noqa: ARG002
+        problem: ProblemData,  # noqa: ARG002
         N_min: int,  # noqa: ARG002
         settings: SolveSettings,  # noqa: ARG002
         halted: Callable[[], bool],  # noqa: ARG002
@@ -281,7 +280,7 @@ class MemeticSearch(AlternatingSearch):
     }
 
     def _others(
-        self, problem: BuiltProblem, N_min: int, settings: SolveSettings, halted: Callable[[], bool]
+        self, problem: ProblemData, N_min: int, settings: SolveSettings, halted: Callable[[], bool]
     ) -> list[Tree]:
         number = settings.solver_options.get("population", POPULATION)
         return forest_trees(

@@ -8,11 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from mipforest.heuristics.thresholds import tree_of_splits
-from mipforest.problem.built import BuiltProblem
-from mipforest.problem.found import Found, SearchEvents
 from mipforest.problem.operations import Operations
+from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import HyperplaneCharges, Structure, TreeCharges
-from mipforest.problem.tree_search import TreeSearch
+from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
 from mipforest.searches import compile_by
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status, closed
@@ -46,7 +45,7 @@ class PrescriptionSearch(TreeSearch):
         hyperplanes = kind is not None and issubclass(kind, HyperplaneCharges)
         return formulation.task == "prescription" and not hyperplanes and super().is_made_for(formulation)
 
-    def refusal(self, problem: BuiltProblem) -> str:
+    def refusal(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem; empty where it does."""
         if reason := super().refusal(problem):
             return reason
@@ -67,12 +66,12 @@ class PrescriptionSearch(TreeSearch):
 
     def search(
         self,
-        problem: BuiltProblem,
+        problem: ProblemData,
         settings: SolveSettings,
         *,
         start: Tree | None,
         on_progress: Progress | None,
-    ) -> Found:
+    ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.prescription.enumeration import enumerate_trees
         from mipforest.searches.prescription.linear import enumerate_linear_trees
@@ -116,4 +115,4 @@ class PrescriptionSearch(TreeSearch):
                     "all trees were tried; their lassos have several minima, or features that depend on each other, "
                     "and the bound holds for whichever the model takes"
                 )
-        return Found(best, bound, status, tried, events.end(value, bound, tried), message=message)
+        return SearchResult(best, bound, status, tried, events.end(value, bound, tried), message=message)

@@ -15,10 +15,9 @@ from mipforest.errors import Unsupported
 from mipforest.heuristics.node_numbers import weights_by_class
 from mipforest.heuristics.node_problems import NodeProblems, Split
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1
-from mipforest.problem.built import BuiltProblem
-from mipforest.problem.found import Found, SearchEvents
+from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure
-from mipforest.problem.tree_search import TreeSearch
+from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
 from mipforest.time_budget import TimeBudget
@@ -62,7 +61,7 @@ class Routing(TreeSearch):
     certifies: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
 
-    def refusal(self, problem: BuiltProblem) -> str:
+    def refusal(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem; empty where it does."""
         if reason := super().refusal(problem):
             return reason
@@ -79,12 +78,12 @@ class Routing(TreeSearch):
 
     def search(
         self,
-        problem: BuiltProblem,
+        problem: ProblemData,
         settings: SolveSettings,
         *,
         start: Tree | None,
         on_progress: Progress | None,
-    ) -> Found:
+    ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.routing.certificate_file import recording
         from mipforest.searches.routing.search import RoutingSearch
@@ -122,10 +121,10 @@ class Routing(TreeSearch):
         status = Status.OPTIMAL if outcome.proven else Status.LIMIT if inaccurate else stopped
         told_last = events.end(trees.value, bound, outcome.nodes)
         message = _INACCURATE if inaccurate else ""
-        return Found(trees.best, bound, status, outcome.nodes, told_last, message=message)
+        return SearchResult(trees.best, bound, status, outcome.nodes, told_last, message=message)
 
 
-def _names_of(problem: BuiltProblem) -> dict[str, Any]:
+def _names_of(problem: ProblemData) -> dict[str, Any]:
     """Return what the first line of a certificate calls a problem."""
     formulation, data = problem.formulation, problem.data
     return {
@@ -174,7 +173,7 @@ def _lowered(bound: float, objective: float) -> float:
 class _Trees:
     """The best tree of a search, and trees made from what the search finds."""
 
-    def __init__(self, problem: BuiltProblem, start: Tree | None) -> None:
+    def __init__(self, problem: ProblemData, start: Tree | None) -> None:
         self._problem = problem
         nodes = problem.structure
         assert isinstance(nodes, NodeProblems)  # ``refusal`` has seen to it

@@ -14,8 +14,8 @@ from formulations.ort import Ort, OrtH
 from formulations.ort_l import OrtL, OrtLH
 from mipforest.data import Dataset, load
 from mipforest.errors import NotAllowed, Unsupported
-from mipforest.problem.built import StartError
 from mipforest.problem.formulation import deepened
+from mipforest.problem.problem_data import StartError
 from mipforest.searches.local import LocalProblem
 from mipforest.searches.local.search import local_search
 from mipforest.trees import load as load_tree
