@@ -1,5 +1,7 @@
 """The structure that a formulation states for searches."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,18 @@ def test_splits_of_hyperplanes_have_a_margin():
     structure = formulation.structure(formulation.bind(few_samples(formulation), Topology(1)))
     assert isinstance(structure, HyperplaneCharges)
     assert structure.margin == 0.25  # exact: a copy
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfAnotherPackage(get_formulation("oct")):
+    name = "of-another-package"
+
+
+def test_formulations_of_other_packages_are_searched_by_their_structure():
+    formulation = OfAnotherPackage()
+    result = formulation.build(few_samples(formulation), 2).solve()
+    assert result.solution.solver == "exact-search"
+    assert (result.status, result.verified) == ("optimal", True)
 
 
 def test_a_search_refuses_another_structure_in_words():
