@@ -64,7 +64,7 @@ reach t, with sides of t that are proven (R and L), at least
 
     s_i \le \Delta / \mu + r_j + w^{*\top} (x_i - x_j) + \tfrac{\mu}{2} \|x_i - x_j\|^2,
 
-least at :math:`\mu = \sqrt{2 \Delta} / \|x_i - x_j\|`, or at the room that j has; from below likewise, with all signs
+least at :math:`\mu = \sqrt{2 \Delta} / \|x_i - x_j\|`, or at the slack that j has; from below likewise, with all signs
 changed. Further pair steps improve it: where the new variable, with a rate of :math:`\tau` and a value of
 :math:`\mu`, has raised :math:`D_t` by a gain g, :math:`s_i \le \tau + (\Delta - g) / \mu`; that is the next
 :math:`\tau` (Dinkelbach's method). The bias is the score of the origin.
@@ -104,7 +104,7 @@ ROUNDING = 1e-6
 
 #: Most samples for which the distance to the farthest other one is exact: that takes all distances, half a second.
 #: With more it is bounded by the distance to the farthest corner of their box, and by way of their midpoint.
-MOST_DISTANCES = 3000
+MAX_DISTANCES = 3000
 
 #: Samples whose distances to all others are held in memory at once.
 CHUNK = 1000
@@ -220,9 +220,9 @@ def moved_into_limits(tree: Tree, X: FloatArray, flat_from: float) -> Tree:
 def farthest_distances(X: FloatArray, distance: str = "euclidean") -> FloatArray:
     """Return the (n,) distances of samples to the one farthest from each, in scipy's metric of this name.
 
-    Of more than :data:`MOST_DISTANCES` samples, upper bounds on them.
+    Of more than :data:`MAX_DISTANCES` samples, upper bounds on them.
     """
-    if len(X) > MOST_DISTANCES:
+    if len(X) > MAX_DISTANCES:
         least, greatest = X.min(axis=0), X.max(axis=0)
         corner = np.where(greatest - X > X - least, greatest, least)
         middle = (least + greatest)[None] / 2
@@ -240,16 +240,16 @@ def at_nodes(M: BigM, nodes: Nodes) -> BigM:
 
 
 #: Most samples: each has its own copy of every node's dual.
-MOST_SCREENED = 1000
+MAX_SCREENED = 1000
 
 #: Most rounds of screening; the last ones prove little, and none is needed.
-MOST_ROUNDS = 12
+MAX_ROUNDS = 12
 
 #: Variables of copies that are looked at in one piece: 1.6 MB for each array of them.
 PAIRS = 200_000
 
 #: Most pair steps in a copy, and the rise that a step promises, relative to what is wanted, below which they end.
-MOST_STEPS, LEAST_RISE = 100, 1e-4
+MAX_STEPS, LEAST_RISE = 100, 1e-4
 
 #: Share of the greatest variable of a dual point below which a distance from a bound is the solver's residue.
 RESIDUE = 1e-6
@@ -274,11 +274,11 @@ def screened(
     """
     possible = np.ones((data.n, len(topology.last_branches)), dtype=bool)
     unproven = replace(limits, excluded=~possible)
-    if data.n > MOST_SCREENED:
+    if data.n > MAX_SCREENED:
         return unproven
     screening = _Screening.of(limits, data, topology, nodes, time)
     upper_bound = limits.upper_bound * (1 + ROUNDING)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         duals = screening.duals(possible)
         slack = upper_bound - sum(dual.value for dual in duals)
         left = possible & (screening.gains(duals, possible, slack) <= slack)
@@ -448,14 +448,14 @@ class _NodeDual:
 
         The objective charges at most the slack beyond the value; without time one pair step is taken.
         """
-        room = self.beta - self.low
-        others = room > 0
+        reach = self.beta - self.low
+        others = reach > 0
         if not others.any():
             return np.full(len(X), np.inf)
         lack, found = (self.rate - self.X @ self.w)[others], np.empty(len(X))
         for part in self._parts(len(X)):
             curvature = np.maximum(cdist(X[part], self.X[others], "sqeuclidean"), LEAST_CURVATURE)
-            step = np.minimum(np.sqrt(2.0 * slack / curvature), room[others])
+            step = np.minimum(np.sqrt(2.0 * slack / curvature), reach[others])
             bounds = (slack / step + 0.5 * step * curvature + lack).min(axis=1) + X[part] @ self.w
             if not time.expired:
                 bounds = _Steps(self, X[part], bounds, np.full(len(bounds), np.inf)).least_rate(slack)
@@ -491,10 +491,10 @@ class _Steps:
     def gain_up_to(self, enough: float) -> FloatArray:
         """Take steps while gains are below what is enough and rise; return them (n,)."""
         gains, left = self.gain.copy(), np.arange(len(self.gain))
-        for _ in range(MOST_STEPS):
-            promise = self._step()
+        for _ in range(MAX_STEPS):
+            gain_bound = self._step()
             gains[left] = self.gain
-            goes_on = (promise > LEAST_RISE * enough) & (self.gain <= enough)
+            goes_on = (gain_bound > LEAST_RISE * enough) & (self.gain <= enough)
             if not goes_on.any():
                 break
             left = left[goes_on]
@@ -504,8 +504,8 @@ class _Steps:
     def least_rate(self, slack: float) -> FloatArray:
         """Lower the new variables' rates to where the gain is the slack, step after step; return the rates (n,)."""
         rates, left = self.rate.copy(), np.arange(len(self.gain))
-        for _ in range(MOST_STEPS):
-            promise = self._step()
+        for _ in range(MAX_STEPS):
+            gain_bound = self._step()
             new = self.beta[:, self.own]
             lower = (self.gain > slack) & (new > 0)
             fall = np.where(lower, (self.gain - slack) / np.where(lower, new, 1.0), 0.0)
@@ -513,7 +513,7 @@ class _Steps:
             self.lack[:, self.own] -= fall
             self.gain -= fall * new
             rates[left] = self.rate
-            goes_on = promise > LEAST_RISE * slack
+            goes_on = gain_bound > LEAST_RISE * slack
             if not goes_on.any():
                 break
             left = left[goes_on]
@@ -545,14 +545,14 @@ class _Steps:
         violation = np.where(beta > self.low, np.maximum(lack[rows, up][:, None] - lack, 0.0), 0.0)
         down = (violation * violation / curvature).argmax(axis=1)
         violation, curvature = violation[rows, down], curvature[rows, down]
-        room = np.minimum(self.high[rows, up] - beta[rows, up], beta[rows, down] - self.low[down])
-        step = np.where(violation > 0, np.minimum(violation / curvature, room), 0.0)
+        reach = np.minimum(self.high[rows, up] - beta[rows, up], beta[rows, down] - self.low[down])
+        step = np.where(violation > 0, np.minimum(violation / curvature, reach), 0.0)
         beta[rows, up] += step
         beta[rows, down] -= step
         lack -= step[:, None] * (up_inner - self._inner(down))
         self.gain += step * (violation - 0.5 * step * curvature)
-        promise: FloatArray = 0.5 * violation * violation / curvature
-        return promise
+        gain_bound: FloatArray = 0.5 * violation * violation / curvature
+        return gain_bound
 
 
 def _solved(
@@ -569,7 +569,7 @@ def _solved(
     if solution.x is None or not np.isfinite(solution.x).all():
         return np.zeros(len(rate))
     found = np.clip(solution["beta"], low, high)
-    # An interior point leaves all variables a little room, and pair steps would take all of it, a little at a time.
+    # An interior point leaves all variables a little slack, and pair steps would take all of it, a little at a time.
     near = RESIDUE * np.abs(found).max()
     found = np.where(found - low < near, low, np.where(high - found < near, high, found))
     # What is too much on one side is taken from it in proportion; both sums stay within their bounds.

@@ -48,7 +48,7 @@ from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import clear_residue, keep_sides
 
 #: Most samples for which the papers' constants are compared with proven ones: that takes all distances.
-MOST_SAMPLES = 10_000
+MAX_SAMPLES = 10_000
 
 #: Share of the time that the start from which the limits are proven may take: the solver has the rest.
 START_SHARE = 0.5
@@ -205,7 +205,7 @@ class LinearTree(Formulation):
         nodes, given, upper = instance.nodes, instance.limits, instance.topology.upper_branches
         if self.variant != "paper":
             return True  # :meth:`valid_below` tells how far
-        if instance.data.n > MOST_SAMPLES:
+        if instance.data.n > MAX_SAMPLES:
             return False
         if not upper and nodes.exact and nodes.budget is None:
             return True  # there are no constants in its rows

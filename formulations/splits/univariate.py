@@ -450,11 +450,11 @@ EXACT = "exact-search"
 RESOLUTION = 2.0**-24
 
 #: Most samples to scan for the exact values of all thresholds at depth one or two: some tenths of a second.
-MOST_COMPLETE = 3e8
+MAX_COMPLETE = 3e8
 
 #: Most samples to scan otherwise: about a second; at depth two the search nearly always ends long before its limit.
-MOST_SCANNED = {1: 1e10, 2: 1e10}
-MOST_SCANNED_DEEPER = 5e8
+MAX_SCANNED = {1: 1e10, 2: 1e10}
+MAX_SCANNED_DEEPER = 5e8
 
 #: Scans for medians take this many times longer.
 MEDIANS = 10
@@ -517,9 +517,9 @@ def root_values(
         depth,
         budget or TimeBudget(),
         best=best,
-        most_nodes=1 + int(MOST_SCANNED.get(depth, MOST_SCANNED_DEEPER) / scan),
+        most_nodes=1 + int(MAX_SCANNED.get(depth, MAX_SCANNED_DEEPER) / scan),
         on_progress=None if part is None else lambda *_: part.expired,
-        complete=depth <= 2 and len(problem.thresholds) * scan <= MOST_COMPLETE,
+        complete=depth <= 2 and len(problem.thresholds) * scan <= MAX_COMPLETE,
     )
     return RootValues(outcome.by_threshold, no_split, outcome.bound, outcome.chosen, outcome.ended)
 
@@ -539,9 +539,9 @@ def root_bound(u: VarArray, d: VarArray, thresholds: Thresholds, roots: RootValu
     values = np.where(np.isfinite(roots.by_threshold), roots.by_threshold, roots.no_split)
     # Rounded down to multiples of a power of two, so that their differences are exact: no coefficient of 1e-17.
     values = np.floor(values / RESOLUTION) * RESOLUTION
-    rises = np.diff(values, prepend=0.0)
-    rises[thresholds.lowest] = values[thresholds.lowest]
-    bound: LinearExpr = rises @ u + roots.no_split * (1 - d)
+    steps = np.diff(values, prepend=0.0)
+    steps[thresholds.lowest] = values[thresholds.lowest]
+    bound: LinearExpr = steps @ u + roots.no_split * (1 - d)
     return bound
 
 

@@ -25,7 +25,7 @@ from mipforest.trees import Topology, Tree
 DECLARED_AT_ONCE = 0.5
 
 #: Bytes that a matrix entry takes while a model is declared, copies included, and most entries on any machine.
-BYTES_PER_ENTRY, MOST_ENTRIES = 100, 200_000_000
+BYTES_PER_ENTRY, MAX_ENTRIES = 100, 200_000_000
 
 #: Seconds for the model with one level less, where its solution is a start.
 PREVIOUS_DEPTH_TIME_LIMIT = 20.0
@@ -247,9 +247,9 @@ class Formulation(Operations):
 def most_entries() -> int:
     """Return the most matrix entries for which a model is declared: it takes half of the machine's memory then."""
     if not hasattr(os, "sysconf"):
-        return MOST_ENTRIES
+        return MAX_ENTRIES
     return min(
-        MOST_ENTRIES, int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (2 * BYTES_PER_ENTRY))
+        MAX_ENTRIES, int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (2 * BYTES_PER_ENTRY))
     )
 
 

@@ -26,7 +26,7 @@ from mipforest.solvers.solution import Event, Progress, Solution, Status, closed
 
 #: Matrix entries up to which a solver is called although building has proven the start optimal: a second witness costs
 #: seconds there, and minutes beyond.
-MOST_WITNESSED = 250_000
+MAX_WITNESSED = 250_000
 
 #: How a solve may end without a proof.
 UNPROVEN = (Status.TIME_LIMIT, Status.INTERRUPTED, Status.LIMIT)
@@ -36,7 +36,7 @@ UNPROVEN = (Status.TIME_LIMIT, Status.INTERRUPTED, Status.LIMIT)
 
 
 def with_valid_bound(problem: ProblemData, solution: Solution, gap: float) -> tuple[Solution, list[str]]:
-    """Limit bound and status to what the model covers, once a user has changed it; return doubts with them."""
+    """Limit bound and status to what the model covers, once a user has changed it; return issues with them."""
     covered, maximize = problem.valid_below(), problem.model.matrix().maximize
     proven_to = max(covered, problem.least_objective())
     if solution.status is Status.INFEASIBLE and proven_to < np.inf and contradictory(problem):
@@ -48,7 +48,7 @@ def with_valid_bound(problem: ProblemData, solution: Solution, gap: float) -> tu
     if (solution.bound >= proven_to) if maximize else (solution.bound <= proven_to):
         return solution, []
     known = "is built" if np.isinf(covered) else f"covers solutions up to the value {covered:.6g} only"
-    doubt = (
+    issue = (
         f"variant {problem.formulation.variant} {known} for the unchanged model, and the model was changed: "
         f"no better bound than {proven_to:.6g} is proven"
     )
@@ -58,7 +58,7 @@ def with_valid_bound(problem: ProblemData, solution: Solution, gap: float) -> tu
         solution.status is Status.OPTIMAL
         and not closed(limited.objective, proven_to, gap, problem.objective_unit)
     )
-    return replace(limited, status=Status.LIMIT if unproven else solution.status), [doubt]
+    return replace(limited, status=Status.LIMIT if unproven else solution.status), [issue]
 
 
 def with_least_objective(problem: ProblemData, solution: Solution, gap: float) -> Solution:
@@ -68,8 +68,8 @@ def with_least_objective(problem: ProblemData, solution: Solution, gap: float) -
         return solution
     if solution.status is Status.UNBOUNDED:
         # Where penalties are very large, a solver's tolerances on reduced costs outweigh the rest.
-        told = f"the solver says unbounded, and no tree has less than {least:g}: scale the penalties down"
-        provers, warnings = _provers(problem, solution, least, gap), (*solution.warnings, told)
+        warning = f"the solver says unbounded, and no tree has less than {least:g}: scale the penalties down"
+        provers, warnings = _provers(problem, solution, least, gap), (*solution.warnings, warning)
         return replace(solution, status=Status.LIMIT, bound=least, bound_by=provers, warnings=warnings)
     unproven = solution.status in UNPROVEN
     if not (unproven or solution.found):
@@ -135,13 +135,13 @@ def with_start(problem: ProblemData, solution: Solution, values: Values) -> Solu
     unbounded = solution.status is Status.UNBOUNDED and problem.least_objective() == -np.inf
     if x is None or unbounded:
         return solution
-    told = f"{solution.solver} ends without a solution: the tree is the start"
+    warning = f"{solution.solver} ends without a solution: the tree is the start"
     return replace(
         solution,
         x=x,
         values=form.to_values(x),
         objective=form.objective(x),
-        warnings=(*solution.warnings, told),
+        warnings=(*solution.warnings, warning),
     )
 
 
@@ -149,7 +149,7 @@ def proven_while_built(problem: ProblemData, values: Values, gap: float) -> bool
     """Return whether an exact search has proven a start optimal, so that a solver could but repeat it at length."""
     form, least = problem.model.matrix(), problem.instance.least_objective
     return (
-        form.A.nnz > MOST_WITNESSED
+        form.A.nnz > MAX_WITNESSED
         and -np.inf < least <= problem.least_objective()
         and closed(form.objective(form.to_point(values)), least, gap, problem.objective_unit)
     )
@@ -177,7 +177,7 @@ def start_alone(
     problem: ProblemData,
     solver: Solver,
     values: Values | None,
-    *told: str,
+    *warnings: str,
     status: Status = Status.TIME_LIMIT,
 ) -> Solution:
     """Return the start as the outcome of a solve in which no solver said anything, with warnings of why."""
@@ -195,7 +195,7 @@ def start_alone(
         solver=solver.name,
         solver_version=solver.version(),
         start_objective=objective,
-        warnings=told,
+        warnings=warnings,
         stopped=stopped,
     )
 
@@ -247,13 +247,13 @@ def broken_rows(
         return [], []
     formulation = problem.formulation
     if sees_rows or formulation.constants_proven(problem.instance, solution.objective, problem.changes()):
-        told = f"the solution violates the model by {violation:.3g}, more than {FEASIBILITY_TOLERANCE:g}"
-        return [told], []
-    told = (
+        warning = f"the solution violates the model by {violation:.3g}, more than {FEASIBILITY_TOLERANCE:g}"
+        return [warning], []
+    warning = (
         f"the constants of variant {formulation.variant} leave this tree out (rows are violated by {violation:.3g}): "
         "its value is that by the definition"
     )
-    return [], [told]
+    return [], [warning]
 
 
 def needed_tolerance(problem: ProblemData) -> float | None:

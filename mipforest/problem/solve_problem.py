@@ -53,7 +53,7 @@ HAND_OVER = 2e-6
 FIRST_SHARE = 0.5
 
 #: While a changed model has no solution within its limits, these grow to those of this multiple of the known value.
-MOST_GROWTH = 1e3
+MAX_GROWTH = 1e3
 
 
 def solve_problem(
@@ -110,7 +110,7 @@ def _within_limits(
         if solution.status is Status.OPTIMAL and solution.objective <= problem.valid_below():
             break
         growth *= GROWTH
-        if not solution.found and (growth > MOST_GROWTH or contradictory(problem)):
+        if not solution.found and (growth > MAX_GROWTH or contradictory(problem)):
             break
         again = rebuilt_with_cutoff(
             given, solution.objective if solution.found else growth * given.known_value()
@@ -271,9 +271,9 @@ def snapped_to_tree(problem: ProblemData, solution: Solution, gap: float | None 
     own = _with_values_of(problem, tree, solution, worse=True)
     if own is None:
         return solution
-    status, bound, doubts = settled(problem.model.matrix(), own.status, own.objective, own.bound, gap=gap)
-    if doubts and problem.formulation.slack_closed_by:
-        doubts = [f"what is left of the gap is closed by {problem.formulation.slack_closed_by}"]
+    status, bound, issues = settled(problem.model.matrix(), own.status, own.objective, own.bound, gap=gap)
+    if issues and problem.formulation.slack_closed_by:
+        issues = [f"what is left of the gap is closed by {problem.formulation.slack_closed_by}"]
     loosened = problem.changes().loosened
     cause = (
         "in the model without the rows that were removed" if loosened else f"by {problem.formulation.slack}"
@@ -284,7 +284,7 @@ def snapped_to_tree(problem: ProblemData, solution: Solution, gap: float | None 
         if feasible
         else f"the solver's point violates the model by {violation:.3g}, and that of its tree does not"
     )
-    return replace(own, status=status, bound=bound, warnings=(*own.warnings, f"{said}: this counts", *doubts))
+    return replace(own, status=status, bound=bound, warnings=(*own.warnings, f"{said}: this counts", *issues))
 
 
 def _with_values_of(

@@ -49,7 +49,7 @@ DAMPING = 1e-10
 WHOLE = 1e-6
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Memory of a search of points: kernels allocate nothing.
 
     Attributes
@@ -75,7 +75,7 @@ class Room(NamedTuple):
     highs: FloatArray
 
     @classmethod
-    def of(cls, T: int) -> Room:
+    def of(cls, T: int) -> Workspace:
         """Return memory for T rules."""
         m = T + 1
         return cls(
@@ -227,7 +227,7 @@ def lattice(
     best: float,
     points: IntArray,
     log_odds: float,
-    room: Room,
+    workspace: Workspace,
 ) -> tuple[float, int]:
     """Search the points of T rules for a card better than ``best``.
 
@@ -247,7 +247,7 @@ def lattice(
         (T,) points of a better card, if one is found, are written here.
     log_odds
         Logarithm of the number of samples of the second class over that of the first.
-    room
+    workspace
         Memory for T rules.
 
     Returns
@@ -256,7 +256,7 @@ def lattice(
         The least loss, and how many boxes were searched.
     """
     m = T + 1
-    stack, space, now = room.stack, room.space, room.now
+    stack, space, now = workspace.stack, workspace.space, workspace.now
     now[0, T] = now[1, T] = now[2, T] = 0.0
     low, high, x, whole, fixed_low, fixed_high = now[0], now[1], now[2], now[3], now[4], now[5]
     for t in range(T):
@@ -318,7 +318,7 @@ def _sweep(
     sizes: IntArray,
     of_class: IntArray,
     table: FloatArray,
-    rises: FloatArray,
+    increments: FloatArray,
     found: FloatArray,
 ) -> float:
     """Return the least SAT over the cuts of the swept feature, by whose ranks samples are sorted; write each down.
@@ -335,9 +335,9 @@ def _sweep(
             cell, k = codes[at], y[at]
             sizes[cell] -= 1
             of_class[k, cell] -= 1
-            sat -= rises[sizes[cell]] - rises[of_class[k, cell]]
+            sat -= increments[sizes[cell]] - increments[of_class[k, cell]]
             cell += 4
-            sat += rises[sizes[cell]] - rises[of_class[k, cell]]
+            sat += increments[sizes[cell]] - increments[of_class[k, cell]]
             sizes[cell] += 1
             of_class[k, cell] += 1
         found[c] = sat
@@ -357,7 +357,7 @@ def search_features(
     fixed: IntArray,
     y: IntArray,
     table: FloatArray,
-    rises: FloatArray,
+    increments: FloatArray,
     ranges: FloatArray,
     offsets: IntArray,
     exact: bool,
@@ -370,7 +370,7 @@ def search_features(
     codes: IntArray,
     counts: IntArray,
     found: FloatArray,
-    room: Room,
+    workspace: Workspace,
 ) -> tuple[float, int, float, int, int]:
     """Search the cards with a rule of each of three features, and a fourth rule that is given.
 
@@ -386,7 +386,7 @@ def search_features(
         (n,) 8 where the fourth rule holds, else 0.
     y
         (n,) class numbers.
-    table, rises
+    table, increments
         (n + 1,) values of x log x, and (n,) by how much each next one is larger.
     ranges
         (K, 2) least and most points of every rule, 0 between them.
@@ -402,7 +402,7 @@ def search_features(
         As for :func:`~mipforest.searches.cards.enumeration.lattice`.
     begin, most_sweeps
         First cut of the first feature to try, and after how many sweeps to return.
-    codes, counts, found, room
+    codes, counts, found, workspace
         Memory: (n,), (7, 2^T), one entry for each cut of the third feature, and for the points of T rules.
 
     Returns
@@ -414,7 +414,7 @@ def search_features(
     n, T, n_cells = len(y), len(points), counts.shape[1]
     step = math.log(n) + 1.0
     base, sizes, of_class, own = counts[:3], counts[3], counts[4:6], counts[6]
-    cells, lows, highs = room.cells, room.lows, room.highs
+    cells, lows, highs = workspace.cells, workspace.lows, workspace.highs
     slack, least_of_all, sweeps, boxes, at_first = -np.inf, np.inf, 0, 0, begin
     while at_first < len(first_cuts) and sweeps < most_sweeps:
         cut1 = first_cuts[at_first]
@@ -457,7 +457,7 @@ def search_features(
                     base[2, cell],
                 )
             sweeps += 1
-            inner_slack = _sweep(codes, third, third_cuts, y, sizes, of_class, table, rises, found)
+            inner_slack = _sweep(codes, third, third_cuts, y, sizes, of_class, table, increments, found)
             least_of_first = min(least_of_first, inner_slack)
             if inner_slack >= best * (1.0 - CLOSE):
                 continue
@@ -472,7 +472,9 @@ def search_features(
                 own[3] = offsets[3]
                 for t in range(T):
                     lows[t], highs[t] = ranges[own[t], 0], ranges[own[t], 1]
-                value, more = lattice(cells[0], cells[1], T, lows, highs, exact, best, points, log_odds, room)
+                value, more = lattice(
+                    cells[0], cells[1], T, lows, highs, exact, best, points, log_odds, workspace
+                )
                 boxes += more
                 if value < best:
                     best = value
@@ -503,7 +505,7 @@ def search_supports(
     codes: IntArray,
     counts: IntArray,
     rules: IntArray,
-    room: Room,
+    workspace: Workspace,
 ) -> tuple[float, int, int]:
     """Search the cards of T rules that begin with some rules, each a column of its own.
 
@@ -519,7 +521,7 @@ def search_supports(
         Number of rules.
     begin
         First rules of the cards, ascending; fewer than T.
-    codes, counts, rules, room
+    codes, counts, rules, workspace
         Memory: (T, g), (4, 2^(T-1)), (T,), and for the points of T rules.
 
     Returns
@@ -536,7 +538,7 @@ def search_supports(
         for i in range(g):
             codes[t + 1, i] = codes[t, i] + (1 << t if holds[begin[t], i] else 0)
     whole, upper = counts[:2], counts[2:]
-    cells, lows, highs = room.cells, room.lows, room.highs
+    cells, lows, highs = workspace.cells, workspace.lows, workspace.highs
     supports, boxes, fixed = 0, 0, len(begin)
     level = fixed
     rules[level] = (rules[level - 1] if level else -1) + 1
@@ -585,7 +587,9 @@ def search_supports(
                     cells[side, cell + half] = upper[side, cell]
             for t in range(T):
                 lows[t], highs[t] = ranges[rules[t], 0], ranges[rules[t], 1]
-            value, more = lattice(cells[0], cells[1], T, lows, highs, exact, best, points, log_odds, room)
+            value, more = lattice(
+                cells[0], cells[1], T, lows, highs, exact, best, points, log_odds, workspace
+            )
             boxes += more
             if value < best:
                 best = value

@@ -27,16 +27,16 @@ from mipforest.solvers.solution import Event, Progress, Solution, Status, closed
 from mipforest.solving import solve
 
 #: Steps, one sample moved from a cell to another, beyond which an enumeration does not end: hours at 2 ns each.
-MOST_STEPS = 1e13
+MAX_STEPS = 1e13
 
 #: Sweeps of samples between two looks at the clock, as steps.
 STEPS_PER_CALL = 3e7
 
 #: Rules of a card that are enumerated: cells double with each. Of cuts, which are many more.
-MOST_RULES, MOST_CUTS = 8, 4
+MAX_RULES, MAX_CUTS = 8, 4
 
 #: Weight of all samples up to which there is a table of logarithms: 80 MB.
-MOST_WEIGHT = 1e7
+MAX_WEIGHT = 1e7
 
 #: Share of the gap at which a model of a cut loop counts as solved; the rest is for its tangents.
 OWN_GAP = 0.5
@@ -71,14 +71,16 @@ class CardEnumeration(TreeSearch):
         cards = problem.structure
         assert isinstance(cards, CardProblem)
         weights = problem.data.weights
-        if (weights != np.rint(weights)).any() or weights.sum() > MOST_WEIGHT:
-            return f"it counts samples, so that weights have to be whole numbers of a sum up to {MOST_WEIGHT:.0e}"
+        if (weights != np.rint(weights)).any() or weights.sum() > MAX_WEIGHT:
+            return (
+                f"it counts samples, so that weights have to be whole numbers of a sum up to {MAX_WEIGHT:.0e}"
+            )
         method = _method_for(cards)
         reason = method.why_not(cards)
         if reason:
             return reason
         steps = method.steps(cards)
-        return f"about {steps:.1g} steps would not end in hours" if steps > MOST_STEPS else ""
+        return f"about {steps:.1g} steps would not end in hours" if steps > MAX_STEPS else ""
 
     def search(
         self, problem: ProblemData, settings: SolveSettings, *, start: Any, on_progress: Progress | None
@@ -159,8 +161,8 @@ class _Best:
 
     def message(self, *, ended: bool) -> str:
         """Say what was done."""
-        told = "the bound is of the log-loss itself"
-        return f"{told}; {self.boxes} boxes of points were searched" if ended else told
+        known = "the bound is of the log-loss itself"
+        return f"{known}; {self.boxes} boxes of points were searched" if ended else known
 
 
 def _shared(cards: CardProblem, best: _Best) -> tuple[FloatArray, FloatArray, float]:
@@ -179,7 +181,7 @@ def _shared(cards: CardProblem, best: _Best) -> tuple[FloatArray, FloatArray, fl
         ("negative", cards.negative),
         ("weights", cards.data.weights),
     ):
-        require("score cards", name, weights, least=0.0, most=MOST_WEIGHT)
+        require("score cards", name, weights, least=0.0, most=MAX_WEIGHT)
     of_one, of_zero = cards.total_weights
     counts = np.arange(round(of_one + of_zero) + 1.0)
     table = xlogy(counts, counts)
@@ -194,8 +196,8 @@ class _Cuts(_Method):
         rules = min(cards.rules, cards.n_features)
         return (
             ""
-            if rules <= MOST_CUTS
-            else f"it takes at most {MOST_CUTS} rules that are cuts, and these are {rules}"
+            if rules <= MAX_CUTS
+            else f"it takes at most {MAX_CUTS} rules that are cuts, and these are {rules}"
         )
 
     def steps(self, cards: CardProblem) -> float:
@@ -210,10 +212,10 @@ class _Cuts(_Method):
 
     def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
         """Search the sets of features; with fewer rules than three, some of them are no features."""
-        from mipforest.searches.cards.enumeration import Room, search_features
+        from mipforest.searches.cards.enumeration import Workspace, search_features
 
         table, ranges, log_odds = _shared(cards, best)
-        rises = np.diff(table)
+        increments = np.diff(table)
         # Whole weights are repeated samples.
         each = np.repeat(np.arange(cards.data.n), np.rint(cards.data.weights).astype(np.int64))
         ranks, y, n = cards.ranks[cards.of_sample[each]], np.asarray(cards.data.y, np.int64)[each], len(each)
@@ -231,7 +233,7 @@ class _Cuts(_Method):
         starts = np.cumsum([0, *(len(own) for _, _, own in features)])
         # A rule that never holds stands for none, behind all others.
         nothing = (np.zeros(n, np.int64), np.zeros(1, np.int64), len(numbers) - 1)
-        codes, counts, room = np.zeros(n, np.int64), np.zeros((7, 1 << T), np.int64), Room.of(T)
+        codes, counts, workspace = np.zeros(n, np.int64), np.zeros((7, 1 << T), np.int64), Workspace.of(T)
         found = np.zeros(cards.n_rules)
         most_sweeps = max(1, int(STEPS_PER_CALL / n))
         for group in combinations(range(len(features)), rules):
@@ -254,9 +256,9 @@ class _Cuts(_Method):
                     if not going_on():
                         return False
                     loss, at, sat, sweeps, boxes = search_features(
-                        ranks1, ranks2, ranks3, cuts1, cuts2, cuts3, second_order, fixed, y[order], table, rises,
+                        ranks1, ranks2, ranks3, cuts1, cuts2, cuts3, second_order, fixed, y[order], table, increments,
                         ranges[numbers], offsets, cards.exact, best.loss, chosen, points, log_odds, at, most_sweeps,
-                        codes, counts, found[: len(cuts3)], room,
+                        codes, counts, found[: len(cuts3)], workspace,
                     )  # fmt: skip
                     slack = min(slack, sat)
                     best.take(loss, np.where(numbers[chosen] < cards.n_rules, numbers[chosen], -1), points)
@@ -273,8 +275,8 @@ class _Supports(_Method):
     """All sets of rules, where every feature has one rule."""
 
     def why_not(self, cards: CardProblem) -> str:
-        many = f"it takes at most {MOST_RULES} rules, and these are {cards.rules}"
-        return "" if cards.rules <= MOST_RULES else many
+        many = f"it takes at most {MAX_RULES} rules, and these are {cards.rules}"
+        return "" if cards.rules <= MAX_RULES else many
 
     def steps(self, cards: CardProblem) -> float:
         """Return the number of sets of rules, times the distinct samples."""
@@ -282,7 +284,7 @@ class _Supports(_Method):
 
     def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
         """Search the sets of rules, by their first two."""
-        from mipforest.searches.cards.enumeration import Room, search_supports
+        from mipforest.searches.cards.enumeration import Workspace, search_supports
 
         table, ranges, log_odds = _shared(cards, best)
         kept = np.flatnonzero(cards.up | cards.down)
@@ -295,13 +297,13 @@ class _Supports(_Method):
         P, Q = cards.positive.astype(np.int64), cards.negative.astype(np.int64)
         chosen, points = np.zeros(T, np.int64), np.zeros(T, np.int64)
         codes, counts = np.zeros((T, len(P)), np.int64), np.zeros((4, 1 << (T - 1)), np.int64)
-        rules, room = np.zeros(T, np.int64), Room.of(T)
+        rules, workspace = np.zeros(T, np.int64), Workspace.of(T)
         for begin in combinations(range(len(kept)), min(2, T - 1)):
             if not going_on():
                 return False
             loss, supports, boxes = search_supports(
                 holds, ones, ends, P, Q, table, ranges[kept], T, np.array(begin, np.int64), cards.exact, best.loss,
-                chosen, points, log_odds, codes, counts, rules, room,
+                chosen, points, log_odds, codes, counts, rules, workspace,
             )  # fmt: skip
             best.take(loss, kept[chosen], points)
             best.done, best.boxes = best.done + supports, best.boxes + boxes
@@ -356,7 +358,7 @@ class CutLoop(TreeSearch):
         status = Status.TIME_LIMIT
         while (left := deadline - monotonic()) > 0:
 
-            def told(event: Event) -> bool:
+            def report(event: Event) -> bool:
                 stop: bool = events.tell(loop.value, max(loop.bound, event.bound), loop.rounds)
                 return stop
 
@@ -367,7 +369,7 @@ class CutLoop(TreeSearch):
                 gap=settings.gap * OWN_GAP,
                 threads=settings.threads,
                 start=loop.point() or None,
-                on_progress=told,
+                on_progress=report,
             )
             proven = loop.take(found)
             if found.status is Status.INFEASIBLE or not found.found:

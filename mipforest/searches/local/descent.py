@@ -351,11 +351,11 @@ PURE = 1e-12
 
 
 @kernel
-def best_cut(samples: Samples, work: Work, f: int, ids: Int32Array, bar: float) -> int:
-    """Return the position with the least value of the curve below a bar where a threshold fits; -1 if there is none."""
+def best_cut(samples: Samples, work: Work, f: int, ids: Int32Array, cutoff: float) -> int:
+    """Return the position with the least value of the curve below a cutoff where a threshold fits; -1 for none."""
     at, rank = -1, samples.rank[f]
     for q in range(len(ids) - 1):
-        if work.curve[q] < bar:
+        if work.curve[q] < cutoff:
             low, high = rank[ids[q]], rank[ids[q + 1]]
             if low == high:
                 continue
@@ -363,7 +363,7 @@ def best_cut(samples: Samples, work: Work, f: int, ids: Int32Array, bar: float) 
                 distinct, first = samples.distinct, samples.first[f]
                 if distinct[first + high] - distinct[first + low] < samples.margin:
                     continue
-            at, bar = q, work.curve[q] - samples.tolerance
+            at, cutoff = q, work.curve[q] - samples.tolerance
     return at
 
 

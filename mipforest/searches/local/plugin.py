@@ -118,12 +118,12 @@ class LocalSearch(TreeSearch):
             key=lambda tree: formulation.evaluate(tree, instance),
         )
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
-        told = events.end(formulation.evaluate(best, instance), -np.inf, outcome.visits)
+        reported = events.end(formulation.evaluate(best, instance), -np.inf, outcome.visits)
         return SearchResult(
             best,
             -np.inf,
             Status.BEST_FOUND if outcome.ended else stopped,
             outcome.visits,
-            told,
+            reported,
             message=f"the best tree of {outcome.begun} starts with {kicks} kicks each; a local search proves nothing",
         )

@@ -33,7 +33,7 @@ from mipforest.solvers.solution import Progress, Status
 from mipforest.trees import Tree
 from mipforest.trees.sides import midpoint
 
-#: Trees of the population, and generations, unless told otherwise: those of the thesis.
+#: Trees of the population, and generations, unless set: those of the thesis.
 POPULATION, GENERATIONS = 100, 5
 
 #: Probability that an entry is the second parent's.
@@ -219,7 +219,7 @@ class AlternatingSearch(TreeSearch):
         known = [grown] if start is None else [start, grown]
         interrupted, deadline = False, events.deadline(settings.time_limit)
 
-        def told(value: float, n_trees: int) -> bool:
+        def report(value: float, n_trees: int) -> bool:
             nonlocal interrupted
             interrupted = events.tell(value / charges.unit, -np.inf, n_trees)
             return interrupted
@@ -234,7 +234,7 @@ class AlternatingSearch(TreeSearch):
             generations=self._generations(settings),
             seed=settings.seed,
             deadline=deadline,
-            on_progress=told,
+            on_progress=report,
         )
         found = evolved.best.tree.complete(data, problem.topology)
         best = min(

@@ -156,10 +156,10 @@ def add(rows: Rows, i: int, leaf: Leaf) -> None:
 
 
 @kernel
-def charge(rows: Rows, leaf: Leaf, told: FloatArray) -> None:
+def charge(rows: Rows, leaf: Leaf, charges: FloatArray) -> None:
     """Tell what a leaf is charged, and a bound for all minima of its lassos; infinite if it may prescribe nothing."""
     m, p, n = len(leaf.samples), len(leaf.mean), 0.0
-    told[0] = told[1] = best = least = np.inf
+    charges[0] = charges[1] = best = least = np.inf
     enough = False
     for t in range(m):
         n += leaf.sums[t, 0]
@@ -192,8 +192,8 @@ def charge(rows: Rows, leaf: Leaf, told: FloatArray) -> None:
         elif leaf.state[t] == _SEVERAL:
             own -= lowered(rows.theta, t, leaf)
         least = min(least, mean + own)
-    told[0] = rows.mu * n * best + (1.0 - rows.mu) * loss
-    told[1] = rows.mu * n * least + (1.0 - rows.mu) * lower
+    charges[0] = rows.mu * n * best + (1.0 - rows.mu) * loss
+    charges[1] = rows.mu * n * least + (1.0 - rows.mu) * lower
 
 
 @kernel
@@ -214,13 +214,13 @@ def lowered(theta: float, t: int, leaf: Leaf) -> float:
                 continue
             leaf.sign[k], others = 1, others + 1
             way_of(theta, t, size + 1, size, leaf)  # minus w
-            sign, gain, room = 1.0 if leaf.slope[t, k] > 0.0 else -1.0, d[k], leaf.fit[t, 2]
+            sign, gain, slack = 1.0 if leaf.slope[t, k] > 0.0 else -1.0, d[k], leaf.fit[t, 2]
             for a in range(size):
                 gain += leaf.right[a] * d[used[a]]
                 if leaf.right[a] * sign * leaf.slope[t, used[a]] < 0.0:
-                    room = min(room, abs(beta[used[a]] / leaf.right[a]))
+                    slack = min(slack, abs(beta[used[a]] / leaf.right[a]))
             most = max(most, -sign * gain)
-            reach = room if others == 1 else leaf.fit[t, 2]
+            reach = slack if others == 1 else leaf.fit[t, 2]
     return float(reach * most)
 
 
@@ -371,7 +371,7 @@ class Memory(NamedTuple):
         (2,) what each side is charged with its best split, and the least bound of all its splits.
     split
         (2, 2) feature and least rank on the right of the best split, -1 for none.
-    told
+    charges
         (2,) charge of a leaf, and the bound.
     """
 
@@ -382,7 +382,7 @@ class Memory(NamedTuple):
     charge: FloatArray
     least: FloatArray
     split: IntArray
-    told: FloatArray
+    charges: FloatArray
 
 
 def enumerate_linear_trees(
@@ -454,17 +454,17 @@ def charge_alone(rows: Rows, s: int, memory: Memory) -> None:
         if memory.side[i] == s:
             add(rows, i, memory.leaf)
             size += 1
-    charge(rows, memory.leaf, memory.told)
+    charge(rows, memory.leaf, memory.charges)
     enough = size >= rows.N_min
-    memory.charge[s] = memory.told[0] if enough else np.inf
-    memory.least[s] = memory.told[1] if enough else np.inf
+    memory.charge[s] = memory.charges[0] if enough else np.inf
+    memory.least[s] = memory.charges[1] if enough else np.inf
     memory.split[s, 0] = -1
 
 
 @entry
 def try_splits(rows: Rows, s: int, f: int, memory: Memory) -> None:
     """Try all splits of a side of the root on a feature; keep the best, and the least bound."""
-    size, here, curve, told = 0, memory.here, memory.curve, memory.told
+    size, here, curve, charges = 0, memory.here, memory.curve, memory.charges
     for q in range(len(rows.y)):
         if memory.side[rows.order[f, q]] == s:
             here[size] = rows.order[f, q]
@@ -480,9 +480,9 @@ def try_splits(rows: Rows, s: int, f: int, memory: Memory) -> None:
                 continue
             between = rows.rank[f, here[left]] < rows.rank[f, here[left + 1]]
             if between and q + 1 >= rows.N_min and size - q - 1 >= rows.N_min:
-                charge(rows, memory.leaf, told)
+                charge(rows, memory.leaf, charges)
                 for kind in range(2):
-                    curve[kind, left] = told[kind] + (curve[kind, left] if backward else 0.0)
+                    curve[kind, left] = charges[kind] + (curve[kind, left] if backward else 0.0)
     for left in range(size - 1):
         memory.least[s] = min(memory.least[s], curve[1, left] + rows.split_cost)
         if curve[0, left] + rows.split_cost < memory.charge[s]:

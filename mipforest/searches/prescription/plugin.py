@@ -21,7 +21,7 @@ from mipforest.trees import Tree
 ROUNDING = 1e-9
 
 #: Lassos that trees of depth 2 may need: some minutes.
-MOST_LASSOS = 2e7
+MAX_LASSOS = 2e7
 
 
 class PrescriptionSearch(TreeSearch):
@@ -57,9 +57,9 @@ class PrescriptionSearch(TreeSearch):
             return f"it enumerates trees of depth 1 and 2, not {problem.topology.depth}; local-search takes any depth"
         if charges.coefficient_cost is not None and problem.topology.depth == 2:
             thresholds = sum(len(np.unique(column)) - 1 for column in problem.data.X.T)
-            if (lassos := 2 * thresholds * problem.data.n * problem.data.p) > MOST_LASSOS:
+            if (lassos := 2 * thresholds * problem.data.n * problem.data.p) > MAX_LASSOS:
                 return (
-                    f"trees of depth 2 would need about {lassos:.1e} lassos, and it fits {MOST_LASSOS:.0e} at most; "
+                    f"trees of depth 2 would need about {lassos:.1e} lassos, and it fits {MAX_LASSOS:.0e} at most; "
                     "take --depth 1, or local-search, which proves nothing"
                 )
         return ""
@@ -99,15 +99,15 @@ class PrescriptionSearch(TreeSearch):
             interrupted |= events.tell(objective, instance.least_objective, tried)
             return not interrupted and monotonic() < deadline
 
-        told = enumerated(problem.data.X, charges, problem.topology.depth, going_on)
-        splits = tree_of_splits(problem.data, problem.topology, told.w, told.b)
+        enumeration = enumerated(problem.data.X, charges, problem.topology.depth, going_on)
+        splits = tree_of_splits(problem.data, problem.topology, enumeration.w, enumeration.b)
         found = formulation.polish(splits, instance)
         if (found_value := formulation.evaluate(found, instance)) < value:
             best, value = found, found_value
         bound, message = instance.least_objective, ""
         status = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
-        if told.ended:
-            least, status = told.least / charges.unit + charges.offset, Status.OPTIMAL
+        if enumeration.ended:
+            least, status = enumeration.least / charges.unit + charges.offset, Status.OPTIMAL
             bound = min(value, least) - ROUNDING * abs(value)
             if not closed(value, bound, settings.gap):
                 status = Status.LIMIT

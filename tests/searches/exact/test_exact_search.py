@@ -219,7 +219,7 @@ def test_other_models_are_refused_with_the_way_out():
     with pytest.raises(Unsupported, match=r"univariate splits and constant leaves.*--solver highs"):
         OctH().build(data, 1).solve("exact-search")
     numbers = load("diabetes").take(np.arange(15))
-    with pytest.raises(Unsupported, match="ort-l has other trees"):
+    with pytest.raises(Unsupported, match="ort-l has trees with additive losses"):
         OrtL().build(numbers, 1).solve("exact-search")
 
 

@@ -228,7 +228,9 @@ def test_as_a_solver_it_is_no_worse_than_cart_and_proves_nothing(formulation):
 
 
 def test_other_trees_are_refused():
-    with pytest.raises(Unsupported, match="no univariate splits"):
+    with pytest.raises(
+        Unsupported, match="takes trees of univariate splits and constant leaves, and oct-h has"
+    ):
         OctH().build(Dataset.from_arrays(np.eye(4), [0, 0, 1, 1], name="four"), 1).solve("tao")
 
 
