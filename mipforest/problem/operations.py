@@ -100,7 +100,7 @@ class ModelOperations(ABC):
     gap_rows: ClassVar[tuple[str, ...]] = ()
     #: What the objective of every tree is at least: 0 where it is a sum of losses and costs.
     least_objective: ClassVar[float] = float("-inf")
-    #: Whether it is stated in rows. Of a smooth model a built problem's model is empty, and only searches solve it.
+    #: Whether it is stated in rows. The model of a smooth one is empty, and only searches solve it.
     has_rows: ClassVar[bool] = True
     #: The kind of :meth:`structure` that it has for searches, at least with some hyperparameters; ``None`` for none.
     structure_type: ClassVar[type[Structure] | None] = None
@@ -182,10 +182,10 @@ class ModelOperations(ABC):
         """
 
     def valid_below(self, instance: Any, changes: ModelChanges) -> float:  # noqa: ARG002
-        """Return the value up to which the built model, with a user's changes, holds every solution that it should.
+        """Return the cutoff up to which the model, with a user's changes, holds every solution that it should.
 
         A variant may leave out solutions that cannot be optimal. Constraints added by a user can make them
-        so; a bound on the optimum is then proven up to this value only.
+        so; a bound on the optimum is then proven up to this cutoff only.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class ModelOperations(ABC):
         return float("inf")
 
     def with_cutoff(self, instance: Any, value: float, changes: ModelChanges) -> Instance | None:  # noqa: ARG002
-        """Return an instance whose model, with a user's changes, holds every solution of at most some value.
+        """Return an instance with a cutoff: its model, with a user's changes, holds every solution up to that value.
 
         Asked where :meth:`valid_below` says less. The model that :meth:`declare` makes of it must have the same blocks
         of variables.
@@ -207,7 +207,7 @@ class ModelOperations(ABC):
         instance
             What :meth:`bind` returned.
         value
-            Objective value of a solution of the changed model.
+            The cutoff: objective value of a solution of the changed model.
         changes
             What the user changed.
 

@@ -94,7 +94,7 @@ class ProblemData:
         return rows if self.formulation.has_rows else self.formulation.size(self.instance)
 
     def valid_below(self) -> float:
-        """Return the value up to which the model, as a user has changed it, holds every solution that it should.
+        """Return the cutoff up to which the model, as a user has changed it, holds every solution that it should.
 
         Minus infinity where the objective was replaced; of a model to maximise, solutions above that value are meant.
         """

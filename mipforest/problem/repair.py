@@ -36,7 +36,7 @@ AnyProblem = TypeVar("AnyProblem", bound=ProblemData)
 
 
 def rebuilt_with_cutoff(problem: AnyProblem, value: float) -> AnyProblem | None:
-    """Build a changed model again with limits for its solutions up to a value.
+    """Build a changed model again with a cutoff: limits for its solutions up to a value.
 
     Parameters
     ----------

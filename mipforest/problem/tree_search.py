@@ -102,18 +102,18 @@ class SearchEvents:
         return inf if time_limit is None else self.began + time_limit
 
     def tell(self, objective: float, bound: float, nodes: int) -> bool:
-        """Tell objective, bound and nodes where it is time to; return whether to stop."""
+        """Report objective, bound and nodes where it is time to; return whether to stop."""
         last = self._events[-1] if self._events else None
         if last is None or objective < last.objective or self._seconds() - last.seconds >= PROGRESS_INTERVAL:
-            return self._told(objective, bound, nodes)
+            return self._report(objective, bound, nodes)
         return False
 
     def end(self, objective: float, bound: float, nodes: int) -> tuple[Event, ...]:
-        """Tell how the search ended; return all events."""
-        self._told(objective, bound, nodes)
+        """Report how the search ended; return all events."""
+        self._report(objective, bound, nodes)
         return tuple(self._events)
 
-    def _told(self, objective: float, bound: float, nodes: int) -> bool:
+    def _report(self, objective: float, bound: float, nodes: int) -> bool:
         self._events.append(Event(self._seconds(), objective, bound, nodes))
         return bool(self._on_progress is not None and self._on_progress(self._events[-1]))
 

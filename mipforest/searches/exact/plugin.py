@@ -1,4 +1,4 @@
-"""The tree searches ``exact-search`` and ``contree``: from a built problem to thresholds, and back to a tree."""
+"""The tree searches ``exact-search`` and ``contree``: from a problem to thresholds, and back to a tree."""
 
 from __future__ import annotations
 

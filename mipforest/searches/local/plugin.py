@@ -1,4 +1,4 @@
-"""The tree search ``local-search``: from a built problem to starts, and back to a tree."""
+"""The tree search ``local-search``: from a problem to starts, and back to a tree."""
 
 from __future__ import annotations
 

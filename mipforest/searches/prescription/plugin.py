@@ -1,4 +1,4 @@
-"""The tree search ``prescription-search``: from a built problem to an enumeration, and back to a tree."""
+"""The tree search ``prescription-search``: from a problem to an enumeration, and back to a tree."""
 
 from __future__ import annotations
 
