@@ -14,6 +14,7 @@ from mipforest.cli.output import print_json, print_table, print_text
 if TYPE_CHECKING:
     from mipforest.problem.formulation import Formulation
     from mipforest.problem.parameters import Parameter
+    from mipforest.problem.tree_search import TreeSearch
 
 
 def models(
@@ -112,7 +113,7 @@ def solvers(as_json: o.Json = False) -> None:
             "version": _version(cls.package) if cls.available() else None,
             "install": cls.install,
             "summary": cls.summary,
-            "models": cls.models_in_words or ", ".join(cls.models),
+            "models": _taken_by(cls),
             "proves": cls.proves,
         }
         for name, cls in search_classes().items()
@@ -135,6 +136,15 @@ def solvers(as_json: o.Json = False) -> None:
 def _print_availability(plugin: dict[str, Any]) -> None:
     absent = f"not installed; run: pip install '{plugin['install']}'"
     print_text(f"{plugin['name']}: {plugin['version'] or 'installed' if plugin['available'] else absent}")
+
+
+def _taken_by(search: type[TreeSearch]) -> str:
+    """Say which structures a search takes, and the models that have them."""
+    from mipforest.problem.registry import models_of
+
+    structures = " or ".join(kind.words for kind in search.structures)
+    limits = f" ({search.limits_in_words})" if search.limits_in_words else ""
+    return f"{structures}{limits}: {', '.join(models_of(search))}"
 
 
 def _version(package: str) -> str | None:
