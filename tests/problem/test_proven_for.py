@@ -147,12 +147,12 @@ def test_where_a_solver_ends_without_a_point_the_start_is_offered(claim, status,
     problem = Margot().build(data, 1)
     solver = get_solver("highs")
 
-    def nothing(form, plugin, settings, start, priorities, on_progress):
+    def nothing(*_):
         return replace(
             Solution(Status[claim], None, {}, np.nan, -np.inf, 0, 0.0, "highs", ""), warnings=("told",)
         )
 
-    monkeypatch.setattr("mipforest.solving._routed", nothing)
+    monkeypatch.setattr("mipforest.solving._bridged", nothing)
     result = problem.solve(solver)
     assert result.status == status
     assert result.bound == 0.0 or claim == "INFEASIBLE"
@@ -172,7 +172,7 @@ def test_a_solver_that_runs_out_of_memory_loses_no_start(monkeypatch):
     data = Dataset.from_arrays(np.array([[0.0], [0.4], [0.6], [1.0]]), np.array([0, 1, 0, 1]))
     problem = Olct().build(data, 1)
     for place, name in (
-        ("mipforest.solving._routed", "highs"),  # while it takes the model
+        ("mipforest.solving._bridged", "highs"),  # while it takes the model
         ("mipforest.solvers.highs.session.HighsSession._run", "HiGHS"),  # while it runs
     ):
         with monkeypatch.context() as patched:
@@ -180,7 +180,7 @@ def test_a_solver_that_runs_out_of_memory_loses_no_start(monkeypatch):
             result = problem.solve("highs")
         assert (result.status, result.verified, result.proven_for) == ("limit", True, None)
         assert any(f"{name} ran out of memory" in told for told in result.solution.warnings)
-    monkeypatch.setattr("mipforest.solving._routed", greedy)
+    monkeypatch.setattr("mipforest.solving._bridged", greedy)
     with pytest.raises(MemoryError):
         problem.solve("highs", start=None)
 
