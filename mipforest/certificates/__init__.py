@@ -1,4 +1,4 @@
-r"""Check certificates of optimal trees, with nothing but numpy and whole numbers.
+"""Check certificates of optimal trees, with nothing but numpy and whole numbers.
 
 A certificate (``docs/certificates.md``: format, statement and proof) is a tree of branchings over the routings of
 samples. Each leaf carries a dual point, which proves a lower bound on every tree that routes samples as the leaf says.
@@ -14,8 +14,9 @@ import math
 import operator
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,12 +34,81 @@ from mipforest.certificates.arithmetic import (
     numbers_of,
     object_of,
     require,
-    told,
     whole,
+    written,
 )
 from mipforest.certificates.nodes import Charges, Decided, Points, Units, units
-from mipforest.certificates.statement import Words, digest_of_samples
 from mipforest.unpacking import UnpackingError, unpacked_blocks
+
+#: Longest text and most entries of the words of a certificate.
+_LONGEST, _MOST_ENTRIES = 200, 2000
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a certificate calls its problem; a check cannot tell whether the names are right.
+
+    Attributes
+    ----------
+    model, variant, data, program
+        Names of the model, its variant, the data, and of what wrote the file; empty where it has none.
+    parameters
+        The model's parameters by name; empty where the file has none.
+    rows
+        How many samples the data have, equal ones included; ``None`` where it does not say.
+    """
+
+    model: str = ""
+    variant: str = ""
+    data: str = ""
+    program: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    rows: int | None = None
+
+    @classmethod
+    def read(cls, header: Mapping[str, Any]) -> Words:
+        """Return what the first line of a certificate says, or refuse it."""
+        texts = {name: header.get(name, "") for name in ("model", "variant", "data", "program")}
+        for name, text in texts.items():
+            require(isinstance(text, str) and len(text) <= _LONGEST, f"{name} is no text, or a long one")
+        parameters, rows = header.get("parameters", {}), header.get("rows")
+        require(isinstance(parameters, dict), "parameters is no object")
+        for name, value in parameters.items():
+            require(len(name) <= _LONGEST and _is_plain(value, 2), f"parameter {name[:40]} is no plain value")
+        return cls(
+            **texts, parameters=parameters, rows=None if rows is None else whole(rows, "rows", 1, 1 << 53)
+        )
+
+
+def _is_plain(value: object, levels: int) -> bool:
+    """Return whether a value is a number, a short text, or a list of such, of some levels."""
+    if isinstance(value, list):
+        return levels > 0 and len(value) <= _MOST_ENTRIES and all(_is_plain(e, levels - 1) for e in value)
+    if isinstance(value, float):
+        return bool(np.isfinite(value))
+    if isinstance(value, int):
+        return abs(value) < 1 << 63
+    return value is None or (isinstance(value, str) and len(value) <= _LONGEST)
+
+
+def digest_of_samples(X: FloatArray, weight: FloatArray) -> str:
+    """Return the SHA-256 of the samples of a proof, whatever their order.
+
+    It is that of these little-endian numbers: how many different samples there are and how many features (64-bit whole
+    numbers), then for each sample, in the order of their features, its features and its weights in class -1 and +1
+    (doubles, 0 without a sign).
+
+    Parameters
+    ----------
+    X, weight
+        (G, p) different samples as the model has them, and (G, 2) what those of class -1 and +1 weigh together.
+    """
+    table = np.hstack([X, weight]) + 0.0  # -0 becomes 0
+    table = table[np.lexsort(table.T[::-1])]
+    digest = sha256(np.array(X.shape, dtype="<i8").tobytes())
+    digest.update(np.ascontiguousarray(table, dtype="<f8").tobytes())
+    return digest.hexdigest()
+
 
 __all__ = ["CertificateError", "Certified", "Charges", "Words", "certify", "digest_of_samples"]
 
@@ -340,9 +410,9 @@ class _Check:
         objective, bound = (number_of(self.claim.get(key), key) for key in ("objective", "bound"))
         value, (proven, name, number) = self._value_of_tree(), self.weakest
         agrees = abs(value - Fraction(objective)) <= ROUNDING * value
-        require(agrees, f"the claimed tree has the value {told(value)}, not {told(objective)}")
+        require(agrees, f"the claimed tree has the value {written(value)}, not {written(objective)}")
         proves = proven >= Fraction(bound)
-        require(proves, f"line {number}, {name}: proven is {told(proven)}, claimed {told(bound)}")
+        require(proves, f"line {number}, {name}: proven is {written(proven)}, claimed {written(bound)}")
         return Certified(
             words=self.words,
             X=self.X,
@@ -370,7 +440,7 @@ class _Check:
                 for y, count in zip((-1, 1), counts, strict=True):
                     value += self.C[t] * Fraction(count) * self.charges.loss(y * score)
                 between = t < self.n_upper and SIDE_TOLERANCE - self.epsilon < score < 0
-                require(not between, f"the claimed tree has a score of {told(score)} at node {t}")
+                require(not between, f"the claimed tree has a score of {written(score)} at node {t}")
                 t = 2 * t + (1 if score < 0 else 2)
         return value
 

@@ -113,10 +113,10 @@ def object_of(text: bytes) -> dict[str, Any]:
     raise CertificateError("no JSON object; is the file a certificate, and complete?")
 
 
-def require(holds: object, told: str) -> None:
+def require(holds: object, message: str) -> None:
     """Refuse a certificate unless something holds."""
     if not holds:
-        raise CertificateError(told)
+        raise CertificateError(message)
 
 
 def _short(value: object) -> str:
@@ -126,7 +126,7 @@ def _short(value: object) -> str:
     )
 
 
-def told(number: Fraction | float) -> str:
+def written(number: Fraction | float) -> str:
     """Return a number as messages name it."""
     try:
         return f"{float(number):.12g}"

@@ -154,10 +154,10 @@ class Points:
         margin, left = ks < 2 * G * K, (ks >= 2 * G * K) & (ks < 2 * G * K + G)
         group = np.where(margin, ks // (2 * K), (ks - 2 * G * K) % G)
         direction = np.where(margin, 2 * (ks // K % 2) - 1, np.where(left, -1, 1))
-        most = np.where(margin, self.capacity(unit)[t, np.where(margin, ks, 0)], MOST_UNITS)
-        for q in np.flatnonzero(amounts > most)[:1]:
+        capacity = np.where(margin, self.capacity(unit)[t, np.where(margin, ks, 0)], MOST_UNITS)
+        for q in np.flatnonzero(amounts > capacity)[:1]:
             raise CertificateError(
-                f"point {name}: variable {ks[q]} is {amounts[q]}, and its capacity is {most[q]}"
+                f"point {name}: variable {ks[q]} is {amounts[q]}, and its capacity is {capacity[q]}"
             )
         balance = sum((amounts * direction).tolist())
         require(balance == 0, f"point {name} is out of balance by {balance} units")

@@ -221,11 +221,12 @@ def versions() -> dict[str, str | None]:
             match = _NAME.match(name)
             if match and match.group() not in names:
                 names.append(match.group())
-    return {name: _version(name) for name in names}
+    return {name: version_of(name) for name in names}
 
 
-def _version(name: str) -> str | None:
+def version_of(package: str) -> str | None:
+    """Return the version of an installed package, without importing it."""
     try:
-        return version(name)
+        return version(package)
     except PackageNotFoundError:
         return None

@@ -250,11 +250,8 @@ def _best(entry: Entry) -> tuple[str, str]:
 
 def _as_json(entry: Entry) -> dict[str, Any]:
     values = asdict(entry) | {"gap": entry.gap, "status": entry.status, "difficulty": entry.difficulty}
-    return {key: None if _is_unknown(value) else value for key, value in values.items()}
-
-
-def _is_unknown(value: object) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
+    unknown = {key for key, value in values.items() if isinstance(value, float) and not math.isfinite(value)}
+    return {key: None if key in unknown else value for key, value in values.items()}
 
 
 def _plain(value: Any) -> str:

@@ -6,7 +6,11 @@ Selectors choose one tree of a forest for each sample.
 from mipforest.data.treatments import imputed_outcomes, policy_measures
 from mipforest.errors import NoTreeFound
 from mipforest.estimators.base import FitWarning, NotProvenWarning, UnverifiedTreeWarning
-from mipforest.estimators.forest_selector import ForestSelectorClassifier, ForestSelectorRegressor
+from mipforest.estimators.forest_selector import (
+    ForestSelectorClassifier,
+    ForestSelectorRegressor,
+    SelectionReport,
+)
 from mipforest.estimators.generic import OptimalTreeClassifier, OptimalTreeRegressor
 from mipforest.estimators.papers import (
     MargotClassifier,
@@ -15,6 +19,7 @@ from mipforest.estimators.papers import (
     OCTHClassifier,
     OLCTClassifier,
     ORTRegressor,
+    RiskScoreClassifier,
 )
 from mipforest.estimators.prescriptive import (
     OptimalPrescriptiveTree,
@@ -25,8 +30,6 @@ from mipforest.estimators.randomized import (
     RandomizedTreeClassifier,
     RandomizedTreeRegressor,
 )
-from mipforest.estimators.risk_scores import RiskScoreClassifier
-from mipforest.estimators.selector_base import SelectionReport
 from mipforest.estimators.tuned import OptimalTreeClassifierCV, OptimalTreeRegressorCV
 
 __all__ = [

@@ -309,7 +309,7 @@ class OptimalTreeClassifier(FormulationEstimator, TreeClassifier):
         that is not fitted, such as the ensemble that ``miret`` mimics, is fitted on the training samples.
     scaling
         How features are scaled before the model is built: ``"minmax"`` (to [0, 1]), ``"standard"``, ``"none"``;
-        the model's own way when ``None``.
+        as the model does unless given.
     depth, and all others
         As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
 

@@ -56,9 +56,9 @@ class RandomizedEstimator(PaperEstimator):
 
     def _keep(self, result: Result) -> None:
         super()._keep(result)
-        told = result.to_dict()
-        self.start_objectives_ = tuple(told["start_objectives"])
-        self.sparsity_ = {"local": told["local_sparsity"], "global": told["global_sparsity"]}
+        content = result.to_dict()
+        self.start_objectives_ = tuple(content["start_objectives"])
+        self.sparsity_ = {"local": content["local_sparsity"], "global": content["global_sparsity"]}
 
     def _tree(self) -> RandomizedTree:
         check_is_fitted(self, "tree_")

@@ -10,15 +10,14 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from mipforest.data import Dataset
-from mipforest.estimators.base import NotTaken
-from mipforest.estimators.display import PrintedProgress
+from mipforest.estimators.base import NotTaken, PrintedProgress
 from mipforest.estimators.generic import FormulationEstimator, OptimalTreeClassifier, OptimalTreeRegressor
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError
 from mipforest.problem.result import Result
 from mipforest.settings import SolveSettings
-from mipforest.tuning.batch import tune_batch
 from mipforest.tuning.fit import Splits
+from mipforest.tuning.run import tune_batch
 
 
 @dataclass(eq=False, repr=False)
@@ -100,7 +99,7 @@ class OptimalTreeClassifierCV(TunedTree, OptimalTreeClassifier):
 
     Named as scikit-learn's estimators that tune themselves are: ``fit`` makes good trees of every depth in every fold
     by a local search, prunes them, and takes the depth and the cost of a split with the least error on the held-out
-    samples (batch cost-complexity tuning, :func:`~mipforest.tuning.batch.tune_batch`); then it fits all samples.
+    samples (batch cost-complexity tuning, :func:`~mipforest.tuning.run.tune_batch`); then it fits all samples.
 
     Parameters
     ----------
@@ -133,9 +132,9 @@ class OptimalTreeClassifierCV(TunedTree, OptimalTreeClassifier):
     depth_, alpha_
         Chosen depth, and cost of a split relative to the error of the best single leaf.
     cv_results_
-        Table with a row per depth, as a dictionary of columns; see :class:`~mipforest.tuning.batch.BatchTuning`.
+        Table with a row per depth, as a dictionary of columns; see :class:`~mipforest.tuning.run.BatchTuning`.
     tuning_
-        The :class:`~mipforest.tuning.batch.BatchTuning` itself, with its curves; left out of pickles.
+        The :class:`~mipforest.tuning.run.BatchTuning` itself, with its curves; left out of pickles.
     status_, bound_, gap_
         Of the last fit: ``"optimal"`` where the tree is proven to be the best one for ``depth_`` and ``alpha_``,
         ``"best_found"``, without a bound, where it is the best that the local search has found.

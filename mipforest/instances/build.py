@@ -17,8 +17,7 @@ from mipforest.data import DataError
 from mipforest.files import MpsError, read_mps
 from mipforest.files.solutions import PointError, point_of, read_point, write_point
 from mipforest.files.streams import numbered_lines
-from mipforest.instances.catalogue import Entry, Library
-from mipforest.instances.suite import InstanceSpec, SuiteError
+from mipforest.instances.library import Entry, InstanceSpec, Library, SuiteError
 from mipforest.model import MatrixForm
 from mipforest.model.check import violations
 from mipforest.problem.parameters import ParameterError

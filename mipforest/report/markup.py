@@ -55,7 +55,8 @@ def element(tag: str, *parts: Part, **attributes: str | float | None) -> Element
     made = Element(tag)
     for name, value in attributes.items():
         if value is not None:
-            made.set(name.rstrip("_").replace("_", "-"), _written(value))
+            text = visible(value) if isinstance(value, str) else f"{value:.6g}"
+            made.set(name.rstrip("_").replace("_", "-"), text)
     for part in parts:
         if isinstance(part, Element):
             made.append(part)
@@ -123,10 +124,6 @@ def _cell(part: Part) -> Element:
     return part if isinstance(part, Element) and part.tag == "td" else element("td", part)
 
 
-def _written(value: str | float) -> str:
-    return visible(value) if isinstance(value, str) else f"{value:.6g}"
-
-
 def title(name: str) -> str:
     """Write the name of an entry as a title: ``balanced_accuracy`` becomes ``Balanced accuracy``."""
     return _NAMES.get(name, short(entry_name(name)))
@@ -179,12 +176,12 @@ def _in_line(value: Any) -> str:
         return plain(value)
     names = [f"{short(name)} " for name in value] if isinstance(value, Mapping) else [""] * len(value)
     parts = value.values() if isinstance(value, Mapping) else value
-    told = [
+    shown = [
         name + (f"({len(part)} entries)" if isinstance(part, Mapping | list) else plain(part))
         for name, part in list(zip(names, parts, strict=True))[:MOST_ENTRIES]
     ]
-    hidden = len(value) - len(told)
-    return (", ".join(told) + (f" and {hidden} more" if hidden else "")) or "none"
+    hidden = len(value) - len(shown)
+    return (", ".join(shown) + (f" and {hidden} more" if hidden else "")) or "none"
 
 
 def _with_rest(part: Part, length: int) -> Part:

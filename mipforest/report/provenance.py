@@ -30,7 +30,7 @@ MOST_LINES = 50
 
 PROVEN_BOUND = "Proven bound"
 
-#: What is told of the check, and its name in ``result.json``.
+#: What is said of the check, and its name in ``result.json``.
 _CHECKED = (
     ("Objective by the solver", "objective"),
     ("Objective of the tree, by definition", "evaluated_objective"),
@@ -90,8 +90,8 @@ def reported_section(result: Mapping[str, Any]) -> list[Element]:
         for key, words in ((name, ""), *((f"{part}_{name}", f", {words.lower()}") for part, words in PARTS)):
             if result.get(key) is not None:
                 value = result[key]
-                told = measure(name, value) if isinstance(value, float) else shown(value)
-                pairs.append((f"{title(name)}{words}", told))
+                text = measure(name, value) if isinstance(value, float) else shown(value)
+                pairs.append((f"{title(name)}{words}", text))
     heading = f"Reported by {plain(result['model'])}"
     return [section(heading, description_list(pairs[:MOST_LINES]), id_="reported")] if pairs else []
 
@@ -173,11 +173,11 @@ def _samples(data: Mapping[str, Any]) -> str:
 def _times(result: Mapping[str, Any]) -> str:
     before = duration(result["prepare_seconds"] + result["build_seconds"])
     phases = result.get("phase_seconds")
-    told = f"{duration(result['seconds'])} solving, {before} building the model"
+    text = f"{duration(result['seconds'])} solving, {before} building the model"
     if not isinstance(phases, dict) or not phases:
-        return told
+        return text
     seconds = [(plain(name), spent) for name, spent in phases.items() if isinstance(spent, int | float)]
-    return f"{told}; by phase: {', '.join(f'{name} {duration(spent)}' for name, spent in seconds)}"
+    return f"{text}; by phase: {', '.join(f'{name} {duration(spent)}' for name, spent in seconds)}"
 
 
 def _lines(heading: str, lines: list[Any]) -> list[Element]:

@@ -113,7 +113,11 @@ def _predicted(content: Content, tree: Tree) -> list[Element]:
         (words.lower(), "triangle" if words == "Test" else "dot", f"{words} samples{_of(len(points), n)}")
         for words, points, n in marks
     ]
-    summary = "Predicted over true values; the nearer to the diagonal the better. " + _spread(content.result)
+    error = measure("mae", content.result.get("train_mae"))
+    summary = (
+        "Predicted over true values; the nearer to the diagonal the better. "
+        f"Mean absolute error in training: {error}."
+    )
     return [
         element("h3", "Predicted and true values"),
         chart.drawn(summary, diagonal, *dots),
@@ -123,10 +127,6 @@ def _predicted(content: Content, tree: Tree) -> list[Element]:
 
 def _of(drawn: int, n: int) -> str:
     return "" if drawn == n else f" ({drawn} of {n}, evenly chosen)"
-
-
-def _spread(result: Any) -> str:
-    return f"Mean absolute error in training: {measure('mae', result.get('train_mae'))}."
 
 
 def training_counts(fitted: FittedTree) -> IntArray | None:
@@ -230,25 +230,25 @@ def tuning_section(content: Content) -> list[Element]:
     Raises
     ------
     KeyError, TypeError
-        If ``result.json`` does not tell of the tuning as ``mipforest tune`` does.
+        If ``result.json`` does not have the tuning as ``mipforest tune`` does.
     """
-    rows, told = content.settings, content.result.get("tuning")
-    if not rows or not told:
+    rows, tuning = content.settings, content.result.get("tuning")
+    if not rows or not tuning:
         return []
     axes = list(rows[0])[: list(rows[0]).index("chosen")]
     chosen = next((row for row in rows if row["chosen"] == "True"), None)
-    score = short(plain(told["score"]))
-    batch = told.get("method") == "batch"
-    count, folds = f"{len(rows)} setting{'' if len(rows) == 1 else 's'}", plain(told["folds"])
+    score = short(plain(tuning["score"]))
+    batch = tuning.get("method") == "batch"
+    count, folds = f"{len(rows)} setting{'' if len(rows) == 1 else 's'}", plain(tuning["folds"])
     how = (
         f"{count}, of each the pruning curves of many trees on {folds} fold(s): alpha is the cost of a split whose "
         f"prunings lose least on the samples left out ({title(score).lower()}); the setting that loses least is chosen."
         if batch
         else f"{count}, each fitted on {folds} folds and scored on the samples left out ({title(score).lower()}); rule "
-        f"of choice: {short(plain(told['rule']))}."
+        f"of choice: {short(plain(tuning['rule']))}."
     )
     text = f"{how} The tree of this page is fitted on all training samples with the chosen setting."
-    # What a curve tells of alpha is no axis, and its trees' training loss is a share of that of one leaf.
+    # What a curve says of alpha is no axis, and its trees' training loss is a share of that of one leaf.
     varied = [axis for axis in axes if not (batch and axis == "alpha")]
     return [
         section(

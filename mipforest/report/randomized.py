@@ -1,4 +1,4 @@
-"""What a randomised tree does beside a sample's likeliest way: leaves with probabilities, importance of features."""
+"""What a randomised tree does off a sample's likeliest path: leaves with probabilities, importance of features."""
 
 from __future__ import annotations
 
@@ -117,12 +117,14 @@ def _curve(tree: FunctionalTree, curve: Curve, X_raw: FloatArray) -> Element:
         )
         for share, level in zip(QUANTILES, levels, strict=True)
     ]
-    told = ", ".join(f"{number(low)} to {number(high)}" for low, high in tree.intervals_of(curve).tolist())
+    intervals = ", ".join(
+        f"{number(low)} to {number(high)}" for low, high in tree.intervals_of(curve).tolist()
+    )
     entries = legend(("curve middle", "line", "median of the training samples; thin: 10% and 90%"))
     return element(
         "figure",
-        chart.drawn(f"The tree looks at {short(curve.name)} from {told}.", *bands, *lines),
-        element("figcaption", entries, f"Shaded: the intervals that the tree looks at, {told}."),
+        chart.drawn(f"The tree looks at {short(curve.name)} from {intervals}.", *bands, *lines),
+        element("figcaption", entries, f"Shaded: the intervals that the tree looks at, {intervals}."),
     )
 
 
@@ -141,13 +143,13 @@ def _explanation(content: Content, tree: RandomizedTree) -> list[Element]:
     ticks = [(float(k), str(k + 1)) for k in range(len(shown))]
     which = "training" if content.samples.test is None else "test"
     if tree.is_classifier:
-        told = (
+        meaning = (
             "how much more each feature sends the sample right, at each level of splits, than it does the mean of the "
             "training samples; colours are those of the predicted classes"
         )
         labels = [f"level {level}: sent right" for level in range(tree.depth)]
     else:
-        told = (
+        meaning = (
             "the derivatives of the prediction in the features, scaled to [0, 1]; green: its squared error is at most "
             "half of the mean one, orange: at most the mean, red: above"
         )
@@ -179,6 +181,6 @@ def _explanation(content: Content, tree: RandomizedTree) -> list[Element]:
         ]
         for k, j in enumerate(shown)
     ]
-    text = f"One line for each of {len(chosen)} {which} samples: {told}."
+    text = f"One line for each of {len(chosen)} {which} samples: {meaning}."
     parts = [element("p", text), *charts, table(heads, rows, "Features of the local explanation")]
     return [section("Local explanation", *parts, id_="explanation")]

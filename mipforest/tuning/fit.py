@@ -81,14 +81,14 @@ def make_folds(data: Dataset, folds: int, seed: int) -> tuple[Fold, ...]:
 
 
 def given_folds(data: Dataset, splits: Splits) -> tuple[Fold, ...]:
-    """Divide the samples as told.
+    """Divide the samples into given parts.
 
     Parameters
     ----------
     data
         All samples to train on in the end.
     splits
-        For each fold the positions of its training and of its validation samples, as scikit-learn's splitters tell.
+        For each fold the positions of its training and validation samples, as scikit-learn's splitters give them.
 
     Raises
     ------

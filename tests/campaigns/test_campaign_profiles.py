@@ -5,14 +5,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from tolerance import same
 
-from mipforest.campaigns.figures import (
+from mipforest.campaigns.report import (
     Distribution,
     distances_from_best,
     instance_table,
     performance_profiles,
     series_figure,
+    shifted_geometric_mean,
 )
-from mipforest.campaigns.tables import shifted_geometric_mean
 
 COSTS = hnp.arrays(
     float,

@@ -7,8 +7,7 @@ from campaign_suites import PAIR, campaign_of
 
 from mipforest.campaigns import Campaign, CampaignError, Store, run
 from mipforest.campaigns import report as module
-from mipforest.campaigns.report import write_report
-from mipforest.campaigns.tables import markdown_table
+from mipforest.campaigns.report import markdown_table, write_report
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ def test_exactness_can_be_switched_off(mipforest, cancelling):
 
 
 def test_large_instances_are_exact_on_request_only(mipforest, cancelling, monkeypatch):
-    monkeypatch.setattr("mipforest.cli.check.EXACT_ENTRIES", 2)
+    monkeypatch.setattr("mipforest.cli.exchange.EXACT_ENTRIES", 2)
     assert mipforest("check", *cancelling).code == 0
     assert mipforest("check", *cancelling, "--exact").code == 3
 

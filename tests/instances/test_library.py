@@ -18,7 +18,7 @@ from mipforest.instances import (
     verify,
     write_catalogue,
 )
-from mipforest.instances.catalogue import Entry
+from mipforest.instances.library import Entry
 from mipforest.problem.problem import Problem
 from mipforest.settings import SolveSettings
 

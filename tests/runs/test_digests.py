@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from mipforest.cli.main import app
 from mipforest.runs import RunError, read_run
-from mipforest.runs.digests import check_digests, digest_of, with_digests
+from mipforest.runs.folder import check_digests, digest_of, with_digests
 
 CARD = (
     "solve",
