@@ -11,26 +11,28 @@ from mipforest.estimators.forest_selector import (
     ForestSelectorRegressor,
     SelectionReport,
 )
-from mipforest.estimators.generic import OptimalTreeClassifier, OptimalTreeRegressor
+from mipforest.estimators.generic import (
+    OptimalTreeClassifier,
+    OptimalTreeClassifierCV,
+    OptimalTreeRegressor,
+    OptimalTreeRegressorCV,
+)
 from mipforest.estimators.papers import (
+    FunctionalTreeRegressor,
     MargotClassifier,
     MIRETClassifier,
     OCTClassifier,
     OCTHClassifier,
     OLCTClassifier,
     ORTRegressor,
+    RandomizedTreeClassifier,
+    RandomizedTreeRegressor,
     RiskScoreClassifier,
 )
 from mipforest.estimators.prescriptive import (
     OptimalPrescriptiveTree,
     RegressAndCompare,
 )
-from mipforest.estimators.randomized import (
-    FunctionalTreeRegressor,
-    RandomizedTreeClassifier,
-    RandomizedTreeRegressor,
-)
-from mipforest.estimators.tuned import OptimalTreeClassifierCV, OptimalTreeRegressorCV
 
 __all__ = [
     "FitWarning",
