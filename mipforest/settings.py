@@ -26,7 +26,7 @@ DEFAULT_GAP = 1e-4
 
 #: Threads that may be asked for on any machine; on one with more processors, as many as it has. A solver allots
 #: memory to each thread before it begins.
-MOST_THREADS = 64
+MAX_THREADS = 64
 
 #: Parts of a model that can be rewritten on request.
 BRIDGES = ("quadratic", "indicator")
@@ -44,7 +44,7 @@ class SolveSettings:
     gap
         Relative gap at which a solution counts as optimal, at least 0 and finite.
     threads
-        Number of threads, from 1 to :data:`MOST_THREADS`, or the machine's processors if they are more; ``None``
+        Number of threads, from 1 to :data:`MAX_THREADS`, or the machine's processors if they are more; ``None``
         leaves it to the solver.
     seed
         Random seed, at least 0.
@@ -232,7 +232,7 @@ def _check(name: str, value: Any, kind: Any, least: float, allowed: str, *, opti
 
 def _check_processors(name: str, threads: object) -> None:
     processors = os.cpu_count() or 1
-    most = max(MOST_THREADS, processors)
+    most = max(MAX_THREADS, processors)
     if isinstance(threads, Integral) and int(threads) > most:
         shown = threads if int(threads) < 10**20 else "more than 1e20"
         raise NotAllowed(

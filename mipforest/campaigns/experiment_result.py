@@ -321,7 +321,7 @@ def solve_experiment(
         cpu_seconds=_processor_seconds() - began_cpu,
     )
     if experiment.data.test_points is not None and isinstance(result.tree, Tree):
-        chosen |= _beside_the_truth(experiment, data.train.name, result.tree)
+        chosen |= _against_the_truth(experiment, data.train.name, result.tree)
     return replace(found, measures={**found.measures, **chosen})
 
 
@@ -330,7 +330,7 @@ def _processor_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def _beside_the_truth(experiment: Experiment, name: str, tree: Tree) -> dict[str, float]:
+def _against_the_truth(experiment: Experiment, name: str, tree: Tree) -> dict[str, float]:
     """Compare a tree with the one behind generated data, or its prescriptions with the true outcomes of new samples."""
     points = experiment.data.test_points
     if not experiment.data.load.startswith(TREATMENTS) or points is None:

@@ -477,7 +477,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([text(lines[0]), f"|{rule}|", *map(text, lines[1:])])
 
 
-#: Costs below it count as it: times of a few milliseconds tell the machine's mood, not the setting.
+#: Least cost; smaller ones count as this. Times of a few milliseconds depend on the machine more than on the setting.
 LEAST_TIME = 0.01
 
 #: Sizes in inches.
@@ -730,7 +730,7 @@ def performance_profiles(costs: pd.DataFrame, least: float = 0.0) -> list[Distri
     values = np.where(np.isnan(values), np.inf, np.maximum(values, least))
     best = values.min(axis=1, keepdims=True)
     ratio = np.divide(values, best, out=np.full_like(values, np.inf), where=np.isfinite(best) & (best > 0))
-    # A cost of nothing is the best there is: any other is infinitely many times as large.
+    # No cost can be below 0: any other cost is infinitely many times as large.
     ratio[(values == 0) & (best == 0)] = 1.0
     ratio[~np.isfinite(values)] = np.inf
     return [Distribution.of(str(name), ratio[:, k]) for k, name in enumerate(costs.columns)]

@@ -25,7 +25,7 @@ from mipforest.cluster import DiedWithTask, connected, explained
 from mipforest.errors import CampaignError, SolverError, did_you_mean
 
 #: Processes that may end with an experiment until it counts as failed: one may have been killed for another reason.
-MOST_ATTEMPTS = 2
+MAX_ATTEMPTS = 2
 
 #: What is said of an experiment with which that many processes ended.
 ENDED_PROCESS = (
@@ -218,7 +218,7 @@ def work(campaign: Campaign, *, stopping: Callable[[], bool], finished: Finished
                     known = partial(
                         store.check_data, entry.experiment.data_label, entry.experiment.settings.seed
                     )
-                    if (ended := store.attempts(number)) >= MOST_ATTEMPTS:
+                    if (ended := store.attempts(number)) >= MAX_ATTEMPTS:
                         result = ExperimentResult.failed(SolverError(ENDED_PROCESS.format(ended)))
                     else:
                         store.begin(number)

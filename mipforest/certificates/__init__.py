@@ -23,8 +23,8 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.certificates.arithmetic import (
-    MOST_LINE,
-    MOST_UNITS,
+    MAX_LINE,
+    MAX_UNITS,
     CertificateError,
     Exact,
     Outward,
@@ -41,7 +41,7 @@ from mipforest.certificates.nodes import Charges, Decided, Points, Units, units
 from mipforest.unpacking import UnpackingError, unpacked_blocks
 
 #: Longest text and most entries of the words of a certificate.
-_LONGEST, _MOST_ENTRIES = 200, 2000
+_LONGEST, _MAX_ENTRIES = 200, 2000
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Words:
 def _is_plain(value: object, levels: int) -> bool:
     """Return whether a value is a number, a short text, or a list of such, of some levels."""
     if isinstance(value, list):
-        return levels > 0 and len(value) <= _MOST_ENTRIES and all(_is_plain(e, levels - 1) for e in value)
+        return levels > 0 and len(value) <= _MAX_ENTRIES and all(_is_plain(e, levels - 1) for e in value)
     if isinstance(value, float):
         return bool(np.isfinite(value))
     if isinstance(value, int):
@@ -116,7 +116,7 @@ __all__ = ["CertificateError", "Certified", "Charges", "Words", "certify", "dige
 MACHINES, NODES = 1, 2
 
 #: Deepest tree, and memory in bytes for the routings of open nodes.
-MOST_DEPTH, MOST_OPEN = 10, 1 << 32
+MAX_DEPTH, MAX_OPEN = 10, 1 << 32
 
 #: The terms of a dual point's value at one node: sums of margins and of left sides in units, and the squared norm of
 #: the weights.
@@ -216,7 +216,7 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
     for block in unpacked_blocks(path):
         *whole, rest = (rest + block).split(b"\n")
         yield from whole
-        if len(rest) > MOST_LINE:
+        if len(rest) > MAX_LINE:
             break
     if rest:
         yield rest
@@ -266,7 +266,7 @@ class _Check:
         known = type(self.format) is int and self.format in (MACHINES, NODES)
         require(known, f"no certificate of format {MACHINES} or {NODES}")
         self.header, self.words = line, Words.read(line)
-        self.depth = whole(line.get("depth"), "depth", 1, MOST_DEPTH + 1)
+        self.depth = whole(line.get("depth"), "depth", 1, MAX_DEPTH + 1)
         self.groups, self.p = (whole(line.get(key), key, 1, 1 << 31) for key in ("samples", "features"))
         self.n_nodes, self.n_upper = 2**self.depth - 1, 2 ** (self.depth - 1) - 1
         self.epsilon = Fraction(number_of(line.get("epsilon"), "epsilon"))
@@ -293,16 +293,16 @@ class _Check:
             self.open[0] = _Routing(reached)
 
     def _opened(self, node: object) -> tuple[int, _Routing]:
-        known = whole(node, "the node", 0, MOST_UNITS)
+        known = whole(node, "the node", 0, MAX_UNITS)
         require(known in self.open, f"node {known} is not open: it was closed before, or nothing led to it")
         return known, self.open.pop(known)
 
     def _add(self, node: object, routing: _Routing) -> None:
-        known = whole(node, "the node", 0, MOST_UNITS)
+        known = whole(node, "the node", 0, MAX_UNITS)
         require(known not in self.open, f"node {known} is open already")
         self.open[known] = routing
         most = len(self.open) * routing.reached.nbytes
-        require(most <= MOST_OPEN, f"open nodes take more than {MOST_OPEN} bytes")
+        require(most <= MAX_OPEN, f"open nodes take more than {MAX_OPEN} bytes")
 
     def _both_ways(self, g: int, reached: IntArray) -> tuple[int, IntArray, IntArray]:
         """Return the node at which a sample stands, and the routings where it has gone left and right there."""
@@ -377,7 +377,7 @@ class _Check:
         group = np.where(margin, ks // 2, ks - 2 * self.groups)
         passing = self.passes[t, reached[group]]
         direction = np.where(margin, (2 * (ks % 2) - 1) * (passing != 0), np.where(passing == 2, 0, passing))
-        most = np.where(margin, self.points.capacity(unit)[t, np.where(margin, ks, 0)], MOST_UNITS)
+        most = np.where(margin, self.points.capacity(unit)[t, np.where(margin, ks, 0)], MAX_UNITS)
         for q in np.flatnonzero((amounts > most) | (direction == 0))[:1]:
             reason = f"its capacity is {most[q]}" if direction[q] else "the routing has no such variable"
             raise CertificateError(f"{name}: variable {ks[q]} of node {t} is {amounts[q]}, and {reason}")

@@ -76,7 +76,7 @@ class ReportingGroup(TyperGroup):
 def _leave(code: int) -> NoReturn:
     worker = sys.modules.get("mipforest.solvers.worker")  # not imported: no solver runs on
     if worker is not None and worker.solvers_run_on():
-        # All is written, and nobody wants to wait until a solver hears that nobody waits for it.
+        # Everything is written. A solver that still runs would only delay the end.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

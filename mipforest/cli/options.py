@@ -208,7 +208,7 @@ RunPath = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """What a model is built with, beside its name."""
+    """What a model is built with, apart from its name."""
 
     depth: Annotated[
         int | None,
@@ -293,7 +293,7 @@ class ModelOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
-    """How data are read, beside their name."""
+    """How data are read, apart from their name."""
 
     target: Annotated[
         str | None,
@@ -596,7 +596,7 @@ def build(
     try:
         return formulation.build(data, depth, budget=budget, solver=solver, whole=False)
     except DataError as error:
-        # What has a command-line wording of its own is about something else, or names --positive itself.
+        # An error with its own words for the command line names --positive itself, or has another cause.
         if data.n_classes <= 2 or error.option != error.hint:
             raise
         hints = filter(None, (error.hint, "--positive CLASS tells one class from the rest"))

@@ -329,7 +329,7 @@ class Scores(ABC):
 
     #: Numbers of the chosen row that ``result.json`` has.
     _numbers: ClassVar[tuple[str, ...]]
-    #: What is printed of every row, beside its score and time: heading, name in the table, and how it is written.
+    #: What is printed of every row, apart from its score and time: heading, name in the table, and how it is written.
     _columns: ClassVar[Mapping[str, tuple[str, Callable[[float], str]]]]
 
     @classmethod

@@ -24,7 +24,7 @@ LEFT, BOTTOM, TOP, RIGHT = 78, 46, 12, 18
 SAME = 1e-5
 
 #: Most points of one kind that are drawn.
-MOST_POINTS = 1000
+MAX_POINTS = 1000
 
 Point = tuple[float, float]
 
@@ -160,7 +160,7 @@ def legend(*entries: tuple[str, str, str]) -> Element:
     return element("ul", *items, class_="legend")
 
 
-def thinned(n: int, max_points: int = MOST_POINTS) -> list[int]:
+def thinned(n: int, max_points: int = MAX_POINTS) -> list[int]:
     """Return at most ``max_points`` of the numbers 0 to n - 1, evenly spread, first and last included."""
     return list(range(n)) if n <= max_points else np.linspace(0, n - 1, max_points).astype(int).tolist()
 
@@ -182,7 +182,7 @@ def _path(points: Sequence[Point] | map[Point], class_: str, **attributes: str |
 
 
 #: Most events that the table lists.
-MOST_ROWS = 100
+MAX_ROWS = 100
 
 #: Bounds that lie this many times as far from the final incumbent as all incumbents and the final bound are drawn
 #: at the edge: the first bounds of a solver may be without meaning, and would flatten all that follows.
@@ -285,7 +285,7 @@ def _gap(moments: Sequence[Moment], end: float) -> list[Element]:
 
 
 def _events(moments: Sequence[Moment]) -> Element:
-    chosen = thinned(len(moments), MOST_ROWS)
+    chosen = thinned(len(moments), MAX_ROWS)
     rows: list[list[Part]] = [
         [
             f"{m.seconds:.2f}",

@@ -12,8 +12,8 @@ from xml.etree.ElementTree import Element, tostring
 from mipforest.formatting import entry_name, number, percent
 
 #: Most entries and columns of a list or table that a formulation reports, and how deep they may be nested.
-MOST_ENTRIES = 100
-MOST_COLUMNS = 20
+MAX_ENTRIES = 100
+MAX_COLUMNS = 20
 DEEPEST = 3
 
 #: Beginning of the names of measures, and the samples that they are of.
@@ -151,11 +151,11 @@ def shown(value: Any, deep: int = 0) -> Part:
     if isinstance(value, Mapping | list) and deep == DEEPEST:
         return f"{len(value)} entries"
     if isinstance(value, Mapping):
-        pairs = [(short(name), shown(part, deep + 1)) for name, part in list(value.items())[:MOST_ENTRIES]]
+        pairs = [(short(name), shown(part, deep + 1)) for name, part in list(value.items())[:MAX_ENTRIES]]
         return _with_rest(description_list(pairs), len(value)) if pairs else "none"
     if not isinstance(value, list):
         return plain(value)
-    first = value[:MOST_ENTRIES]
+    first = value[:MAX_ENTRIES]
     if first and all(isinstance(part, Mapping) and part for part in first):
         return _with_rest(_table(first), len(value))
     if any(isinstance(part, Mapping | list) for part in first):
@@ -165,7 +165,7 @@ def shown(value: Any, deep: int = 0) -> Part:
 
 
 def _table(rows: list[Mapping[str, Any]]) -> Part:
-    columns = list(dict.fromkeys(name for row in rows for name in row))[:MOST_COLUMNS]
+    columns = list(dict.fromkeys(name for row in rows for name in row))[:MAX_COLUMNS]
     cells: list[list[Part]] = [[_in_line(row.get(name)) for name in columns] for row in rows]
     return table([short(name) for name in columns], cells)
 
@@ -178,12 +178,12 @@ def _in_line(value: Any) -> str:
     parts = value.values() if isinstance(value, Mapping) else value
     shown = [
         name + (f"({len(part)} entries)" if isinstance(part, Mapping | list) else plain(part))
-        for name, part in list(zip(names, parts, strict=True))[:MOST_ENTRIES]
+        for name, part in list(zip(names, parts, strict=True))[:MAX_ENTRIES]
     ]
     hidden = len(value) - len(shown)
     return (", ".join(shown) + (f" and {hidden} more" if hidden else "")) or "none"
 
 
 def _with_rest(part: Part, length: int) -> Part:
-    hidden = length - MOST_ENTRIES
+    hidden = length - MAX_ENTRIES
     return part if hidden <= 0 else element("div", part, element("p", f"and {hidden} more", class_="faint"))

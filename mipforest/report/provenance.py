@@ -26,7 +26,7 @@ from mipforest.report.markup import (
 )
 
 #: Most doubts, warnings and notes that are listed.
-MOST_LINES = 50
+MAX_LINES = 50
 
 PROVEN_BOUND = "Proven bound"
 
@@ -93,12 +93,12 @@ def reported_section(result: Mapping[str, Any]) -> list[Element]:
                 text = measure(name, value) if isinstance(value, float) else shown(value)
                 pairs.append((f"{title(name)}{words}", text))
     heading = f"Reported by {plain(result['model'])}"
-    return [section(heading, description_list(pairs[:MOST_LINES]), id_="reported")] if pairs else []
+    return [section(heading, description_list(pairs[:MAX_LINES]), id_="reported")] if pairs else []
 
 
 def solve_section(result: Mapping[str, Any]) -> Element:
     """Return the section on model, solver and versions."""
-    bridges = [plain(bridge) for bridge in result["bridges"][:MOST_LINES]]
+    bridges = [plain(bridge) for bridge in result["bridges"][:MAX_LINES]]
     pairs: list[tuple[str, Part]] = [
         (
             "Model",
@@ -115,13 +115,13 @@ def solve_section(result: Mapping[str, Any]) -> Element:
     counted = result.get("model_statistics") or {}
     sizes = [(_STATISTICS.get(name, title(name)), plain(value)) for name, value in counted.items()]
     size = (
-        description_list([*sizes[:MOST_LINES]])
+        description_list([*sizes[:MAX_LINES]])
         if sizes
         else element("p", "The run did not note down the size of its model.")
     )
     return section(
         "Model and solver",
-        description_list(pairs[:MOST_LINES]),
+        description_list(pairs[:MAX_LINES]),
         element("h3", "Size of the model"),
         size,
         id_="solve",
@@ -183,7 +183,7 @@ def _times(result: Mapping[str, Any]) -> str:
 def _lines(heading: str, lines: list[Any]) -> list[Element]:
     if not lines:
         return []
-    items = [element("li", plain(line)) for line in lines[:MOST_LINES]]
+    items = [element("li", plain(line)) for line in lines[:MAX_LINES]]
     hidden = len(lines) - len(items)
     rest = [element("li", f"and {hidden} more")] if hidden > 0 else []
     return [element("h3", heading), element("ul", *items, *rest)]

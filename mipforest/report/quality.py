@@ -14,7 +14,7 @@ from mipforest.formatting import number, percent
 from mipforest.report.chart import Chart, Point, legend, span, thinned
 from mipforest.report.content import Content, FittedTree
 from mipforest.report.markup import (
-    MOST_COLUMNS,
+    MAX_COLUMNS,
     PARTS,
     Part,
     details,
@@ -31,13 +31,13 @@ from mipforest.trees import Tree
 from mipforest.trees.measures import N_BINS
 
 #: Most measures that are listed.
-MOST_MEASURES = 50
+MAX_MEASURES = 50
 
 #: Most classes that a matrix shows, those of most samples.
-MOST_CLASSES = 30
+MAX_CLASSES = 30
 
 #: Most settings of a tuning that are drawn or listed.
-MOST_SETTINGS = 100
+MAX_SETTINGS = 100
 
 #: From this ratio of the largest to the smallest value on, a hyperparameter is drawn on a logarithmic axis.
 WIDE = 50.0
@@ -62,7 +62,7 @@ def measures_table(content: Content) -> list[Element]:
     columns = [column for column in columns if column[0] == "train" or result.get("test_data")]
     rows: list[list[Part]] = [
         [title(name), *(measure(name, result.get(f"{part}_{name}")) for part, _ in columns)]
-        for name in list(names)[:MOST_MEASURES]
+        for name in list(names)[:MAX_MEASURES]
         if name not in reported and name != "reliability"
     ]
     if not rows:
@@ -152,7 +152,7 @@ def confusion_table(
 ) -> Element:
     """Return a matrix with the share of each true class that is predicted right; of treatments, of each one had."""
     sizes = counts.sum(axis=1)
-    shown = sorted(int(k) for k in np.argsort(-sizes, kind="stable")[:MOST_CLASSES])
+    shown = sorted(int(k) for k in np.argsort(-sizes, kind="stable")[:MAX_CLASSES])
     rows: list[list[Part]] = [
         [
             short(classes[k]),
@@ -255,7 +255,7 @@ def tuning_section(content: Content) -> list[Element]:
             "Tuning",
             element("p", text),
             *([] if chosen is None else _validation_curve(rows, varied, chosen, score, batch=batch)),
-            _settings_table(rows, axes[:MOST_COLUMNS]),
+            _settings_table(rows, axes[:MAX_COLUMNS]),
             id_="tuning",
         )
     ]
@@ -275,7 +275,7 @@ def _validation_curve(
     if along is None or len(lines[along]) < 2:
         return []
     line = sorted(lines[along], key=lambda row: float(row[along]))
-    line = [line[i] for i in thinned(len(line), MOST_SETTINGS)]
+    line = [line[i] for i in thinned(len(line), MAX_SETTINGS)]
     x = np.array([float(row[along]) for row in line])
     log_x = bool(x[0] > 0 and x[-1] / x[0] >= WIDE)
     x = np.log10(x) if log_x else x
@@ -331,7 +331,7 @@ def _line_along(
 
 
 def _settings_table(rows: Sequence[Mapping[str, str]], axes: list[str]) -> Element:
-    chosen = thinned(len(rows), MOST_SETTINGS)
+    chosen = thinned(len(rows), MAX_SETTINGS)
     # A tuning by pruning curves counts no features.
     names = [
         name

@@ -39,14 +39,14 @@ from mipforest.trees.reachable import ReachableNode
 from mipforest.trees.text import SplitText, describe_split, format_number, leaf_text
 
 #: Most rows of weights on a page, all nodes together, and on the page of a deep tree, of one node.
-MOST_WEIGHTS = 20_000
+MAX_WEIGHTS = 20_000
 FEWEST_WEIGHTS = 12
 
 #: Significant digits of weights and thresholds.
 DIGITS = 6
 
 #: Most classes that a node lists, those of most samples first, and that the legend names.
-MOST_CLASSES = 40
+MAX_CLASSES = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class NodeTexts:
         found: list[tuple[str, Part]] = [("Node", f"n{t}, {'split' if node.children else 'leaf'}")]
         found += [("Before it", f"n{above} has no split: all pass") for above in node.passed]
         if node.children:
-            full = self._split(t, digits=DIGITS, max_terms=self._most_weights)
+            full = self._split(t, digits=DIGITS, max_terms=self._max_weights)
             found.append(("Goes right (yes) where", element("code", full)))
         else:
             found.append(
@@ -116,7 +116,7 @@ class NodeTexts:
         return _condition(describe_split(tree, t, digits=digits, max_terms=max_terms, influence=influence))
 
     def _prediction(self, node: ReachableNode) -> Part:
-        text = leaf_text(self.fitted.tree, node.number, max_terms=self._most_weights)
+        text = leaf_text(self.fitted.tree, node.number, max_terms=self._max_weights)
         return element("code" if self.fitted.tree.has_linear_leaves else "strong", text)
 
     def _target_descriptions(self, t: int) -> list[tuple[str, Part]]:
@@ -180,23 +180,23 @@ class NodeTexts:
                 self.fitted.tree.feature_names[j],
                 *(format_number(float(column[j]), DIGITS) for column in columns),
             ]
-            for j in order[: self._most_weights]
+            for j in order[: self._max_weights]
         ]
         hidden = len(order) - len(rows)
         rest = [element("p", f"{hidden} smaller ones are left out.", class_="faint")] if hidden else []
         return [table(head[: len(columns) + 1], rows, caption), *rest]
 
     @property
-    def _most_weights(self) -> int:
-        return max(FEWEST_WEIGHTS, MOST_WEIGHTS // len(self.fitted.statistics.samples))
+    def _max_weights(self) -> int:
+        return max(FEWEST_WEIGHTS, MAX_WEIGHTS // len(self.fitted.statistics.samples))
 
     def _classes(self, t: int) -> list[int]:
         """Return the numbers of the classes at a node; if there are very many, of the most frequent ones."""
         counts = self.fitted.statistics.class_counts
         assert counts is not None
         present = np.flatnonzero(counts[t])
-        if len(present) > MOST_CLASSES:
-            present = present[np.argsort(-counts[t][present], kind="stable")[:MOST_CLASSES]]
+        if len(present) > MAX_CLASSES:
+            present = present[np.argsort(-counts[t][present], kind="stable")[:MAX_CLASSES]]
         return [int(k) for k in present]
 
     def _class(self, k: int) -> str:
@@ -210,8 +210,8 @@ def _condition(split: SplitText) -> str:
 
 
 #: Most columns that a reader is asked for, and most levels to choose from, all columns together.
-MOST_FIELDS = 100
-MOST_LEVELS = 1000
+MAX_FIELDS = 100
+MAX_LEVELS = 1000
 
 _WAY = "Type values in original units: the way of the sample is marked in the picture, and its prediction shown here."
 _LIKELIER = (
@@ -237,7 +237,7 @@ def node_rules(fitted: FittedTree) -> dict[int, str] | None:
     """
     rules = {node.number: json.dumps(_rule(fitted, node)) for node in fitted.nodes}
     terms = sum(np.count_nonzero(fitted.tree.w[node.number]) for node in fitted.nodes if node.children)
-    too_long = terms > MOST_WEIGHTS or any(len(rule) > LONGEST for rule in rules.values())
+    too_long = terms > MAX_WEIGHTS or any(len(rule) > LONGEST for rule in rules.values())
     return None if too_long else rules
 
 
@@ -352,7 +352,7 @@ def _asked(
     X = None if content.samples is None else content.samples.train.X_raw
     asked = [(column, first) for column, first in _columns(encoding) if reads[_features(column, first)].any()]
     levels = sum(len(column.levels or ()) for column, _ in asked)
-    if not 0 < len(asked) <= MOST_FIELDS or levels > MOST_LEVELS:
+    if not 0 < len(asked) <= MAX_FIELDS or levels > MAX_LEVELS:
         return []
     fields = [_field(column, first, k, X) for k, (column, first) in enumerate(asked)]
     data = {f"data_{name}": value for name, value in given.items()}
@@ -458,7 +458,7 @@ _HELP = (
 _BUTTONS = (("in", "+", "Zoom in"), ("out", "−", "Zoom out"), ("fit", "Fit", "Fit the whole tree"))
 
 #: Most features that the table lists.
-MOST_FEATURES = 60
+MAX_FEATURES = 60
 
 #: Shades of a cell, the first one none.
 SHADES = 10
@@ -512,7 +512,7 @@ def _legend(fitted: FittedTree) -> list[Element]:
             element("svg", element("rect", width="14", height="14", fill=colour), viewBox="0 0 14 14"),
             f" {short(name)}",
         )
-        for name, colour in list(zip(classes, class_colours(len(classes)), strict=True))[:MOST_CLASSES]
+        for name, colour in list(zip(classes, class_colours(len(classes)), strict=True))[:MAX_CLASSES]
     ]
     hidden = len(classes) - len(items)
     rest = [element("li", f"and {hidden} more")] if hidden else []
@@ -605,7 +605,7 @@ def features_section(fitted: FittedTree) -> Element:
                 for count, n in zip(counts[:, j], nodes, strict=True)
             ),
         ]
-        for j in order[:MOST_FEATURES]
+        for j in order[:MAX_FEATURES]
     ]
     heads: list[Part] = ["Feature", *(f"{name} ({n})" for name, n in zip(names, nodes, strict=True))]
     hidden = len(order) - len(rows)

@@ -37,7 +37,7 @@ FILES = frozenset({RESULT, TREE, CARD, LOG, TUNING, REPORT} | _DRAWN)
 
 
 class RunError(MipforestError):
-    """A run folder that is none, is in the way, or cannot be written; the message says what to do."""
+    """A folder that is no run, is there already, or cannot be written; the message says what to do."""
 
 
 class RunFolder:

@@ -176,7 +176,7 @@ def _ensemble_text(formulation: object) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Metadata:
-    """What is needed of an instance's metadata to build its model again; read from a file, trusted by nobody.
+    """What is needed of an instance's metadata to build its model again; read from a file, and not trusted.
 
     Attributes
     ----------

@@ -32,7 +32,7 @@ DEPTH = 6
 #: Folds unless given; fewer where a class, or a treatment, has fewer samples.
 FOLDS = 4
 
-#: Costs of coefficients that are tried for linear leaves, beside the formulation's own: of values in units of the
+#: Costs of coefficients that are tried for linear leaves, apart from the formulation's own: of values in units of the
 #: target's range, and of outcomes in their own units.
 COEFFICIENT_COSTS, ESTIMATE_COSTS = (1e-3, 1e-2, 1e-1), (1.0, 10.0)
 

@@ -46,7 +46,7 @@ SCORE_DIGITS = 12
 class Score:
     """A measure of predictions, in original units; see :meth:`mipforest.problem.result.Result.measures`.
 
-    Of prescriptions there is ``imputed_outcome`` besides, the mean outcome under them where unknown outcomes are those
+    Of prescriptions there is also ``imputed_outcome``, the mean outcome under them where unknown outcomes are those
     of the nearest validation samples that had the treatment; the other scores of prescriptions are those of the
     estimates of the known outcomes.
 

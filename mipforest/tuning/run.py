@@ -45,7 +45,7 @@ EXACT_SEARCHES = ("exact-search", "prescription-search")
 
 #: Pairs of a sample and a leaf up to which the tree in the end is also checked against the model's rows: of more, the
 #: model takes longer than the search.
-MOST_ASSIGNED = 20_000
+MAX_ASSIGNED = 20_000
 
 
 # ---------------------------------------------------------------------- over a grid
@@ -368,7 +368,7 @@ def tune_batch(
     depth
         Greatest depth that is tried, 1 to 10.
     grid
-        Values of one other parameter, tried at the chosen depth beside the formulation's own; by default some of
+        Values of one other parameter, tried at the chosen depth apart from the formulation's own; by default some of
         ``lam`` for linear leaves, and none for others.
     folds
         Number of folds, 4 unless given, shuffled, and stratified for a classification; or, for each fold, the positions
@@ -450,7 +450,7 @@ def refitted(
         budget=settings.budget(),
         solver=searching(solver, settings),
         whole=False,
-        declare=not searched or plan.data.n * 2**depth <= MOST_ASSIGNED,
+        declare=not searched or plan.data.n * 2**depth <= MAX_ASSIGNED,
     )
     result = problem.solve(solver, settings=settings, on_progress=on_progress)
     if not chooses or depth > EXACT_DEPTH or result.status != Status.BEST_FOUND:
