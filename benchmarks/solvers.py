@@ -17,8 +17,7 @@ from agreement import agreement_table
 from markdown import measured_with, table
 
 from mipforest.errors import SolverUnavailable
-from mipforest.solvers.base import Feature
-from mipforest.solvers.registry import get_solver, solver_classes
+from mipforest.solvers.base import Feature, get_solver, solver_classes
 from mipforest.testing.solver_conformance import CASES, Outcome, Verdict, arguments, run_conformance
 
 #: Heading of each feature's column.

@@ -34,10 +34,9 @@ from mipforest.data import DataError, Dataset
 from mipforest.errors import did_you_mean
 from mipforest.problem.parameter_kinds import ParameterKind
 from mipforest.problem.parameters import CostMatrix, ParameterError, parameter
-from mipforest.smooth.expected_cost import ExpectedCost
 from mipforest.smooth.formulation import SmoothFormulation, SmoothInstance
-from mipforest.smooth.model import Point, SmoothModel, uniform
-from mipforest.smooth.norms import RowNorms
+from mipforest.smooth.losses import ExpectedCost
+from mipforest.smooth.model import Point, RowNorms, SmoothModel, uniform
 from mipforest.trees import RandomizedTree, Topology, Tree
 
 #: Cost of an error unless costs are given: twice the objective is then the expected share of errors.

@@ -53,8 +53,7 @@ from mipforest.arrays import FloatArray
 from mipforest.cards import ScoreCard, calibration_of_totals, risk_table
 from mipforest.data import DataError, Dataset
 from mipforest.data.encoding import Scaling
-from mipforest.heuristics.card_exchange import exchange_rules
-from mipforest.heuristics.score_cards import MOST_TRIED, CardProblem
+from mipforest.heuristics.score_cards import MOST_TRIED, CardProblem, exchange_rules
 from mipforest.model import Model, Values
 from mipforest.objectives.log_loss import LogisticLoss, tangent_points
 from mipforest.problem.expressions import Expression

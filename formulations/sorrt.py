@@ -37,9 +37,8 @@ from mipforest.data import DataError, Dataset
 from mipforest.errors import closest
 from mipforest.problem.parameters import ParameterError, parameter
 from mipforest.smooth.formulation import SmoothFormulation, SmoothInstance
-from mipforest.smooth.model import Point, SmoothModel, uniform
-from mipforest.smooth.norms import RowNorms
-from mipforest.smooth.squared_error import GroupLimit, SquaredError
+from mipforest.smooth.losses import GroupLimit, SquaredError
+from mipforest.smooth.model import Point, RowNorms, SmoothModel, uniform
 from mipforest.trees import RandomizedTree, Topology, Tree
 
 _SIGNS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}

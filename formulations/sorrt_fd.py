@@ -34,11 +34,9 @@ from formulations.sorrt import SOrrt
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.problem.parameters import ParameterError, parameter
-from mipforest.smooth.curves import Curves, curves_of
+from mipforest.smooth.curves import Curves, FunctionalModel, curves_of, gaps_of, intervals_of
 from mipforest.smooth.formulation import SmoothInstance
-from mipforest.smooth.functional import FunctionalModel, gaps_of, intervals_of
-from mipforest.smooth.model import Point
-from mipforest.smooth.norms import RowNorms
+from mipforest.smooth.model import Point, RowNorms
 from mipforest.trees import FunctionalTree, Topology, Tree
 
 #: Degree of the pieces of a curve.

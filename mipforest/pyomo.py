@@ -35,7 +35,7 @@ try:
     from pyomo.repn import generate_standard_repn
     from pyomo.repn.util import categorize_valid_components
 
-    from mipforest.solvers.pyomo.model import concrete_model
+    from mipforest.solvers.pyomo.session import concrete_model
 except ImportError as error:  # the names are there all the same: ``from mipforest import *`` needs no extra
     _ABSENT: ImportError | None = error
 else:

@@ -9,8 +9,7 @@ from typing import Unpack
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.bridges import indicator_to_big_m, quadratic_to_tangents, unscaled_to_scaled
-from mipforest.bridges.indicator_to_big_m import Bridged
+from mipforest.bridges import Bridge, bridges
 from mipforest.errors import Unsupported
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm, Values
@@ -22,12 +21,12 @@ from mipforest.settings import (
     chosen_settings,
     takes_settings,
 )
-from mipforest.solvers.base import Feature, Solver, needed
+from mipforest.solvers.base import Feature, Solver, get_solver, needed
+from mipforest.solvers.bound_check import checked_against, only_proven
 from mipforest.solvers.checks import judge_start
-from mipforest.solvers.claims import beside, only_proven
 from mipforest.solvers.convexity import QUADRATIC_SOLVER
 from mipforest.solvers.isolation import isolated
-from mipforest.solvers.registry import get_solver
+from mipforest.solvers.outer_approximation import solve_by_tangents
 from mipforest.solvers.solution import Event, Progress, Solution, Status
 
 #: By part of a model that can be rewritten: the features of the solver that this leaves unused.
@@ -106,50 +105,58 @@ def solve_form(
         solution = isolated(
             solve_form, form, solver, settings, start=start, priorities=priorities, on_progress=on_progress
         )
-    elif unscaled_to_scaled.applies(form):
-        solution = _solve_scaled(form, solver, settings, start, priorities, on_progress)
     else:
-        solution = only_proven(_routed(form, solver, settings, start, priorities, on_progress), form)
+        solution = _bridged(form, solver, settings, start, priorities, on_progress, None)
     known = judge_start(form, start).full
     if known is not None:
-        solution = beside(solution, form, known, gap=settings.gap)
-    if solution.status is Status.ERROR and not any(solution.message in told for told in solution.warnings):
+        solution = checked_against(solution, form, known, gap=settings.gap)
+    if solution.status is Status.ERROR and not any(
+        solution.message in warning for warning in solution.warnings
+    ):
         ended = f"{solution.solver} ended in an error: {solution.message or 'it gives no reason'}"
-        told = (*solution.warnings, f"{ended}; nothing is proven: try another solver, or rescale the data")
-        return replace(solution, warnings=told)
+        warnings = (
+            *solution.warnings,
+            f"{ended}; nothing is proven: try another solver, or rescale the data",
+        )
+        return replace(solution, warnings=warnings)
     return solution
 
 
-def _routed(
+def _bridged(
     form: MatrixForm,
     solver: Solver,
     settings: SolveSettings,
     start: FloatArray | None,
     priorities: IntArray | None,
     on_progress: Progress | None,
+    last: Bridge | None,
 ) -> Solution:
-    """Solve a model by the solver, or by what stands in for it."""
+    """Solve a model through every bridge that applies to it; ``last`` is the one that it is the result of."""
     unused = frozenset(feature for name in settings.bridges for feature in _FEATURES_REWRITTEN[name])
     missing = needed(form) - (solver.features - unused)
-    # Tangents take no indicator rows, so these go first, whether or not the solver takes them.
-    if form.indicators.n_rows and missing & {Feature.INDICATORS, Feature.MIQP}:
-        return _solve_with_big_m(form, solver, settings, start, priorities, on_progress)
+    for bridge in bridges():
+        if bridge is not last and bridge.applies(form, missing):
+            return _through(bridge, form, solver, settings, start, priorities, on_progress)
     if missing == {Feature.QP}:
-        return _solve_as_continuous(form, solver, settings, on_progress)
-    if missing == {Feature.MIQP}:
-        return quadratic_to_tangents.solve_by_tangents(
+        solution = _solve_as_continuous(form, solver, settings, on_progress)
+    elif missing == {Feature.MIQP}:
+        quadratic_solver = get_solver(QUADRATIC_SOLVER)
+        solution = solve_by_tangents(
             form,
             solver,
-            get_solver(QUADRATIC_SOLVER),
+            quadratic_solver,
             settings,
             start=start,
             priorities=priorities,
             on_progress=on_progress,
         )
-    return solver.solve(form, settings, start=start, priorities=priorities, on_progress=on_progress)
+    else:
+        solution = solver.solve(form, settings, start=start, priorities=priorities, on_progress=on_progress)
+    return only_proven(solution, form)
 
 
-def _solve_scaled(
+def _through(
+    bridge: Bridge,
     form: MatrixForm,
     solver: Solver,
     settings: SolveSettings,
@@ -157,74 +164,42 @@ def _solve_scaled(
     priorities: IntArray | None,
     on_progress: Progress | None,
 ) -> Solution:
-    """Solve a model in units that a solver's tolerances fit; give point, objective and bound in the old ones."""
-    bridged = unscaled_to_scaled.apply(form)
+    """Solve a rewritten model; return its solution as one of the model, with its point checked against this."""
+    bridged = bridge.apply(form)
+    unit = bridged.objective
 
     def undone(event: Event) -> Event:
         x = None if event.x is None else bridged.undo(event.x)
-        return replace(
-            event, objective=event.objective / bridged.objective, bound=event.bound / bridged.objective, x=x
-        )
+        return replace(event, objective=event.objective / unit, bound=event.bound / unit, x=x)
 
-    def relay(event: Event) -> bool | None:
-        return None if on_progress is None else on_progress(undone(event))
-
-    inner = _routed(
+    inner = _bridged(
         bridged.form,
         solver,
         settings,
         None if start is None else bridged.carry(np.asarray(start, dtype=float)),
         priorities,
-        relay,
+        None if on_progress is None else lambda event: on_progress(undone(event)),
+        bridge,
     )
-    inner = replace(
+    solution = replace(
         inner,
-        objective=inner.objective / bridged.objective,
-        bound=inner.bound / bridged.objective,
-        start_objective=inner.start_objective / bridged.objective,
+        objective=inner.objective / unit,
+        bound=inner.bound / unit,
+        start_objective=inner.start_objective / unit,
         events=tuple(map(undone, inner.events)),
+        bridges=(bridge.NAME, *inner.bridges),
     )
-    found = _undone(inner, form, bridged, unscaled_to_scaled.NAME, "rescale the data")
-    return only_proven(found, bridged.form)
-
-
-def _solve_with_big_m(
-    form: MatrixForm,
-    solver: Solver,
-    settings: SolveSettings,
-    start: FloatArray | None,
-    priorities: IntArray | None,
-    on_progress: Progress | None,
-) -> Solution:
-    """Solve a model with indicator rows through big-M rows, and check its point against the former."""
-    bridged = indicator_to_big_m.apply(form)
-    inner = solve_form(
-        bridged.form,
-        solver,
-        settings,
-        start=None if start is None else bridged.carry(start),
-        priorities=priorities,
-        on_progress=on_progress,
-    )
-    advice = "tighten the bounds of its columns, or choose a solver that takes indicator rows"
-    return _undone(inner, form, bridged, indicator_to_big_m.NAME, advice)
-
-
-def _undone(inner: Solution, form: MatrixForm, bridged: Bridged, bridge: str, advice: str) -> Solution:
-    """Turn a solution of the rewritten model into one of the model, and check its point against this."""
-    bridges = (bridge, *inner.bridges)
     if inner.x is None:
-        return replace(inner, bridges=bridges)
-    x = bridged.undo(inner.x)
+        return solution
+    x, warnings = bridged.undo(inner.x), inner.warnings
     worst = violations(form, x)
-    warnings = inner.warnings
     if worst.max > FEASIBILITY_TOLERANCE:
         name, amount = worst.worst(1)[0]
         warnings += (
-            f"through {bridge}, the solution violates {name} by {amount:.3g}, above the tolerance "
-            f"{FEASIBILITY_TOLERANCE:g}: {advice}",
+            f"through {bridge.NAME}, the solution violates {name} by {amount:.3g}, above the tolerance "
+            f"{FEASIBILITY_TOLERANCE:g}: {bridge.ADVICE}",
         )
-    return replace(inner, x=x, values=form.to_values(x), bridges=bridges, warnings=warnings)
+    return replace(solution, x=x, values=form.to_values(x), warnings=warnings)
 
 
 def _solve_as_continuous(

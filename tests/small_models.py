@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
-from mipforest.testing.conformance.integer import empty_split, market_split
+from mipforest.testing.conformance.models import empty_split, market_split
 
 __all__ = ["INF", "empty_split", "enumerated", "market_split", "model", "spread"]
 

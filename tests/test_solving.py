@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mipforest import solving
+from mipforest.bridges import indicator_to_big_m
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported
 from mipforest.model import Model, sum_squares
 from mipforest.solvers.clarabel import Clarabel
@@ -74,13 +74,13 @@ def test_indicator_models_equal_enumeration(seed):
 
 def test_a_point_off_the_indicator_rows_leaves_a_warning(monkeypatch):
     m = switched()
-    identity = solving.indicator_to_big_m.apply
+    identity = indicator_to_big_m.apply
 
     def shifted(form):
         bridged = identity(form)
         return type(bridged)(bridged.form, lambda x: np.array([4.0, 1.0]), bridged.carry)
 
-    monkeypatch.setattr(solving.indicator_to_big_m, "apply", shifted)
+    monkeypatch.setattr(indicator_to_big_m, "apply", shifted)
     warning = solve(m).warnings[-1]
     assert "indicator row cap" in warning
     assert "by 3, above the tolerance" in warning

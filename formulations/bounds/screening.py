@@ -52,7 +52,7 @@ from mipforest.data import Dataset
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.model import Model, sum_squares
 from mipforest.settings import SolveSettings
-from mipforest.solvers.registry import get_solver
+from mipforest.solvers.base import get_solver
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology
 

@@ -14,40 +14,28 @@ The columns stay the same, and both models have the same points with integral x_
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.bridges import Bridged
 from mipforest.errors import Unsupported
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm, row_bounds
-
-
-@dataclass(frozen=True, eq=False)
-class Bridged:
-    """A rewritten model.
-
-    Attributes
-    ----------
-    form
-        The new model.
-    undo
-        Turns a point of the new model into one of the old.
-    carry
-        Turns a start of the old model, possibly with NaN, into one of the new.
-    objective
-        Factor of the new model's objective.
-    """
-
-    form: MatrixForm
-    undo: Callable[[FloatArray], FloatArray]
-    carry: Callable[[FloatArray], FloatArray]
-    objective: float = 1.0
-
+from mipforest.solvers.base import Feature
 
 NAME = "indicator_to_big_m"
+
+ADVICE = "tighten the bounds of its columns, or choose a solver that takes indicator rows"
+
+
+def applies(form: MatrixForm, missing: frozenset[Feature]) -> bool:
+    """Return whether a model has indicator rows that the solver lacks.
+
+    The tangents of a quadratic objective take none either, whether or not the solver takes them.
+    """
+    return bool(form.indicators.n_rows and missing & {Feature.INDICATORS, Feature.MIQP})
 
 
 def apply(form: MatrixForm) -> Bridged:

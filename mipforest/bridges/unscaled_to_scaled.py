@@ -1,8 +1,8 @@
 r"""Rewrite a model whose numbers a solver's absolute tolerances do not fit as one of other units.
 
 Source: a model with matrix entries so small that solvers drop them, in rows that cannot do without them
-(:mod:`mipforest.solvers.claims`), with entries so large that solvers refuse them or lose the others, or with costs so
-small that a solver's tolerance on the objective, 1e-6 and less, hides them. Target: the same model in the columns
+(:mod:`mipforest.solvers.bound_check`), with entries so large that solvers refuse them or lose the others, or with costs
+so small that a solver's tolerance on the objective, 1e-6 and less, hides them. Target: the same model in the columns
 :math:`x_j = s_j x'_j`, with rows multiplied by factors :math:`r_i` and the objective by a factor f, powers of two all
 of them, so that no number is rounded:
 
@@ -27,13 +27,16 @@ import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import FloatArray, SparseMatrix
-from mipforest.bridges.indicator_to_big_m import Bridged
+from mipforest.bridges import Bridged
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
+from mipforest.solvers.base import Feature
+from mipforest.solvers.bound_check import LARGEST, mattering, objective_unit
 from mipforest.solvers.checks import SMALL_ENTRY
-from mipforest.solvers.claims import LARGEST, mattering, objective_unit
 
 NAME = "unscaled_to_scaled"
+
+ADVICE = "rescale the data"
 
 #: Entries above this are divided through their columns: a feasibility tolerance of 1e-6 is below their rounding errors'
 #: worth in pivots of doubles.
@@ -43,7 +46,7 @@ LARGE_ENTRY = 1e7
 LARGE_ROW = 1e12
 
 
-def applies(form: MatrixForm) -> bool:
+def applies(form: MatrixForm, missing: frozenset[Feature] = frozenset()) -> bool:  # noqa: ARG001 - for all solvers
     """Return whether a model has small entries that matter, large entries, or small costs."""
     matrices = (form.A, form.indicators.A)
     if not all(np.isfinite(numbers).all() for numbers in (form.c, *(A.data for A in matrices))):

@@ -23,15 +23,14 @@ from mipforest.arrays import FloatArray
 from mipforest.campaigns.experiments import Experiment
 from mipforest.campaigns.suite import TREATMENTS, DataEntry
 from mipforest.data import Dataset, load
-from mipforest.data.files import SUFFIXES
-from mipforest.data.random_trees import GroundTruth
-from mipforest.data.synthetic import ground_truth, treatment_experiment
+from mipforest.data.loading import SUFFIXES
+from mipforest.data.synthetic import GroundTruth, ground_truth, treatment_experiment
 from mipforest.data.treatments import policy_measures
 from mipforest.errors import CampaignError, SolverError
 from mipforest.problem.result import Result
 from mipforest.problem.tree_search import AUTO, searching
 from mipforest.runs.instance import sha256_of_model
-from mipforest.solvers.registry import solver_classes
+from mipforest.solvers.base import solver_classes
 from mipforest.solvers.solution import Event, Progress, Status
 from mipforest.trees import Tree
 from mipforest.trees.reachable import ReachableNode, reachable_tree

@@ -26,7 +26,7 @@ from mipforest.campaigns.store import Store
 from mipforest.campaigns.suite import Suite, parse_suite
 from mipforest.errors import CampaignError
 from mipforest.solvers.solution import closed
-from mipforest.trees.figure import FAINT, INK, PALETTE, add_legend, new_figure, save_figure
+from mipforest.trees.plot import FAINT, INK, PALETTE, add_legend, new_figure, save_figure
 
 #: Columns that are shares and read better in per cent.
 _SHARES = ("accuracy", "fidelity", "gap", "rate")

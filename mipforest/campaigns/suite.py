@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any, get_args
 
 from mipforest.data.encoding import Scaling
-from mipforest.data.files import SUFFIXES
+from mipforest.data.loading import SUFFIXES
 from mipforest.data.target import Task
 from mipforest.errors import CampaignError, NotAllowed, did_you_mean
 from mipforest.runs.text_files import TomlReader

@@ -7,13 +7,16 @@ Source: T. Aldinucci, *Optimization Methods for Interpretable Machine Learning*,
 
 from typing import TYPE_CHECKING, Any
 
-from mipforest.cards.risks import (
+from mipforest.cards.score_card import (
+    CardFileError,
+    PointRule,
     RiskTable,
+    ScoreCard,
     calibration_of_totals,
+    card_from_dict,
     card_to_text,
     risk_table,
 )
-from mipforest.cards.score_card import CardFileError, PointRule, ScoreCard, card_from_dict
 
 if TYPE_CHECKING:
     from mipforest.cards.picture import plot_card

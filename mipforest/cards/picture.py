@@ -8,10 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from mipforest.cards.risks import RiskTable, risk_table
-from mipforest.cards.score_card import ScoreCard
+from mipforest.cards.score_card import RiskTable, ScoreCard, risk_table
 from mipforest.formatting import percent
-from mipforest.trees.figure import FAINT, INK, Picture, new_figure, shorten, tint
+from mipforest.trees.plot import FAINT, INK, Picture, new_figure, shorten, tint
 
 #: Inches: width of the card, height of a row of points, height of a row of the risk table, and the margin.
 WIDTH, ROW, CELL, MARGIN = 6.4, 0.36, 0.36, 0.2

@@ -288,7 +288,7 @@ def _against_names(found: Certified, wanted: Formulation) -> list[str]:
 
 
 def _against_numbers(found: Certified, formulation: Formulation, whose: str) -> list[str]:
-    from mipforest.heuristics.node_numbers import numbers_of_nodes
+    from mipforest.heuristics.node_problems import numbers_of_nodes
     from mipforest.trees import Topology
 
     nodes = formulation.node_problems(Topology(found.depth))
@@ -307,7 +307,7 @@ def _against_numbers(found: Certified, formulation: Formulation, whose: str) -> 
 
 
 def _against_data(found: Certified, data: Dataset) -> list[str]:
-    from mipforest.heuristics.node_numbers import digest_of_data
+    from mipforest.heuristics.node_problems import digest_of_data
 
     texts, rows = [], found.words.rows
     if rows is not None and rows != data.n:

@@ -69,7 +69,7 @@ def doctor(as_json: o.Json = False) -> None:
     Exit code: 0 the default solver works, and no tree search fails; 4 otherwise.
     """
     from mipforest.problem.tree_search import search_classes
-    from mipforest.solvers.registry import solver_classes
+    from mipforest.solvers.base import solver_classes
 
     if not as_json:
         print_text(f"Python {platform.python_version()} on {platform.platform()}")
@@ -103,7 +103,7 @@ def _print(kind: str, found: list[Diagnosis]) -> None:
 
 
 def _diagnosis(name: str) -> Diagnosis:
-    from mipforest.solvers.registry import get_solver, solver_classes
+    from mipforest.solvers.base import get_solver, solver_classes
 
     cls = solver_classes()[name]
     if not cls.available():

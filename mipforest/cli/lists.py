@@ -95,7 +95,7 @@ def _written(default: Any) -> str:
 def solvers(as_json: o.Json = False) -> None:
     """List the solvers and tree searches: which are installed, and what they take."""
     from mipforest.problem.tree_search import search_classes
-    from mipforest.solvers.registry import solver_classes
+    from mipforest.solvers.base import solver_classes
 
     found = [
         _availability(name, cls) | {"features": sorted(cls.features)}

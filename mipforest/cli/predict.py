@@ -88,7 +88,7 @@ def predict(
 
     A prescriptive tree predicts the treatment, and the outcome under each; --json has 'outcomes' by treatment.
     """
-    from mipforest.data.files import read_file
+    from mipforest.data.loading import read_file
     from mipforest.runs import read_run
 
     saved = read_run(run).found

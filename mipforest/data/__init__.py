@@ -1,11 +1,10 @@
 """Data sets: loading, encoding, scaling, splitting, generating."""
 
-from mipforest.data.columns import Axis
 from mipforest.data.dataset import Dataset
 from mipforest.data.encoding import Encoding
-from mipforest.data.load import CatalogueEntry, catalogue, load
-from mipforest.data.random_trees import GroundTruth
-from mipforest.data.synthetic import ground_truth, treatment_experiment
+from mipforest.data.loading import CatalogueEntry, catalogue, load
+from mipforest.data.synthetic import GroundTruth, ground_truth, treatment_experiment
+from mipforest.data.table import Axis
 from mipforest.errors import DataError
 
 __all__ = [

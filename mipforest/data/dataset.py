@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import table as tables
 from mipforest.data import target as targets
-from mipforest.data.columns import Axis, Label, fingerprint
 from mipforest.data.encoding import Column, Encoding, Scaling, UnseenLevelError
-from mipforest.data.table import Missing
+from mipforest.data.table import Axis, Label, Missing, fingerprint
 from mipforest.data.target import ClassMapping, Target, Task
 from mipforest.errors import DataError
 
@@ -142,13 +141,16 @@ class Dataset:
         names = tuple(f"x{j}" for j in range(p)) if features is None else tuple(map(str, features))
         if len(names) != p:
             raise DataError(f"{len(names)} feature names for the {p} columns of X; give one name per column")
-        column, (kept, weight, told) = tables.target_column(y, n, target), tables.positive_weights(weights, n)
+        column, (kept, weight, remarks) = (
+            tables.target_column(y, n, target),
+            tables.positive_weights(weights, n),
+        )
         X_raw, samples = X_raw[kept], tuple(map(str, np.flatnonzero(kept)))
         encoding = Encoding.unscaled(list(map(Column, names))).fit_scaling(scaling, X_raw, weight)
         treated = None if treatments is None else tables.target_column(treatments, n, "treatment")[kept]
         read = targets.read_target(column[kept], task, treated)
         named = {"weights": weight, "name": name, "target": target}
-        return cls._of(X_raw, read, encoding, samples, classes, (*notes, *told), **named)
+        return cls._of(X_raw, read, encoding, samples, classes, (*notes, *remarks), **named)
 
     @classmethod
     def from_frame(
@@ -199,8 +201,8 @@ class Dataset:
         encoding = encoding.fit_scaling(scaling, X_raw, table.weights)
         read = targets.read_target(table.target, task, table.treatment)
         named = {"weights": table.weights, "name": name, "target": target, "weight": weight}
-        told = (*notes, *table.notes, *encoding.notes)
-        return cls._of(X_raw, read, encoding, table.samples, None, told, **named)
+        remarks = (*notes, *table.notes, *encoding.notes)
+        return cls._of(X_raw, read, encoding, table.samples, None, remarks, **named)
 
     @classmethod
     def from_frame_like(
@@ -236,9 +238,9 @@ class Dataset:
             raise DataError(error.message, hint="correct it or leave out the row") from None
         read = targets.read_target_like(train.task, train.class_values, table.target, table.treatment)
         named = {"weights": table.weights, "name": name or train.name, "target": train.target}
-        told = (*table.notes, *lacks)
+        remarks = (*table.notes, *lacks)
         return cls._of(
-            X_raw, read, train.encoding, table.samples, train.classes, told, weight=weight, **named
+            X_raw, read, train.encoding, table.samples, train.classes, remarks, weight=weight, **named
         )
 
     @classmethod
@@ -324,8 +326,8 @@ class Dataset:
 
     def with_weights(self, weights: ArrayLike) -> Dataset:
         """Give the samples other weights (n,), or refuse them; weight 0 leaves out. Features are scaled anew."""
-        kept, given, told = tables.positive_weights(weights, self.n)
-        chosen = replace(self.take(kept), weights=given, notes=(*self.notes, *told))
+        kept, given, remarks = tables.positive_weights(weights, self.n)
+        chosen = replace(self.take(kept), weights=given, notes=(*self.notes, *remarks))
         return chosen.with_scaling(self.encoding.scaling)
 
     def take(self, rows: ArrayLike) -> Dataset:

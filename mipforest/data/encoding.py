@@ -11,8 +11,16 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray
-from mipforest.data.columns import Axis, exact_base, is_numeric, numbers, refuse_missing, sort_texts, texts
-from mipforest.data.table import with_text_names
+from mipforest.data.table import (
+    Axis,
+    exact_base,
+    is_numeric,
+    numbers,
+    refuse_missing,
+    sort_texts,
+    texts,
+    with_text_names,
+)
 from mipforest.errors import DataError, did_you_mean, some_of
 
 #: ``"minmax"``: to [0, 1]; ``"standard"``: to mean 0, population standard deviation 1; ``"none"``: as given.
@@ -45,7 +53,7 @@ class Column:
         What a missing value counts as, a number or a level; ``None`` refuses missing values.
     base
         What is subtracted from whole numbers that float64 would round (see
-        :func:`~mipforest.data.columns.exact_base`): ``time`` becomes the feature ``time-1700000000000000000``.
+        :func:`~mipforest.data.table.exact_base`): ``time`` becomes the feature ``time-1700000000000000000``.
         0, and the feature has the column's name, for all others.
     """
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.data.columns import Label, is_numeric, numbers, rounds, sort_texts, text, texts, to_label
+from mipforest.data.table import Label, is_numeric, numbers, rounds, sort_texts, text, texts, to_label
 from mipforest.errors import DataError, did_you_mean, some_of
 
 Task = Literal["classification", "regression", "prescription"]

@@ -183,7 +183,7 @@ class Specification:
         NoTreeFound
             If the time runs out.
         """
-        from mipforest.ensembles.fitted import FITTED
+        from mipforest.ensembles.libraries import FITTED
 
         present = np.unique(data.y)
         if len(present) == 1:
@@ -252,7 +252,7 @@ def _ensemble(target: Any, data: Dataset, depth: int, seed: int, budget: TimeBud
     if isinstance(target, Ensemble):
         return target
     with budget.loading():
-        from mipforest.ensembles.fitted import adapter_of, load_estimator
+        from mipforest.ensembles.libraries import adapter_of, load_estimator
 
     if isinstance(target, Path) or (isinstance(target, str) and target.endswith(SUFFIX)):
         path = Path(target).expanduser()

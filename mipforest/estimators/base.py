@@ -22,9 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.constraints import min_weight_fraction_leaf
 from mipforest.data import Dataset
-from mipforest.data.columns import refuse_rounding
 from mipforest.data.encoding import Column, Encoding, Scaling, Unseen
-from mipforest.data.table import checked_weights, refuse_doubtful_text, with_text_names
+from mipforest.data.table import checked_weights, refuse_doubtful_text, refuse_rounding, with_text_names
 from mipforest.errors import NotAllowed, NoTreeFound
 from mipforest.formatting import percent
 from mipforest.problem.formulation import Formulation

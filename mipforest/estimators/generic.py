@@ -17,8 +17,8 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import DataError, Dataset
-from mipforest.data.columns import refuse_rounding, text
 from mipforest.data.encoding import Scaling
+from mipforest.data.table import refuse_rounding, text
 from mipforest.errors import did_you_mean, some_of
 from mipforest.estimators.base import NotTaken, PrintedProgress, TreeEstimator
 from mipforest.problem.formulation import Formulation

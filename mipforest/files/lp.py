@@ -136,27 +136,27 @@ def _rows(form: MatrixForm, rows: FileRows, names: TextArray) -> Iterator[bytes]
     Every line is two texts out of two tables. Rows without a side say nothing and are left out; a row
     without coefficients gets a 0 for the first column.
     """
-    told = np.flatnonzero(rows.kind != b"N")
-    if len(told) < len(rows.kind):
-        yield b"\\ %d rows without sides are left out\n" % (len(rows.kind) - len(told))
-    if not len(told):
+    kept = np.flatnonzero(rows.kind != b"N")
+    if len(kept) < len(rows.kind):
+        yield b"\\ %d rows without sides are left out\n" % (len(rows.kind) - len(kept))
+    if not len(kept):
         return
-    A, m = rows.A[told] if len(told) < len(rows.kind) else rows.A, len(told)
+    A, m = rows.A[kept] if len(kept) < len(rows.kind) else rows.A, len(kept)
     coefficient, value = _coefficients(np.append(A.data, 0.0))
-    heads = np.array([f" {rows.names[row]}:" for row in told], dtype=np.bytes_)
-    conditional = np.flatnonzero(rows.origin[told] >= form.n_rows)
+    heads = np.array([f" {rows.names[row]}:" for row in kept], dtype=np.bytes_)
+    conditional = np.flatnonzero(rows.origin[kept] >= form.n_rows)
     if len(conditional):
-        indicator = rows.origin[told[conditional]] - form.n_rows
+        indicator = rows.origin[kept[conditional]] - form.n_rows
         one = np.where(form.indicators.value[indicator] == 1, b" = 1 ->", b" = 0 ->")
         condition = np.char.add(np.char.add(b" ", names[form.indicators.binary[indicator]]), one)
         heads = heads.astype(f"S{heads.itemsize + condition.itemsize}")
         heads[conditional] = np.char.add(heads[conditional], condition)
-    side, right = number_table(rows.rhs[told])
+    side, right = number_table(rows.rhs[kept])
     left_table = np.concatenate((coefficient, heads, [b" <= ", b" >= ", b" = "]))
     right_table = np.concatenate((np.char.add(names, b"\n"), [b"\n"], np.char.add(side, b"\n")))
 
     n, first_head = len(names), len(coefficient)
-    sense = first_head + m + np.select([rows.kind[told] == b"L", rows.kind[told] == b"G"], [0, 1], 2)
+    sense = first_head + m + np.select([rows.kind[kept] == b"L", rows.kind[kept] == b"G"], [0, 1], 2)
     empty = np.diff(A.indptr) == 0
     # Around a row's coefficients: its name, a 0 if it has none, and its side.
     keep = np.stack((np.ones(m, bool), empty, np.ones(m, bool)), axis=1).ravel()

@@ -1,16 +1,21 @@
-"""The node problems of a tree of linear classifiers, and trees put together from their solutions."""
+"""The node problems of a tree of linear classifiers, trees put together from their solutions, and their numbers.
+
+The numbers are those that a certificate states.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.certificates import digest_of_samples
 from mipforest.data import Dataset
 from mipforest.heuristics.node_split import Split, margin_split, search_features, smoothed_split, weighted_sum
-from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, NO_NORM, BranchLoss, Norm
+from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1, NO_NORM, BranchLoss, Norm
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import into_a_gap
@@ -294,3 +299,31 @@ def top_down(
                 members[t][goes_right],
             )
     return nodes.tree(splits, data, topology)
+
+
+def numbers_of_nodes(nodes: NodeProblems) -> dict[str, Any] | None:
+    """Return what is charged at the branch nodes, as a certificate has it; ``None`` where none can say it."""
+    if not nodes.exact or nodes.norm not in (HALF_SQUARED_L2, L1) or nodes.uncharged:
+        return None
+    hard = nodes.budget is None or nodes.alpha is None or not np.isfinite(nodes.alpha)
+    return {
+        "C": [float(penalty) for penalty in nodes.C],
+        "epsilon": float(nodes.epsilon),
+        "kinks": [[float(part) for part in kink] for kink in nodes.loss.convex.kinks()],
+        "norm": "l1" if nodes.norm is L1 else "l2",
+        "free": None if nodes.budget is None else [int(free) for free in nodes.budget],
+        "alpha": None if hard or nodes.alpha is None else float(nodes.alpha),
+    }
+
+
+def digest_of_data(data: Dataset) -> str:
+    """Return the digest of the samples that a certificate of these data has."""
+    X, group = np.unique(data.X, axis=0, return_inverse=True)
+    return digest_of_samples(X, weights_by_class(data, group.ravel(), len(X)))
+
+
+def weights_by_class(data: Dataset, group: IntArray, n_groups: int) -> FloatArray:
+    """Return (G, 2) what the samples of class -1 and +1 in each group weigh together."""
+    weight = np.zeros((n_groups, 2))
+    np.add.at(weight, (group, (data.sign > 0).astype(np.int64)), data.weights)
+    return weight

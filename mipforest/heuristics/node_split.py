@@ -30,7 +30,7 @@ from mipforest.errors import SolverError
 from mipforest.model import Model
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1, Norm, PiecewiseLinearLoss
 from mipforest.settings import SolveSettings
-from mipforest.solvers.registry import get_solver
+from mipforest.solvers.base import get_solver
 from mipforest.solvers.solution import Status
 from mipforest.trees.sides import INTERIOR_RESIDUE, clear_residue, keep_sides
 

@@ -8,22 +8,94 @@ that of the first. So a threshold can move past the samples of one value, if the
 they gain, and no loss grows. Let G be the samples of the value just below a cut, and H those just above. Points above 0
 are not needed where G is all of the second class, or H all of the first; points below 0 where G is all of the
 first, or H all of the second. Past the last value the rule holds for all or none, and is as good as no rule.
+
+**Iterated local search.** A local optimum is a card that neither another rule in the place of any of its rules
+improves, over all cuts and points
+(:meth:`CardProblem.polished <mipforest.heuristics.score_cards.CardProblem.polished>`), nor other points of all its
+rules together. From there some rules are taken out at random, others are added, mostly the best ones, and the search
+begins again; a card that is no worse is the next one to be disturbed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cached_property
+from itertools import product
+from math import floor, log10
 
 import numpy as np
+from scipy.special import expit, xlogy
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.cards import PointRule, ScoreCard
 from mipforest.data import Dataset
-from mipforest.heuristics.intercepts import best_intercepts, saturated, shortest_between
 from mipforest.time_budget import TimeBudget
 from mipforest.trees.sides import midpoints
+
+#: Steps of Newton's method for intercepts; each that leaves the bracket is a bisection, so that they suffice.
+NEWTON_STEPS = 60
+
+#: The expected number of samples of the second class is their number up to this share of all samples.
+INTERCEPT_TOLERANCE = 1e-12
+
+
+def saturated(P: FloatArray, Q: FloatArray) -> FloatArray:
+    """Return the log-loss of cells with P and Q samples of either class, each at its own share: the least there is."""
+    loss: FloatArray = xlogy(P + Q, P + Q) - xlogy(P, P) - xlogy(Q, Q)
+    return loss
+
+
+def best_intercepts(totals: FloatArray, P: FloatArray, Q: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the best intercepts for totals, and the log-losses with them.
+
+    The best one makes the expected number of samples of the second class their number. It is between ``logit(r) - max``
+    and ``logit(r) - min`` of the totals, r being the share of the second class, and is found there by Newton's method,
+    kept inside by bisection.
+
+    Parameters
+    ----------
+    totals, P, Q
+        (b, c) totals, and weights of the samples of the second class and of the first: b cards with c totals each.
+
+    Returns
+    -------
+    intercepts, losses
+        (b,) each.
+    """
+    n, of_one = P + Q, P.sum(axis=1)
+    all_n = n.sum(axis=1)
+    middle = np.log(of_one) - np.log(all_n - of_one)
+    seen = n > 0
+    low = middle - np.where(seen, totals, -np.inf).max(axis=1)
+    high = middle - np.where(seen, totals, np.inf).min(axis=1)
+    at = (low + high) / 2
+    for _ in range(NEWTON_STEPS):
+        risk = expit(totals + at[:, None])
+        excess = (n * risk).sum(axis=1) - of_one
+        if (np.abs(excess) <= INTERCEPT_TOLERANCE * all_n).all():
+            break
+        low, high = np.where(excess < 0, at, low), np.where(excess > 0, at, high)
+        slope = (n * risk * (1 - risk)).sum(axis=1)
+        step = at - excess / np.maximum(slope, np.finfo(float).tiny)
+        at = np.where((step > low) & (step < high), step, (low + high) / 2)
+    score = totals + at[:, None]
+    loss = (P * np.logaddexp(0.0, -score) + Q * np.logaddexp(0.0, score)).sum(axis=1)
+    return at, loss
+
+
+def shortest_between(low: float, high: float) -> float:
+    """Return a number with as few digits as any in (low, high], the one nearest to the middle of these."""
+    middle, exponent = (low + high) / 2, floor(log10(high - low)) + 1 if np.isfinite(high - low) else 0
+    for digits in range(-exponent, 18 - exponent):
+        unit = Decimal(1).scaleb(-digits)
+        number = float((Decimal(middle) / unit).to_integral_value() * unit)
+        for candidate in (number, float(Decimal(number) + unit)):
+            if low < candidate <= high:
+                return candidate
+    return float(high)
+
 
 #: Cards that a beam keeps.
 BEAM = 10
@@ -449,3 +521,115 @@ def _subsets(n: int, size: int) -> list[tuple[int, ...]]:
 def exact_loss(problem: CardProblem, chosen: Sequence[tuple[int, int]]) -> float:
     """Return the log-loss of rules with points at their best intercept."""
     return problem.refit(problem.totals(chosen))[1]
+
+
+#: Rules whose points change together, each by at most 1: 3 to this power are tried at once.
+TOGETHER = 5
+
+#: Most rules that are taken out at a time.
+TAKEN_OUT = 3
+
+#: The rule that is added is one of this many best ones, as often as the best one.
+ADDED_FROM = 8
+
+#: Losses that differ by less than this share are the same, however sums were rounded.
+SAME = 1e-10
+
+
+def exchange_rules(
+    cards: CardProblem, chosen: Chosen, *, rounds: int, seed: int, budget: TimeBudget
+) -> tuple[Chosen, float]:
+    """Improve a card by exchanging rules and points.
+
+    Parameters
+    ----------
+    cards
+        The rules that there are.
+    chosen
+        The card to begin with.
+    rounds
+        How often rules are taken out.
+    seed
+        Seed of what is taken out and added.
+    budget
+        The search ends when it has run out.
+
+    Returns
+    -------
+    chosen, loss
+        The best card found, no worse than the first, and its log-loss.
+    """
+    rng = np.random.default_rng(seed)
+    best = here = _local_optimum(cards, chosen, budget)
+    wanted = min(cards.rules, cards.n_features)
+    for _ in range(rounds):
+        if budget.expired or not here[0]:
+            break
+        size = len(here[0])
+        gone = rng.choice(size, min(size, int(rng.integers(1, TAKEN_OUT + 1))), replace=False)
+        other = tuple(part for k, part in enumerate(here[0]) if k not in gone)
+        while len(other) < wanted and (found := cards.additions(other, ADDED_FROM)):
+            take = int(rng.integers(len(found))) if rng.random() < 0.5 else 0
+            other = (*other, found[take][1:])
+        if cards.exact and len(other) < wanted:
+            continue
+        reached = _local_optimum(cards, other, budget)
+        if reached[1] <= here[1] * (1 + SAME):
+            here = reached
+        if here[1] < best[1] * (1 - SAME):
+            best = here
+    return best
+
+
+def _local_optimum(cards: CardProblem, chosen: Chosen, budget: TimeBudget) -> tuple[Chosen, float]:
+    """Choose points and single rules anew until neither is better."""
+    chosen, loss = points_anew(cards, chosen)
+    while not budget.expired:
+        chosen, improved = points_anew(cards, cards.polished(chosen)[0])
+        if improved >= loss * (1 - SAME):
+            break
+        loss = improved
+    return chosen, cards.refit(cards.totals(chosen))[1]
+
+
+def points_anew(cards: CardProblem, chosen: Chosen) -> tuple[Chosen, float]:
+    """Change the points of a card's rules together, each by at most 1, until no such change is better.
+
+    Returns
+    -------
+    chosen, loss
+        The card, rules with 0 points left out, and its log-loss.
+    """
+    loss = cards.refit(cards.totals(chosen))[1]
+    improved = True
+    while improved and chosen:
+        improved = False
+        for first in range(0, len(chosen), TOGETHER):
+            other, value = _points_of_some(cards, chosen, range(first, min(first + TOGETHER, len(chosen))))
+            if value < loss * (1 - SAME):
+                chosen, loss, improved = other, value, True
+    return tuple(part for part in chosen if part[1]), loss
+
+
+def _points_of_some(cards: CardProblem, chosen: Chosen, some: range) -> tuple[Chosen, float]:
+    """Return the card with the best points of some rules, each within 1 of what they are, and its loss."""
+    fixed = cards.totals(part for k, part in enumerate(chosen) if k not in some)
+    holds = np.array([cards.holds(chosen[k][0]) for k in some])
+    # Samples with the same total of the other rules, for which the same rules hold, are one cell.
+    cells, at = np.unique(np.vstack([fixed, holds]), axis=1, return_inverse=True)
+    P, Q = (np.bincount(at.ravel(), weights) for weights in (cards.positive, cards.negative))
+    ranges = []
+    for k in some:
+        rule, points = chosen[k]
+        allowed = cards.points_of(rule)
+        near = allowed[np.abs(allowed - points) <= 1].tolist()
+        ranges.append(near if cards.exact or abs(points) > 1 else [0, *near])
+    tried = np.array(list(product(*ranges)))
+    totals = (cells[0] + tried @ cells[1:]).astype(np.float64)
+    shape = (len(tried), len(P))
+    _, losses = best_intercepts(totals, np.broadcast_to(P, shape), np.broadcast_to(Q, shape))
+    least = int(losses.argmin())
+    points_of = dict(zip(some, tried[least].tolist(), strict=True))
+    return tuple((rule, points_of.get(k, points)) for k, (rule, points) in enumerate(chosen)), float(
+        losses[least]
+    )

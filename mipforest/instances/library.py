@@ -20,8 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from mipforest.atomic import atomic_write, lock
-from mipforest.data.files import SUFFIXES
-from mipforest.data.load import BUNDLED
+from mipforest.data.loading import BUNDLED, SUFFIXES
 from mipforest.ensembles import names_no_file
 from mipforest.errors import MipforestError, did_you_mean
 from mipforest.runs.data_source import DataSource

@@ -2,11 +2,10 @@
 
 from mipforest.errors import DataValueError, ExpressionError, ModelError, ShapeError, UnknownNameError
 from mipforest.model.constraints import ConstraintBlock
-from mipforest.model.expression_array import Relation
-from mipforest.model.expressions import LinearExpr, QuadraticExpr
-from mipforest.model.functions import between, concatenate, sum_squares
+from mipforest.model.expressions import LinearExpr, QuadraticExpr, between, concatenate, sum_squares
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm, Values
 from mipforest.model.model import Model
+from mipforest.model.operators import Relation
 from mipforest.model.variables import VarArray
 
 __all__ = [

@@ -18,10 +18,9 @@ from mipforest.errors import (
     UnknownNameError,
     closest,
 )
-from mipforest.model.expression_array import Relation
 from mipforest.model.expressions import LinearExpr, QuadraticExpr
 from mipforest.model.matrix import Block, IndicatorRows, stack_rows, widen
-from mipforest.model.operators import Shape, broadcast_shape, numeric, positions
+from mipforest.model.operators import Relation, Shape, broadcast_shape, numeric, positions
 from mipforest.model.variables import Labels, VarArray, index_sets, numeric_key
 
 

@@ -21,7 +21,6 @@ from mipforest.model.constraints import (
     stack_blocks,
     stack_indicators,
 )
-from mipforest.model.expression_array import Relation
 from mipforest.model.expressions import LinearExpr, QuadraticExpr
 from mipforest.model.matrix import (
     Block,
@@ -33,7 +32,7 @@ from mipforest.model.matrix import (
     statistics,
     widen,
 )
-from mipforest.model.operators import fitted, numeric
+from mipforest.model.operators import Relation, fitted, numeric
 from mipforest.model.variables import IndexSets, VarArray, check_bounds, check_name, index_sets
 
 
@@ -402,6 +401,6 @@ class Model:
         self.announce(0)
 
     def announce(self, terms: int) -> None:
-        """Tell whoever watches the model of terms that are about to be made beside those of its rows."""
+        """Tell whoever watches the model of terms that are about to be made in addition to those of its rows."""
         if self.watch is not None:
             self.watch(terms + sum(block.A.nnz for block in self._constraints.values()))

@@ -19,7 +19,7 @@ from mipforest.model.matrix import MatrixForm, Values
 from mipforest.problem.model_changes import BuiltModel, ModelChanges
 from mipforest.problem.operations import Instance, Operations
 from mipforest.settings import FEASIBILITY_TOLERANCE
-from mipforest.solvers.claims import objective_unit
+from mipforest.solvers.bound_check import objective_unit
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Predictor, Topology, Tree
 

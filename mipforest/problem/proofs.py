@@ -20,8 +20,8 @@ from mipforest.problem.built import BuiltProblem
 from mipforest.problem.repair import contradictory
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.base import Solver
+from mipforest.solvers.bound_check import no_bound
 from mipforest.solvers.checks import judge_start
-from mipforest.solvers.claims import no_bound
 from mipforest.solvers.solution import Event, Progress, Solution, Status, closed
 
 #: Matrix entries up to which a solver is called although building has proven the start optimal: a second witness costs
@@ -230,7 +230,7 @@ def not_built(problem: BuiltProblem) -> str:
 def same_value(evaluated: float, objective: float, unit: float) -> bool:
     """Return whether a tree's value by the definition is a solver's objective, up to the tolerance.
 
-    ``unit`` is what an absolute tolerance is relative to, see :func:`mipforest.solvers.claims.objective_unit`.
+    ``unit`` is what an absolute tolerance is relative to, see :func:`mipforest.solvers.bound_check.objective_unit`.
     """
     return bool(abs(evaluated - objective) <= FEASIBILITY_TOLERANCE * max(unit, abs(objective)))
 

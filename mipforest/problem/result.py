@@ -173,7 +173,7 @@ class Result:
 
     def plot_progress(self) -> Picture:
         """Draw incumbent and bound over the seconds of the solve; where neither is known it says so."""
-        from mipforest.trees.figure import new_figure  # loads matplotlib
+        from mipforest.trees.plot import new_figure  # loads matplotlib
 
         picture = new_figure(*_PROGRESS, layout="constrained")
         axes = picture.subplots()

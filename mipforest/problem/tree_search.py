@@ -16,8 +16,7 @@ from mipforest.model import Model
 from mipforest.problem.built import BuiltProblem, StartError
 from mipforest.problem.found import Found
 from mipforest.settings import SolveSettings
-from mipforest.solvers.base import Solver
-from mipforest.solvers.registry import get_solver
+from mipforest.solvers.base import Solver, get_solver
 from mipforest.solvers.solution import Progress
 from mipforest.trees import Predictor
 

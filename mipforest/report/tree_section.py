@@ -33,8 +33,20 @@ from mipforest.report.markup import (
 )
 from mipforest.runs import SavedCard
 from mipforest.trees import RandomizedTree, Tree
-from mipforest.trees.figure import FAINT, Sizes, class_colours, line_height, place
-from mipforest.trees.node_box import BAR_GAP, BAR_HEIGHT, PADDING, PALE, Line, NodeBox, node_box
+from mipforest.trees.plot import (
+    BAR_GAP,
+    BAR_HEIGHT,
+    FAINT,
+    PADDING,
+    PALE,
+    Line,
+    NodeBox,
+    Sizes,
+    class_colours,
+    line_height,
+    node_box,
+    place,
+)
 from mipforest.trees.reachable import ReachableNode
 from mipforest.trees.text import SplitText, describe_split, format_number, leaf_text
 

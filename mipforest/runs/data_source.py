@@ -10,10 +10,9 @@ from typing import Any, get_args
 import numpy as np
 
 from mipforest.data import DataError, Dataset, load
-from mipforest.data.columns import text
 from mipforest.data.encoding import Scaling
-from mipforest.data.files import SUFFIXES, read_file
-from mipforest.data.table import Missing
+from mipforest.data.loading import SUFFIXES, read_file
+from mipforest.data.table import Missing, text
 from mipforest.data.target import Task
 
 

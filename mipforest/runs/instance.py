@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from mipforest.atomic import atomic_write
-from mipforest.bridges.quadratic_to_tangents import first_tangents
 from mipforest.files import write_model
 from mipforest.files.mps import mps_text
 from mipforest.files.solutions import write_point
@@ -24,8 +23,9 @@ from mipforest.runs.data_source import DataSource
 from mipforest.runs.folder import RunError
 from mipforest.runs.text_files import JsonFileError, json_text, read_json_object
 from mipforest.settings import FEASIBILITY_TOLERANCE
+from mipforest.solvers.base import get_solver
 from mipforest.solvers.convexity import QUADRATIC_SOLVER
-from mipforest.solvers.registry import get_solver
+from mipforest.solvers.outer_approximation import first_tangents
 from mipforest.trees import Predictor, Topology
 
 FORMAT = "mipforest-instance"

@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mipforest.bridges.quadratic_to_tangents import with_best_rest
-from mipforest.bridges.tangents import Tangents
 from mipforest.data import DataError
 from mipforest.errors import did_you_mean
 from mipforest.files.solutions import Point, point_in
@@ -25,8 +23,9 @@ from mipforest.runs.instance import Metadata, read_metadata, sha256_of_model
 from mipforest.runs.saved import Saved, SavedTree, load_saved_card, load_saved_tree
 from mipforest.runs.text_files import JsonFileError, read_json_object
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.solvers.base import get_solver
 from mipforest.solvers.convexity import QUADRATIC_SOLVER
-from mipforest.solvers.registry import get_solver
+from mipforest.solvers.outer_approximation import Tangents, with_best_rest
 from mipforest.solvers.solution import Solution, Status
 
 

@@ -22,8 +22,8 @@ from mipforest.cards import (
     risk_table,
 )
 from mipforest.data import DataError, Encoding
-from mipforest.data.columns import numbers, text
 from mipforest.data.encoding import Unseen
+from mipforest.data.table import numbers, text
 from mipforest.errors import MipforestError
 from mipforest.runs.data_source import LoadedData
 from mipforest.runs.text_files import read_json_object

@@ -207,13 +207,13 @@ def proximal(model: SmoothModel, point: Point, stop: Stop) -> Point:
         curved = sum(float((change[name] * (new_slope[name] - slope[name])).sum()) for name in names)
         at, value, slope = new, new_value, new_slope
         recent.append(value)
-        settled = len(recent) == MEMORY and max(recent) - min(recent) <= STATIONARY * max(
+        no_progress = len(recent) == MEMORY and max(recent) - min(recent) <= STATIONARY * max(
             abs(value), STATIONARY
         )
-        if squared == 0 or settled:
+        if squared == 0 or no_progress:
             break
         length = min(max(squared / curved, SHORTEST), LONGEST) if curved > 0 else min(2 * length, LONGEST)
-    return model.settled(at)
+    return model.completed(at)
 
 
 def _scaled(point: Point, factor: float) -> Point:

@@ -1,6 +1,12 @@
 """A smooth model of a randomised tree: what it minimises and what it asks for, stated once for all that solve it.
 
 Variables are blocks by name: ``a`` (|B|, p) and ``mu`` (|B|,) of the branch nodes, and those of the leaves.
+
+Node t sends a sample left with the probability ``F(z) = 1 / (1 + exp(-gamma z))``, where ``z = a_t . x / p - mu_t``
+over the p scaled features (Blanquero, Carrizosa, Molero-Rio, Romero Morales 2020). Arrays have one row per node, in
+heap order, so that the nodes of a level are neighbours. One backward pass gives every gradient.
+
+Penalties make trees sparse; their proximal operator gives exact zeros.
 """
 
 from __future__ import annotations
@@ -10,10 +16,176 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import expit
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.smooth.norms import RowNorms
-from mipforest.smooth.routing import Routing
+
+
+@dataclass(frozen=True, eq=False)
+class Routing:
+    """Samples on their ways through a tree.
+
+    Attributes
+    ----------
+    gamma
+        Steepness of the distribution function.
+    left, right
+        (|B|, n) probabilities of both sides; they sum to 1, and each is computed by itself, so that a tiny one is
+        exact.
+    reach
+        By level, the (2^level, n) probability that a sample comes to each of its nodes; the last level are the leaves.
+    """
+
+    gamma: float
+    left: FloatArray
+    right: FloatArray
+    reach: tuple[FloatArray, ...]
+
+    @classmethod
+    def of(cls, z: FloatArray, gamma: float) -> Routing:
+        """Route samples by their (|B|, n) arguments of the distribution function."""
+        left, right = expit(gamma * z), expit(-gamma * z)
+        reach = [np.ones((1, z.shape[1]))]
+        while (first := len(reach[-1]) - 1) < len(z):
+            here = slice(first, 2 * first + 1)
+            below = np.empty((2 * len(reach[-1]), z.shape[1]))
+            below[0::2], below[1::2] = reach[-1] * left[here], reach[-1] * right[here]
+            reach.append(below)
+        return cls(gamma, left, right, tuple(reach))
+
+    @property
+    def leaves(self) -> FloatArray:
+        """(|L|, n) probability that a sample comes to each leaf."""
+        return self.reach[-1]
+
+    def slope(self, payload: FloatArray, weights: FloatArray | float = 1.0) -> FloatArray:
+        """Return the (|B|, n) derivative in z of ``sum_i weights_i sum_t P_it payload_ti``, P the leaf probabilities.
+
+        Parameters
+        ----------
+        payload
+            (|L|, n) what each leaf pays for a sample.
+        weights
+            (n,) weight of each sample in the sum, or one for all.
+        """
+        found = np.empty_like(self.left)
+        value = payload
+        for reach in reversed(self.reach[:-1]):
+            here = slice(len(reach) - 1, 2 * len(reach) - 1)
+            left, right, to_left, to_right = self.left[here], self.right[here], value[0::2], value[1::2]
+            found[here] = (weights * self.gamma) * reach * left * right * (to_left - to_right)
+            value = left * to_left + right * to_right
+        return found
+
+
+@dataclass(frozen=True)
+class RowNorms:
+    """``lam_local sum_j ||row_j||_1 + lam_global sum_j ||row_j||_inf`` over the rows of the features.
+
+    The row of feature j are its coefficients at all branch nodes and, of linear leaves, its slopes there.
+
+    Attributes
+    ----------
+    blocks
+        Names of the blocks (nodes, p) whose columns make the rows.
+    lam_local, lam_global
+        Penalties, at least 0: fewer features per split, and fewer in the whole tree.
+    columns
+        How many columns a feature has in each block, all features side by side, then again: its row has them all.
+    """
+
+    blocks: tuple[str, ...]
+    lam_local: float = 0.0
+    lam_global: float = 0.0
+    columns: int = 1
+
+    def stacked(self, block: FloatArray) -> FloatArray:
+        """Return the coefficients of a block with one column per feature, the columns of a node one below the other."""
+        return block.reshape(len(block) * self.columns, -1)
+
+    def rows(self, point: Mapping[str, FloatArray]) -> FloatArray:
+        """Return the (nodes, p) coefficients of all blocks, one below the other."""
+        return np.vstack([self.stacked(point[name]) for name in self.blocks])
+
+    def value(self, point: Mapping[str, FloatArray]) -> float:
+        """Return both penalties together."""
+        sizes = np.abs(self.rows(point))
+        return float(self.lam_local * sizes.sum() + self.lam_global * sizes.max(axis=0).sum())
+
+    def prox(
+        self, point: Mapping[str, FloatArray], step: float, caps: Mapping[str, float]
+    ) -> dict[str, FloatArray]:
+        """Return the proximal point of the penalties and bounds, block by block.
+
+        Parameters
+        ----------
+        point
+            Where a gradient step leads.
+        step
+            Length of the step.
+        caps
+            By block, the largest size of its coefficients; infinite where they are free.
+        """
+        u = self.rows(point)
+        sizes = [len(point[name]) * self.columns for name in self.blocks]
+        cap = np.concatenate(
+            [np.full(size, caps[name]) for name, size in zip(self.blocks, sizes, strict=True)]
+        )
+        found = prox_rows(u, step * self.lam_local, step * self.lam_global, cap)
+        parts = zip(self.blocks, np.split(found, np.cumsum(sizes)[:-1]), strict=True)
+        return {name: part.reshape(point[name].shape) for name, part in parts}
+
+
+def prox_rows(
+    u: FloatArray, local: float, glob: float, caps: FloatArray, floor: FloatArray | float = 0.0
+) -> FloatArray:
+    """Minimise ``||v - u||^2 / 2 + local ||v||_1 + glob sum_j ||v_.j||_inf`` with ``|v_t| <= caps_t``, exactly.
+
+    Sizes shrink by ``local``; then those of a feature j above a level beta_j are cut to it, where ``sum_t (|u_t| -
+    local - beta_j)_+ = glob`` over the t whose cap is above the level: what the l-infinity norm gains at the margin
+    is then what the squares lose. It is 0 where all of the sum is at most ``glob``.
+
+    Parameters
+    ----------
+    u
+        (nodes, p) coefficients, one column per feature.
+    local, glob
+        Penalties, at least 0.
+    caps
+        (nodes,) largest sizes, above 0, maybe infinite.
+    floor
+        (p,) sizes up to which the l-infinity norm of a feature costs nothing: it has them elsewhere.
+    """
+    sizes = np.maximum(np.abs(u) - local, 0.0)
+    if glob > 0:
+        level = np.maximum(_levels(sizes, glob, caps), floor)
+        sizes = np.minimum(sizes, level)
+    found: FloatArray = np.sign(u) * np.minimum(sizes, caps[:, None])
+    return found
+
+
+def _levels(sizes: FloatArray, glob: float, caps: FloatArray) -> FloatArray:
+    """Return (p,) levels: the smallest beta >= 0 with ``sum_{caps > beta} (sizes - beta)_+ <= glob``."""
+    found, open_, low = np.zeros(sizes.shape[1]), np.ones(sizes.shape[1], dtype=bool), 0.0
+    for cap in np.unique(caps):
+        # Between the cap before and this one, nodes of smaller caps do not count.
+        found = np.where(open_, np.maximum(_level(sizes[caps >= cap], glob), low), found)
+        open_ &= found > cap
+        if not open_.any():
+            break
+        low = float(cap)
+    return found
+
+
+def _level(sizes: FloatArray, glob: float) -> FloatArray:
+    """Return the (p,) levels without caps, as in a projection on the l1 ball: 0 where the sum is at most ``glob``."""
+    ordered = -np.sort(-sizes, axis=0)
+    excess = np.cumsum(ordered, axis=0) - glob
+    counts = np.arange(1, len(sizes) + 1)[:, None]
+    last = np.maximum((ordered * counts > excess).sum(axis=0), 1) - 1
+    found: FloatArray = np.maximum(excess[last, np.arange(sizes.shape[1])] / (last + 1), 0.0)
+    return found
+
 
 #: Values of the blocks of variables, by name.
 Point = dict[str, FloatArray]
@@ -101,7 +273,7 @@ class LeafLoss(ABC):
             minus the sum of multiplier times constraint is that of the optimal value (envelope theorem).
         """
 
-    def settled(self, routing: Routing, leaves: Point) -> tuple[Point, Mapping[str, float]]:  # noqa: ARG002
+    def completed(self, routing: Routing, leaves: Point) -> tuple[Point, Mapping[str, float]]:  # noqa: ARG002
         """Return what :meth:`best` does, but keep those blocks of the leaves that ``leaves`` gives."""
         return self.best(routing)
 
@@ -217,12 +389,12 @@ class SmoothModel:
 
     def with_best_leaves(self, point: Point) -> Point:
         """Return the point with the leaves that solve its leaf problem, without penalties."""
-        return self.settled({block.name: point[block.name] for block in self.branches})
+        return self.completed({block.name: point[block.name] for block in self.branches})
 
-    def settled(self, point: Point) -> Point:
+    def completed(self, point: Point) -> Point:
         """Return the point with what is best for its blocks in all others of the leaves."""
         seen = self.seen(point)
-        leaves, _ = seen.loss.settled(seen.route(point), point)
+        leaves, _ = seen.loss.completed(seen.route(point), point)
         return {**point, **leaves}
 
     def penalised_leaves(self, point: Point) -> Point:
@@ -255,7 +427,7 @@ class SmoothModel:
         """
         seen = self.seen(point)
         routing = seen.route(point)
-        leaves, multipliers = seen.loss.settled(routing, point)
+        leaves, multipliers = seen.loss.completed(routing, point)
         whole = {**point, **leaves}
         value, gradient = self._gradient(seen, routing, seen.loss.part(routing, leaves), whole)
         for constraint in seen.loss.constraints:

@@ -144,7 +144,7 @@ class ProgrammeSearch(SmoothSearch):
             names = model.norms.blocks
             cleared = {name: np.where(np.abs(found[name]) <= RESIDUE, 0.0, found[name]) for name in names}
             branches = {block.name: found[block.name] for block in model.branches}
-            return model.settled({**branches, **cleared})
+            return model.completed({**branches, **cleared})
         mended = model.with_best_leaves(found)
         return mended if model.violation(mended) <= max(model.violation(found), RESIDUE) else found
 

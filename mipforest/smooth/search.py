@@ -96,7 +96,7 @@ class SmoothSearch(TreeSearch):
                         break
                     gentle = model.balanced().at(model.gamma / 2**level)
                     point = self.descend(gentle.without_penalties() if k % 2 else gentle, point, stop)
-                point = model.settled(point) if stop() else self.descend(model, point, stop)
+                point = model.completed(point) if stop() else self.descend(model, point, stop)
             if k == 0 or not stop():
                 # A start that the clock cut short is no local optimum to compare with.
                 values.append(model.objective(point))
@@ -109,7 +109,7 @@ class SmoothSearch(TreeSearch):
         point = best[2]
         if model is not whole:
             out_of_time = settings.time_limit == 0 or stop()
-            point = whole.settled(point) if out_of_time else self.descend(whole, point, stop)
+            point = whole.completed(point) if out_of_time else self.descend(whole, point, stop)
         status = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
         return Found(
             formulation.tree_of(point, instance),

@@ -1,4 +1,4 @@
-"""The contract between mipforest and a solver plug-in."""
+"""The contract between mipforest and a solver plug-in, and the solvers by name (``mipforest.solvers``)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.errors import SolverUnavailable, Unsupported
+from mipforest.errors import SolverUnavailable, Unsupported, suggestion
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.model.model import Model
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.solvers.bound_check import (
+    NO_OPTIMUM,
+    Lost,
+    lost_entries,
+    no_bound,
+    validated,
+    worth_of_violations,
+)
 from mipforest.solvers.checks import require_plain_numbers, unknown_option, with_exact_integers
-from mipforest.solvers.claims import NO_OPTIMUM, Lost, lost_entries, no_bound, settled, worth_of_violations
 from mipforest.solvers.solution import Progress, Solution, Status
 from mipforest.solvers.worker import Worker
 
@@ -129,7 +136,7 @@ class Solver(ABC):
         form
             The model.
         settings
-            Limits and settings; ``start`` and ``bridges`` are settled already.
+            Limits and settings; ``start`` and ``bridges`` are validated already.
         start
             (n,) point to start from; NaN where it is left open.
         priorities
@@ -206,7 +213,7 @@ class Solver(ABC):
         form, worker, reported
             As there.
         settings
-            What was asked. An optimum is held to its gap, and a claim to the entries that the solver drops.
+            What was asked. An optimum is held to its gap, and its proof to the entries that the solver drops.
         """
         if settings is not None:
             gap = settings.gap if self.keeps_gap else None
@@ -325,7 +332,7 @@ def assembled(
     nodes
         Branch-and-bound nodes.
     start
-        (n,) feasible point that is known beside: a limit may come before the solver has looked at it.
+        (n,) feasible point that is known otherwise: a limit may come before the solver has looked at it.
     start_objective
         Value of the start that was taken; that of ``start`` unless given.
     gap
@@ -336,22 +343,22 @@ def assembled(
     warnings, message
         What the user should know, and the solver's own last word.
     """
-    told = list(warnings)
+    said = list(warnings)
     x = None if x is None or status in NO_OPTIMUM else with_exact_integers(form, x)
     if start is not None:
         start_objective = form.objective(start)
         if status not in NO_OPTIMUM:
             x = _better_point(form, x, start)
     if x is not None:
-        told += _tolerance_warning(form, x)
+        said += _tolerance_warning(form, x)
     objective = np.nan if x is None else form.objective(x)
     if bound is None:
         proven = status is Status.OPTIMAL and not form.is_mip
         bound = objective if proven else no_bound(form)
-    status, bound, doubts = settled(
+    status, bound, issues = validated(
         form, status, objective, bound, gap=gap, lost=lost, slip=worth_of_violations(form, x)
     )
-    told += doubts
+    said += issues
     worker.finish(objective, bound, nodes)
     return Solution(
         status=status,
@@ -365,7 +372,7 @@ def assembled(
         solver_version=version,
         events=tuple(worker.events),
         start_objective=start_objective,
-        warnings=tuple(told),
+        warnings=tuple(said),
         message=message,
         stopped=worker.stop.is_set(),
     )
@@ -385,3 +392,44 @@ def _tolerance_warning(form: MatrixForm, x: FloatArray) -> list[str]:
         return []
     name, amount = found.worst(1)[0]
     return [f"the solution violates {name} by {amount:.3g}, above the tolerance {FEASIBILITY_TOLERANCE:g}"]
+
+
+GROUP = "mipforest.solvers"
+
+
+@cache
+def solver_classes() -> dict[str, type[Solver]]:
+    """Return all registered solvers by name, installed or not, built in or from another package."""
+    return {
+        entry.name: entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    }
+
+
+def get_solver(name: str, *, others: Iterable[str] = ()) -> Solver:
+    """Return a solver by name.
+
+    Parameters
+    ----------
+    name
+        Registered name; what stands behind a colon (``pyomo:glpk``) is for the plug-in to read.
+    others
+        Names that the caller also takes, for the message.
+
+    Raises
+    ------
+    SolverUnavailable
+        If no solver has that name (the nearest names are suggested) or its package is not installed.
+    """
+    classes = solver_classes()
+    registered, _, inner = name.partition(":")
+    if registered not in classes:
+        known = [*classes, *others]
+        hint = suggestion(registered, known, 2, otherwise=".", written=str)
+        raise SolverUnavailable(f"no solver named {name!r}{hint} Known: {', '.join(known)}")
+    plugin = classes[registered]
+    if not plugin.available():
+        raise SolverUnavailable(
+            f"solver {registered!r} is not installed (no Python package {plugin.package!r}); "
+            f"run: pip install {plugin.install}"
+        )
+    return plugin.named(inner)

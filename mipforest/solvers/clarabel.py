@@ -14,8 +14,8 @@ from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm, scale_rows, stack_rows
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.base import Answer, Feature, PlainSolver
+from mipforest.solvers.bound_check import no_bound
 from mipforest.solvers.checks import unknown_option, writable
-from mipforest.solvers.claims import no_bound
 from mipforest.solvers.convexity import require_convex
 from mipforest.solvers.solution import Status
 from mipforest.solvers.worker import SolverLate, Worker, left_behind

@@ -13,7 +13,7 @@ from mipforest.errors import NotAllowed
 from mipforest.model.check import violations
 from mipforest.model.matrix import IndicatorRows, MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
-from mipforest.solvers.registry import get_solver
+from mipforest.solvers.base import get_solver
 from mipforest.solvers.solution import Status
 
 #: Negative curvature, relative to the largest entry of Q, that counts as round-off: well above the backward

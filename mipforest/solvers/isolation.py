@@ -55,7 +55,7 @@ def isolated(
 ) -> Solution:
     """Solve a matrix form in a process of its own.
 
-    Where that process dies, the solution has status ``error``, the last incumbent that it told, or the start, and no
+    Where that process dies, the solution has status ``error``, its last incumbent, or the start, and no
     bound.
 
     Parameters
@@ -149,13 +149,13 @@ def _answer(other: _Other, job: bytes, worker: Worker) -> Solution | BaseExcepti
         process.stdin.write(len(job).to_bytes(8, "big") + job)
         process.stdin.flush()
         while True:
-            told = pickle.load(process.stdout)
-            if not isinstance(told, Event):
-                found: Solution | BaseException = told
+            answer = pickle.load(process.stdout)
+            if not isinstance(answer, Event):
+                found: Solution | BaseException = answer
                 return found
-            if told.x is not None:
-                other.incumbent = told.x
-            worker.observe(told.objective, told.bound, told.nodes, told.x)
+            if answer.x is not None:
+                other.incumbent = answer.x
+            worker.observe(answer.objective, answer.bound, answer.nodes, answer.x)
     except (EOFError, OSError, pickle.UnpicklingError):
         process.wait()
         return None
@@ -213,15 +213,15 @@ def main() -> None:
     os._exit(0)  # a solver that still has threads when C++ takes down its globals ends the process by SIGABRT
 
 
-def _write(answers: IO[bytes], told: Any) -> None:
+def _write(answers: IO[bytes], answer: Any) -> None:
     """Write an event or the outcome whole."""
     buffer = io.BytesIO()
     try:
-        pickle.dump(told, buffer)
+        pickle.dump(answer, buffer)
         pickle.loads(buffer.getvalue())  # an error may have arguments of its own
     except Exception:
         buffer = io.BytesIO()
-        pickle.dump(SolverError(str(told)), buffer)
+        pickle.dump(SolverError(str(answer)), buffer)
     answers.write(buffer.getvalue())
     answers.flush()
 

@@ -175,8 +175,8 @@ def closed(objective: float, bound: float, gap: float | None = 0.0, unit: float 
         Relative gap that was asked for, ``None`` for any. Round-off comes on top: ``ROUND_OFF`` of the objective, and
         ``ABSOLUTE_GAP``, which is what counts near 0, where relative gaps mean nothing.
     unit
-        What the absolute part is relative to (:func:`mipforest.solvers.claims.objective_unit`): below 1 where costs are
-        so small that an objective is within it of anything.
+        What the absolute part is relative to: below 1 where costs
+        are so small that an objective is within it of anything (:func:`~mipforest.solvers.bound_check.objective_unit`).
     """
     size, difference = abs(objective), abs(objective - bound)
     if not difference < float("inf"):

@@ -18,15 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from mipforest.errors import SolverUnavailable, closest
-from mipforest.solvers.base import Solver
-from mipforest.solvers.registry import get_solver
-from mipforest.testing.conformance import (
-    integer,
-    linear,
-    quadratic,
-    requests,
-    search,
-)
+from mipforest.solvers.base import Solver, get_solver
+from mipforest.testing.conformance import models, requests
 from mipforest.testing.conformance.case import Case, Trial
 
 #: By solver: its own option that limits branch and bound to one node.
@@ -59,7 +52,7 @@ def arguments(solver: str) -> dict[str, Any]:
     return {"opt_out": OPT_OUT.get(solver), "node_limit": NODE_LIMIT.get(solver)}
 
 
-_TOPICS = (linear, integer, quadratic, requests, search)
+_TOPICS = (models, requests)
 
 #: All cases by name.
 CASES: Mapping[str, Case] = {case.name: case for topic in _TOPICS for case in topic.cases}

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from mipforest.trees.export import TreeFileError, from_dict, load, save, to_dict, to_dot, to_python
 from mipforest.trees.functional import Curve, FunctionalTree
-from mipforest.trees.influence import feature_importances, feature_influence
 from mipforest.trees.measures import (
     CalibrationMeasures,
     ClassMeasures,
@@ -24,24 +23,28 @@ from mipforest.trees.measures import (
     prescription_measures,
     regression_measures,
 )
-from mipforest.trees.node_statistics import NodeStatistics, leaf_shares, node_statistics
-from mipforest.trees.predictor import FeaturesUsed, Predictor
+from mipforest.trees.node_statistics import (
+    NodeStatistics,
+    feature_importances,
+    feature_influence,
+    leaf_shares,
+    node_statistics,
+)
 from mipforest.trees.randomized import RandomizedTree
 from mipforest.trees.reachable import leaf_regions
 from mipforest.trees.sides import midpoint
 from mipforest.trees.text import to_text
 from mipforest.trees.topology import MAX_DEPTH, Nodes, Topology
-from mipforest.trees.tree import Tree
+from mipforest.trees.tree import FeaturesUsed, Predictor, Tree
 
 if TYPE_CHECKING:
     from mipforest.trees.explanation import plot_explanation
-    from mipforest.trees.figure import Picture, save_figure
     from mipforest.trees.partition import plot_partition
-    from mipforest.trees.plot import plot_tree, save_plot
+    from mipforest.trees.plot import Picture, plot_tree, save_figure, save_plot
 
 _FIGURES = {
-    "Picture": "figure",
-    "save_figure": "figure",
+    "Picture": "plot",
+    "save_figure": "plot",
     "plot_explanation": "explanation",
     "plot_partition": "partition",
     "plot_tree": "plot",

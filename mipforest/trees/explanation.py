@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.trees.figure import class_colours, new_figure, shorten
+from mipforest.trees.plot import class_colours, new_figure, shorten
 from mipforest.trees.randomized import RandomizedTree
 
 #: Inches of one feature's axis, of one panel, and around them.

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.trees.figure import (
+from mipforest.trees.plot import (
     INK,
     add_legend,
     class_colours,

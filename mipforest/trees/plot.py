@@ -1,33 +1,436 @@
-"""A tree as a figure: boxes with splits in original units, class counts, coloured leaves."""
+"""A tree as a figure: boxes with splits in original units, class counts, coloured leaves.
+
+Figures have no global state. Their colours are told apart by colour-blind readers. A box is laid out before it is
+drawn: its lines, and its size.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import matplotlib
+import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyBboxPatch, Patch, Rectangle
 
-from mipforest.trees.figure import (
-    FAINT,
-    Layout,
-    add_legend,
-    class_colours,
-    figure_of,
-    line_height,
-    new_figure,
-    place,
-    save_figure,
-    shorten,
-    text_width,
-)
-from mipforest.trees.node_box import BAR_GAP, BAR_HEIGHT, PADDING, Line, NodeBox, node_box
-from mipforest.trees.node_statistics import node_statistics
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.atomic import atomic_write
+from mipforest.trees.node_statistics import NodeStatistics, node_statistics
 from mipforest.trees.reachable import ReachableNode, reachable_tree
+from mipforest.trees.text import (
+    describe_linear_leaf,
+    describe_split,
+    estimates_text,
+    format_number,
+    leaf_text,
+)
 from mipforest.trees.tree import Tree
+
+#: Room between the boxes of a tree, in inches.
+HORIZONTAL_GAP = 0.18
+VERTICAL_GAP = 0.5
+
+#: Width and height of each node's box in inches, by node number.
+Sizes = Mapping[int, tuple[float, float]]
+
+#: Okabe and Ito's palette (Color Universal Design, 2008), without black and with its yellow last.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442")
+INK = "#222222"
+FAINT = "#5a5a5a"
+
+#: Entries of the file's metadata that hold the time of writing, by suffix.
+_FORMATS: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
+
+
+class Picture(Figure):
+    """A matplotlib figure that notebooks show as SVG, also where ``pyplot`` was never loaded."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the picture to a ``.svg``, ``.png`` or ``.pdf`` file; see :func:`save_figure`."""
+        save_figure(self, path)
+
+    def _repr_svg_(self) -> str:
+        drawing = _content(self, ".svg").decode()
+        return drawing[drawing.index("<svg") :]  # without the prologue of a file, so that it stands in a page
+
+
+def new_figure(width: float, height: float, **options: Any) -> Picture:
+    """Return an empty figure of a size in inches, with a canvas of its own."""
+    figure = Picture(figsize=(width, height), facecolor="white", **options)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def figure_of(axes: Axes) -> Figure:
+    """Return the figure that axes belong to, even if they lie in a subfigure."""
+    figure = axes.figure
+    return figure if isinstance(figure, Figure) else figure.figure
+
+
+def class_colours(n_classes: int) -> tuple[str, ...]:
+    """Return one colour per class: the palette, or an even sample of viridis for more than seven classes."""
+    if n_classes <= len(PALETTE):
+        return PALETTE[:n_classes]
+    colours = matplotlib.colormaps["viridis"]
+    return tuple(to_hex(colours(k / (n_classes - 1))) for k in range(n_classes))
+
+
+def value_colours(values: IntArray | FloatArray, low: float, high: float) -> tuple[str, ...]:
+    """Return the colours of (n,) real values between ``low`` (pale) and ``high`` (dark)."""
+    return tuple(to_hex(colour) for colour in value_rgb(values, low, high))
+
+
+def value_rgb(values: IntArray | FloatArray, low: float, high: float) -> FloatArray:
+    """Return the (..., 3) colours of values of any shape, as :func:`value_colours` does; clipped to the range."""
+    position = np.clip((values - low) / (high - low), 0, 1) if high > low else np.zeros(np.shape(values))
+    return np.asarray(matplotlib.colormaps["YlGnBu"](0.2 + 0.65 * position)[..., :3], dtype=np.float64)
+
+
+def tint(colour: str, strength: float) -> str:
+    """Mix a colour with white; strength 1 is the colour itself, 0 white."""
+    return str(to_hex(tint_rgb(np.array(to_rgb(colour)), strength)))
+
+
+def tint_rgb(colours: FloatArray, strength: float) -> FloatArray:
+    """Mix (..., 3) colours with white, as :func:`tint`."""
+    return 1 - strength * (1 - colours)
+
+
+def line_height(points: float) -> float:
+    """Return the height of a line of text in inches."""
+    return 1.3 * points / 72
+
+
+def text_width(text: str, points: float, weight: str = "normal") -> float:
+    """Return the width of one line of text in inches, in matplotlib's current font; it takes a millisecond."""
+    width, _, _ = RendererAgg(1, 1, 72).get_text_width_height_descent(
+        text, FontProperties(size=points, weight=weight), ismath=False
+    )
+    return float(width) / 72
+
+
+def shorten(name: str, length: int = 28) -> str:
+    """Shorten a name to one line of at most ``length`` characters by leaving out its middle."""
+    name = " ".join(name.split())
+    if len(name) <= length:
+        return name
+    tail = (length - 1) // 3
+    return f"{name[: length - 1 - tail]}…{name[-tail:]}"
+
+
+def add_legend(axes: Axes, handles: list[Any], names: list[str], **options: Any) -> None:
+    """Add a legend whose names are shown as they are: no formulas, no meaning of a leading underscore."""
+    legend = axes.legend(handles, [" "] * len(names), **options)
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        text.set_parse_math(False)
+        text.set_text(shorten(name))
+
+
+def save_figure(figure: Figure, path: str | PathLike[str]) -> None:
+    """Write a figure to a ``.svg``, ``.png`` or ``.pdf`` file, whole or not at all.
+
+    The same figure gives the same bytes: no date, no random identifiers. Text in SVG files stays text.
+
+    Raises
+    ------
+    ValueError
+        If the suffix is another one.
+    OSError
+        If the file cannot be written.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in _FORMATS:
+        raise ValueError(
+            f"cannot write a figure to {path.name!r}: the suffix must be one of {', '.join(_FORMATS)}"
+        )
+    content = _content(figure, suffix)
+    with atomic_write(path) as file:
+        file.write(content)
+
+
+def _content(figure: Figure, suffix: str) -> bytes:
+    """Return what the file of a figure holds."""
+    content = BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "mipforest", "svg.fonttype": "none"}):
+        figure.savefig(content, format=suffix[1:], dpi=150, metadata=_FORMATS[suffix])
+    return content.getvalue()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Positions in inches, x to the right, y upwards, origin at the bottom left.
+
+    Attributes
+    ----------
+    centre
+        x of the centre of each box, by node number.
+    top
+        y of the upper side of each box.
+    width, height
+        Extent of the whole.
+    """
+
+    centre: dict[int, float]
+    top: dict[int, float]
+    width: float
+    height: float
+
+
+def place(root: ReachableNode, sizes: Sizes) -> Layout:
+    """Lay out a tree so that no two boxes overlap.
+
+    Every subtree keeps a vertical strip of its own, so edges never cross a box; all nodes of a level hang
+    from the same height.
+    """
+    centre: dict[int, float] = {}
+    width = _place_across(root, sizes, 0.0, centre)
+    levels: list[list[ReachableNode]] = [[root]]
+    while any(node.children for node in levels[-1]):
+        levels.append([child for node in levels[-1] for child in node.children])
+    heights = [max(sizes[node.number][1] for node in level) for level in levels]
+    total = sum(heights) + VERTICAL_GAP * (len(levels) - 1)
+    top: dict[int, float] = {}
+    y = total
+    for level, height in zip(levels, heights, strict=True):
+        top |= {node.number: y for node in level}
+        y -= height + VERTICAL_GAP
+    return Layout(centre, top, width, total)
+
+
+def _place_across(node: ReachableNode, sizes: Sizes, left: float, centre: dict[int, float]) -> float:
+    """Place a subtree from x = ``left`` on and return the width of its strip."""
+    own = sizes[node.number][0]
+    if not node.children:
+        centre[node.number] = left + own / 2
+        return own
+    width = -HORIZONTAL_GAP
+    for child in node.children:
+        width += HORIZONTAL_GAP + _place_across(child, sizes, left + width + HORIZONTAL_GAP, centre)
+    middle = sum(centre[child.number] for child in node.children) / len(node.children)
+    overhang = max(own / 2 - (middle - left), 0.0)
+    if overhang:
+        _shift(node, overhang, centre)
+        middle += overhang
+    centre[node.number] = middle
+    return max(width + overhang, middle + own / 2 - left)
+
+
+def _shift(node: ReachableNode, distance: float, centre: dict[int, float]) -> None:
+    for child in node.children:
+        centre[child.number] += distance
+        _shift(child, distance, centre)
+
+
+PADDING = 0.08
+BAR_HEIGHT = 0.09
+BAR_GAP = 0.04
+MIN_WIDTH = 0.95
+
+#: Colour of a linear leaf of which no target is known.
+UNKNOWN = "#a8a8a8"
+
+#: Colour of the text of a leaf without samples: as pale as can be read on white.
+PALE = "#767676"
+
+#: Up to this many classes, their counts are written out below the bar.
+MOST_COUNTS = 4
+
+
+class Line(NamedTuple):
+    """One line of text: what it says, its size in points, weight and colour."""
+
+    text: str
+    points: float = 9.0
+    weight: str = "normal"
+    colour: str = INK
+
+
+@dataclass(frozen=True)
+class NodeBox:
+    """The box of a node, from top to bottom: lines, bar of class counts, counts. Sizes in inches.
+
+    Attributes
+    ----------
+    lines
+        Lines above the bar.
+    bar
+        Width of each class in the bar, summing to 1; empty for no bar.
+    footer
+        Lines below the bar.
+    face, edge
+        Colours of the box.
+    """
+
+    lines: tuple[Line, ...]
+    bar: tuple[float, ...]
+    footer: tuple[Line, ...]
+    face: str
+    edge: str
+
+    @cached_property
+    def width(self) -> float:
+        """Width of the box."""
+        texts = [text_width(line.text, line.points, line.weight) for line in self.lines + self.footer]
+        return max([MIN_WIDTH, *(width + 2 * PADDING for width in texts)])
+
+    @property
+    def height(self) -> float:
+        """Height of the box."""
+        texts = sum(line_height(line.points) for line in self.lines + self.footer)
+        return texts + (BAR_HEIGHT + 2 * BAR_GAP if self.bar else 0.0) + 2 * PADDING
+
+
+def node_box(tree: Tree, node: ReachableNode, statistics: NodeStatistics | None, max_terms: int) -> NodeBox:
+    """Return the box of a split or a leaf."""
+    header = Line(f"n{node.number}{_samples(statistics, node.number)}", 7.5, colour=FAINT)
+    bar, counts = _class_counts(statistics, node.number)
+    mean = _mean(statistics, node.number)
+    if node.children:
+        footer = (*counts, *([Line(mean, 8.0, colour=FAINT)] if mean else []))
+        lines = (header, *_split_lines(tree, node.number, max_terms, statistics))
+        return NodeBox(lines, bar, footer, "white", "#888888")
+    colour = leaf_colours(tree, statistics)[node.number - tree.topology.n_branches]
+    prediction = _prediction_lines(tree, node.number, mean, max_terms)
+    if statistics is not None and statistics.samples[node.number] == 0:
+        # Nobody comes here: what it predicts rests on no sample.
+        pale = [line._replace(colour=PALE, weight="normal") for line in (header, *prediction)]
+        return NodeBox(tuple(pale), (), (), "white", tint(colour, 0.35))
+    footer = (
+        *counts,
+        *_probability_lines(tree, node.number, statistics),
+        *_error_lines(tree, node.number, statistics),
+    )
+    face = tint(colour, 0.25 if tree.is_classifier else 0.35)
+    return NodeBox((header, *prediction), bar, footer, face, colour)
+
+
+def leaf_colours(tree: Tree, statistics: NodeStatistics | None) -> tuple[str, ...]:
+    """Return the colour of each leaf, left to right: by class, value, or mean target of a linear leaf."""
+    if tree.is_classifier:
+        colours = class_colours(len(tree.classes))
+        return tuple(colours[k] for k in tree.leaf_value)
+    levels = _leaf_levels(tree, statistics)
+    known = levels[~np.isnan(levels)]
+    if len(known) == 0:
+        return (UNKNOWN,) * len(levels)
+    low, high = float(known.min()), float(known.max())
+    return tuple(UNKNOWN if np.isnan(x) else value_colours(np.array([x]), low, high)[0] for x in levels)
+
+
+def _leaf_levels(tree: Tree, statistics: NodeStatistics | None) -> FloatArray:
+    """Return (|L|,) one number per leaf of a regression tree; NaN for a linear leaf without targets."""
+    if not tree.has_linear_leaves:
+        return np.asarray(tree.leaf_value, dtype=np.float64)
+    if statistics is None or statistics.mean is None:
+        return np.full(tree.topology.n_leaves, np.nan)
+    return statistics.mean[tree.topology.n_branches :]
+
+
+def _prediction_lines(tree: Tree, leaf: int, mean: str, max_terms: int) -> Sequence[Line]:
+    """Return the lines of a prediction: treatment and outcomes; class; value, mean if it differs; linear function."""
+    if tree.prescribes:
+        treatment = tree.classes[tree.leaf_value[leaf - tree.topology.n_branches]]
+        estimates = estimates_text(tree, leaf, max_terms, digits=3)
+        return [
+            Line(shorten(treatment), 10.0, "bold"),
+            *_terms(estimates[:MOST_COUNTS], len(estimates[MOST_COUNTS:])),
+        ]
+    if tree.is_classifier:
+        return [Line(shorten(leaf_text(tree, leaf)), 10.0, "bold")]
+    if tree.has_linear_leaves:
+        linear = describe_linear_leaf(tree, leaf, digits=3, max_terms=max_terms)
+        average = [Line(mean, 10.0, "bold")] if mean else []
+        return [*average, Line(linear.constant.replace("-", "−")), *_terms(linear.terms, linear.n_hidden)]
+    value = float(tree.leaf_value[leaf - tree.topology.n_branches])
+    differs = mean and mean != _mean_text(value)
+    return [
+        Line(leaf_text(tree, leaf), 10.0, "bold"),
+        *([Line(mean, 8.0, colour=FAINT)] if differs else []),
+    ]
+
+
+def _split_lines(tree: Tree, t: int, max_terms: int, statistics: NodeStatistics | None) -> Sequence[Line]:
+    """Return a univariate split on one line, an oblique one with one term per line, those that matter most first."""
+    n_terms = np.count_nonzero(tree.w[t])
+    known = statistics is not None and statistics.influence is not None and statistics.influence[t].any()
+    influence = statistics.influence[t] if known and statistics and statistics.influence is not None else None
+    split = describe_split(tree, t, digits=4 if n_terms == 1 else 3, max_terms=max_terms, influence=influence)
+    if split.relation.startswith("is"):
+        return [Line(shorten(str(split), 40))]
+    relation = {">=": "≥", "<=": "≤"}[split.relation]
+    threshold = split.threshold.replace("-", "−")
+    if n_terms == 1:
+        return [Line(f"{shorten(split.terms[0])} {relation} {threshold}")]
+    return [*_terms(split.terms, split.n_hidden), Line(f"{relation} {threshold}")]
+
+
+def _terms(terms: Sequence[str], n_hidden: int) -> Sequence[Line]:
+    """Return one term per line, and how many more there are."""
+    shown = [Line(shorten("−" + term[1:] if term.startswith("-") else term, 34)) for term in terms]
+    return [*shown, Line(f"+ {n_hidden} more", colour=FAINT)] if n_hidden else shown
+
+
+def _samples(statistics: NodeStatistics | None, node: int) -> str:
+    if statistics is None:
+        return ""
+    n = int(statistics.samples[node])
+    return f"  ·  {n} sample{'' if n == 1 else 's'}"
+
+
+def _mean(statistics: NodeStatistics | None, node: int) -> str:
+    """Return the mean target of a node in words, or an empty text if it is unknown."""
+    if statistics is None or statistics.mean is None or statistics.samples[node] == 0:
+        return ""
+    return _mean_text(float(statistics.mean[node]))
+
+
+def _mean_text(value: float) -> str:
+    return f"mean {format_number(value, 3)}"
+
+
+def _class_counts(statistics: NodeStatistics | None, node: int) -> tuple[tuple[float, ...], tuple[Line, ...]]:
+    """Return the bar of a node and the line below it; both are empty if no counts are known."""
+    if statistics is None or statistics.class_counts is None or statistics.samples[node] == 0:
+        return (), ()
+    counts = statistics.class_counts[node]
+    bar = tuple(float(count) for count in counts / counts.sum())
+    if len(counts) > MOST_COUNTS:
+        return bar, ()
+    return bar, (Line("  |  ".join(map(str, counts)), 8.0),)
+
+
+def _probability_lines(tree: Tree, leaf: int, statistics: NodeStatistics | None) -> tuple[Line, ...]:
+    """Return the mean probability that a logistic tree gives the class of a leaf."""
+    if statistics is None or statistics.probability is None:
+        return ()
+    mean = statistics.probability[leaf - tree.topology.n_branches]
+    return (Line(f"probability {mean:.0%} on average", 8.0, colour=FAINT),)
+
+
+def _error_lines(tree: Tree, leaf: int, statistics: NodeStatistics | None) -> tuple[Line, ...]:
+    """Return the errors of a leaf's predictions, without R2 for a constant leaf: it cannot exceed 0."""
+    if statistics is None or statistics.samples[leaf] == 0:
+        return ()
+    if statistics.r2 is None or statistics.mse is None or statistics.mae is None:
+        return ()
+    mse, mae = (format_number(float(measure[leaf]), 3) for measure in (statistics.mse, statistics.mae))
+    errors = f"MSE {mse}  |  MAE {mae}"
+    if tree.has_linear_leaves:
+        errors = f"R² {format_number(float(statistics.r2[leaf]), 2)}  |  {errors}"
+    return (Line(errors.replace("-", "−"), 8.0, colour=FAINT),)
+
 
 MARGIN = 0.15
 LEGEND_HEIGHT = 0.2
@@ -40,7 +443,8 @@ def plot_tree(
 
     A split shows the condition for going right ("yes") in original units: a univariate one with four
     significant digits, an oblique one with three and some of its terms only, one per line: those of largest weight, or,
-    with samples, those that move the score most (see :func:`~mipforest.trees.influence.feature_influence`). A leaf
+    with samples, those that move the score most
+    (see :func:`~mipforest.trees.node_statistics.feature_influence`). A leaf
     shows its prediction in the colour of its class or value; a linear leaf its function in original units,
     the most influential terms only, in the colour of its mean target (grey where none is known). With
     samples, boxes show their number, leaves without any are pale, and those of a logistic tree show the mean

@@ -20,7 +20,7 @@ def to_text(tree: Tree, counts: NodeStatistics | None = None, *, max_terms: int 
     passing all samples to one side; the branch that no sample can enter is left out. Numbers have four
     significant digits, so read routes off :meth:`Tree.apply`, not off the text. Below a split of several
     features stands how much each of them moves its score over the samples that pass it, if known (see
-    :func:`~mipforest.trees.influence.feature_influence`).
+    :func:`~mipforest.trees.node_statistics.feature_influence`).
 
     Parameters
     ----------

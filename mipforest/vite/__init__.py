@@ -17,12 +17,12 @@ from mipforest.data import Dataset
 from mipforest.ensembles import EnsembleError, ensemble_for
 from mipforest.ensembles.target import DEFAULT_SEED
 from mipforest.trees import Topology
-from mipforest.trees.figure import FAINT, new_figure, save_figure, shorten, text_width
-from mipforest.vite.node_tree import NodeTree
+from mipforest.trees.plot import FAINT, new_figure, save_figure, shorten, text_width
 from mipforest.vite.panels import (
     HEADING,
     SMALL,
     LevelMap,
+    NodeTree,
     Panel,
     ProbabilityPlot,
     ProximityMap,

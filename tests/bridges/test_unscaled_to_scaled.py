@@ -6,7 +6,7 @@ from mipforest.bridges import unscaled_to_scaled
 from mipforest.model import Model
 from mipforest.model.check import violations
 from mipforest.settings import SolveSettings
-from mipforest.solvers.registry import get_solver
+from mipforest.solvers.base import get_solver
 from mipforest.solvers.solution import Event, Status
 from mipforest.solving import solve
 

@@ -14,8 +14,7 @@ from mipforest.campaigns.experiment_result import recovery, recovery_measures
 from mipforest.campaigns.experiments import plan
 from mipforest.campaigns.report import results_table, write_report
 from mipforest.campaigns.suite import parse_suite
-from mipforest.data.random_trees import GroundTruth, RandomTree
-from mipforest.data.synthetic import ground_truth, treatment_experiment
+from mipforest.data.synthetic import GroundTruth, RandomTree, ground_truth, treatment_experiment
 from mipforest.data.treatments import policy_measures
 from mipforest.trees import Tree
 from mipforest.tuning import tune_batch

@@ -8,7 +8,7 @@ from mipforest.cli import doctor
 from mipforest.problem import tree_search
 from mipforest.searches import kernel_cache
 from mipforest.searches.exact.plugin import ExactSearch
-from mipforest.solvers import registry
+from mipforest.solvers import base
 from mipforest.solvers.highs import Highs
 from mipforest.solvers.solution import Solution, Status
 
@@ -24,7 +24,7 @@ def test_a_search_that_fails_is_found_out(mipforest, monkeypatch):
         def search(self, problem, settings, **_):
             raise ImportError("numba needs NumPy 2.4 or less")
 
-    monkeypatch.setattr(registry, "solver_classes", lambda: {"highs": Highs})
+    monkeypatch.setattr(base, "solver_classes", lambda: {"highs": Highs})
     monkeypatch.setattr(tree_search, "search_classes", lambda: {"exact-search": Broken})
     result = mipforest("doctor")
     assert result.code == 4
@@ -33,7 +33,7 @@ def test_a_search_that_fails_is_found_out(mipforest, monkeypatch):
 
 
 def test_machine_code_that_cannot_be_kept_is_told(mipforest, monkeypatch):
-    monkeypatch.setattr(registry, "solver_classes", lambda: {"highs": Highs})
+    monkeypatch.setattr(base, "solver_classes", lambda: {"highs": Highs})
     monkeypatch.setattr(tree_search, "search_classes", lambda: {"exact-search": ExactSearch})
     monkeypatch.setattr(doctor, "_search_test", lambda *_: ("", 5.0))
     monkeypatch.setattr(kernel_cache.kernel_folder(), "obstacle", "")
@@ -64,7 +64,7 @@ def test_a_solver_that_gives_wrong_answers_is_found_out(mipforest, monkeypatch):
             x = form.col_lower.copy()
             return Solution(Status.OPTIMAL, x, form.to_values(x), 0.0, 0.0, 0, 0.0, "highs", "1")
 
-    monkeypatch.setattr(registry, "solver_classes", lambda: {"highs": Wrong})
+    monkeypatch.setattr(base, "solver_classes", lambda: {"highs": Wrong})
     result = mipforest("doctor")
     assert result.code == 4
     assert "highs   fails" in result.out
@@ -77,7 +77,7 @@ def test_a_broken_installation_is_told_and_not_a_traceback(mipforest, monkeypatc
         def version(self):
             raise ImportError("libhighs.so: cannot open shared object file")
 
-    monkeypatch.setattr(registry, "solver_classes", lambda: {"highs": Broken})
+    monkeypatch.setattr(base, "solver_classes", lambda: {"highs": Broken})
     result = mipforest("doctor")
     assert result.code == 4
     assert "ImportError: libhighs.so" in result.out

@@ -25,7 +25,7 @@ from mipforest.model import Model
 from mipforest.problem.parameters import TreeEnsemble, parameter
 from mipforest.runs import RunError, import_solution
 from mipforest.settings import SolveSettings
-from mipforest.solvers.registry import get_solver
+from mipforest.solvers.base import get_solver
 from mipforest.solving import solve_form
 from mipforest.testing import assert_same_form
 

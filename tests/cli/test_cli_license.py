@@ -3,7 +3,7 @@
 import pytest
 
 pytest.importorskip("gurobipy")
-gurobi_license = pytest.importorskip("mipforest.solvers.gurobi.license")
+gurobi_license = pytest.importorskip("mipforest.solvers.gurobi.session")
 
 LARGE = (
     *("solve", "--model", "margot", "--variant", "paper", "--depth", "3"),

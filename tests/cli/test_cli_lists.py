@@ -10,7 +10,7 @@ import mipforest as package
 from mipforest.data import catalogue
 from mipforest.problem.parameters import plain_parameters_of
 from mipforest.problem.registry import formulation_classes
-from mipforest.solvers.registry import solver_classes
+from mipforest.solvers.base import solver_classes
 
 
 def test_models_tells_every_parameter_with_type_range_and_default(mipforest):

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from mipforest.data import DataError, load
-from mipforest.data.files import read_file
+from mipforest.data.loading import read_file
 from mipforest.unpacking import BLOCK
 
 ROWS = "size,colour,target\n1.5,red,a\n2,green,b\n0.1,red,b\n"
@@ -158,7 +158,7 @@ def test_empty_parquet(tmp_path):
 
 
 def test_parquet_without_pyarrow(write, monkeypatch):
-    monkeypatch.setattr("mipforest.data.files.find_spec", lambda name: None)
+    monkeypatch.setattr("mipforest.data.loading.find_spec", lambda name: None)
     with pytest.raises(DataError, match=r"pip install 'mipforest\[parquet\]'"):
         load(write(b"", "toy.parquet"))
 

@@ -9,8 +9,7 @@ from scipy.optimize import linprog
 from sklearn.svm import SVC
 
 from mipforest.data import DataError, ground_truth, load
-from mipforest.data.random_trees import RandomTree
-from mipforest.data.synthetic import MARGIN, load_synthetic
+from mipforest.data.synthetic import MARGIN, RandomTree, load_synthetic
 
 seeds = st.integers(0, 10**6)
 sometimes = settings(deadline=None, max_examples=15)

@@ -46,7 +46,7 @@ def test_large_text_that_is_mostly_the_same_is_refused_before_it_becomes_numbers
     path = tmp_path / "zeros.csv.gz"
     path.write_bytes(gzip.compress(b"a,target\n" + b"0,x\n1,y\n" * 200_000))
     assert load(path).n == 400_000
-    monkeypatch.setattr("mipforest.data.files._LARGE_TEXT", 1 << 20)
+    monkeypatch.setattr("mipforest.data.loading._LARGE_TEXT", 1 << 20)
     with pytest.raises(
         DataError, match=r"expand to more than 1 MiB, .* times their size; if you trust the file"
     ):

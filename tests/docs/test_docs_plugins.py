@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from mipforest.cli.main import app
 from mipforest.problem.registry import formulation_classes
-from mipforest.solvers.registry import solver_classes
+from mipforest.solvers.base import solver_classes
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))

@@ -11,7 +11,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
-import mipforest.ensembles.fitted as loading_module
+import mipforest.ensembles.libraries as loading_module
 import mipforest.ensembles.libraries as xgboost_module
 from mipforest.data import Dataset, load
 from mipforest.ensembles import EnsembleError, ensemble_for

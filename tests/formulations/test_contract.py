@@ -15,7 +15,7 @@ from mipforest.problem.formulation import Formulation
 from mipforest.problem.problem import Problem
 from mipforest.problem.registry import formulation_classes
 from mipforest.testing import FormulationTest, formulation_tests
-from mipforest.testing.formulation_trial import random_oblique_tree, random_tree
+from mipforest.testing.formulation_conformance import random_oblique_tree, random_tree
 from mipforest.trees import Tree
 
 pytestmark = pytest.mark.usefixtures("few_penalties")

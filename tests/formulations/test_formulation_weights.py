@@ -12,7 +12,7 @@ from formulations.oct_h import OctH
 from mipforest.data import DataError, Dataset
 from mipforest.problem.parameters import ParameterError, parse_parameters
 from mipforest.problem.registry import formulation_classes
-from mipforest.testing.formulation_trial import few_samples, repeated, small_data
+from mipforest.testing.formulation_conformance import few_samples, repeated, small_data
 
 pytestmark = pytest.mark.usefixtures("few_penalties")
 

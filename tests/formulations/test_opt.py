@@ -11,7 +11,7 @@ from formulations.opt_l import OptL
 from formulations.ort import Ort
 from mipforest.data import DataError, Dataset
 from mipforest.problem.parameters import ParameterError
-from mipforest.testing.formulation_trial import repeated
+from mipforest.testing.formulation_conformance import repeated
 from mipforest.trees import Topology, Tree
 
 

@@ -14,8 +14,13 @@ from mipforest import get_formulation
 from mipforest.cards import PointRule, ScoreCard
 from mipforest.data import DataError, Dataset
 from mipforest.errors import ParameterError
-from mipforest.heuristics.intercepts import best_intercepts, saturated, shortest_between
-from mipforest.heuristics.score_cards import CardProblem, exact_loss
+from mipforest.heuristics.score_cards import (
+    CardProblem,
+    best_intercepts,
+    exact_loss,
+    saturated,
+    shortest_between,
+)
 from mipforest.model import Model
 from mipforest.objectives.log_loss import LogisticLoss, log_loss, tangent_points
 from mipforest.solving import solve

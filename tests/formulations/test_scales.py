@@ -12,7 +12,7 @@ from mipforest import constraints
 from mipforest.data import Dataset
 from mipforest.model import Model
 from mipforest.problem.expressions import NotExpressed
-from mipforest.solvers.registry import solver_classes
+from mipforest.solvers.base import solver_classes
 from mipforest.solving import solve
 
 pytestmark = pytest.mark.usefixtures("few_penalties")

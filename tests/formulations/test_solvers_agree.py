@@ -6,8 +6,7 @@ import pytest
 from mipforest import Dataset, load, solve
 from mipforest.errors import LicenseLimit
 from mipforest.problem.registry import formulation_classes
-from mipforest.solvers.base import Feature
-from mipforest.solvers.registry import solver_classes
+from mipforest.solvers.base import Feature, solver_classes
 from mipforest.solvers.solution import Status
 
 pytestmark = pytest.mark.usefixtures("few_penalties")

@@ -22,7 +22,7 @@ from mipforest.campaigns.experiments import plan
 from mipforest.campaigns.report import read_results
 from mipforest.cli.main import app
 from mipforest.data import load
-from mipforest.data.files import read_file
+from mipforest.data.loading import read_file
 from mipforest.errors import MipforestError
 from mipforest.runs.saved import load_saved_tree
 

@@ -51,8 +51,8 @@ from mipforest.problem.registry import formulation_classes
 from mipforest.problem.result import Result
 from mipforest.problem.tree_search import Auto, search_classes
 from mipforest.settings import FEASIBILITY_TOLERANCE
-from mipforest.solvers.registry import solver_classes
-from mipforest.testing.formulation_trial import random_oblique_tree, random_tree
+from mipforest.solvers.base import solver_classes
+from mipforest.testing.formulation_conformance import random_oblique_tree, random_tree
 from mipforest.trees import Tree
 
 #: Seconds for a solve; bounds and values are compared also where it ends the solve.

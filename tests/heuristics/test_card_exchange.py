@@ -7,8 +7,7 @@ import pytest
 from tolerance import at_most, less
 
 from mipforest.data import Dataset
-from mipforest.heuristics.card_exchange import exchange_rules, points_anew
-from mipforest.heuristics.score_cards import CardProblem, exact_loss
+from mipforest.heuristics.score_cards import CardProblem, exact_loss, exchange_rules, points_anew
 from mipforest.time_budget import TimeBudget
 
 

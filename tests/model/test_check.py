@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from mipforest.model import DataValueError, Model, ShapeError, between
 from mipforest.model.check import exact_objective, violations
-from mipforest.model.functions import sum_squares
+from mipforest.model.expressions import sum_squares
 from mipforest.model.matrix import MatrixForm
 
 

@@ -9,7 +9,7 @@ from formulations.margot import Margot
 from mipforest.data import Dataset
 from mipforest.errors import SolverError
 from mipforest.settings import FEASIBILITY_TOLERANCE
-from mipforest.solvers.registry import solver_classes
+from mipforest.solvers.base import solver_classes
 
 pytestmark = pytest.mark.usefixtures("few_penalties")
 

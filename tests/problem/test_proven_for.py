@@ -12,7 +12,7 @@ from formulations.ort_l import OrtL
 from mipforest.data import Dataset
 from mipforest.problem.proofs import with_least_objective
 from mipforest.problem.result import provers_in_words, status_in_words
-from mipforest.solvers.registry import get_solver
+from mipforest.solvers.base import get_solver
 from mipforest.solvers.solution import Event, Solution, Status
 
 pytestmark = pytest.mark.usefixtures("few_penalties")

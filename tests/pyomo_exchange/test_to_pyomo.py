@@ -134,7 +134,7 @@ def test_the_functions_are_public() -> None:
 def test_without_pyomo_the_message_says_how_to_install_it(function, monkeypatch) -> None:
     import sys
 
-    for module in ("mipforest.solvers.pyomo.model", "mipforest.pyomo"):
+    for module in ("mipforest.solvers.pyomo.session", "mipforest.pyomo"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "pyomo.environ", None)
     with pytest.raises(ImportError, match="pip install pyomo"):

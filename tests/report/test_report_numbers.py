@@ -9,7 +9,7 @@ from mipforest.report.quality import counts_of, training_counts
 from mipforest.report.tree_section import NodeTexts, node_confidence, uses_by_level
 from mipforest.runs import read_run
 from mipforest.trees import Tree, node_statistics
-from mipforest.trees.node_box import node_box
+from mipforest.trees.plot import node_box
 from mipforest.trees.reachable import reachable_tree
 
 

@@ -7,9 +7,8 @@ from test_smooth_models import assert_gradient
 from formulations.sorrt_fd import SOrrtFd
 from mipforest.data import DataError, Dataset
 from mipforest.errors import ParameterError
-from mipforest.smooth.curves import SHORTEST, Curves, curves_of
+from mipforest.smooth.curves import SHORTEST, Curves, curves_of, gaps_of, intervals_of
 from mipforest.smooth.descent import on_simplex
-from mipforest.smooth.functional import gaps_of, intervals_of
 from mipforest.trees import Curve, Topology
 
 PLACES = np.linspace(0, 1, 30)

@@ -8,7 +8,7 @@ from test_squared_error import error_model
 from mipforest import get_formulation, load
 from mipforest.errors import SolverUnavailable
 from mipforest.problem.tree_search import search_classes
-from mipforest.smooth.norms import RowNorms
+from mipforest.smooth.model import RowNorms
 from mipforest.smooth.programmes import Ipopt, Programme
 
 needs_ipopt = pytest.mark.skipif(not Ipopt.available(), reason="cyipopt is not installed")

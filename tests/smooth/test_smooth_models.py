@@ -9,10 +9,8 @@ from tolerance import at_most, less
 
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.smooth.descent import descend, minimised
-from mipforest.smooth.expected_cost import ExpectedCost
-from mipforest.smooth.model import SmoothModel, uniform
-from mipforest.smooth.norms import RowNorms
-from mipforest.smooth.routing import Routing
+from mipforest.smooth.losses import ExpectedCost
+from mipforest.smooth.model import Routing, RowNorms, SmoothModel, uniform
 
 #: Step of central differences, and what they may miss of a gradient's largest entry at gamma up to 16.
 STEP, DIFFERENCES = 1e-6, 1e-6

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mipforest import Model, solve, sum_squares
-from mipforest.smooth.norms import RowNorms, prox_rows
+from mipforest.smooth.model import RowNorms, prox_rows
 
 
 def charged(v, u, local, glob):

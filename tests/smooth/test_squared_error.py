@@ -6,9 +6,8 @@ from test_smooth_models import assert_gradient
 from tolerance import less
 
 from mipforest.smooth.descent import augmented, quasi_newton
-from mipforest.smooth.model import SmoothModel, uniform
-from mipforest.smooth.norms import RowNorms
-from mipforest.smooth.squared_error import GroupLimit, SquaredError
+from mipforest.smooth.losses import GroupLimit, SquaredError
+from mipforest.smooth.model import RowNorms, SmoothModel, uniform
 
 #: Blocks of the branch nodes.
 BRANCHES = ("a", "mu")
@@ -55,7 +54,7 @@ def test_the_gradient_at_the_best_leaves_is_that_of_the_best_value_also_under_a_
         assert_gradient(model.reduced, {name: point[name] for name in BRANCHES})
         assert_gradient(model.reduced, {name: point[name] for name in (*BRANCHES, "at")})
         if asked:
-            assert model.violation(model.settled({name: point[name] for name in (*BRANCHES, "at")})) < 1e-9
+            assert model.violation(model.completed({name: point[name] for name in (*BRANCHES, "at")})) < 1e-9
             assert model.violation(point) < 1e-9
 
 
@@ -124,7 +123,7 @@ def test_slopes_with_penalties_are_those_of_a_long_descent():
     model = error_model(rng, lam_local=0.01, lam_global=0.05, ridge=1e-3)
     point = model.random_point(rng)
     routing = model.route(point)
-    better = model.settled(
+    better = model.completed(
         {
             name: part
             for name, part in model.loss.penalised(routing, point, model.norms).items()
@@ -135,7 +134,7 @@ def test_slopes_with_penalties_are_those_of_a_long_descent():
     slope = model.smooth_value(better)[1]["at"]
     for step in (1e-3, 1e-2):
         for _ in range(100):
-            near = model.settled(
+            near = model.completed(
                 {
                     **{n: point[n] for n in BRANCHES},
                     "at": better["at"] - step * slope + step * rng.normal(size=slope.shape),
@@ -177,6 +176,6 @@ def test_normal_equations_are_the_same_pair_by_pair_and_at_once(monkeypatch):
     )
     P = rng.dirichlet(np.ones(4), 50).T
     at_once = loss._normal_equations(P)
-    monkeypatch.setattr("mipforest.smooth.squared_error.MANY_SHARED", 2.0)
+    monkeypatch.setattr("mipforest.smooth.losses.MANY_SHARED", 2.0)
     for whole, paired in zip(at_once, loss._normal_equations(P), strict=True):
         assert whole == pytest.approx(paired)

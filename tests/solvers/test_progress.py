@@ -16,8 +16,7 @@ from tolerance import at_most, same
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import SolveSettings
-from mipforest.solvers.base import Solver
-from mipforest.solvers.registry import get_solver
+from mipforest.solvers.base import Solver, get_solver
 from mipforest.solvers.solution import Event, Solution, Status
 
 #: Each solver, with its own name for the limit of nodes.
@@ -105,7 +104,7 @@ def test_ctrl_c_in_a_process_of_its_own() -> None:
     program = (
         "from small_models import market_split\n"
         "from mipforest.settings import SolveSettings\n"
-        "from mipforest.solvers.registry import get_solver\n"
+        "from mipforest.solvers.base import get_solver\n"
         "for name in input().split():\n"
         "    told = []\n"
         "    def started(event):\n"

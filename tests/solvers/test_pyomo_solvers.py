@@ -10,9 +10,8 @@ from tolerance import same
 from mipforest.errors import LicenseLimit, NotAllowed, SolverError, SolverUnavailable, Unsupported
 from mipforest.model.check import violations
 from mipforest.settings import SolveSettings
-from mipforest.solvers.base import Feature
+from mipforest.solvers.base import Feature, get_solver
 from mipforest.solvers.pyomo import native_options
-from mipforest.solvers.registry import get_solver
 from mipforest.solvers.solution import Event, Status
 from mipforest.solving import solve_form
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from tree_strategies import random_tree, trees
 
 from mipforest.trees import Tree, leaf_regions, plot_partition, save_figure
-from mipforest.trees.figure import value_rgb
+from mipforest.trees.plot import value_rgb
 from mipforest.trees.reachable import chord, cut, rectangle
 
 CLASSES = ("no", "yes")

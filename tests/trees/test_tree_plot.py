@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from tree_strategies import random_tree, trees
 
 from mipforest.trees import Tree, node_statistics, plot_tree, save_plot
-from mipforest.trees.figure import place, shorten, value_colours
-from mipforest.trees.node_box import PALE, UNKNOWN, leaf_colours, node_box
+from mipforest.trees.plot import PALE, UNKNOWN, leaf_colours, node_box, place, shorten, value_colours
 from mipforest.trees.reachable import reachable_tree
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -36,8 +36,7 @@ import numpy as np
 from scipy import sparse
 
 from mipforest.files.layout import TWO_SIDES, FileRows, check_writable, file_rows, safe_names
-from mipforest.files.mps.reader import read_mps
-from mipforest.files.mps.reading import MpsError
+from mipforest.files.mps.reader import MpsError, read_mps
 from mipforest.files.streams import TextArray, lines, number_table, number_text, split_suffix, write_lines
 from mipforest.model.matrix import MatrixForm
 

@@ -8,7 +8,7 @@ gradient g,
 
 for all others, and the right side is least at a corner of the box. The intercept has a box too: the best one for any
 points is between ``logit(r)`` minus the largest total and minus the least one
-(:func:`~mipforest.heuristics.intercepts.best_intercepts`). So the bound is a true one wherever Newton's method stops.
+(:func:`~mipforest.heuristics.score_cards.best_intercepts`). So the bound is a true one wherever Newton's method stops.
 """
 
 from __future__ import annotations

@@ -14,15 +14,14 @@ from scipy.special import expit, xlogy
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.cards import ScoreCard
-from mipforest.heuristics.intercepts import saturated
-from mipforest.heuristics.score_cards import CardProblem, Chosen
+from mipforest.heuristics.score_cards import CardProblem, Chosen, saturated
 from mipforest.model import Values
 from mipforest.problem.built import BuiltProblem
 from mipforest.problem.found import Found, SearchEvents
 from mipforest.problem.repair import feasible_start, feasible_values
 from mipforest.problem.tree_search import MATRIX_SOLVER, TreeSearch
 from mipforest.settings import SolveSettings
-from mipforest.solvers.registry import get_solver
+from mipforest.solvers.base import get_solver
 from mipforest.solvers.solution import Event, Progress, Solution, Status, closed
 from mipforest.solving import solve
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import Unsupported
-from mipforest.heuristics.node_numbers import weights_by_class
-from mipforest.heuristics.node_problems import NodeProblems
+from mipforest.heuristics.node_problems import NodeProblems, weights_by_class
 from mipforest.heuristics.node_split import Split
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1
 from mipforest.problem.built import BuiltProblem

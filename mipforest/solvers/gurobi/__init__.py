@@ -24,10 +24,10 @@ class Gurobi(Solver):
     """The Gurobi solver (Gurobi Optimization, LLC), a commercial one.
 
     - The licence inside its Python package takes models up to 2000 variables and 2000 rows, and 200
-      variables with a quadratic objective (:mod:`mipforest.solvers.gurobi.license`). A larger model is
+      variables with a quadratic objective (:mod:`mipforest.solvers.gurobi.session`). A larger model is
       refused before it is built. A licence of your own (``GRB_LICENSE_FILE``) has no such limits.
     - Nonconvex quadratic objectives are solved too, to a proven global optimum; this may take long.
-    - A feasible start is kept beside Gurobi's own points, so that no time limit is too short for it. Of an
+    - A feasible start is kept with Gurobi's own points, so that no time limit is too short for it. Of an
       infeasible one, the integer values are kept.
     - Ctrl-C ends the solve with the incumbent; a second one raises ``KeyboardInterrupt``.
     - Integers are integral within 1e-6 (Gurobi's own default is 1e-5), then rounded where this breaks no row.
@@ -56,7 +56,7 @@ class Gurobi(Solver):
 
     def license(self) -> str:
         """Say whether the licence is the one inside the package, with its limits, or another."""
-        from mipforest.solvers.gurobi.license import license_in_use
+        from mipforest.solvers.gurobi.session import license_in_use
 
         return license_in_use()
 
@@ -86,10 +86,10 @@ class Gurobi(Solver):
 
         self.require(form)
         require_plain_numbers(form)
-        told: list[str] = []
+        said: list[str] = []
         judged = judge_start(form, start)
         if start is not None and not form.is_mip:
-            told.append("the start was not used: Gurobi takes starts for models with integers only")
+            said.append("the start was not used: Gurobi takes starts for models with integers only")
             judged = JudgedStart()
         worker = Worker(form.maximize, _keeping_ctrl_c(on_progress))
 
@@ -107,8 +107,8 @@ class Gurobi(Solver):
         seen = answer.seen
         taken = seen.start is not None or (judged.full is not None and not seen.start_refused)
         if judged.full is not None and not taken:
-            told.append(
-                "Gurobi did not take the start, which is feasible within the tolerance; it is kept beside"
+            said.append(
+                "Gurobi did not take the start, which is feasible within the tolerance; it is kept as well"
             )
         completion = None if seen.start is None else with_exact_integers(form, seen.start)
         return self.solution(
@@ -121,7 +121,7 @@ class Gurobi(Solver):
             nodes=seen.nodes,
             start=judged.full,
             start_objective=np.nan if completion is None else form.objective(completion),
-            warnings=[*(f"Gurobi: {text}" for text in seen.said), *told, *judged.warnings(taken=taken)],
+            warnings=[*(f"Gurobi: {text}" for text in seen.said), *said, *judged.warnings(taken=taken)],
             message=answer.message,
         )
 

@@ -1,24 +1,285 @@
-"""One Gurobi environment and model: watched while it runs, disposed of whatever happens."""
+"""One Gurobi environment and model: watched while it runs, disposed of whatever happens.
+
+The model is built by matrix calls. Options and the licence's limits are checked before; errors are told in our terms.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import gurobipy
 import numpy as np
 from gurobipy import GRB, GurobiError
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.model.matrix import MatrixForm
+from mipforest.errors import LicenseLimit, NotAllowed, SolverError, SolverUnavailable
+from mipforest.model.matrix import IndicatorRows, MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
-from mipforest.solvers.checks import JudgedStart, writable
-from mipforest.solvers.claims import no_bound
-from mipforest.solvers.gurobi.license import Size, explained, require_license
-from mipforest.solvers.gurobi.model import load, set_option, starts_to_try
+from mipforest.solvers.bound_check import no_bound
+from mipforest.solvers.checks import JudgedStart, unknown_option, writable
 from mipforest.solvers.solution import Status
 from mipforest.solvers.worker import Worker
+
+
+def load(model: gurobipy.Model, form: MatrixForm) -> gurobipy.MVar:
+    """Put a form that has at least one column into an empty model; give its variables.
+
+    A row with two different sides becomes two rows: Gurobi's own range rows are stored with the width of
+    the range and an extra variable, which is neither exact nor free under a size limit.
+    """
+    x = model.addMVar(
+        form.n_columns, lb=form.col_lower, ub=form.col_upper, vtype=np.where(form.integer, "I", "C")
+    )
+    row, sense, side = _one_sided(form.row_lower, form.row_upper)
+    if len(row):
+        A = form.A if np.array_equal(row, np.arange(form.n_rows)) else form.A[row]
+        model.addMConstr(A, x, sense, side)
+    _add_indicators(model, x, form.indicators)
+    Q: Any = 0.5 * form.Q if form.Q is not None and form.is_quadratic else None
+    model.setMObjective(
+        Q, form.c, form.offset, sense=GRB.MAXIMIZE if form.maximize else GRB.MINIMIZE, xQ_L=x, xQ_R=x, xc=x
+    )
+    model.update()
+    return x
+
+
+def _add_indicators(model: gurobipy.Model, x: gurobipy.MVar, indicators: IndicatorRows) -> None:
+    """Add indicator rows; of two-sided ones, Gurobi would drop the condition without a word."""
+    row, sense, side = _one_sided(indicators.lower, indicators.upper)
+    for kind in ("=", ">", "<"):
+        here = np.flatnonzero(sense == kind)
+        if len(here):
+            rows = row[here]
+            model.addGenConstrIndicator(
+                x[indicators.binary[rows].tolist()],
+                indicators.value[rows] == 1,
+                indicators.A[rows] @ x,
+                kind,
+                side[here],
+            )
+
+
+def n_one_sided(lower: FloatArray, upper: FloatArray) -> int:
+    """Count the rows that Gurobi gets for rows with these sides."""
+    return len(_one_sided(lower, upper)[0])
+
+
+def _one_sided(lower: FloatArray, upper: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return number, sense and side of one-sided rows that say the same; rows without sides are left out."""
+    equal = lower == upper
+    groups = (
+        ("=", equal, lower),
+        (">", ~equal & (lower > -np.inf), lower),
+        ("<", ~equal & (upper < np.inf), upper),
+    )
+    row = np.concatenate([np.flatnonzero(here) for _, here, _ in groups])
+    sense = np.concatenate([np.full(int(here.sum()), kind) for kind, here, _ in groups])
+    side = np.concatenate([sides[here] for _, here, sides in groups])
+    order = np.argsort(row, kind="stable")
+    return row[order], sense[order], side[order]
+
+
+def set_option(model: gurobipy.Model, name: str, value: Any) -> None:
+    """Set one option of a model; numpy scalars are taken as Python's.
+
+    Raises
+    ------
+    NotAllowed
+        If Gurobi knows no such option (the nearest are named) or refuses its value.
+    """
+    known = {option.lower(): option for option in dir(GRB.Param) if not option.startswith("_")}
+    if name.lower() not in known:
+        raise unknown_option("Gurobi", name, known.values())
+    plain = value.item() if isinstance(value, np.generic) else value
+    kind = model.getParamInfo(known[name.lower()])[1]
+    if not _is_a(plain, kind):
+        wanted = {int: "a whole number", float: "a number", str: "a text"}[kind]
+        raise NotAllowed(f"Gurobi refuses option {name} = {value!r}: it takes {wanted}")
+    try:
+        model.setParam(name, kind(plain))
+    except OverflowError as error:
+        raise NotAllowed(f"Gurobi refuses option {name} = {value!r}: {error}") from error
+    except GurobiError as error:
+        # What the licence and servers need counts when Gurobi starts, which it has.
+        advice = "; it belongs in the licence file" if error.errno == GRB.Error.INVALID_ARGUMENT else ""
+        raise NotAllowed(f"Gurobi refuses option {name} = {value!r}: {error}{advice}") from error
+
+
+def _is_a(value: Any, kind: type) -> bool:
+    """Return whether a value is of an option's type, or a number that loses nothing in it."""
+    if kind is str:
+        return isinstance(value, str)
+    # NaN is not equal to itself: Gurobi would leave the option as it was.
+    return isinstance(value, int | float) and value == value and (kind is float or value % 1 == 0)
+
+
+def starts_to_try(judged: JudgedStart) -> list[FloatArray]:
+    """Return the points that Gurobi is to try, in this order, NaN for what it is to complete.
+
+    A partial start is passed as it is, and once more with its integers alone, in case its other values stand in
+    the way.
+    """
+    if judged.full is not None:
+        return [judged.full]
+    integers = [judged.integers] if judged.completable and judged.integers is not None else []
+    if judged.given is None or judged.infeasible:
+        return integers
+    if np.isnan(judged.given).all():
+        return []
+    alone = judged.integers is not None and np.array_equal(judged.given, judged.integers, equal_nan=True)
+    return [judged.given] if alone else [judged.given, *integers]
+
+
+#: What the licence inside the gurobipy package allows: variables, rows of every kind together, and
+#: variables of a model with a quadratic objective.
+VARIABLES, ROWS, QUADRATIC_VARIABLES = 2000, 2000, 200
+
+#: Gurobi's errors that mean that it is not ours to use now.
+_NO_ACCESS = (
+    GRB.Error.NO_LICENSE,
+    GRB.Error.NETWORK,
+    GRB.Error.JOB_REJECTED,
+    GRB.Error.CLOUD,
+    GRB.Error.CSWORKER,
+)
+
+_OWN_LICENSE = "set GRB_LICENSE_FILE to a licence of your own (free for academic use)"
+
+
+@dataclass(frozen=True)
+class Size:
+    """What Gurobi's licence counts in a model.
+
+    Attributes
+    ----------
+    variables
+        Number of columns.
+    rows
+        Number of rows as Gurobi takes them: free ones not at all, two-sided ones twice.
+    indicators
+        Number of indicator rows, counted likewise.
+    quadratic
+        Number of columns in the quadratic part of the objective.
+    """
+
+    variables: int
+    rows: int
+    indicators: int
+    quadratic: int
+
+    @staticmethod
+    def of(form: MatrixForm) -> Size:
+        """Count."""
+        return Size(
+            variables=form.n_columns,
+            rows=n_one_sided(form.row_lower, form.row_upper),
+            indicators=n_one_sided(form.indicators.lower, form.indicators.upper),
+            quadratic=0 if form.Q is None else int(np.count_nonzero(np.diff(form.Q.indptr))),
+        )
+
+    @property
+    def needs_license(self) -> bool:
+        """Whether the model is beyond the licence inside the gurobipy package."""
+        variables = QUADRATIC_VARIABLES if self.quadratic else VARIABLES
+        return self.variables > variables or self.rows + self.indicators > ROWS
+
+    @property
+    def needs_license_when_linear(self) -> bool:
+        """Whether this still holds with tangents, at least one per quadratic column, for the quadratic."""
+        linear = Size(self.variables + self.quadratic, self.rows + self.quadratic, self.indicators, 0)
+        return linear.needs_license
+
+    def too_large(self, license_limits: str) -> LicenseLimit:
+        """Return the error for a licence that does not take the model."""
+        parts = [f"{self.variables} variables", f"{self.rows + self.indicators} rows"]
+        if self.indicators:
+            parts[1] += f" ({self.indicators} of them indicator rows)"
+        ways, options = [_OWN_LICENSE, 'use solver="highs"'], [_OWN_LICENSE, "use --solver highs"]
+        if self.quadratic:
+            parts.append("a quadratic objective")
+            if not self.needs_license_when_linear:
+                ways.append('use bridges="quadratic", a linear model that may fit')
+                options.append("use --bridge quadratic, a linear model that may fit")
+        model = f"{', '.join(parts[:-1])} and {parts[-1]}"
+        return LicenseLimit(
+            f"the model has {model}; {license_limits}:", hint=", or ".join(ways), option=", or ".join(options)
+        )
+
+
+def require_license(size: Size, environment: gurobipy.Env) -> None:
+    """Refuse a model that is beyond the licence inside the gurobipy package, if that is the one in use.
+
+    Raises
+    ------
+    LicenseLimit
+        With the counts, the limits, and the ways out.
+    """
+    if size.needs_license and is_restricted(environment):
+        raise size.too_large(
+            f"Gurobi's licence here is the one inside the gurobipy package, which takes {VARIABLES} "
+            f"variables and {ROWS} rows, or {QUADRATIC_VARIABLES} variables with a quadratic objective"
+        )
+
+
+def is_restricted(environment: gurobipy.Env) -> bool:
+    """Return whether the licence in use limits the size of models.
+
+    Gurobi tells it in no attribute, so a model without rows, one variable too large, is put to it: an
+    answer of a millisecond.
+    """
+    with gurobipy.Model(env=environment) as probe:
+        probe.addMVar(VARIABLES + 1)
+        try:
+            probe.optimize()
+        except GurobiError as error:
+            if error.errno == GRB.Error.SIZE_LIMIT_EXCEEDED:
+                return True
+            raise
+    return False
+
+
+def license_in_use() -> str:
+    """Describe the licence in use.
+
+    Raises
+    ------
+    SolverUnavailable
+        If Gurobi gives none.
+    """
+    try:
+        with gurobipy.Env(params={"LogToConsole": 0}) as environment:
+            restricted = is_restricted(environment)
+    except GurobiError as error:
+        raise explained(error, Size(0, 0, 0, 0)) from error
+    return f"bundled licence: {VARIABLES} variables and rows" if restricted else "own licence"
+
+
+def explained(error: GurobiError, size: Size) -> SolverError:
+    """Put an error of Gurobi in the terms of this package.
+
+    Parameters
+    ----------
+    error
+        The error.
+    size
+        Size of the model.
+    """
+    reason = f"{str(error).rstrip('.')} (Gurobi error {error.errno})"
+    if error.errno in _NO_ACCESS:
+        return SolverUnavailable(
+            f"Gurobi gives no licence: {reason}",
+            hint=f'check the licence file, {_OWN_LICENSE}, or use solver="highs"',
+            option=f"check the licence file, {_OWN_LICENSE}, or use --solver highs",
+        )
+    if error.errno == GRB.Error.SIZE_LIMIT_EXCEEDED:
+        return size.too_large(f"Gurobi's licence here takes less: {reason}")
+    if error.errno == GRB.Error.Q_NOT_PSD:
+        return NotAllowed(f"the quadratic objective is not convex: {reason}; leave out the option NonConvex")
+    return SolverError(f"Gurobi failed: {reason}")
+
 
 #: Our status for each of Gurobi's that is not an error.
 STATUS = {

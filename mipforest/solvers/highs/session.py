@@ -68,7 +68,7 @@ class HighsSession:
         Whether HiGHS was left behind in a step in which it does not look at its clock, or ran out of memory.
         :attr:`highs` is its own then: it ends at its next look.
     reported
-        (n,) the best point that HiGHS has told, and the number of nodes.
+        (n,) the best point that HiGHS has reported, and the number of nodes.
     """
 
     def __init__(self, worker: Worker, *, report: bool = True) -> None:
@@ -83,10 +83,10 @@ class HighsSession:
         # HiGHS is C++, where Python sees no cycle: were it to hold its session, neither would ever be freed.
         own = weakref.ref(self)
 
-        def relay(*told: Any) -> None:
+        def relay(*arguments: Any) -> None:
             session = own()
             if session is not None:
-                session._callback(*told)
+                session._callback(*arguments)
 
         self.highs.setCallback(relay, None)
         for kind in _CALLBACKS:
@@ -198,7 +198,7 @@ class HighsSession:
 
     @property
     def point(self) -> FloatArray | None:
-        """The feasible point that HiGHS ended with, or ``None``; the best that it told where it is late."""
+        """The feasible point that HiGHS ended with, or ``None``; the best that it reported where it is late."""
         if self.late:
             return self.reported[0]
         solution = self.highs.getSolution()

@@ -14,8 +14,8 @@ from mipforest.errors import SolverUnavailable
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.base import Feature, Solver, installed_version
+from mipforest.solvers.bound_check import no_bound
 from mipforest.solvers.checks import SMALL_ENTRY, require_plain_numbers, whole_bounds, with_exact_integers
-from mipforest.solvers.claims import no_bound
 from mipforest.solvers.solution import Progress, Solution, Status
 from mipforest.solvers.worker import Worker
 
@@ -33,7 +33,7 @@ class Pyomo(Solver):
     - The features are those that the interface was seen to have; linear ones for an unknown interface.
     - Gap, threads and seed are passed under the solver's own names, where they are known; what is not passed
       leaves a warning.
-    - Empty rows and crossed bounds, over which interfaces stumble, are settled beforehand.
+    - Empty rows and crossed bounds, over which interfaces stumble, are dealt with before.
     """
 
     name: ClassVar[str] = "pyomo"

@@ -9,8 +9,8 @@ from mipforest.errors import SolverUnavailable
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Feature, Solver, installed_version
+from mipforest.solvers.bound_check import NO_OPTIMUM
 from mipforest.solvers.checks import SMALL_ENTRY, with_exact_integers
-from mipforest.solvers.claims import NO_OPTIMUM
 from mipforest.solvers.convexity import with_best_rest
 from mipforest.solvers.solution import Progress, Solution, Status
 from mipforest.solvers.worker import Worker

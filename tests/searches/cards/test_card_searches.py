@@ -10,9 +10,8 @@ from mipforest import get_formulation
 from mipforest.constraints import at_most_of, max_total, monotone, require_features
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
-from mipforest.heuristics.intercepts import saturated
-from mipforest.heuristics.score_cards import CardProblem, exact_loss
-from mipforest.testing.formulation_trial import repeated
+from mipforest.heuristics.score_cards import CardProblem, exact_loss, saturated
+from mipforest.testing.formulation_conformance import repeated
 
 Ors, Ogrs = get_formulation("ors"), get_formulation("ogrs")
 

@@ -24,7 +24,7 @@ from mipforest.searches.routing.dive import COMPLETE, STOPPED
 from mipforest.searches.routing.feature_dives import FeatureDives, _Nodes
 from mipforest.searches.routing.few_features import Points, room_for
 from mipforest.searches.routing.separable_sides import solve_split
-from mipforest.testing.formulation_trial import repeated
+from mipforest.testing.formulation_conformance import repeated
 
 #: Nodes are solved to 1e-7, and values here are as small as 0.1: a smaller gap may stay open.
 GAP = 1e-5

@@ -17,7 +17,7 @@ from mipforest.searches.routing import search as search_module
 from mipforest.searches.routing.machine_dives import MachineDives
 from mipforest.searches.routing.plugin import _Trees
 from mipforest.searches.routing.search import RoutingSearch
-from mipforest.testing.formulation_trial import repeated
+from mipforest.testing.formulation_conformance import repeated
 
 GAP = 1e-6
 

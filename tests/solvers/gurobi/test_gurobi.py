@@ -340,7 +340,7 @@ def test_takes_every_feature() -> None:
 
 def test_listing_solvers_does_not_import_it() -> None:
     program = (
-        "import sys; from mipforest.solvers.registry import solver_classes; "
+        "import sys; from mipforest.solvers.base import solver_classes; "
         "print(solver_classes()['gurobi'].available(), 'gurobipy' in sys.modules)"
     )
     done = run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -18,7 +18,7 @@ from mipforest.solvers.solution import Status
 from mipforest.solving import solve
 
 gurobipy = pytest.importorskip("gurobipy")
-gurobi_license = pytest.importorskip("mipforest.solvers.gurobi.license")
+gurobi_license = pytest.importorskip("mipforest.solvers.gurobi.session")
 gurobi_session = pytest.importorskip("mipforest.solvers.gurobi.session")
 
 

@@ -221,7 +221,7 @@ def test_node_limit() -> None:
 
 
 def test_numbers_arrive_to_the_last_bit() -> None:
-    from mipforest.solvers.scip.model import add_columns, add_rows
+    from mipforest.solvers.scip.session import add_columns, add_rows
 
     A = np.random.default_rng(0).normal(size=(6, 5)) * 1e3 / 3
     form = model(np.arange(5) / 3, A, -1 / 3, 1 / 7, lower=-1 / 3, upper=np.pi)
@@ -392,7 +392,7 @@ def test_priorities_decide_where_to_branch() -> None:
 def test_the_registry_does_not_import_scip() -> None:
     program = (
         "import sys\n"
-        "from mipforest.solvers.registry import get_solver, solver_classes\n"
+        "from mipforest.solvers.base import get_solver, solver_classes\n"
         "assert get_solver('scip').available()\n"
         "assert 'pyscipopt' not in sys.modules\n"
     )

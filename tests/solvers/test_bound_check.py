@@ -5,7 +5,7 @@ from tolerance import same
 
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Feature, Solver, assembled
-from mipforest.solvers.claims import Lost, beside, lost_entries
+from mipforest.solvers.bound_check import Lost, checked_against, lost_entries
 from mipforest.solvers.solution import Solution, Status, closed, gap_in_words, relative_gap
 from mipforest.solvers.worker import Worker
 from mipforest.solving import solve_form
@@ -64,7 +64,7 @@ def test_an_optimum_without_a_bound_is_not_proven() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "lost", "settled"),
+    ("status", "lost", "left"),
     [
         (Status.OPTIMAL, Lost(tightens="it"), Status.LIMIT),
         (Status.OPTIMAL, Lost(loosens="it"), Status.OPTIMAL),
@@ -75,10 +75,10 @@ def test_an_optimum_without_a_bound_is_not_proven() -> None:
         (Status.ERROR, Lost(tightens="it"), Status.ERROR),
     ],
 )
-def test_what_the_loss_of_entries_leaves_of_a_status(status: Status, lost: Lost, settled: Status) -> None:
+def test_what_the_loss_of_entries_leaves_of_a_status(status: Status, lost: Lost, left: Status) -> None:
     found = reported(status, 20.0, 40.0, lost=lost)
-    assert found.status is settled
-    if settled is Status.LIMIT:
+    assert found.status is left
+    if left is Status.LIMIT:
         assert found.bound == -INF
         assert "takes it, for zero" in found.warnings[-1]
 
@@ -100,11 +100,11 @@ def test_a_large_bound_alone_in_its_row_is_kept_exactly() -> None:
 
 def test_a_point_beside_a_solution_can_contradict_it() -> None:
     claimed = reported(Status.OPTIMAL, 23.0, 46.0)
-    assert beside(claimed, FORM, np.array([23.0])) is claimed
-    held = beside(claimed, FORM, np.array([20.0]))
+    assert checked_against(claimed, FORM, np.array([23.0])) is claimed
+    held = checked_against(claimed, FORM, np.array([20.0]))
     assert (held.status, held.bound, held.objective) == (Status.LIMIT, -INF, 46.0)
     none = reported(Status.INFEASIBLE, None, INF)
-    held = beside(none, FORM, np.array([20.0]))
+    held = checked_against(none, FORM, np.array([20.0]))
     assert (held.status, held.bound) == (Status.ERROR, -INF)
 
 

@@ -1,4 +1,4 @@
-"""What a solver's claim proves: its status and bound, beside entries that it drops and points that are known.
+"""Bound check: what a solver's status and bound prove, given the entries that it drops and the points that are known.
 
 Solvers take small matrix entries for zeros. A dropped entry is harmless while its size times the reach of its column,
 the largest absolute value within the bounds (and below 1e20, which solvers take for infinite), is below the feasibility
@@ -26,7 +26,7 @@ from mipforest.solvers.solution import ROUND_OFF, Solution, Status, closed, rela
 #: of 1e-6 on the larger one is worth a thousand times the smaller one.
 WIDEST_RANGE = 1e9
 
-#: Costs below this are small beside a solver's tolerance of 1e-7 on objectives and reduced costs.
+#: Costs below this are small against a solver's tolerance of 1e-7 on objectives and reduced costs.
 LEAST_COST = 1e-6
 
 #: Share of the largest cost up to which another one is the rounding of a sum that should be 0.
@@ -146,7 +146,7 @@ def no_bound(form: MatrixForm) -> float:
     return np.inf if form.maximize else -np.inf
 
 
-def settled(
+def validated(
     form: MatrixForm,
     status: Status,
     objective: float,
@@ -156,7 +156,7 @@ def settled(
     lost: Lost | None = None,
     slip: float = 0.0,
 ) -> tuple[Status, float, list[str]]:
-    """Settle what a solver's status and bound prove beside the value of a feasible point.
+    """Validate a solver's status and bound against the value of a feasible point.
 
     Parameters
     ----------
@@ -178,26 +178,26 @@ def settled(
     bound
         What is proven: nothing where a feasible point contradicts the bound, or where the solver dropped entries
         that help rows to hold.
-    doubts
-        Why the solver's claim was not kept.
+    issues
+        Why the solver's status or bound was not kept.
     """
-    best, lost, doubts = no_bound(form), lost or Lost(), list[str]()
+    best, lost, issues = no_bound(form), lost or Lost(), list[str]()
     if status is Status.ERROR:
-        return status, best, doubts
+        return status, best, issues
     if lost.unresolved and status in (Status.OPTIMAL, *NO_OPTIMUM):
         return Status.LIMIT, best, [_beyond_arithmetic(lost.unresolved)]
     if status in NO_OPTIMUM:
         by_status = {Status.INFEASIBLE: lost.tightens, Status.UNBOUNDED: lost.loosens}
         if dropped := by_status.get(status, lost.tightens or lost.loosens):
             return Status.LIMIT, best, [_dropped(dropped, f"that the model is {status} is not proven")]
-        return status, -best if status is Status.INFEASIBLE else best, doubts
+        return status, -best if status is Status.INFEASIBLE else best, issues
     beyond, unit = (objective - bound) if form.maximize else (bound - objective), objective_unit(form)
     if lost.tightens or lost.unresolved:
         bound = best
     if lost.tightens:
-        doubts.append(_dropped(lost.tightens, "it cuts points off, and its bound proves nothing"))
+        issues.append(_dropped(lost.tightens, "it cuts points off, and its bound proves nothing"))
     elif np.isfinite(bound) and beyond > ROUND_OFF * max(unit, abs(objective)) + slip:
-        doubts.append(
+        issues.append(
             f"the solver's bound {bound:.9g} is contradicted by a feasible point of value {objective:.9g}: "
             "it proves nothing; rescale the model, or try another solver"
         )
@@ -207,8 +207,8 @@ def settled(
         bound = objective
     if status is Status.OPTIMAL and not closed(objective, bound, gap, unit):
         status = Status.LIMIT
-        doubts += [] if doubts else [_apart(objective, bound, gap)]
-    return status, bound, doubts
+        issues += [] if issues else [_apart(objective, bound, gap)]
+    return status, bound, issues
 
 
 def _dropped(words: str, meaning: str) -> str:
@@ -232,8 +232,10 @@ def _apart(objective: float, bound: float, gap: float | None) -> str:
     )
 
 
-def beside(solution: Solution, form: MatrixForm, point: FloatArray, *, gap: float | None = None) -> Solution:
-    """Hold a solution's bound to a feasible point that is known beside it, such as the start.
+def checked_against(
+    solution: Solution, form: MatrixForm, point: FloatArray, *, gap: float | None = None
+) -> Solution:
+    """Check a solution's bound against a feasible point that is known otherwise, such as the start.
 
     Parameters
     ----------
@@ -252,15 +254,15 @@ def beside(solution: Solution, form: MatrixForm, point: FloatArray, *, gap: floa
     if solution.status in NO_OPTIMUM:
         if solution.status is not Status.INFEASIBLE:
             return replace(solution, status=Status.UNBOUNDED)
-        doubt = f"the solver calls the model {solution.status}, but a feasible point of value {value:.9g} is known"
+        issue = f"the solver calls the model {solution.status}, but a feasible point of value {value:.9g} is known"
         return replace(
-            solution, status=Status.ERROR, bound=no_bound(form), warnings=(*solution.warnings, doubt)
+            solution, status=Status.ERROR, bound=no_bound(form), warnings=(*solution.warnings, issue)
         )
     beyond = (value - solution.bound) if form.maximize else (solution.bound - value)
     if not beyond > ROUND_OFF * max(objective_unit(form), abs(value)) + slip:
         return solution
-    status, bound, doubts = settled(form, solution.status, value, solution.bound, gap=gap, slip=slip)
-    return replace(solution, status=status, bound=bound, warnings=(*solution.warnings, *doubts))
+    status, bound, issues = validated(form, solution.status, value, solution.bound, gap=gap, slip=slip)
+    return replace(solution, status=status, bound=bound, warnings=(*solution.warnings, *issues))
 
 
 def objective_unit(form: MatrixForm) -> float:
@@ -279,7 +281,7 @@ def objective_unit(form: MatrixForm) -> float:
 
 
 def _without_rounding(costs: FloatArray) -> FloatArray:
-    """Return the sizes of costs without those that are what rounding leaves of 0 beside the largest."""
+    """Return the sizes of costs without those that are what rounding leaves of 0, next to the largest."""
     kept: FloatArray = costs[costs > COST_ROUNDING * costs.max(initial=0.0)]
     return kept
 
@@ -299,11 +301,11 @@ def only_proven(solution: Solution, form: MatrixForm) -> Solution:
     if not wide or nothing_said or solution.status is Status.ERROR:
         return solution
     status = Status.LIMIT if solution.status in (Status.OPTIMAL, *NO_OPTIMUM) else solution.status
-    doubt = (
+    issue = (
         f"{wide}, which tolerances do not tell apart: what the solver claims is not proven; rescale the data"
     )
     events = tuple(replace(event, bound=no_bound(form)) for event in solution.events)
-    warnings = (*solution.warnings, doubt)
+    warnings = (*solution.warnings, issue)
     return replace(solution, status=status, bound=no_bound(form), events=events, warnings=warnings)
 
 

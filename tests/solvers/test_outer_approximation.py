@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from miqp_models import INF, miqp
 from tolerance import at_most, less, same
 
-from mipforest.bridges import quadratic_to_tangents as bridge
 from mipforest.errors import NotAllowed
 from mipforest.model.check import violations
 from mipforest.settings import SolveSettings
+from mipforest.solvers import outer_approximation
 from mipforest.solvers.base import Feature, Solver
 from mipforest.solvers.clarabel import Clarabel
 from mipforest.solvers.highs import Highs
@@ -20,7 +20,7 @@ from mipforest.solvers.solution import Event, Solution, Status
 
 def solve(form, start=None, on_progress=None, linear=None, **options):
     options = SolveSettings(**{"gap": 1e-6, **options})
-    return bridge.solve_by_tangents(
+    return outer_approximation.solve_by_tangents(
         form, linear or Highs(), Clarabel(), options, start=start, on_progress=on_progress
     )
 
@@ -148,7 +148,7 @@ def test_equals_scip_in_few_rounds(maximize):
 
     form, counting = knapsack(maximize=maximize), Counting()
     solution = solve(form, linear=counting)
-    minimised = bridge._as_minimisation(form)
+    minimised = outer_approximation._as_minimisation(form)
     expected = scip_optimum(minimised)
     assert solution.objective == pytest.approx(-expected if maximize else expected, rel=1e-5)
     assert solution.gap <= 1e-6
@@ -247,7 +247,9 @@ def test_options_that_no_solver_has_seen_leave_a_warning():
 
 def test_ctrl_c_between_solves_keeps_the_start():
     form, start = knapsack(), (np.arange(14) < 7).astype(float)
-    solution = bridge.solve_by_tangents(form, Highs(), RaisingQuadratic(), SolveSettings(), start=start)
+    solution = outer_approximation.solve_by_tangents(
+        form, Highs(), RaisingQuadratic(), SolveSettings(), start=start
+    )
     assert solution.status is Status.INTERRUPTED
     np.testing.assert_array_equal(solution.x, start)
     with pytest.raises(KeyboardInterrupt):
@@ -358,7 +360,7 @@ def test_priorities_reach_the_linear_solver():
             seen.append((form.n_columns, priorities))
             return super().solve(form, options, start=start, on_progress=on_progress)
 
-    bridge.solve_by_tangents(
+    outer_approximation.solve_by_tangents(
         knapsack(), Listening(), Clarabel(), SolveSettings(), priorities=np.arange(14, dtype=np.int64)
     )
     n_columns, priorities = seen[0]

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from miqp_models import miqp
 from scipy import sparse
 
-from mipforest.bridges.tangents import Components, Tangents
 from mipforest.model.check import violations
+from mipforest.solvers.outer_approximation import Components, Tangents
 
 
 @given(st.integers(0, 10**6))
