@@ -207,9 +207,10 @@ def chosen_settings(
     TypeError
         If there is no such keyword.
     """
+    known = get_type_hints(allowed)
     for name in keywords:
-        if name not in get_type_hints(allowed):
-            raise TypeError(f"got an unexpected keyword argument {name!r}")
+        if name not in known:
+            raise TypeError(f"unexpected keyword argument {name!r}{closest(name, known)}")
     given: dict[str, Any] = {**keywords, **own}
     if "solver_options" in given:
         given["solver_options"] = given["solver_options"] or {}

@@ -45,9 +45,7 @@ def name_has_changed() -> None:
 @app.command("run")
 @o.grouped
 def run_campaign(
-    suites: Annotated[
-        list[Path], Argument(metavar="SUITE.toml ...", help="One suite or several.", show_default=False)
-    ],
+    suites: Annotated[list[Path], Argument(metavar="SUITE.toml ...", help="One suite or several.")],
     *,
     results: Annotated[
         Path | None,
@@ -159,12 +157,9 @@ def _summary(counts: Counts, path: Path, *, reported: bool) -> str:
 
 @app.command()
 def report(
-    results: Annotated[
-        Path, Argument(metavar="RESULTS.sqlite", help="Results of 'campaign run'.", show_default=False)
-    ],
+    results: Annotated[Path, Argument(metavar="RESULTS.sqlite", help="Results of 'campaign run'.")],
     out: Annotated[
-        Path,
-        Option("--out", "-o", metavar="DIR", help="Folder for tables and pictures; made where missing."),
+        Path, Option("--out", "-o", metavar="DIR", help="Folder for tables and pictures; made where missing.")
     ],
     quiet: o.Quiet = False,
 ) -> None:

@@ -48,7 +48,6 @@ def certify(
         Option(
             metavar="DATA",
             help="Data that the certificate should be of, with the same options as for 'solve'.",
-            show_default=False,
             rich_help_panel=_PROBLEM,
         ),
     ] = None,
@@ -57,7 +56,6 @@ def certify(
         Option(
             metavar="NAME",
             help="Model that the certificate should be of, with --param and --variant.",
-            show_default=False,
             rich_help_panel=_PROBLEM,
         ),
     ] = None,

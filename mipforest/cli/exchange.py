@@ -41,14 +41,10 @@ def export(
         Tangents | None,
         Option(
             help="Write tangents in place of the quadratic objective, for solvers of linear models: HiGHS, CBC, GLPK.",
-            show_default=False,
             rich_help_panel=o.OUTPUT,
         ),
     ] = None,
-    output: Annotated[
-        Path,
-        o.output_file("Instance to write: .mps or .lp, with .gz behind it to compress."),
-    ],
+    output: Annotated[Path, o.output_file("Instance to write: .mps or .lp, with .gz behind it to compress.")],
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -121,7 +117,6 @@ def import_solution(
         Argument(
             metavar="SOLUTION",
             help="Solution of HiGHS, Gurobi, SCIP, Cbc or GLPK (-w), or lines 'name value'.",
-            show_default=False,
         ),
     ],
     *,
@@ -139,7 +134,6 @@ def import_solution(
         Option(
             metavar="ENSEMBLE",
             help="Ensemble to mimic, if the model has one; never loaded from a file that only metadata name.",
-            show_default=False,
             rich_help_panel=o.MODEL,
         ),
     ] = None,
@@ -148,7 +142,6 @@ def import_solution(
         Option(
             metavar="DATA",
             help="Where the data are, if elsewhere than at the export.",
-            show_default=False,
             rich_help_panel=o.DATA,
         ),
     ] = None,
@@ -204,15 +197,12 @@ WORST = 5
 
 
 def check(
-    instance: Annotated[
-        Path, Argument(metavar="INSTANCE", help="Model: .mps or .mps.gz.", show_default=False)
-    ],
+    instance: Annotated[Path, Argument(metavar="INSTANCE", help="Model: .mps or .mps.gz.")],
     solution: Annotated[
         Path,
         Argument(
             metavar="SOLUTION",
             help="Point: lines 'name value' (.sol, .mst), or a solution file of HiGHS, Gurobi, SCIP, Cbc or GLPK.",
-            show_default=False,
         ),
     ],
     tolerance: Annotated[
@@ -226,7 +216,6 @@ def check(
                 "Evaluate rows (when asked, the objective too) in rational arithmetic; by default up to "
                 f"{EXACT_ENTRIES:,} entries."
             ),
-            show_default=False,
         ),
     ] = None,
     tree: Annotated[

@@ -25,14 +25,13 @@ app = Typer(
 )
 
 LibraryFolder = Annotated[
-    Path,
-    Option("--library", metavar="DIR", help="Folder with suite.toml and catalogue.csv."),
+    Path, Option("--library", metavar="DIR", help="Folder with suite.toml and catalogue.csv.")
 ]
 Only = Annotated[
     list[str] | None,
     Option("--only", metavar="NAME", help="Instance, family or model; all if not given. Repeatable."),
 ]
-InstanceName = Annotated[str, Argument(metavar="NAME", help="Name of an instance.", show_default=False)]
+InstanceName = Annotated[str, Argument(metavar="NAME", help="Name of an instance.")]
 
 FOLDER = Path("instances")
 

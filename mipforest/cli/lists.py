@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 
 def models(
-    name: Annotated[
-        str | None, Argument(metavar="[NAME]", help="Model to describe.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, Argument(metavar="[NAME]", help="Model to describe.")] = None,
     as_json: o.Json = False,
 ) -> None:
     """List the models, or describe one: variants, starts, scaling, parameters."""

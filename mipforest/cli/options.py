@@ -1,19 +1,21 @@
 """Options that several commands share, in groups; what the shell offers for them; and what their texts stand for.
 
-A group is a dataclass whose fields are options. A command names groups, and :func:`grouped` puts their fields in the
-place of the group, so that the text, the type and the default of an option stand once.
+A group is a dataclass whose fields are options, which the help shows in the group's ``panel``. A command names groups,
+and :func:`grouped` puts their fields in the place of the group, so that the text, the type and the default of an option
+stand once.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 
 from typer import Argument, Option
 
@@ -58,13 +60,14 @@ def grouped(command: Command) -> Command:
             continue
         left_out = [name for mark in marks for name in mark.names]
         hints = get_type_hints(kind, include_extras=True)
+        panel = getattr(kind, "panel", None)
         options = [field for field in fields(kind) if field.name not in left_out]
         groups[parameter.name] = kind, [field.name for field in options]  # type: ignore[assignment]
         parameters += [
             inspect.Parameter(
                 field.name,
                 parameter.KEYWORD_ONLY,
-                annotation=hints[field.name],
+                annotation=_in_panel(hints[field.name], panel),
                 default=parameter.empty if field.default is MISSING else field.default,
             )
             for field in options
@@ -80,6 +83,14 @@ def grouped(command: Command) -> Command:
 
     flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return flat  # type: ignore[return-value]
+
+
+def _in_panel(option: Any, panel: str | None) -> Any:
+    """Return the annotation of an option with the panel of its group, unless it names another."""
+    kind, described = get_args(option)
+    described = copy(described)
+    described.rich_help_panel = described.rich_help_panel or panel
+    return Annotated[kind, described]
 
 
 class Scaling(StrEnum):
@@ -191,33 +202,21 @@ Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors."
 
 def output_file(help_text: str) -> Any:
     """Return the option ``-o`` of a command that writes one file."""
-    return Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help=help_text,
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    )
+    return Option("-o", "--output", metavar="FILE", help=help_text, rich_help_panel=OUTPUT)
 
 
-RunPath = Annotated[
-    Path, Argument(metavar="RUN", help="Run folder that 'mipforest solve --out' wrote.", show_default=False)
-]
+RunPath = Annotated[Path, Argument(metavar="RUN", help="Run folder that 'mipforest solve --out' wrote.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
     """What a model is built with, apart from its name."""
 
+    panel: ClassVar[str] = MODEL
+
     depth: Annotated[
         int | None,
-        Option(
-            metavar="D",
-            help="Levels of branch nodes of a tree, 1 to 10. Score cards have no depth.",
-            show_default=False,
-            rich_help_panel=MODEL,
-        ),
+        Option(metavar="D", help="Levels of branch nodes of a tree, 1 to 10. Score cards have no depth."),
     ] = None
     param: Annotated[
         list[str] | None,
@@ -225,12 +224,10 @@ class ModelOptions:
             "--param",
             metavar="NAME=VALUE",
             help="Parameter of the model, as in C=10, or C=1,10 for one value per level. Repeatable.",
-            rich_help_panel=MODEL,
         ),
     ] = None
     variant: Annotated[
-        str | None,
-        Option(metavar="NAME", help="Variant of the model; by default its strongest.", rich_help_panel=MODEL),
+        str | None, Option(metavar="NAME", help="Variant of the model; by default its strongest.")
     ] = None
     ensemble: Annotated[
         str | None,
@@ -239,8 +236,6 @@ class ModelOptions:
             help="Tree ensemble to mimic, for a model that mimics one: random-forest, extra-trees, gradient-boosting "
             "or xgboost, fitted here (random-forest:trees=100), or a .joblib file with a fitted classifier. Loading a "
             ".joblib file runs code that it contains: take only files that you trust.",
-            show_default=False,
-            rich_help_panel=MODEL,
         ),
     ] = None
 
@@ -295,19 +290,15 @@ class ModelOptions:
 class DataOptions:
     """How data are read, apart from their name."""
 
+    panel: ClassVar[str] = DATA
+
     target: Annotated[
-        str | None,
-        Option(
-            metavar="COLUMN", help="Column to predict; 'target' in files if not given.", rich_help_panel=DATA
-        ),
+        str | None, Option(metavar="COLUMN", help="Column to predict; 'target' in files if not given.")
     ] = None
     treatment: Annotated[
         str | None,
         Option(
-            metavar="COLUMN",
-            help="Column of the treatments that samples had, for models that prescribe.",
-            show_default=False,
-            rich_help_panel=DATA,
+            metavar="COLUMN", help="Column of the treatments that samples had, for models that prescribe."
         ),
     ] = None
     outcomes: Annotated[
@@ -316,8 +307,6 @@ class DataOptions:
             "--outcome",
             metavar="COLUMN",
             help="Column of the outcomes that the treatments led to. It takes the place of --target.",
-            show_default=False,
-            rich_help_panel=DATA,
         ),
     ] = None
     weight: Annotated[
@@ -325,8 +314,6 @@ class DataOptions:
         Option(
             metavar="COLUMN",
             help="Column of sample weights. A sample's loss counts this many times; weight 0 leaves the sample out.",
-            show_default=False,
-            rich_help_panel=DATA,
         ),
     ] = None
     positive: Annotated[
@@ -334,25 +321,14 @@ class DataOptions:
         Option(
             metavar="CLASS",
             help="Tell this class from all others: two classes are made of several. Repeatable.",
-            rich_help_panel=DATA,
         ),
     ] = None
     task: Annotated[
-        Task | None,
-        Option(
-            "--task",
-            help="What to predict; by default the target's values decide.",
-            rich_help_panel=DATA,
-        ),
+        Task | None, Option("--task", help="What to predict; by default the target's values decide.")
     ] = None
     drop: Annotated[
         list[str] | None,
-        Option(
-            "--drop",
-            metavar="COLUMN",
-            help="Leave this column out, such as an identifier. Repeatable.",
-            rich_help_panel=DATA,
-        ),
+        Option("--drop", metavar="COLUMN", help="Leave this column out, such as an identifier. Repeatable."),
     ] = None
     keep: Annotated[
         list[str] | None,
@@ -360,7 +336,6 @@ class DataOptions:
             "--keep",
             metavar="COLUMN",
             help="Take this column as text although it has hundreds of levels, or numbers among them. Repeatable.",
-            rich_help_panel=DATA,
         ),
     ] = None
     missing: Annotated[
@@ -369,7 +344,6 @@ class DataOptions:
             "--missing",
             help="Rows that lack a value: an error; dropped; or filled in with the median, or the most frequent level, "
             "of the training samples.",
-            rich_help_panel=DATA,
         ),
     ] = Missing.error
     scaling: Annotated[
@@ -377,19 +351,12 @@ class DataOptions:
         Option(
             "--scaling",
             help="Scaling, fitted on the training samples; by default the model's own ('mipforest models NAME').",
-            show_default=False,
-            rich_help_panel=DATA,
         ),
     ] = None
     test_size: Annotated[
-        float | None,
-        Option(
-            metavar="SHARE", help="Share of samples to keep for testing (stratified).", rich_help_panel=DATA
-        ),
+        float | None, Option(metavar="SHARE", help="Share of samples to keep for testing (stratified).")
     ] = None
-    test: Annotated[
-        str | None, Option("--test", metavar="FILE", help="File of test samples.", rich_help_panel=DATA)
-    ] = None
+    test: Annotated[str | None, Option("--test", metavar="FILE", help="File of test samples.")] = None
 
     def source(self, data: str, *, model: str | None, seed: int) -> DataSource:
         """Return what to load, and how to treat it.
@@ -453,6 +420,8 @@ class DataOptions:
 class SolverOptions:
     """Who solves, and how."""
 
+    panel: ClassVar[str] = SOLVE
+
     solver: SolverName = "auto"
     time_limit: Annotated[
         float,
@@ -460,25 +429,19 @@ class SolverOptions:
             min=0,
             metavar="SECONDS",
             help="Wall time of loading, preparing and solving together; 0 for the start alone, inf for no limit.",
-            rich_help_panel=SOLVE,
         ),
     ] = 60.0
-    gap: Annotated[
-        float,
-        Option(min=0, metavar="SHARE", help="Relative gap that counts as optimal.", rich_help_panel=SOLVE),
-    ] = DEFAULT_GAP
+    gap: Annotated[float, Option(min=0, metavar="SHARE", help="Relative gap that counts as optimal.")] = (
+        DEFAULT_GAP
+    )
     threads: Annotated[
-        int | None,
-        Option(min=1, metavar="N", help="Threads; by default the solver decides.", rich_help_panel=SOLVE),
+        int | None, Option(min=1, metavar="N", help="Threads; by default the solver decides.")
     ] = None
     seed: Seed = 0
     solver_option: Annotated[
         list[str] | None,
         Option(
-            "--solver-option",
-            metavar="NAME=VALUE",
-            help="Option under the solver's own name. Repeatable.",
-            rich_help_panel=SOLVE,
+            "--solver-option", metavar="NAME=VALUE", help="Option under the solver's own name. Repeatable."
         ),
     ] = None
     bridge: Annotated[
@@ -487,7 +450,6 @@ class SolverOptions:
             "--bridge",
             metavar="PART",
             help="Rewrite this part of the model although the solver takes it: quadratic or indicator. Repeatable.",
-            rich_help_panel=SOLVE,
         ),
     ] = None
 
@@ -513,16 +475,13 @@ class SolverOptions:
 class WorkerOptions:
     """Who does many solves."""
 
-    jobs: Annotated[
-        int, Option(min=1, metavar="N", help="Processes on this machine.", rich_help_panel=WORKERS)
-    ] = 1
+    panel: ClassVar[str] = WORKERS
+
+    jobs: Annotated[int, Option(min=1, metavar="N", help="Processes on this machine.")] = 1
     dask: Annotated[
         str | None,
         Option(
-            metavar="ADDRESS",
-            help="Dask scheduler whose workers do the solves, as in tcp://127.0.0.1:8786.",
-            show_default=False,
-            rich_help_panel=WORKERS,
+            metavar="ADDRESS", help="Dask scheduler whose workers do the solves, as in tcp://127.0.0.1:8786."
         ),
     ] = None
 

@@ -119,8 +119,7 @@ PAGE_SUFFIXES = (".html", ".htm")
 def report(
     run: o.RunPath,
     output: Annotated[
-        Path | None,
-        o.output_file("Page to write, .html; by default report.html in the run folder."),
+        Path | None, o.output_file("Page to write, .html; by default report.html in the run folder.")
     ] = None,
     force: Annotated[bool, Option("--force", help="Replace a file that is there already.")] = False,
     as_json: o.Json = False,
@@ -185,17 +184,11 @@ def vite(
             help="random-forest, extra-trees, gradient-boosting or xgboost, fitted here (options behind a colon: "
             "random-forest:trees=100,seed=100); or a .joblib file with a fitted classifier, whose loading runs code "
             "that it contains.",
-            show_default=False,
         ),
     ],
     *,
     depth: Annotated[
-        int,
-        Option(
-            metavar="D",
-            help="Levels to show, 1 to 10, and depth of trees that are fitted here.",
-            show_default=False,
-        ),
+        int, Option(metavar="D", help="Levels to show, 1 to 10, and depth of trees that are fitted here.")
     ],
     data: o.DataName,
     data_options: Annotated[o.DataOptions, o.Without("treatment", "outcomes", "weight", "scaling", "test")],
@@ -203,17 +196,13 @@ def vite(
         int,
         Option(min=0, metavar="N", help="Seed of the split, and of generated data.", rich_help_panel=o.DATA),
     ] = 0,
-    output: Annotated[
-        Path | None,
-        o.output_file("Draw a picture: .svg, .png or .pdf."),
-    ] = None,
+    output: Annotated[Path | None, o.output_file("Draw a picture: .svg, .png or .pdf.")] = None,
     csv: Annotated[
         Path | None,
         Option(
             "--csv",
             metavar="FOLDER",
             help="Write the numbers to .csv files in this folder.",
-            show_default=False,
             rich_help_panel=o.OUTPUT,
         ),
     ] = None,

@@ -36,7 +36,6 @@ def predict(
         Argument(
             metavar="CSV",
             help="Samples in original units (.csv, .csv.gz, .parquet), with the training data's columns.",
-            show_default=False,
         ),
     ],
     output: Annotated[
@@ -59,7 +58,6 @@ def predict(
         Option(
             metavar="COLUMN",
             help="Column of weights: accuracy and all other measures weigh rows; each counts once without it.",
-            show_default=False,
         ),
     ] = None,
     unseen: Annotated[

@@ -147,7 +147,6 @@ def solve(
             "--isolate/--no-isolate",
             help="Run a matrix solver in a process of its own: if it aborts, the start tree is left. By default scip "
             "has one for quadratic objectives.",
-            show_default=False,
             rich_help_panel=o.SOLVE,
         ),
     ] = None,
@@ -156,7 +155,6 @@ def solve(
         Option(
             metavar="FILE.gz",
             help="Write a proof of the result, which 'mipforest certify' checks; --solver routing writes one.",
-            show_default=False,
             rich_help_panel=o.OUTPUT,
         ),
     ] = None,

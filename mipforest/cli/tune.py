@@ -60,59 +60,43 @@ class Midpoint(StrEnum):
 class TuneOptions:
     """How parameters are chosen."""
 
+    panel: ClassVar[str] = "Tune"
+
     grid: Annotated[
         list[str] | None,
         Option(
             metavar="NAME=VALUES",
             help="Values of a parameter, as in C=0.1,1,10; with colons one per level, as in B=1:2,1:3. Repeatable.",
-            show_default=False,
-            rich_help_panel="Tune",
         ),
     ] = None
     method: Annotated[
         Method,
         Option(
             help="grid: fit every setting of --grid; batch: choose depth, up to --depth, and alpha, by pruning trees "
-            "of a local search (oct, ort, opt, and their kin -h, -l, -lh).",
-            rich_help_panel="Tune",
+            "of a local search (oct, ort, opt, and their kin -h, -l, -lh)."
         ),
     ] = Method.grid
     grid_per_level: Annotated[
         list[str] | None,
-        Option(
-            metavar="NAME",
-            help="Combine this parameter's values anew at every level. Repeatable.",
-            rich_help_panel="Tune",
-        ),
+        Option(metavar="NAME", help="Combine this parameter's values anew at every level. Repeatable."),
     ] = None
     folds: Annotated[
-        int | None,
-        Option(
-            min=2,
-            metavar="K",
-            help="Folds, stratified for classes; 4 unless given.",
-            show_default=False,
-            rich_help_panel="Tune",
-        ),
+        int | None, Option(min=2, metavar="K", help="Folds, stratified for classes; 4 unless given.")
     ] = None
     validation: Annotated[
         float | None,
         Option(
             metavar="SHARE",
             help="Of a batch, one validation part with this share of the samples in place of folds.",
-            show_default=False,
-            rich_help_panel="Tune",
         ),
     ] = None
-    starts: Annotated[
-        int,
-        Option(min=1, metavar="N", help="Of a batch, trees for each depth and fold.", rich_help_panel="Tune"),
-    ] = 100
+    starts: Annotated[int, Option(min=1, metavar="N", help="Of a batch, trees for each depth and fold.")] = (
+        100
+    )
     midpoint: Annotated[
         Midpoint,
         Option(
-            help="Of a batch, the alpha of equally good ones: the middle of the longest interval, or as in the paper.",
-            rich_help_panel="Tune",
+            help="Of a batch, the alpha of equally good ones: the middle of the longest interval, or as in the paper."
         ),
     ] = Midpoint.interval
     score: Annotated[
@@ -122,19 +106,13 @@ class TuneOptions:
             help="accuracy or balanced_accuracy, where the model gives probabilities auc, log_loss or brier_score; r2, "
             "mse or mae of a regression; of a prescription imputed_outcome, or r2, mse, mae of its estimates. By "
             "default the first.",
-            rich_help_panel="Tune",
         ),
     ] = None
     rule: Annotated[
         Rule,
-        Option(
-            help="best: the best mean score; sparse: the fewest features among those within 2.5% of it.",
-            rich_help_panel="Tune",
-        ),
+        Option(help="best: the best mean score; sparse: the fewest features among those within 2.5% of it."),
     ] = Rule.best
-    max_fits: Annotated[
-        int, Option(min=1, metavar="N", help="Refuse a grid of more fits.", rich_help_panel="Tune")
-    ] = 500
+    max_fits: Annotated[int, Option(min=1, metavar="N", help="Refuse a grid of more fits.")] = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,18 +120,9 @@ class FitOptions(o.SolverOptions):
     """Who does every fit, and how."""
 
     time_limit: Annotated[
-        float,
-        Option(
-            min=0,
-            metavar="SECONDS",
-            help="Wall time of every fit; inf for no limit.",
-            rich_help_panel=o.SOLVE,
-        ),
+        float, Option(min=0, metavar="SECONDS", help="Wall time of every fit; inf for no limit.")
     ] = 60.0
-    threads: Annotated[
-        int | None,
-        Option(min=1, metavar="N", help="Threads of the solver in every fit.", rich_help_panel=o.SOLVE),
-    ] = 1
+    threads: Annotated[int | None, Option(min=1, metavar="N", help="Threads of the solver in every fit.")] = 1
 
 
 @o.grouped
