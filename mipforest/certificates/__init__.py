@@ -149,7 +149,7 @@ class Certified:
     bound
         Proven lower bound on the value of every tree that leaves the gap free above its last level.
     branchings, leaves
-        How often a sample was sent both ways, and how many dual points close what came of it.
+        Number of branchings, and number of leaves, each of which dual points close.
     """
 
     words: Words
@@ -322,8 +322,8 @@ class _Check:
             for key, half in zip(("in", "out"), halves, strict=True):
                 self._add(line.get(key), _Routing(routing.reached, {**routing.decided, t: half}))
             return
-        _, *ways = self._both_ways(whole(line.get("sample"), "sample", 0, self.groups), routing.reached)
-        for key, reached in zip(("left", "right"), ways, strict=True):
+        _, *sides = self._both_ways(whole(line.get("sample"), "sample", 0, self.groups), routing.reached)
+        for key, reached in zip(("left", "right"), sides, strict=True):
             self._add(line.get(key), _Routing(reached, routing.decided))
 
     def _leaf(self, line: dict[str, Any], number: int) -> None:

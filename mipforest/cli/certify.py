@@ -200,7 +200,7 @@ def in_words(found: Certified) -> Iterator[tuple[str, str]]:
         )
         yield (
             "model",
-            f"{words.model} (variant {words.variant or 'not told'}), {given or 'no parameters told'}",
+            f"{words.model} (variant {words.variant or 'not given'}), {given or 'no parameters given'}",
         )
     hinge = numbers["kinks"] == [[1.0, 1.0]]
     loss = "hinge" if hinge else f"of {len(numbers['kinks'])} kinks"

@@ -78,10 +78,10 @@ def export(
     if as_json:
         print_json(metadata)
     elif not quiet:
-        _tell(output, metadata)
+        _print(output, metadata)
 
 
-def _tell(output: Path, metadata: dict[str, Any]) -> None:
+def _print(output: Path, metadata: dict[str, Any]) -> None:
     from mipforest.model.matrix import Statistics
     from mipforest.runs import instance_files
 

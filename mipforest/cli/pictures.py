@@ -243,7 +243,7 @@ def vite(
     if as_json:
         print_json(_summary(seen) | {"written": [str(path) for path in written]})
     else:
-        _tell(seen)
+        _print(seen)
         for path in written:
             print_text(str(path))
 
@@ -272,7 +272,7 @@ def _summary(seen: Vite) -> dict[str, Any]:
     }
 
 
-def _tell(seen: Vite) -> None:
+def _print(seen: Vite) -> None:
     print_text(f"{seen.ensemble.description}; {seen.data.n} samples, accuracy {seen.accuracy:.1%}")
     for level, shares in seen.levels.items():
         most = shares[shares > 0].sort_values(ascending=False, kind="stable")

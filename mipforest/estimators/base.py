@@ -59,7 +59,7 @@ def learn_features(estimator: Any, X: Any, sample_weight: Any = None) -> tuple[E
     X
         (n, p) array-like or DataFrame of n >= 2 rows.
     sample_weight
-        (n,) weights; samples of weight 0 do not tell what to fill in.
+        (n,) weights; samples of weight 0 do not count for what to fill in.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """The instance library: a declarative suite, its catalogue, and how both are built, checked and improved."""
 
-from mipforest.instances.build import Built, Finding, build_instance, build_problem, improve, verify
+from mipforest.instances.build import BuiltInstance, Finding, build_instance, build_problem, improve, verify
 from mipforest.instances.library import (
     CatalogueError,
     Entry,
@@ -13,7 +13,7 @@ from mipforest.instances.library import (
 )
 
 __all__ = [
-    "Built",
+    "BuiltInstance",
     "CatalogueError",
     "Entry",
     "Finding",

@@ -25,7 +25,7 @@ from mipforest.report.markup import (
     title,
 )
 
-#: Most doubts, warnings and notes that are listed.
+#: Most issues, warnings and notes that are listed.
 MAX_LINES = 50
 
 PROVEN_BOUND = "Proven bound"
@@ -61,7 +61,7 @@ def verification_section(result: Mapping[str, Any]) -> Element:
         if by := provers_in_words(result):
             text += f" {by[0].upper()}{by[1:]}."
     else:
-        text = f"Not verified: the doubts below were not cleared. Do not rely on this {found}."
+        text = f"Not verified: the issues below are open. Do not rely on this {found}."
     known = [
         (name.replace("the tree", f"the {found}"), number(result[key]))
         for name, key in _CHECKED
@@ -77,7 +77,7 @@ def verification_section(result: Mapping[str, Any]) -> Element:
         "Verification",
         element("p", text),
         description_list(pairs),
-        *_lines("Doubts", result["doubts"]),
+        *_lines("Issues", result["doubts"]),
         *_lines("Warnings", result["warnings"]),
         id_="verification",
     )
@@ -153,7 +153,7 @@ def reproduction_section(result: Mapping[str, Any]) -> Element:
         what = element("pre", element("code", command), tabindex="0", role="region", aria_label="Command")
     text = (
         "The same versions, seed and number of threads take the same way; a time limit is of wall time, so where "
-        "it stops a solve may differ. The checksums tell whether the samples are the same."
+        "it stops a solve may differ. The checksums show whether the samples are the same."
     )
     return section(
         "How to reproduce",

@@ -229,9 +229,9 @@ def _changes(
         changed.append(f"{folder}/{RESULT} was changed after the run: it is not what its digest says")
     for name in (TREE, CARD):
         if name not in known and name in files:
-            changed.append(f"{folder}/{name} is not of this run: {RESULT} tells of none")
+            changed.append(f"{folder}/{name} is not of this run: {RESULT} names none")
         elif name in known and name not in files:
-            changed.append(f"{folder}/{name} is absent, and {RESULT} tells of one")
+            changed.append(f"{folder}/{name} is absent, and {RESULT} names one")
         elif name in files and known[name] != digest_of(files[name]):
             changed.append(f"{folder}/{name} was changed after the run: it is not the one of {RESULT}")
     return changed

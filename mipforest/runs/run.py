@@ -137,7 +137,7 @@ def samples_of(run: Run) -> tuple[LoadedData | None, str]:
             return data, ""
         return None, f"{data.train.name} has changed since the run"
     except (KeyError, TypeError) as error:
-        return None, f"result.json does not tell where they are ({error})"
+        return None, f"result.json does not say where they are ({error})"
     except (DataError, OSError) as error:
         return None, f"they cannot be loaded ({error})"
 

@@ -419,7 +419,7 @@ def test_another_layout_another_place_and_runs_without_digests_are_read(copy):
 def test_a_tree_that_is_gone_or_of_another_run_is_told(copy):
     tree = (copy / "tree.json").read_text()
     (copy / "tree.json").unlink()
-    with pytest.raises(RunError, match=r"tree\.json is absent, and result\.json tells of one"):
+    with pytest.raises(RunError, match=r"tree\.json is absent, and result\.json names one"):
         read_run(copy)
     (copy / "tree.json").write_text(tree)
     result = json.loads((copy / "result.json").read_text())
