@@ -222,9 +222,15 @@ def _solve(result: Mapping[str, Any]) -> Iterator[str]:
             yield from _option("ensemble", value)
         elif value is not None:
             yield from _option("param", f"{name}={_word(value)}")
-    for name in ("data", "target", "positive", "task", "missing", "scaling", "test_size", "test"):
+    # Sources of older versions have no columns of treatments, none to leave out, and none to keep as text.
+    treatment = source.get("treatment")
+    yield from _option("data", source["data"])
+    yield from _option("target" if treatment is None else "outcome", source["target"])
+    yield from _option("treatment", treatment)
+    for name in ("positive", "task", "missing", "scaling", "test_size", "test"):
         yield from _option(name, source[name])
-    yield from _option("weight", source.get("weight"))
+    for name in ("weight", "drop", "keep"):
+        yield from _option(name, source.get(name))
     yield from _option("solver", result["solver"])
     for name in ("start", "time_limit", "gap", "threads", "seed"):
         value = "inf" if name == "time_limit" and options[name] is None else options[name]
