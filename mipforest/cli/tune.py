@@ -90,9 +90,10 @@ class TuneOptions:
             help="Of a batch, one validation part with this share of the samples in place of folds.",
         ),
     ] = None
-    starts: Annotated[int, Option(min=1, metavar="N", help="Of a batch, trees for each depth and fold.")] = (
-        100
-    )
+    starts: Annotated[
+        int,
+        Option(min=1, metavar="N", help="Of a batch, trees for each depth and fold."),
+    ] = 100
     midpoint: Annotated[
         Midpoint,
         Option(
