@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from mipforest.campaigns.tables import markdown_table as table
+from mipforest.campaigns.report import markdown_table as table
 
 __all__ = ["add_output", "measured_with", "publish", "table"]
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, TypeVar, get_type_hints
 
 from threadpoolctl import threadpool_limits
 
@@ -25,7 +26,7 @@ DEFAULT_GAP = 1e-4
 
 #: Threads that may be asked for on any machine; on one with more processors, as many as it has. A solver allots
 #: memory to each thread before it begins.
-MOST_THREADS = 64
+MAX_THREADS = 64
 
 #: Parts of a model that can be rewritten on request.
 BRIDGES = ("quadratic", "indicator")
@@ -43,7 +44,7 @@ class SolveSettings:
     gap
         Relative gap at which a solution counts as optimal, at least 0 and finite.
     threads
-        Number of threads, from 1 to :data:`MOST_THREADS`, or the machine's processors if they are more; ``None``
+        Number of threads, from 1 to :data:`MAX_THREADS`, or the machine's processors if they are more; ``None``
         leaves it to the solver.
     seed
         Random seed, at least 0.
@@ -135,29 +136,88 @@ class SolveSettings:
         return TimeBudget(self.time_limit or None, tell=tell)
 
 
-def one_of(
-    settings: SolveSettings | None, given: SolveSettings, defaults: SolveSettings | None = None
+class FitKeywords(TypedDict, total=False):
+    """The settings that a fit takes as keywords; each is the attribute of :class:`SolveSettings` of that name."""
+
+    time_limit: float | None
+    gap: float
+    threads: int | None
+    seed: int
+    solver_options: Mapping[str, Any] | None
+    bridges: str | Iterable[str]
+
+
+class SolveKeywords(FitKeywords, total=False):
+    """The settings that a solve takes as keywords; each is the attribute of :class:`SolveSettings` of that name."""
+
+    log: str | os.PathLike[str] | None
+    isolate: bool | None
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def takes_settings(keywords: type, defaults: SolveSettings) -> Callable[[_F], _F]:
+    """Give a function that ends in ``**keywords: Unpack[...]`` a signature that names every keyword, with its default.
+
+    ``help()``, notebooks and editors that run the code show it.
+    """
+
+    def named(function: _F) -> _F:
+        signature = inspect.signature(function)
+        parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        for name, hint in get_type_hints(keywords).items():
+            default = None if name == "solver_options" else getattr(defaults, name)
+            parameters.append(
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+            )
+        function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return function
+
+    return named
+
+
+def chosen_settings(
+    settings: SolveSettings | None,
+    keywords: FitKeywords,
+    defaults: SolveSettings,
+    *,
+    allowed: type = SolveKeywords,
+    **own: Any,
 ) -> SolveSettings:
-    """Choose between settings as one object and settings as keywords.
+    """Return the settings that a function was given, as one object or as keywords.
 
     Parameters
     ----------
     settings
         The object, if one was given.
-    given
-        The keywords.
+    keywords
+        The keywords that were given.
     defaults
-        What the keywords are when none was given; by default those of :class:`SolveSettings`.
+        The settings where neither says anything.
+    allowed
+        The keywords that the function takes: :class:`SolveKeywords` or :class:`FitKeywords`.
+    own
+        Settings that the function has as parameters of its own, such as the start.
 
     Raises
     ------
     NotAllowed
-        If both were given: one of them would be ignored.
+        If both were given, as one of them would be ignored; or a value is not allowed.
+    TypeError
+        If there is no such keyword.
     """
+    known = get_type_hints(allowed)
+    for name in keywords:
+        if name not in known:
+            raise TypeError(f"unexpected keyword argument {name!r}{closest(name, known)}")
+    given: dict[str, Any] = {**keywords, **own}
+    if "solver_options" in given:
+        given["solver_options"] = given["solver_options"] or {}
+    asked = replace(defaults, **given)
     if settings is None:
-        return given
-    defaults = defaults or SolveSettings()
-    if given != defaults or given.start is not defaults.start:
+        return asked
+    if asked != defaults or asked.start is not defaults.start:
         raise NotAllowed("settings were given as one object and as keywords; give one of the two")
     return settings
 
@@ -173,7 +233,7 @@ def _check(name: str, value: Any, kind: Any, least: float, allowed: str, *, opti
 
 def _check_processors(name: str, threads: object) -> None:
     processors = os.cpu_count() or 1
-    most = max(MOST_THREADS, processors)
+    most = max(MAX_THREADS, processors)
     if isinstance(threads, Integral) and int(threads) > most:
         shown = threads if int(threads) < 10**20 else "more than 1e20"
         raise NotAllowed(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
@@ -15,7 +14,13 @@ from mipforest.errors import Unsupported
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.model.model import Model
-from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE, SolveSettings, one_of
+from mipforest.settings import (
+    FEASIBILITY_TOLERANCE,
+    SolveKeywords,
+    SolveSettings,
+    chosen_settings,
+    takes_settings,
+)
 from mipforest.solvers.base import Feature, Solver, get_solver, needed
 from mipforest.solvers.bound_check import checked_against, only_proven
 from mipforest.solvers.checks import judge_start
@@ -31,21 +36,15 @@ _FEATURES_REWRITTEN: Mapping[str, frozenset[Feature]] = {
 }
 
 
+@takes_settings(SolveKeywords, SolveSettings())
 def solve(
     model: Model,
     solver: str | Solver = "highs",
     *,
-    time_limit: float | None = None,
-    gap: float = DEFAULT_GAP,
-    threads: int | None = None,
-    seed: int = 0,
-    log: Path | None = None,
     start: Values | None = None,
     on_progress: Progress | None = None,
-    solver_options: Mapping[str, Any] | None = None,
-    bridges: str | Iterable[str] = (),
-    isolate: bool | None = None,
     settings: SolveSettings | None = None,
+    **keywords: Unpack[SolveKeywords],
 ) -> Solution:
     """Solve a model.
 
@@ -59,31 +58,15 @@ def solve(
         The model.
     solver
         Name of a solver (``mipforest solvers`` lists them), or a solver.
-    time_limit
-        Seconds of wall time; ``None`` for no limit.
-    gap
-        Relative gap at which a solution counts as optimal.
-    threads
-        Number of threads; ``None`` leaves it to the solver.
-    seed
-        Random seed.
-    log
-        File for the solver's own log.
     start
         Values by block to start from, NaN where open; ``model.start`` when left out.
     on_progress
         Called with progress events; returning ``True`` stops the solve and keeps the incumbent.
-    solver_options
-        Options under the solver's own names.
-    bridges
-        Parts of the model to rewrite although the solver takes them: ``"quadratic"``, ``"indicator"``, or
-        both. A model without such a part stays as it is.
-    isolate
-        Whether to solve in a process of its own, which a solver that aborts takes down alone: the solution has status
-        ``error`` then, and the last incumbent or the start. ``None``: where the solver is known to abort, as SCIP is on
-        quadratic objectives.
+    time_limit, gap, threads, seed, solver_options, bridges, log, isolate
+        The attributes of :class:`~mipforest.settings.SolveSettings` of these names, with the same defaults: no time
+        limit, a gap of 1e-4, as many threads as the solver likes.
     settings
-        All of these at once, in place of ``time_limit`` to ``isolate``.
+        These and the start at once, as one object.
 
     Raises
     ------
@@ -91,18 +74,7 @@ def solve(
         If the solver is unknown or not installed, cannot take the model even through bridges, or an option is
         wrong.
     """
-    given = SolveSettings(
-        time_limit=time_limit,
-        gap=gap,
-        threads=threads,
-        seed=seed,
-        log=log,
-        start=start,
-        solver_options=solver_options or {},
-        bridges=(bridges,) if isinstance(bridges, str) else tuple(bridges),
-        isolate=isolate,
-    )
-    settings = one_of(settings, given)
+    settings = chosen_settings(settings, keywords, SolveSettings(), start=start)
     plugin = solver if isinstance(solver, Solver) else get_solver(solver)
     form = model.matrix()
     values = model.start if settings.start is None else settings.start

@@ -67,11 +67,11 @@ def test_hostile_numbers_and_nesting_are_refused(tmp_path, lines, told, exact):
 
 
 def test_more_capacities_than_memory_holds_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(nodes, "MOST_CAPACITIES", 24)
+    monkeypatch.setattr(nodes, "MAX_CAPACITIES", 24)
     path = written(tmp_path / "proof.gz", changed(at(0, "kinks", [[1.0, 0.5], [1.0, 0.5]]), NODES))
     with pytest.raises(CertificateError, match="line 5"):  # the points are of one kink
         certify(path)
-    monkeypatch.setattr(nodes, "MOST_CAPACITIES", 23)
+    monkeypatch.setattr(nodes, "MAX_CAPACITIES", 23)
     with pytest.raises(CertificateError, match="line 3: nodes, samples and kinks have 24 capacities"):
         certify(path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from math import inf, nan
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 
 import mipforest
 from mipforest.errors import NotAllowed
-from mipforest.settings import SolveSettings, one_of
+from mipforest.settings import SolveSettings, chosen_settings
+from mipforest.tuning import tune, tune_batch
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,20 @@ def test_one_object_stands_for_the_keywords() -> None:
 
 
 def test_a_start_beside_settings_is_refused() -> None:
-    settings = SolveSettings(gap=0.0)
-    assert one_of(settings, SolveSettings()) is settings
+    settings, defaults = SolveSettings(gap=0.0), SolveSettings()
+    assert chosen_settings(settings, {}, defaults) is settings
     with pytest.raises(NotAllowed, match="give one of the two"):
-        one_of(settings, SolveSettings(start={"x": np.zeros(3)}))
+        chosen_settings(settings, {}, defaults, start={"x": np.zeros(3)})
+
+
+def test_unknown_keywords_are_refused() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'time'"):
+        mipforest.solve(mipforest.Model(), time=3)
+
+
+def test_help_names_every_keyword() -> None:
+    keywords = {"time_limit", "gap", "threads", "seed", "solver_options", "bridges"}
+    for function in (mipforest.solve, mipforest.Problem.solve, tune, tune_batch):
+        parameters = inspect.signature(function).parameters
+        assert keywords <= set(parameters)
+        assert parameters["gap"].default == SolveSettings().gap  # exact: a copy

@@ -18,7 +18,7 @@ def reference():
     """Give one section per command, in the order of ``mipforest --help``."""
     program = get_command(app)
     context = program.make_context("mipforest", [], resilient_parsing=True)
-    names = program.list_commands(context)
+    names = [name for name in program.list_commands(context) if not program.commands[name].hidden]
     return "\n\n".join(_section(program.commands[name], ["mipforest", name]) for name in names)
 
 

@@ -103,7 +103,7 @@ class PlannedExperiment:
     position
         Number of the experiment, from 0.
     setting
-        What tells its model and limits from the others of the suite: what differs between data sets and
+        What distinguishes its model and limits from the others of the suite: what differs between data sets and
         seeds is left out.
     experiment
         The experiment.

@@ -25,7 +25,7 @@ from mipforest.cluster import DiedWithTask, connected, explained
 from mipforest.errors import CampaignError, SolverError, did_you_mean
 
 #: Processes that may end with an experiment until it counts as failed: one may have been killed for another reason.
-MOST_ATTEMPTS = 2
+MAX_ATTEMPTS = 2
 
 #: What is said of an experiment with which that many processes ended.
 ENDED_PROCESS = (
@@ -218,7 +218,7 @@ def work(campaign: Campaign, *, stopping: Callable[[], bool], finished: Finished
                     known = partial(
                         store.check_data, entry.experiment.data_label, entry.experiment.settings.seed
                     )
-                    if (ended := store.attempts(number)) >= MOST_ATTEMPTS:
+                    if (ended := store.attempts(number)) >= MAX_ATTEMPTS:
                         result = ExperimentResult.failed(SolverError(ENDED_PROCESS.format(ended)))
                     else:
                         store.begin(number)
@@ -235,7 +235,7 @@ def work(campaign: Campaign, *, stopping: Callable[[], bool], finished: Finished
 
 
 def _progress_of(store: Store, numbers: Collection[int]) -> Callable[[], CampaignProgress]:
-    """Return a function that tells how far experiments are, and from the time since now, how long the others take."""
+    """Return a function that says how far experiments are, and from the time since now, how long the others take."""
     numbers = frozenset(numbers)
     began, before = monotonic(), store.counts(numbers).waiting
 
@@ -291,10 +291,10 @@ def _run_on_cluster(campaign: Campaign, address: str, finished: Finished | None)
             try:
                 machine, result = done.result()
             except Exception as error:
-                told = explained(error, "cell")
-                if not isinstance(told, DiedWithTask):
-                    raise told from error
-                machine, result = environment(), ExperimentResult.failed(told)
+                explanation = explained(error, "cell")
+                if not isinstance(explanation, DiedWithTask):
+                    raise explanation from error
+                machine, result = environment(), ExperimentResult.failed(explanation)
             if result.values["state"] == "done":
                 sha256 = str(result.values["data_sha256"])
                 store.check_data(entry.experiment.data_label, entry.experiment.settings.seed, sha256)

@@ -185,7 +185,7 @@ class Store:
     def __init__(self, path: Path, *, create: bool = False) -> None:
         self.path = path
         if not create and not path.is_file():
-            raise CampaignError(f"there is no results file {path}; 'mipforest bench run' makes one")
+            raise CampaignError(f"there is no results file {path}; 'mipforest campaign run' makes one")
         if not path.absolute().parent.is_dir():
             raise CampaignError(f"there is no folder {path.parent} to hold {path.name}; make it first")
         try:
@@ -335,7 +335,7 @@ class Store:
         """
         texts = self._execute("SELECT text FROM suites WHERE latest")
         if not texts:
-            raise CampaignError(f"{self.path} holds no campaign yet; run 'mipforest bench run' first")
+            raise CampaignError(f"{self.path} holds no campaign yet; run 'mipforest campaign run' first")
         return str(texts[0][0])
 
     # ------------------------------------------------------------------ experiments

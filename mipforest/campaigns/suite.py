@@ -141,7 +141,7 @@ class ModelEntry:
         Hyperparameters that count for one data set, by its label.
     tune
         Where depth, up to the one given, and cost of a split are to be chosen: what
-        :func:`~mipforest.tuning.batch.tune_batch` is told, such as the share of ``validation`` samples.
+        :func:`~mipforest.tuning.run.tune_batch` is given, such as the share of ``validation`` samples.
     """
 
     model: str
@@ -270,7 +270,7 @@ def _check_settings(lists: Mapping[str, tuple[Any, ...]], content: Mapping[str, 
 def _check_options(where: str, own: Any) -> None:
     """Refuse options that are no plain values, or name a file: a suite may come from anyone.
 
-    Solvers write and read whatever file they are told to, with the rights of who runs the suite.
+    Solvers write and read whatever file their options name, with the rights of who runs the suite.
     """
     _TOML.check_type(where, own, dict)
     for name, value in own.items():

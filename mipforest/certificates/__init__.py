@@ -1,4 +1,4 @@
-r"""Check certificates of optimal trees, with nothing but numpy and whole numbers.
+"""Check certificates of optimal trees, with nothing but numpy and whole numbers.
 
 A certificate (``docs/certificates.md``: format, statement and proof) is a tree of branchings over the routings of
 samples. Each leaf carries a dual point, which proves a lower bound on every tree that routes samples as the leaf says.
@@ -14,16 +14,17 @@ import math
 import operator
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.certificates.arithmetic import (
-    MOST_LINE,
-    MOST_UNITS,
+    MAX_LINE,
+    MAX_UNITS,
     CertificateError,
     Exact,
     Outward,
@@ -33,12 +34,81 @@ from mipforest.certificates.arithmetic import (
     numbers_of,
     object_of,
     require,
-    told,
     whole,
+    written,
 )
 from mipforest.certificates.nodes import Charges, Decided, Points, Units, units
-from mipforest.certificates.statement import Words, digest_of_samples
 from mipforest.unpacking import UnpackingError, unpacked_blocks
+
+#: Longest text and most entries of the words of a certificate.
+_LONGEST, _MAX_ENTRIES = 200, 2000
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a certificate calls its problem; a check cannot tell whether the names are right.
+
+    Attributes
+    ----------
+    model, variant, data, program
+        Names of the model, its variant, the data, and of what wrote the file; empty where it has none.
+    parameters
+        The model's parameters by name; empty where the file has none.
+    rows
+        How many samples the data have, equal ones included; ``None`` where it does not say.
+    """
+
+    model: str = ""
+    variant: str = ""
+    data: str = ""
+    program: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    rows: int | None = None
+
+    @classmethod
+    def read(cls, header: Mapping[str, Any]) -> Words:
+        """Return what the first line of a certificate says, or refuse it."""
+        texts = {name: header.get(name, "") for name in ("model", "variant", "data", "program")}
+        for name, text in texts.items():
+            require(isinstance(text, str) and len(text) <= _LONGEST, f"{name} is no text, or a long one")
+        parameters, rows = header.get("parameters", {}), header.get("rows")
+        require(isinstance(parameters, dict), "parameters is no object")
+        for name, value in parameters.items():
+            require(len(name) <= _LONGEST and _is_plain(value, 2), f"parameter {name[:40]} is no plain value")
+        return cls(
+            **texts, parameters=parameters, rows=None if rows is None else whole(rows, "rows", 1, 1 << 53)
+        )
+
+
+def _is_plain(value: object, levels: int) -> bool:
+    """Return whether a value is a number, a short text, or a list of such, of some levels."""
+    if isinstance(value, list):
+        return levels > 0 and len(value) <= _MAX_ENTRIES and all(_is_plain(e, levels - 1) for e in value)
+    if isinstance(value, float):
+        return bool(np.isfinite(value))
+    if isinstance(value, int):
+        return abs(value) < 1 << 63
+    return value is None or (isinstance(value, str) and len(value) <= _LONGEST)
+
+
+def digest_of_samples(X: FloatArray, weight: FloatArray) -> str:
+    """Return the SHA-256 of the samples of a proof, whatever their order.
+
+    It is that of these little-endian numbers: how many different samples there are and how many features (64-bit whole
+    numbers), then for each sample, in the order of their features, its features and its weights in class -1 and +1
+    (doubles, 0 without a sign).
+
+    Parameters
+    ----------
+    X, weight
+        (G, p) different samples as the model has them, and (G, 2) what those of class -1 and +1 weigh together.
+    """
+    table = np.hstack([X, weight]) + 0.0  # -0 becomes 0
+    table = table[np.lexsort(table.T[::-1])]
+    digest = sha256(np.array(X.shape, dtype="<i8").tobytes())
+    digest.update(np.ascontiguousarray(table, dtype="<f8").tobytes())
+    return digest.hexdigest()
+
 
 __all__ = ["CertificateError", "Certified", "Charges", "Words", "certify", "digest_of_samples"]
 
@@ -46,7 +116,7 @@ __all__ = ["CertificateError", "Certified", "Charges", "Words", "certify", "dige
 MACHINES, NODES = 1, 2
 
 #: Deepest tree, and memory in bytes for the routings of open nodes.
-MOST_DEPTH, MOST_OPEN = 10, 1 << 32
+MAX_DEPTH, MAX_OPEN = 10, 1 << 32
 
 #: The terms of a dual point's value at one node: sums of margins and of left sides in units, and the squared norm of
 #: the weights.
@@ -79,7 +149,7 @@ class Certified:
     bound
         Proven lower bound on the value of every tree that leaves the gap free above its last level.
     branchings, leaves
-        How often a sample was sent both ways, and how many dual points close what came of it.
+        Number of branchings, and number of leaves, each of which dual points close.
     """
 
     words: Words
@@ -146,7 +216,7 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
     for block in unpacked_blocks(path):
         *whole, rest = (rest + block).split(b"\n")
         yield from whole
-        if len(rest) > MOST_LINE:
+        if len(rest) > MAX_LINE:
             break
     if rest:
         yield rest
@@ -196,7 +266,7 @@ class _Check:
         known = type(self.format) is int and self.format in (MACHINES, NODES)
         require(known, f"no certificate of format {MACHINES} or {NODES}")
         self.header, self.words = line, Words.read(line)
-        self.depth = whole(line.get("depth"), "depth", 1, MOST_DEPTH + 1)
+        self.depth = whole(line.get("depth"), "depth", 1, MAX_DEPTH + 1)
         self.groups, self.p = (whole(line.get(key), key, 1, 1 << 31) for key in ("samples", "features"))
         self.n_nodes, self.n_upper = 2**self.depth - 1, 2 ** (self.depth - 1) - 1
         self.epsilon = Fraction(number_of(line.get("epsilon"), "epsilon"))
@@ -223,16 +293,16 @@ class _Check:
             self.open[0] = _Routing(reached)
 
     def _opened(self, node: object) -> tuple[int, _Routing]:
-        known = whole(node, "the node", 0, MOST_UNITS)
+        known = whole(node, "the node", 0, MAX_UNITS)
         require(known in self.open, f"node {known} is not open: it was closed before, or nothing led to it")
         return known, self.open.pop(known)
 
     def _add(self, node: object, routing: _Routing) -> None:
-        known = whole(node, "the node", 0, MOST_UNITS)
+        known = whole(node, "the node", 0, MAX_UNITS)
         require(known not in self.open, f"node {known} is open already")
         self.open[known] = routing
         most = len(self.open) * routing.reached.nbytes
-        require(most <= MOST_OPEN, f"open nodes take more than {MOST_OPEN} bytes")
+        require(most <= MAX_OPEN, f"open nodes take more than {MAX_OPEN} bytes")
 
     def _both_ways(self, g: int, reached: IntArray) -> tuple[int, IntArray, IntArray]:
         """Return the node at which a sample stands, and the routings where it has gone left and right there."""
@@ -252,8 +322,8 @@ class _Check:
             for key, half in zip(("in", "out"), halves, strict=True):
                 self._add(line.get(key), _Routing(routing.reached, {**routing.decided, t: half}))
             return
-        _, *ways = self._both_ways(whole(line.get("sample"), "sample", 0, self.groups), routing.reached)
-        for key, reached in zip(("left", "right"), ways, strict=True):
+        _, *sides = self._both_ways(whole(line.get("sample"), "sample", 0, self.groups), routing.reached)
+        for key, reached in zip(("left", "right"), sides, strict=True):
             self._add(line.get(key), _Routing(reached, routing.decided))
 
     def _leaf(self, line: dict[str, Any], number: int) -> None:
@@ -307,7 +377,7 @@ class _Check:
         group = np.where(margin, ks // 2, ks - 2 * self.groups)
         passing = self.passes[t, reached[group]]
         direction = np.where(margin, (2 * (ks % 2) - 1) * (passing != 0), np.where(passing == 2, 0, passing))
-        most = np.where(margin, self.points.capacity(unit)[t, np.where(margin, ks, 0)], MOST_UNITS)
+        most = np.where(margin, self.points.capacity(unit)[t, np.where(margin, ks, 0)], MAX_UNITS)
         for q in np.flatnonzero((amounts > most) | (direction == 0))[:1]:
             reason = f"its capacity is {most[q]}" if direction[q] else "the routing has no such variable"
             raise CertificateError(f"{name}: variable {ks[q]} of node {t} is {amounts[q]}, and {reason}")
@@ -340,9 +410,9 @@ class _Check:
         objective, bound = (number_of(self.claim.get(key), key) for key in ("objective", "bound"))
         value, (proven, name, number) = self._value_of_tree(), self.weakest
         agrees = abs(value - Fraction(objective)) <= ROUNDING * value
-        require(agrees, f"the claimed tree has the value {told(value)}, not {told(objective)}")
+        require(agrees, f"the claimed tree has the value {written(value)}, not {written(objective)}")
         proves = proven >= Fraction(bound)
-        require(proves, f"line {number}, {name}: proven is {told(proven)}, claimed {told(bound)}")
+        require(proves, f"line {number}, {name}: proven is {written(proven)}, claimed {written(bound)}")
         return Certified(
             words=self.words,
             X=self.X,
@@ -370,7 +440,7 @@ class _Check:
                 for y, count in zip((-1, 1), counts, strict=True):
                     value += self.C[t] * Fraction(count) * self.charges.loss(y * score)
                 between = t < self.n_upper and SIDE_TOLERANCE - self.epsilon < score < 0
-                require(not between, f"the claimed tree has a score of {told(score)} at node {t}")
+                require(not between, f"the claimed tree has a score of {written(score)} at node {t}")
                 t = 2 * t + (1 if score < 0 else 2)
         return value
 

@@ -14,10 +14,10 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import MipforestError
 
 #: Longest line in bytes.
-MOST_LINE = 1 << 26
+MAX_LINE = 1 << 26
 
 #: Whole numbers in a certificate are below this: as doubles they are exact.
-MOST_UNITS = 1 << 53
+MAX_UNITS = 1 << 53
 
 _TOO_LARGE = "numbers too large for doubles; check it exactly"
 
@@ -107,16 +107,16 @@ class Exact:
 def object_of(text: bytes) -> dict[str, Any]:
     """Return a line, or refuse it."""
     with suppress(ValueError, RecursionError):
-        line = json.loads(text) if len(text) <= MOST_LINE else None
+        line = json.loads(text) if len(text) <= MAX_LINE else None
         if isinstance(line, dict):
             return line
     raise CertificateError("no JSON object; is the file a certificate, and complete?")
 
 
-def require(holds: object, told: str) -> None:
+def require(holds: object, message: str) -> None:
     """Refuse a certificate unless something holds."""
     if not holds:
-        raise CertificateError(told)
+        raise CertificateError(message)
 
 
 def _short(value: object) -> str:
@@ -126,7 +126,7 @@ def _short(value: object) -> str:
     )
 
 
-def told(number: Fraction | float) -> str:
+def written(number: Fraction | float) -> str:
     """Return a number as messages name it."""
     try:
         return f"{float(number):.12g}"
@@ -154,7 +154,7 @@ def whole(value: object, what: str, low: int, high: int) -> int:
 
 def number_of(value: object, what: str) -> float:
     """Return a finite number, or refuse the value."""
-    if type(value) is int and abs(value) <= MOST_UNITS:
+    if type(value) is int and abs(value) <= MAX_UNITS:
         return float(value)
     if type(value) is not float or not math.isfinite(value):
         raise CertificateError(f"{what} is {_short(value)}, no number that a double holds")

@@ -12,7 +12,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.certificates.arithmetic import (
-    MOST_UNITS,
+    MAX_UNITS,
     CertificateError,
     Exact,
     Outward,
@@ -24,10 +24,10 @@ from mipforest.certificates.arithmetic import (
 )
 
 #: Most features that are decided at one node of one leaf.
-MOST_DECIDED = 500
+MAX_DECIDED = 500
 
 #: Most capacities that are held, of all nodes, samples and kinks: one gigabyte.
-MOST_CAPACITIES = 1 << 27
+MAX_CAPACITIES = 1 << 27
 
 #: A dual point: variables, and how many units they are.
 Units = dict[int, int]
@@ -137,14 +137,14 @@ class Points:
         self._capacities: dict[int, IntArray] = {}
         self._n_capacities = 2 * len(C) * len(weight) * len(charges.kinks)
         require(
-            self._n_capacities <= MOST_CAPACITIES,
-            f"nodes, samples and kinks have {self._n_capacities} capacities, and the check takes {MOST_CAPACITIES}",
+            self._n_capacities <= MAX_CAPACITIES,
+            f"nodes, samples and kinks have {self._n_capacities} capacities, and the check takes {MAX_CAPACITIES}",
         )
         self._points: dict[int, DualPoint] = {}
 
     def add(self, line: dict[str, Any]) -> None:
         """Take a dual point, if it is feasible."""
-        name = whole(line.get("point"), "the point", 0, MOST_UNITS)
+        name = whole(line.get("point"), "the point", 0, MAX_UNITS)
         require(name not in self._points, f"point {name} was given before")
         t = whole(line.get("at"), "at", 0, len(self._C))
         unit = whole(line.get("unit"), "unit", -200, 200)
@@ -154,10 +154,10 @@ class Points:
         margin, left = ks < 2 * G * K, (ks >= 2 * G * K) & (ks < 2 * G * K + G)
         group = np.where(margin, ks // (2 * K), (ks - 2 * G * K) % G)
         direction = np.where(margin, 2 * (ks // K % 2) - 1, np.where(left, -1, 1))
-        most = np.where(margin, self.capacity(unit)[t, np.where(margin, ks, 0)], MOST_UNITS)
-        for q in np.flatnonzero(amounts > most)[:1]:
+        capacity = np.where(margin, self.capacity(unit)[t, np.where(margin, ks, 0)], MAX_UNITS)
+        for q in np.flatnonzero(amounts > capacity)[:1]:
             raise CertificateError(
-                f"point {name}: variable {ks[q]} is {amounts[q]}, and its capacity is {most[q]}"
+                f"point {name}: variable {ks[q]} is {amounts[q]}, and its capacity is {capacity[q]}"
             )
         balance = sum((amounts * direction).tolist())
         require(balance == 0, f"point {name} is out of balance by {balance} units")
@@ -173,13 +173,13 @@ class Points:
     def capacity(self, unit: int) -> IntArray:
         """Return (|B|, 2 G K) the capacities of margins, in units of ``2**unit``, rounded down."""
         if unit not in self._capacities:
-            if (len(self._capacities) + 1) * self._n_capacities > MOST_CAPACITIES:
+            if (len(self._capacities) + 1) * self._n_capacities > MAX_CAPACITIES:
                 self._capacities.clear()
             sizes, at = np.unique(self._weight, return_inverse=True)
             table = [
                 [
                     [
-                        min(math.floor(C * Fraction(size) * change / Fraction(2) ** unit), MOST_UNITS)
+                        min(math.floor(C * Fraction(size) * change / Fraction(2) ** unit), MAX_UNITS)
                         for _, change in self._charges.kinks
                     ]
                     for size in sizes.tolist()
@@ -224,7 +224,7 @@ class Points:
         """Return what a point, or ``None``, proves of node t; parameters as for :meth:`least`."""
         if tree is None:
             return self._bound(t, decided, None)
-        name = whole(tree, "a point", 0, MOST_UNITS)
+        name = whole(tree, "a point", 0, MAX_UNITS)
         point = self._points.get(name)
         if point is None or point.t != t:
             raise CertificateError(f"{leaf}: there is no point {name} of node {t} before it")
@@ -239,7 +239,7 @@ class Points:
         require(self._charges.free is not None, "all features are free: none is decided")
         j = whole(feature, "feature", 0, self._norms.X.shape[1])
         require(j not in decided, f"feature {j} of node {t} was decided before")
-        require(len(decided) < MOST_DECIDED, f"more than {MOST_DECIDED} features are decided")
+        require(len(decided) < MAX_DECIDED, f"more than {MAX_DECIDED} features are decided")
         return {**decided, j: True}, {**decided, j: False}
 
     def _bound(self, t: int, decided: Decided, point: DualPoint | None) -> Fraction | float:
@@ -270,7 +270,7 @@ class Points:
 def units(flat: object, variables: int) -> Units:
     """Return variables and their amounts from ``[variable, amount, ...]``, or refuse them."""
     entries = list_of(flat, "a list of variables and units")
-    pairs = all(type(entry) is int and 0 <= entry < MOST_UNITS for entry in entries)
+    pairs = all(type(entry) is int and 0 <= entry < MAX_UNITS for entry in entries)
     require(pairs and len(entries) % 2 == 0, "variables and units are no pairs of whole numbers")
     require(max(entries[::2], default=0) < variables, f"there are {variables} variables only")
     return dict(zip(entries[::2], entries[1::2], strict=True))

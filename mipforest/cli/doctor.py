@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 #: Seconds that the self-test of one solver may take.
 SELF_TEST_SECONDS = 10.0
 
-#: Seconds for one model by a tree search, compiling not counted: its tree is looked at, proven or not.
+#: Seconds for one model by a tree search, without compiling. Its tree is checked, proven or not.
 SEARCH_TEST_SECONDS = 1.0
 
-#: What its point may be off: a quadratic row that holds within 1e-6 leaves the point a few times that.
+#: Tolerance of the test's answer: where a quadratic row holds within 1e-6, the point is off by a few times that.
 SELF_TEST_TOLERANCE = 1e-5
 
 #: The solver that everything works with unless another is named.
@@ -227,11 +227,12 @@ def versions() -> dict[str, str | None]:
             match = _NAME.match(name)
             if match and match.group() not in names:
                 names.append(match.group())
-    return {name: _version(name) for name in names}
+    return {name: version_of(name) for name in names}
 
 
-def _version(name: str) -> str | None:
+def version_of(package: str) -> str | None:
+    """Return the version of an installed package, without importing it."""
     try:
-        return version(name)
+        return version(package)
     except PackageNotFoundError:
         return None

@@ -76,7 +76,7 @@ class ReportingGroup(TyperGroup):
 def _leave(code: int) -> NoReturn:
     worker = sys.modules.get("mipforest.solvers.worker")  # not imported: no solver runs on
     if worker is not None and worker.solvers_run_on():
-        # All is written, and nobody wants to wait until a solver hears that nobody waits for it.
+        # Everything is written. A solver that still runs would only delay the end.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -92,16 +92,18 @@ class OutputClosedError(Exception):
 
 
 def _report(error: Exception, *, as_json: bool) -> int:
-    told = report_of(error.__cause__ if isinstance(error, UserInterruptError) and error.__cause__ else error)
+    report = report_of(
+        error.__cause__ if isinstance(error, UserInterruptError) and error.__cause__ else error
+    )
     if isinstance(error, OSError) and error.filename is None and output_fails():
         discard_output()
-        told = replace(told, message=f"standard output cannot be written: {told.message}")
+        report = replace(report, message=f"standard output cannot be written: {report.message}")
         as_json = False  # there is no other place left than standard error
     if as_json:
-        print_json(told.to_dict())
+        print_json(report.to_dict())
     else:
-        print(f"error: {printable(told.message)}", file=sys.stderr)
-    return told.exit_code
+        print(f"error: {printable(report.message)}", file=sys.stderr)
+    return report.exit_code
 
 
 #: Base class of typer's own errors (typer may bring its own click, so click's cannot be named).
@@ -114,7 +116,7 @@ class CommandError(MipforestError):
 
 @dataclass(frozen=True)
 class ErrorReport:
-    """What the user is told of an error.
+    """How an error is reported to the user.
 
     Attributes
     ----------
@@ -136,7 +138,7 @@ class ErrorReport:
 
 
 def report_of(error: BaseException) -> ErrorReport:
-    """Turn an exception into what the user is told.
+    """Turn an exception into the report for the user.
 
     An exception that is no known error is a bug: its traceback goes to standard error.
     """

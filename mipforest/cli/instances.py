@@ -25,14 +25,13 @@ app = Typer(
 )
 
 LibraryFolder = Annotated[
-    Path,
-    Option("--library", metavar="DIR", help="Folder with suite.toml and catalogue.csv."),
+    Path, Option("--library", metavar="DIR", help="Folder with suite.toml and catalogue.csv.")
 ]
 Only = Annotated[
     list[str] | None,
     Option("--only", metavar="NAME", help="Instance, family or model; all if not given. Repeatable."),
 ]
-InstanceName = Annotated[str, Argument(metavar="NAME", help="Name of an instance.", show_default=False)]
+InstanceName = Annotated[str, Argument(metavar="NAME", help="Name of an instance.")]
 
 FOLDER = Path("instances")
 
@@ -250,11 +249,8 @@ def _best(entry: Entry) -> tuple[str, str]:
 
 def _as_json(entry: Entry) -> dict[str, Any]:
     values = asdict(entry) | {"gap": entry.gap, "status": entry.status, "difficulty": entry.difficulty}
-    return {key: None if _is_unknown(value) else value for key, value in values.items()}
-
-
-def _is_unknown(value: object) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
+    unknown = {key for key, value in values.items() if isinstance(value, float) and not math.isfinite(value)}
+    return {key: None if key in unknown else value for key, value in values.items()}
 
 
 def _plain(value: Any) -> str:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument
 
 from mipforest.cli import options as o
+from mipforest.cli.doctor import version_of
 from mipforest.cli.output import print_json, print_table, print_text
 
 if TYPE_CHECKING:
     from mipforest.problem.formulation import Formulation
     from mipforest.problem.parameters import Parameter
     from mipforest.problem.tree_search import TreeSearch
+    from mipforest.solvers.base import Solver
 
 
 def models(
-    name: Annotated[
-        str | None, Argument(metavar="[NAME]", help="Model to describe.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, Argument(metavar="[NAME]", help="Model to describe.")] = None,
     as_json: o.Json = False,
 ) -> None:
     """List the models, or describe one: variants, starts, scaling, parameters."""
@@ -96,22 +95,13 @@ def solvers(as_json: o.Json = False) -> None:
     from mipforest.problem.tree_search import search_classes
     from mipforest.solvers.base import solver_classes
 
-    found: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "available": cls.available(),
-            "version": _version(cls.package) if cls.available() else None,
-            "install": cls.install,
-            "features": sorted(cls.features),
-        }
+    found = [
+        _availability(name, cls) | {"features": sorted(cls.features)}
         for name, cls in solver_classes().items()
     ]
-    searches: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "available": cls.available(),
-            "version": _version(cls.package) if cls.available() else None,
-            "install": cls.install,
+    searches = [
+        _availability(name, cls)
+        | {
             "summary": cls.summary,
             "models": _taken_by(cls),
             "proves": cls.proves,
@@ -133,6 +123,15 @@ def solvers(as_json: o.Json = False) -> None:
         print_text(fill(words, initial_indent="  ", subsequent_indent="  "))
 
 
+def _availability(name: str, cls: type[Solver] | type[TreeSearch]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "available": cls.available(),
+        "version": version_of(cls.package) if cls.available() else None,
+        "install": cls.install,
+    }
+
+
 def _print_availability(plugin: dict[str, Any]) -> None:
     absent = f"not installed; run: pip install '{plugin['install']}'"
     print_text(f"{plugin['name']}: {plugin['version'] or 'installed' if plugin['available'] else absent}")
@@ -145,14 +144,6 @@ def _taken_by(search: type[TreeSearch]) -> str:
     structures = " or ".join(kind.words for kind in search.structures)
     limits = f" ({search.limits_in_words})" if search.limits_in_words else ""
     return f"{structures}{limits}: {', '.join(models_of(search))}"
-
-
-def _version(package: str) -> str | None:
-    """Return the version of an installed package, without importing it."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def data(as_json: o.Json = False) -> None:

@@ -7,18 +7,18 @@ from typing import Annotated
 
 from typer import Exit, Option, Typer
 
-from mipforest.cli.bench import app as bench
+from mipforest.cli.campaign import app as campaign
+from mipforest.cli.campaign import name_has_changed
 from mipforest.cli.certify import certify
-from mipforest.cli.check import check
 from mipforest.cli.doctor import doctor
 from mipforest.cli.errors import USAGE, ReportingGroup
-from mipforest.cli.exchange import export, import_solution
+from mipforest.cli.exchange import check, export, import_solution
 from mipforest.cli.instances import app as instances
 from mipforest.cli.lists import data, models, solvers
+from mipforest.cli.outcome import show
 from mipforest.cli.output import open_standard_streams
 from mipforest.cli.pictures import plot, report, vite
 from mipforest.cli.predict import predict
-from mipforest.cli.show import show
 from mipforest.cli.solve import solve
 from mipforest.cli.tune import tune
 
@@ -48,7 +48,8 @@ for command, panel in (
 ):
     app.command(rich_help_panel=panel)(command)
 app.command("import", rich_help_panel="Instances")(import_solution)
-app.add_typer(bench, name="bench", rich_help_panel="Solve")
+app.add_typer(campaign, name="campaign", rich_help_panel="Solve")
+app.add_typer(campaign, name="bench", callback=name_has_changed, hidden=True)
 app.add_typer(instances, name="instances", rich_help_panel="Instances")
 
 

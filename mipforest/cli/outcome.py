@@ -1,4 +1,4 @@
-"""What came out of a solve: on disk, as JSON, in words."""
+"""What came out of a solve: on disk, as JSON, and in words, which ``mipforest show`` prints, too."""
 
 from __future__ import annotations
 
@@ -10,20 +10,233 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from typer import Exit
 
 import mipforest
+from mipforest.cli import options as o
 from mipforest.cli.errors import NO_ANSWER, SUCCESS, report_of
+from mipforest.cli.options import RunOptions
 from mipforest.cli.output import print_json, print_note, print_text, terminal_width
-from mipforest.cli.show import found_as_json, summary
+from mipforest.formatting import duration, entry_name, number, percent
+from mipforest.settings import FEASIBILITY_TOLERANCE
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mipforest.problem.result import Result
     from mipforest.runs import DataSource, LoadedData, RunError, RunFolder, Saved
+
+#: Whatever a changed file may cause.
+_CHANGED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
+
+
+#: Features that are named; of more, the rest is counted.
+NAMED_FEATURES = 8
+
+#: Terms of an oblique split that are written out; of more, the rest is counted.
+SHOWN_TERMS = 4
+
+#: Longest text that a formulation reports and that is shown.
+LONGEST_TEXT = 60
+
+#: Measures of single formulations that are shares, shown in percent.
+SHARES = frozenset({"fidelity", "ensemble_accuracy", "close_pairs_together"})
+
+_PARTS = (("train", "in training"), ("test", "in the test"))
+
+#: Label, name in ``result.json`` and significant digits.
+_MEASURES = (
+    ("Outcome observed", "observed_outcome", 4),
+    ("Outcome prescribed", "prescribed_outcome", 4),
+    ("R2", "r2", 4),
+    ("MSE", "mse", 6),
+    ("MAE", "mae", 6),
+    ("AUC", "auc", 4),
+    ("Brier score", "brier_score", 4),
+    ("Log loss", "log_loss", 4),
+)
+
+
+def show(run: o.RunPath, as_json: o.Json = False) -> None:
+    """Show the outcome of a run, and its tree."""
+    from mipforest.runs import RunError, read_run
+
+    found = read_run(run)
+    if as_json:
+        print_json(found.result | found_as_json(found.saved))
+        return
+    try:
+        print_text(summary(found.result, found.saved, terminal_width()))
+    except _CHANGED as error:
+        kind = "lacks" if isinstance(error, KeyError) else "was changed:"
+        raise RunError(f"{run}/result.json {kind} {error}; solve again") from error
+
+
+def summary(result: Mapping[str, Any], saved: Saved | None, width: int | None = None) -> str:
+    """Describe the outcome of a run.
+
+    Parameters
+    ----------
+    result
+        The content of ``result.json``.
+    saved
+        The tree, or ``None``.
+    width
+        Length of lines; ``None`` breaks none.
+    """
+    from mipforest.problem.result import status_in_words
+
+    facts = [("Status", status_in_words(result)), *_objective(result), ("Verified", _verified(result))]
+    facts += [*_accuracy(result), *_measures(result), *_reported(result), *_features(result)]
+    facts += [("Time", _time(result))]
+    facts += [("Note", text) for text in result.get("warnings", ())]
+    facts += [("Data", text) for text in result["data"].get("notes", ())]
+    indent = max(len(name) for name, _ in facts) + 2
+    lines = [_headline(result), ""]
+    for name, text in facts:
+        line = f"{name:<{indent}}{text}"
+        lines.append(line if width is None else fill(line, width, subsequent_indent=" " * indent))
+    if saved is not None:
+        lines += ["", saved.text(SHOWN_TERMS)]
+    return "\n".join(lines)
+
+
+def found_as_json(saved: Saved | None) -> dict[str, Any]:
+    """Return the entry of a tree, or of a score card; that of a tree is null where nothing was found."""
+    if saved is not None and not saved.fitted.is_tree:
+        return {"card": saved.to_dict()}
+    return {"tree": None if saved is None else saved.to_dict()}
+
+
+def _headline(result: Mapping[str, Any]) -> str:
+    data = result["data"]
+    values = {name: value for name, value in result["parameters"].items() if value is not None}
+    given = ", ".join(f"{name}={_plain(value)}" for name, value in values.items())
+    depth = "" if noun_of(result) != "tree" else f", depth {result['depth']}"
+    # Runs of older versions do not have their scaling here.
+    scaling = f", scaling {data['scaling']}" if "scaling" in data else ""
+    return (
+        f"{result['model']} (variant {result['variant']}){depth}, {given}\n"
+        f"{data['name']}: {data['n']} samples, {data['p']} features{scaling}"
+    )
+
+
+def noun_of(result: Mapping[str, Any]) -> str:
+    """Return what a run looks for: a tree, unless its result names something else."""
+    return str(result.get("finds", "tree"))
+
+
+def _plain(value: Any) -> str:
+    values = value if isinstance(value, list | tuple) else [value]
+    if any(isinstance(part, list | tuple) for part in values):
+        return ";".join(map(_plain, values))
+    return ",".join(f"{part:g}" if isinstance(part, float) else str(part) for part in values)
+
+
+def _objective(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    objective, start = result["objective"], result["warm_start_objective"]
+    facts = []
+    if objective is not None:
+        facts.append(("Objective", number(objective) + _against_start(objective, start)))
+    if result["bound"] is not None:
+        only = " (for the paper's constants)" if result.get("bound_for") == "constants" else ""
+        facts.append(("Bound", number(result["bound"]) + only))
+    return facts
+
+
+def _against_start(objective: float, start: float | None) -> str:
+    if start is None:
+        return ""
+    gained = abs(start - objective) / max(abs(start), 1e-12)
+    if gained <= FEASIBILITY_TOLERANCE:
+        return " (that of the start)"
+    return f" (start {number(start)}, improved by {percent(gained)})"
+
+
+def _verified(result: Mapping[str, Any]) -> str:
+    if result["verified"]:
+        from mipforest.problem.result import provers_in_words
+
+        by = provers_in_words(result)
+        found = noun_of(result)
+        return f"yes: the {found}, applied to the samples, has the solver's objective" + (
+            f"; {by}" if by else ""
+        )
+    if result["objective"] is None:
+        return f"no: there is no {noun_of(result)}"
+    return f"NO: {'; '.join(result['doubts'])}"
+
+
+def _accuracy(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    parts = [
+        f"{result[f'{part}_accuracy']:.1%} {words} (balanced {result[f'{part}_balanced_accuracy']:.1%})"
+        for part, words in _PARTS
+        if result.get(f"{part}_accuracy") is not None
+    ]
+    return [("Accuracy", ", ".join(parts))] if parts else []
+
+
+def _measures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Describe outcomes of prescriptions, R2, MSE and MAE of values, Brier score and log loss of probabilities."""
+    facts = []
+    for label, measure, digits in _MEASURES:
+        parts = [
+            f"{result[f'{part}_{measure}']:.{digits}g} {words}"
+            for part, words in _PARTS
+            if result.get(f"{part}_{measure}") is not None
+        ]
+        facts += [(label, ", ".join(parts))] if parts else []
+    return facts
+
+
+def _reported(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Describe what this formulation alone measures and reports, as far as it fits on a line."""
+    facts = []
+    for name in result.get("reported", ()):
+        say = _share if name in SHARES else _short
+        values = [(say(result.get(f"{part}_{name}")), words) for part, words in _PARTS]
+        parts = [f"{value} {words}" for value, words in values if value]
+        alone = _short(result.get(name))
+        text = ", ".join([alone] if alone else parts)
+        facts += [(entry_name(name), text)] if text else []
+    return facts
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"
+
+
+def _short(value: Any) -> str:
+    """Write a number, a truth value or a short text; nothing for what is longer, nested or unknown."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return number(value)
+    return value if isinstance(value, str) and len(value) <= LONGEST_TEXT else ""
+
+
+def _features(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if result["objective"] is None:
+        return []
+    used, p = result["features_used"], result["data"]["p"]
+    named = ", ".join(used[:NAMED_FEATURES]) + (", ..." if len(used) > NAMED_FEATURES else "")
+    return [("Features", f"{len(used)} of {p} used" + (f": {named}" if named else ""))]
+
+
+def _time(result: Mapping[str, Any]) -> str:
+    before = result["prepare_seconds"] + result["build_seconds"]
+    if result["status"] == "imported":
+        return f"{duration(before)} building the model; the solution is from {result['solver']}"
+    via = f" via {' and '.join(result['bridges'])}" if result["bridges"] else ""
+    return (
+        f"{duration(result['seconds'])} in {result['solver']} {result['solver_version']}{via}, "
+        f"{duration(before)} building the model; {result['nodes']} nodes"
+    )
 
 
 class Request(Protocol):
@@ -98,8 +311,7 @@ class Outcome:
     def write_files(self, place: Path) -> None:
         """Write the files of a run into a folder; OSError if that is impossible."""
         from mipforest.runs import SavedTree
-        from mipforest.runs.digests import with_digests
-        from mipforest.runs.folder import CARD, CARD_PICTURE, LOG, PICTURE, RESULT, TREE
+        from mipforest.runs.folder import CARD, CARD_PICTURE, LOG, PICTURE, RESULT, TREE, with_digests
         from mipforest.runs.text_files import json_text
 
         (place / LOG).touch()
@@ -154,11 +366,15 @@ class Outcome:
             )
 
 
-def run_folder(out: Path | None, *, replace: bool) -> AbstractContextManager[RunFolder | None]:
+def run_folder(run_options: RunOptions) -> AbstractContextManager[RunFolder | None]:
     """Refuse a folder that cannot be written before any work is done."""
     from mipforest.runs import RunFolder
 
-    return nullcontext() if out is None else RunFolder(out.expanduser(), replace=replace)
+    return (
+        nullcontext()
+        if run_options.out is None
+        else RunFolder(run_options.out.expanduser(), replace=run_options.force)
+    )
 
 
 def write_outcome(outcome: Outcome, folder: RunFolder | None) -> OSError | RunError | None:
@@ -180,10 +396,7 @@ def end(
     outcome: Outcome,
     folder: RunFolder | None,
     failure: OSError | RunError | None,
-    *,
-    out: Path | None,
-    as_json: bool,
-    quiet: bool,
+    run_options: RunOptions,
     more: Mapping[str, Any] | None = None,
 ) -> NoReturn:
     """Print the outcome and end the command with its exit code, or with that of a failure to write it.
@@ -192,22 +405,21 @@ def end(
     ----------
     outcome, folder, failure
         What came out, the run folder or ``None``, and what :func:`write_outcome` gave.
-    out
-        The run folder as the user named it, or ``None``.
-    as_json, quiet
-        How to print.
+    run_options
+        The run folder as the user named it, and how to print.
     more
         Further entries of the JSON object.
     """
     if failure is None:
-        told, code = {}, outcome.exit_code
+        reported, code = {}, outcome.exit_code
     else:
-        told, code = report_of(failure).to_dict(), report_of(failure).exit_code
+        report = report_of(failure)
+        reported, code = report.to_dict(), report.exit_code
     try:
-        if as_json:
-            print_json(outcome.as_json(folder if failure is None else None) | dict(more or {}) | told)
-        elif not quiet:
-            outcome.print_summary(out, failed=failure is not None)
+        if run_options.as_json:
+            print_json(outcome.as_json(folder if failure is None else None) | dict(more or {}) | reported)
+        elif not run_options.quiet:
+            outcome.print_summary(run_options.out, failed=failure is not None)
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -215,7 +427,7 @@ def end(
         if folder is None and failure is None:  # then it stands nowhere else
             _keep_elsewhere(outcome)
         raise
-    if failure is not None and not as_json:
+    if failure is not None and not run_options.as_json:
         _keep_elsewhere(outcome)
         raise failure
     raise Exit(code)

@@ -15,6 +15,7 @@ from typing import Any
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 #: Control characters, but for line ends and tabs: a terminal may take them for orders; and what stands in the names of
 #: files for bytes that are no text.
@@ -112,7 +113,7 @@ def print_table(
 ) -> None:
     """Print a table on standard output.
 
-    Columns ``wrapped`` share the room that is left and break between words only, so that no name is cut: a terminal
+    Columns ``wrapped`` share the width that is left and break between words only, so that no name is cut: a terminal
     that is narrower than their longest words breaks the lines instead. Without them no line is broken.
     """
     cells = [[column, *(row[k] for row in rows)] for k, column in enumerate(columns)]
@@ -122,15 +123,15 @@ def print_table(
         for k in open_to:
             widths[k] = max(cell_len(word) for text in cells[k] for word in text.split())
         # What is left goes to the narrowest column that has use for it.
-        room = Console().width - _GAP * (len(columns) - 1) - sum(widths)
-        while room > 0 and (short := [k for k in open_to if widths[k] < open_to[k]]):
+        free = Console().width - _GAP * (len(columns) - 1) - sum(widths)
+        while free > 0 and (short := [k for k in open_to if widths[k] < open_to[k]]):
             widths[min(short, key=widths.__getitem__)] += 1
-            room -= 1
+            free -= 1
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column, width in zip(columns, widths, strict=True):
         table.add_column(column, no_wrap=column not in wrapped, overflow="fold", width=width)
     for row in rows:
-        table.add_row(*(_plain(cell) for cell in row))
+        table.add_row(*map(Text, row))
     if wrapped:
         Console(width=sum(widths) + _GAP * len(widths)).print(table)
         return
@@ -138,9 +139,3 @@ def print_table(
     with console.capture() as capture:
         console.print(table)
     print("\n".join(line.rstrip() for line in capture.get().splitlines()))
-
-
-def _plain(cell: str) -> Any:
-    from rich.text import Text
-
-    return Text(cell)

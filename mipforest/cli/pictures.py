@@ -9,7 +9,6 @@ from typer import Argument, Option
 
 from mipforest.cli import options as o
 from mipforest.cli.errors import CommandError
-from mipforest.cli.inputs import check_depth, source_of
 from mipforest.cli.output import print_json, print_note, print_text
 
 if TYPE_CHECKING:
@@ -25,13 +24,9 @@ def plot(
     run: o.RunPath,
     output: Annotated[
         Path | None,
-        Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Picture: .svg, .png or .pdf; by default tree.svg, card.svg or partition.svg in the run folder. A "
-            "tree also as .dot for Graphviz, and as .py: a function without dependencies.",
-            show_default=False,
+        o.output_file(
+            "Picture: .svg, .png or .pdf; by default tree.svg, card.svg or partition.svg in the run folder. A "
+            "tree also as .dot for Graphviz, and as .py: a function without dependencies."
         ),
     ] = None,
     partition: Annotated[
@@ -124,23 +119,16 @@ PAGE_SUFFIXES = (".html", ".htm")
 def report(
     run: o.RunPath,
     output: Annotated[
-        Path | None,
-        Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Page to write, .html; by default report.html in the run folder.",
-            show_default=False,
-        ),
+        Path | None, o.output_file("Page to write, .html; by default report.html in the run folder.")
     ] = None,
     force: Annotated[bool, Option("--force", help="Replace a file that is there already.")] = False,
     as_json: o.Json = False,
 ) -> None:
     """Write a run as one HTML page: the tree to walk through, how well it predicts, and how it was found.
 
-    The page needs nothing but itself: no network, no other file. It can be sent, printed, and read without
-    scripts. The samples are loaded again for what the run did not note down; where they have changed or are
-    gone, the page says what is missing.
+    The page needs no network and no other file. It can be sent, printed, and read without scripts. The samples are
+    loaded again for what the run folder does not hold; where they have changed or are gone, the page says what is
+    missing.
     """
     from mipforest.runs import RunError, read_run
     from mipforest.runs.folder import REPORT
@@ -179,14 +167,15 @@ def _check_target(path: Path, *, chosen: bool, replace: bool) -> None:
         raise CommandError(f"{path} is a folder; name a file")
     if path.exists() and not replace:
         raise CommandError(f"{path} is there already; replace it with --force, or choose another name")
-    if chosen and not path.parent.is_dir():
-        raise CommandError(f"there is no folder {path.parent}; make it first, or write elsewhere")
+    if chosen:
+        o.require_folder_of(path)
 
 
 #: Features that are printed per level.
 PRINTED = 5
 
 
+@o.grouped
 def vite(
     ensemble: Annotated[
         str,
@@ -195,49 +184,26 @@ def vite(
             help="random-forest, extra-trees, gradient-boosting or xgboost, fitted here (options behind a colon: "
             "random-forest:trees=100,seed=100); or a .joblib file with a fitted classifier, whose loading runs code "
             "that it contains.",
-            show_default=False,
         ),
     ],
     *,
     depth: Annotated[
-        int,
-        Option(
-            metavar="D",
-            help="Levels to show, 1 to 10, and depth of trees that are fitted here.",
-            show_default=False,
-        ),
+        int, Option(metavar="D", help="Levels to show, 1 to 10, and depth of trees that are fitted here.")
     ],
     data: o.DataName,
-    target: o.Target = None,
-    positive: o.Positive = None,
-    task: o.TaskOption = None,
-    drop: o.Drop = None,
-    keep: o.Keep = None,
-    missing: o.MissingOption = o.Missing.error,
-    test_size: o.TestSize = None,
+    data_options: Annotated[o.DataOptions, o.Without("treatment", "outcomes", "weight", "scaling", "test")],
     seed: Annotated[
         int,
-        Option(min=0, metavar="N", help="Seed of the split, and of generated data.", rich_help_panel="Data"),
+        Option(min=0, metavar="N", help="Seed of the split, and of generated data.", rich_help_panel=o.DATA),
     ] = 0,
-    output: Annotated[
-        Path | None,
-        Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Draw a picture: .svg, .png or .pdf.",
-            show_default=False,
-            rich_help_panel="Output",
-        ),
-    ] = None,
+    output: Annotated[Path | None, o.output_file("Draw a picture: .svg, .png or .pdf.")] = None,
     csv: Annotated[
         Path | None,
         Option(
             "--csv",
             metavar="FOLDER",
             help="Write the numbers to .csv files in this folder.",
-            show_default=False,
-            rich_help_panel="Output",
+            rich_help_panel=o.OUTPUT,
         ),
     ] = None,
     max_features: Annotated[
@@ -246,36 +212,25 @@ def vite(
             min=1,
             metavar="N",
             help="Most features to list per node of the picture.",
-            rich_help_panel="Output",
+            rich_help_panel=o.OUTPUT,
         ),
     ] = 6,
     as_json: o.Json = False,
 ) -> None:
     """Look into a tree ensemble of two classes: which features it splits on, and where.
 
-    Prints the most used features of every level. The picture (-o) adds the nodes with their ranges of split
-    values, which samples the trees keep together, and how sure the ensemble is. With --test-size, all this is
-    about the training part.
+    The command prints the most used features of every level. The picture (-o) adds the nodes with their ranges of
+    split values, the samples that the trees keep together, and how sure the ensemble is. With --test-size, all of
+    this is of the training part.
 
     A .joblib file must hold a scikit-learn or XGBoost classifier that was fitted on the features of the data in
     original units. **Loading such a file runs code that it contains: use only files you trust.**
 
     Example: mipforest vite random-forest --depth 3 --data breast_cancer -o vite.svg
     """
-    check_depth(depth)
+    o.check_depth(depth)
     _check_outputs(output, csv)
-    source = source_of(
-        data,
-        target=target,
-        positive=positive,
-        task=task,
-        scaling="none",
-        missing=missing,
-        drop=drop,
-        keep=keep,
-        seed=seed,
-        test_size=test_size,
-    )
+    source = data_options.source(data, model=None, seed=seed)
     from mipforest.vite import vite as inspect
 
     seen = inspect(ensemble, source.load().train, depth)
@@ -288,7 +243,7 @@ def vite(
     if as_json:
         print_json(_summary(seen) | {"written": [str(path) for path in written]})
     else:
-        _tell(seen)
+        _print(seen)
         for path in written:
             print_text(str(path))
 
@@ -298,8 +253,8 @@ def _check_outputs(output: Path | None, csv: Path | None) -> None:
     if output is not None:
         check_picture(output)
     for path in (output, csv):
-        if path is not None and not path.parent.is_dir():
-            raise CommandError(f"there is no folder {path.parent}; make it first, or write elsewhere")
+        if path is not None:
+            o.require_folder_of(path)
     if csv is not None and csv.exists() and not csv.is_dir():
         raise CommandError(f"{csv} is a file; --csv takes the name of a folder")
 
@@ -317,7 +272,7 @@ def _summary(seen: Vite) -> dict[str, Any]:
     }
 
 
-def _tell(seen: Vite) -> None:
+def _print(seen: Vite) -> None:
     print_text(f"{seen.ensemble.description}; {seen.data.n} samples, accuracy {seen.accuracy:.1%}")
     for level, shares in seen.levels.items():
         most = shares[shares > 0].sort_values(ascending=False, kind="stable")

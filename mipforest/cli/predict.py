@@ -36,18 +36,13 @@ def predict(
         Argument(
             metavar="CSV",
             help="Samples in original units (.csv, .csv.gz, .parquet), with the training data's columns.",
-            show_default=False,
         ),
     ],
     output: Annotated[
         Path | None,
-        Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write the table with a column 'prediction', and 'probability_CLASS' of a logistic tree or "
-            "'outcome_TREATMENT' of a prescriptive one, to this .csv file, instead of printing.",
-            show_default=False,
+        o.output_file(
+            "Write the table with a column 'prediction', and 'probability_CLASS' of a logistic tree or "
+            "'outcome_TREATMENT' of a prescriptive one, to this .csv file, instead of printing."
         ),
     ] = None,
     proba: Annotated[
@@ -63,7 +58,6 @@ def predict(
         Option(
             metavar="COLUMN",
             help="Column of weights: accuracy and all other measures weigh rows; each counts once without it.",
-            show_default=False,
         ),
     ] = None,
     unseen: Annotated[
@@ -82,12 +76,13 @@ def predict(
 ) -> None:
     """Predict with the tree of a run.
 
-    Prints one prediction per row, with --proba beside the probabilities of the classes, or writes the table with the
-    predictions. With --proba, and of a logistic tree, the written table also gets a column 'probability_CLASS' for
-    each class, and --json 'probabilities' by class. Rows are counted from 0, without the column names. If the target
-    column is there too, says how many are right (accuracy; of two classes, those of the second are the sensitivity,
-    those of the first the specificity), how far off values are (R2, MSE, MAE), or how well probabilities agree with
-    the classes (Brier score, log loss).
+    The command prints one prediction per row, or with -o writes the table with the predictions. With --proba, and for
+    a logistic tree, there are also the probabilities: a column 'probability_CLASS' for each class in the written
+    table, and 'probabilities' by class in --json. Messages count rows from 0, without the column names.
+
+    Where the table has the target column, the predictions are measured. For classes: accuracy; of two classes also
+    sensitivity (the share of the second class that is right) and specificity (that of the first). For values: R2, MSE
+    and MAE. For probabilities: Brier score and log loss.
 
     A prescriptive tree predicts the treatment, and the outcome under each; --json has 'outcomes' by treatment.
     """
@@ -114,10 +109,10 @@ def predict(
     more |= {OUTCOME + name: values for name, values in outcomes.items()}
     added = [] if output is None else _write(frame, predicted, more, output, spreadsheet=spreadsheet)
     if as_json:
-        told: dict[str, Any] = {"n": len(predicted), "predictions": predicted}
-        told |= {"probabilities": probabilities} if probabilities else {}
-        told |= {"outcomes": outcomes} if outcomes else {}
-        print_json(told | quality)
+        content: dict[str, Any] = {"n": len(predicted), "predictions": predicted}
+        content |= {"probabilities": probabilities} if probabilities else {}
+        content |= {"outcomes": outcomes} if outcomes else {}
+        print_json(content | quality)
         return
     if output is None and (proba or outcomes):
         printed = _with_columns(frame.iloc[:, :0], predicted, more)[0]
@@ -127,8 +122,8 @@ def predict(
         print_text("\n".join(str(_no_formula(name) if spreadsheet else name) for name in predicted))
     else:
         what = "outcomes" if outcomes else "probabilities"
-        besides = f", {what} in {' and '.join(map(repr, added[1:]))}" if more else ""
-        print_text(f"{output}: {len(predicted)} predictions in the column {added[0]!r}{besides}")
+        others = f", {what} in {' and '.join(map(repr, added[1:]))}" if more else ""
+        print_text(f"{output}: {len(predicted)} predictions in the column {added[0]!r}{others}")
     for name, value in quality.items():
         # Predictions on standard output stay alone there.
         written = f"{value:.1%}" if name in _SHARES else f"{value:.6g}"

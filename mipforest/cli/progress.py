@@ -254,3 +254,13 @@ def interruptible(on_request: Callable[[], None]) -> Iterator[Interruption]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def stoppable(progress: Progress, interruption: Interruption) -> Callable[[Event], bool]:
+    """Return what a solve is given: it shows every event, and stops the solve once that is asked for."""
+
+    def on_progress(event: Event) -> bool:
+        progress.show(event)
+        return interruption.asked
+
+    return on_progress

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,19 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from mipforest.cli import options as o
-from mipforest.cli.inputs import (
-    build,
-    depth_of,
-    formulation_of,
-    scaling_of,
-    settings_of,
-    source_of,
-    start_of,
-)
 from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
-from mipforest.cli.progress import Progress, interruptible
+from mipforest.cli.progress import Interruption, Progress, interruptible, stoppable
 from mipforest.formatting import duration
-from mipforest.settings import DEFAULT_GAP, SolveSettings
+from mipforest.settings import SolveSettings
 
 if TYPE_CHECKING:
     from mipforest.data import Dataset
@@ -32,8 +22,6 @@ if TYPE_CHECKING:
     from mipforest.problem.tree_search import Auto, TreeSearch
     from mipforest.runs import DataSource, LoadedData
     from mipforest.solvers.base import Solver
-    from mipforest.solvers.solution import Event
-    from mipforest.solvers.solution import Progress as OnProgress
     from mipforest.time_budget import TimeBudget
 
 
@@ -62,11 +50,7 @@ class Job:
     def of(
         cls,
         model: str,
-        parameters: Sequence[str] | None,
-        *,
-        variant: str | None,
-        ensemble: str | None = None,
-        depth: int | None,
+        model_options: o.ModelOptions,
         source: DataSource,
         solver: str,
         settings: SolveSettings,
@@ -81,13 +65,13 @@ class Job:
         """
         from mipforest.problem.tree_search import solver_or_search
 
-        formulation = formulation_of(model, parameters, variant, ensemble)
+        formulation = model_options.formulation(model)
         return cls(
             formulation=formulation,
-            depth=depth_of(depth, formulation),
+            depth=model_options.depth_for(formulation),
             source=source,
             solver=solver_or_search(solver),
-            settings=replace(settings, start=start_of(start, formulation)),
+            settings=replace(settings, start=o.start_of(start, formulation)),
             start_name=start,
         )
 
@@ -101,16 +85,18 @@ class Job:
         progress.phase(f"building {self.formulation.name} for {data.n} samples")
         from mipforest.problem.tree_search import searching
 
-        return build(self.formulation, data, self.depth, budget, searching(self.solver, self.settings))
+        return o.build(self.formulation, data, self.depth, budget, searching(self.solver, self.settings))
 
     def solve(
-        self, problem: Problem, progress: Progress, on_progress: OnProgress, log: Path | None
+        self, problem: Problem, progress: Progress, interruption: Interruption, log: Path | None
     ) -> Result:
         """Solve the model and check the answer."""
         progress.phase(self._announcement(problem), plain=True)
         settings = replace(self.settings, log=log)
         with progress.solving(problem.budget.remaining if settings.time_limit != 0 else 0.0):
-            return problem.solve(self.solver, settings=settings, on_progress=on_progress)
+            return problem.solve(
+                self.solver, settings=settings, on_progress=stoppable(progress, interruption)
+            )
 
     def _announcement(self, problem: Problem) -> str:
         if problem.unfinished:
@@ -146,66 +132,33 @@ class Job:
         }
 
 
+@o.grouped
 def solve(
     *,
     model: o.ModelName,
-    depth: o.Depth = None,
+    model_options: o.ModelOptions,
     data: o.DataName,
-    target: o.Target = None,
-    param: o.Parameters = None,
-    variant: o.Variant = None,
-    ensemble: o.Ensemble = None,
-    positive: o.Positive = None,
-    task: o.TaskOption = None,
-    weight: o.Weight = None,
-    treatment: o.Treatment = None,
-    outcomes: o.OutcomeColumn = None,
-    drop: o.Drop = None,
-    keep: o.Keep = None,
-    missing: o.MissingOption = o.Missing.error,
-    scaling: o.ScalingOption = None,
-    test_size: o.TestSize = None,
-    test: o.TestFile = None,
-    solver: o.SolverName = "auto",
+    data_options: o.DataOptions,
+    solver_options: o.SolverOptions,
     start: o.Start = "default",
-    time_limit: Annotated[
-        float,
+    isolate: Annotated[
+        bool | None,
         Option(
-            min=0,
-            metavar="SECONDS",
-            help="Wall time of loading, preparing and solving together; 0 for the start alone, inf for no limit.",
-            rich_help_panel="Solve",
+            "--isolate/--no-isolate",
+            help="Run a matrix solver in a process of its own: if it aborts, the start tree is left. By default scip "
+            "has one for quadratic objectives.",
+            rich_help_panel=o.SOLVE,
         ),
-    ] = 60.0,
-    gap: o.Gap = DEFAULT_GAP,
-    threads: Annotated[
-        int | None,
-        Option(min=1, metavar="N", help="Threads; by default the solver decides.", rich_help_panel="Solve"),
     ] = None,
-    seed: o.Seed = 0,
-    solver_option: o.SolverOptions = None,
-    bridge: o.Bridges = None,
-    isolate: o.Isolate = None,
     certificate: Annotated[
         Path | None,
         Option(
             metavar="FILE.gz",
             help="Write a proof of the result, which 'mipforest certify' checks; --solver routing writes one.",
-            show_default=False,
-            rich_help_panel="Output",
+            rich_help_panel=o.OUTPUT,
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        Option(
-            metavar="DIR",
-            help="Run folder for the result, tree, picture and solver log; without it, nothing is written.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
-    force: o.Force = False,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
+    run_options: o.RunOptions,
 ) -> None:
     """Find an optimal tree, and check it.
 
@@ -218,52 +171,20 @@ def solve(
     """
     from mipforest.problem.tree_search import check_settings
 
-    with Progress(quiet=quiet) as progress, interruptible(progress.stopping) as interruption:
-        source = source_of(
-            data,
-            target=target,
-            positive=positive,
-            task=task,
-            scaling=scaling_of(scaling, model),
-            missing=missing,
-            drop=drop,
-            keep=keep,
-            weight=weight,
-            treatment=treatment,
-            outcome=outcomes,
-            seed=seed,
-            test_size=test_size,
-            test=test,
-        )
-        job = Job.of(
-            model,
-            param,
-            variant=variant,
-            ensemble=ensemble,
-            depth=depth,
-            source=source,
-            solver=solver,
-            settings=replace(
-                settings_of(time_limit, gap, threads, seed, solver_option, bridge, isolate),
-                certificate=certificate,
-            ),
-            start=start,
-        )
+    with Progress(quiet=run_options.quiet) as progress, interruptible(progress.stopping) as interruption:
+        source = data_options.source(data, model=model, seed=solver_options.seed)
+        settings = replace(solver_options.settings(), isolate=isolate, certificate=certificate)
+        job = Job.of(model, model_options, source, solver_options.solver, settings, start)
         check_settings(job.solver, job.settings)
-        with run_folder(out, replace=force) as folder:
+        with run_folder(run_options) as folder:
             budget = job.settings.budget(progress.phase)
             loaded = job.load(budget)
             interruption.solving(budget)
             problem = job.build(loaded.train, budget, progress)
-
-            def on_progress(event: Event) -> bool:
-                progress.show(event)
-                return interruption.asked
-
             log = None if folder is None else folder.staging / "solver.log"
-            result = job.solve(problem, progress, on_progress, log)
+            result = job.solve(problem, progress, interruption, log)
             interruption.writing()
             progress.phase("writing the results")
             outcome = Outcome.of(job, loaded, result)
             failure = write_outcome(outcome, folder)
-    end(outcome, folder, failure, out=out, as_json=as_json, quiet=quiet)
+    end(outcome, folder, failure, run_options)

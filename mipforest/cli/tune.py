@@ -1,26 +1,38 @@
-"""``mipforest tune``."""
+"""``mipforest tune``: what was asked for, doing it, and what came out: as ``tuning.csv``, as JSON, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn
 
 from typer import Exit, Option
 
 from mipforest.cli import options as o
 from mipforest.cli.errors import INTERRUPTED, CommandError
-from mipforest.cli.inputs import scaling_of, settings_of, source_of
-from mipforest.cli.outcome import end, run_folder, write_outcome
-from mipforest.cli.output import print_json, print_text
-from mipforest.cli.progress import Progress, interruptible
+from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
+from mipforest.cli.output import print_json, print_note, print_table, print_text
+from mipforest.cli.progress import Interruption, Progress, interruptible, stoppable
 from mipforest.cli.solve import Job
-from mipforest.settings import DEFAULT_GAP
+from mipforest.formatting import duration, number, percent
 
 if TYPE_CHECKING:
-    from mipforest.cli.tuning_job import TuningScores
-    from mipforest.runs import RunFolder
+    import pandas as pd
+
+    from mipforest.data import Dataset
+    from mipforest.problem.result import Result
+    from mipforest.runs import DataSource, LoadedData, RunFolder
+    from mipforest.tuning import Fit, Records
+    from mipforest.tuning.batch_plan import CurveFit
+    from mipforest.tuning.run import CurveRecords
+
+
+#: Settings that are shown; of more, the best ones.
+SHOWN = 20
 
 
 class Rule(StrEnum):
@@ -44,69 +56,50 @@ class Midpoint(StrEnum):
     paper = "paper"
 
 
-_TUNE, _SOLVE, _OUTPUT = "Tune", "Solve", "Output"
+@dataclass(frozen=True, kw_only=True)
+class TuneOptions:
+    """How parameters are chosen."""
 
+    panel: ClassVar[str] = "Tune"
 
-def tune(
-    *,
-    model: o.ModelName,
-    depth: o.Depth = None,
-    data: o.DataName,
     grid: Annotated[
         list[str] | None,
         Option(
             metavar="NAME=VALUES",
             help="Values of a parameter, as in C=0.1,1,10; with colons one per level, as in B=1:2,1:3. Repeatable.",
-            show_default=False,
-            rich_help_panel=_TUNE,
         ),
-    ] = None,
+    ] = None
     method: Annotated[
         Method,
         Option(
             help="grid: fit every setting of --grid; batch: choose depth, up to --depth, and alpha, by pruning trees "
-            "of a local search (oct, ort, opt, and their kin -h, -l, -lh).",
-            rich_help_panel=_TUNE,
+            "of a local search (oct, ort, opt, and their kin -h, -l, -lh)."
         ),
-    ] = Method.grid,
+    ] = Method.grid
     grid_per_level: Annotated[
         list[str] | None,
-        Option(
-            metavar="NAME",
-            help="Combine this parameter's values anew at every level. Repeatable.",
-            rich_help_panel=_TUNE,
-        ),
-    ] = None,
+        Option(metavar="NAME", help="Combine this parameter's values anew at every level. Repeatable."),
+    ] = None
     folds: Annotated[
-        int | None,
-        Option(
-            min=2,
-            metavar="K",
-            help="Folds, stratified for classes; 4 unless given.",
-            show_default=False,
-            rich_help_panel=_TUNE,
-        ),
-    ] = None,
+        int | None, Option(min=2, metavar="K", help="Folds, stratified for classes; 4 unless given.")
+    ] = None
     validation: Annotated[
         float | None,
         Option(
             metavar="SHARE",
             help="Of a batch, one validation part with this share of the samples in place of folds.",
-            show_default=False,
-            rich_help_panel=_TUNE,
         ),
-    ] = None,
+    ] = None
     starts: Annotated[
         int,
-        Option(min=1, metavar="N", help="Of a batch, trees for each depth and fold.", rich_help_panel=_TUNE),
-    ] = 100,
+        Option(min=1, metavar="N", help="Of a batch, trees for each depth and fold."),
+    ] = 100
     midpoint: Annotated[
         Midpoint,
         Option(
-            help="Of a batch, the alpha of equally good ones: the middle of the longest interval, or as in the paper.",
-            rich_help_panel=_TUNE,
+            help="Of a batch, the alpha of equally good ones: the middle of the longest interval, or as in the paper."
         ),
-    ] = Midpoint.interval,
+    ] = Midpoint.interval
     score: Annotated[
         str | None,
         Option(
@@ -114,75 +107,41 @@ def tune(
             help="accuracy or balanced_accuracy, where the model gives probabilities auc, log_loss or brier_score; r2, "
             "mse or mae of a regression; of a prescription imputed_outcome, or r2, mse, mae of its estimates. By "
             "default the first.",
-            rich_help_panel=_TUNE,
         ),
-    ] = None,
+    ] = None
     rule: Annotated[
         Rule,
-        Option(
-            help="best: the best mean score; sparse: the fewest features among those within 2.5% of it.",
-            rich_help_panel=_TUNE,
-        ),
-    ] = Rule.best,
-    max_fits: Annotated[
-        int, Option(min=1, metavar="N", help="Refuse a grid of more fits.", rich_help_panel=_TUNE)
-    ] = 500,
-    jobs: Annotated[
-        int, Option(min=1, metavar="N", help="Processes on this machine.", rich_help_panel=_TUNE)
-    ] = 1,
-    dask: Annotated[
-        str | None,
-        Option(
-            metavar="ADDRESS",
-            help="Dask scheduler whose workers do the fits, as in tcp://127.0.0.1:8786.",
-            rich_help_panel=_TUNE,
-        ),
-    ] = None,
-    target: o.Target = None,
-    param: o.Parameters = None,
-    variant: o.Variant = None,
-    ensemble: o.Ensemble = None,
-    positive: o.Positive = None,
-    task: o.TaskOption = None,
-    weight: o.Weight = None,
-    treatment: o.Treatment = None,
-    outcomes: o.OutcomeColumn = None,
-    drop: o.Drop = None,
-    keep: o.Keep = None,
-    missing: o.MissingOption = o.Missing.error,
-    scaling: o.ScalingOption = None,
-    test_size: o.TestSize = None,
-    test: o.TestFile = None,
-    solver: o.SolverName = "auto",
+        Option(help="best: the best mean score; sparse: the fewest features among those within 2.5% of it."),
+    ] = Rule.best
+    max_fits: Annotated[int, Option(min=1, metavar="N", help="Refuse a grid of more fits.")] = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(o.SolverOptions):
+    """Who does every fit, and how."""
+
     time_limit: Annotated[
-        float,
-        Option(
-            min=0, metavar="SECONDS", help="Wall time of every fit; inf for no limit.", rich_help_panel=_SOLVE
-        ),
-    ] = 60.0,
-    gap: o.Gap = DEFAULT_GAP,
-    threads: Annotated[
-        int, Option(min=1, metavar="N", help="Threads of the solver in every fit.", rich_help_panel=_SOLVE)
-    ] = 1,
-    seed: o.Seed = 0,
-    solver_option: o.SolverOptions = None,
-    bridge: o.Bridges = None,
-    out: Annotated[
-        Path | None,
-        Option(
-            metavar="DIR",
-            help="Run folder for tuning.csv and all that 'mipforest solve' writes.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = None,
-    force: o.Force = False,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
+        float, Option(min=0, metavar="SECONDS", help="Wall time of every fit; inf for no limit.")
+    ] = 60.0
+    threads: Annotated[int | None, Option(min=1, metavar="N", help="Threads of the solver in every fit.")] = 1
+
+
+@o.grouped
+def tune(
+    *,
+    model: o.ModelName,
+    model_options: o.ModelOptions,
+    data: o.DataName,
+    data_options: o.DataOptions,
+    tune_options: TuneOptions,
+    workers: o.WorkerOptions,
+    fit_options: FitOptions,
+    run_options: o.RunOptions,
 ) -> None:
     """Choose parameters by cross-validation, and find the tree for them on all training samples.
 
-    Ctrl-C stops; tuning.csv keeps the fits that are finished. While the last tree is solved, Ctrl-C keeps the best
-    one so far.
+    The run folder has tuning.csv, with a row for every setting. Ctrl-C stops, and tuning.csv keeps the fits that are
+    finished. While the last tree is solved, Ctrl-C keeps the best one so far.
 
     Exit code: as for 'mipforest solve'; 130 stopped before there was a tree.
 
@@ -190,102 +149,444 @@ def tune(
 
     Example: mipforest tune --method batch --model oct --depth 6 --data breast_cancer --out run
     """
-    with Progress(quiet=quiet) as progress, interruptible(progress.stopping) as interruption:
-        from mipforest.cli.batch_job import BatchJob
-        from mipforest.cli.tuning_job import TuningJob
+    with Progress(quiet=run_options.quiet) as progress, interruptible(progress.stopping) as interruption:
         from mipforest.tuning import parse_grid
 
-        source = source_of(
-            data,
-            target=target,
-            positive=positive,
-            task=task,
-            scaling=scaling_of(scaling, model),
-            missing=missing,
-            drop=drop,
-            keep=keep,
-            weight=weight,
-            treatment=treatment,
-            outcome=outcomes,
-            seed=seed,
-            test_size=test_size,
-            test=test,
+        source = data_options.source(data, model=model, seed=fit_options.seed)
+        job = Job.of(model, model_options, source, fit_options.solver, fit_options.settings())
+        _refuse_unused(tune_options)
+        grid = tune_options.grid
+        if not grid and tune_options.method is Method.grid:
+            raise CommandError("there are no values to try; give --grid NAME=VALUE,VALUE, or --method batch")
+        tuning = TuningJob(
+            job, tune_options, workers, parse_grid(type(job.formulation), grid) if grid else {}
         )
-        job = Job.of(
-            model,
-            param,
-            variant=variant,
-            ensemble=ensemble,
-            depth=depth,
-            source=source,
-            solver=solver,
-            settings=settings_of(time_limit, gap, threads, seed, solver_option, bridge),
-        )
-        request: TuningJob | BatchJob
-        if method is Method.batch:
-            _refuse(
-                {"--grid-per-level": grid_per_level, "--score": score, "--rule": rule != Rule.best}, method
-            )
-            request = BatchJob(
-                job=job,
-                grid=parse_grid(type(job.formulation), grid) if grid else None,
-                folds=folds,
-                validation=validation,
-                starts=starts,
-                midpoint=midpoint.value,
-                jobs=jobs,
-                dask=dask,
-            )
-        else:
-            _refuse({"--validation": validation}, method)
-            if not grid:
-                raise CommandError(
-                    "there are no values to try; give --grid NAME=VALUE,VALUE, or --method batch"
-                )
-            request = TuningJob(
-                job=job,
-                grid=parse_grid(type(job.formulation), grid),
-                per_level=grid_per_level or (),
-                folds=4 if folds is None else folds,
-                score=score,
-                rule=rule.value,
-                max_fits=max_fits,
-                jobs=jobs,
-                dask=dask,
-            )
-        with run_folder(out, replace=force) as folder:
+        with run_folder(run_options) as folder:
             progress.phase(f"loading {source.data}")
             loaded = source.load()
-            scores = request.scores(loaded.train, progress, interruption, folder)
+            scores = tuning.scores(loaded.train, progress, interruption, folder)
             if scores.chosen is None:
                 progress.stop()
-                _stop(scores, folder, as_json=as_json)
+                _stop(scores, folder, as_json=run_options.as_json)
             result = scores.refit(loaded, progress, interruption, folder)
             interruption.writing()
             progress.phase("writing the results")
-            outcome = scores.outcome(request, loaded, result)
+            outcome = scores.outcome(loaded, result)
             failure = write_outcome(outcome, folder)
-    if not (as_json or quiet):
+    if not (run_options.as_json or run_options.quiet):
         scores.print_settings()
-    end(outcome, folder, failure, out=out, as_json=as_json, quiet=quiet, more=scores.as_json())
+    end(outcome, folder, failure, run_options, more=scores.as_json())
 
 
-def _refuse(options: Mapping[str, object], method: Method) -> None:
+def _refuse_unused(options: TuneOptions) -> None:
     """Refuse options that the method would not use."""
-    for name, value in options.items():
+    unused: dict[str, object] = {"--validation": options.validation}
+    if options.method is Method.batch:
+        unused = {
+            "--grid-per-level": options.grid_per_level,
+            "--score": options.score,
+            "--rule": options.rule != Rule.best,
+        }
+    for name, value in unused.items():
         if value:
-            raise CommandError(f"{name} is not for --method {method.value}; leave it out")
+            raise CommandError(f"{name} is not for --method {options.method.value}; leave it out")
 
 
-def _stop(scores: TuningScores, folder: RunFolder | None, *, as_json: bool) -> NoReturn:
+def _stop(scores: Scores, folder: RunFolder | None, *, as_json: bool) -> NoReturn:
     """End a tuning that Ctrl-C stopped."""
     from mipforest.runs.folder import TUNING
 
     kept = "without --out, they are lost" if folder is None else f"{folder.path / TUNING} keeps them"
-    message = f"stopped with {scores.progress} done; {kept}"
+    message = f"stopped with {scores.records.progress} done; {kept}"
     if as_json:
-        told = {"error": message, "kind": "KeyboardInterrupt", "exit_code": INTERRUPTED}
-        print_json(scores.as_json() | told)
+        ended = {"error": message, "kind": "KeyboardInterrupt", "exit_code": INTERRUPTED}
+        print_json(scores.as_json() | ended)
     else:
         print_text(message)
     raise Exit(INTERRUPTED)
+
+
+@dataclass(frozen=True, eq=False)
+class TuningJob:
+    """One tuning, by either method.
+
+    Attributes
+    ----------
+    job
+        How the data are loaded and every model is solved; its formulation has the parameters outside the grid. Of a
+        batch, its depth is the greatest one.
+    options, workers
+        What the command line says.
+    grid
+        Values by name of a parameter.
+    """
+
+    job: Job
+    options: TuneOptions
+    workers: o.WorkerOptions
+    grid: Mapping[str, Sequence[Any]]
+
+    @property
+    def source(self) -> DataSource:
+        """Where the data come from."""
+        return self.job.source
+
+    @property
+    def folds(self) -> int | None:
+        """Number of folds; ``None`` leaves it to the plan of a batch."""
+        return 4 if self.options.folds is None and self.options.method is Method.grid else self.options.folds
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options as JSON takes them."""
+        options, grid = self.options, {name: list(values) for name, values in self.grid.items()}
+        if options.method is Method.batch:
+            own: dict[str, Any] = {
+                "method": "batch",
+                "grid": grid,
+                "folds": self.folds,
+                "validation": options.validation,
+                "starts": options.starts,
+                "midpoint": options.midpoint.value,
+            }
+        else:
+            own = {"grid": grid, "grid_per_level": list(options.grid_per_level or ()), "folds": self.folds}
+        return self.job.to_dict() | own | {"jobs": self.workers.jobs, "dask": self.workers.dask}
+
+    def scores(
+        self, data: Dataset, progress: Progress, interruption: Interruption, folder: RunFolder | None
+    ) -> Scores:
+        """Score all settings and choose one; Ctrl-C and errors leave what is finished in the run folder."""
+        from mipforest.tuning import executor_for
+
+        kind = BatchScores if self.options.method is Method.batch else GridScores
+        scores = kind.of(self, data)
+
+        def on_fit(fit: Any) -> None:
+            text, plain = scores.describe(fit)
+            progress.phase(text, plain=plain)
+
+        progress.phase(scores.announcement(), plain=True)
+        with scores.kept(folder, interruption):
+            executor = executor_for(
+                scores.records.plan,
+                jobs=self.workers.jobs,
+                dask=self.workers.dask,
+                stopping=lambda: interruption.asked,
+            )
+            with executor as running:
+                scores.records.do(running, on_fit)
+            return replace(scores, chosen=scores.records.choose())
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class Scores(ABC):
+    """What a tuning found, or has found so far.
+
+    Attributes
+    ----------
+    tuning
+        What was asked for.
+    records
+        What is finished.
+    chosen
+        Number of the chosen row of its table; ``None`` if the tuning was stopped.
+    """
+
+    tuning: TuningJob
+    records: Records | CurveRecords
+    chosen: int | None = None
+
+    #: Numbers of the chosen row that ``result.json`` has.
+    _numbers: ClassVar[tuple[str, ...]]
+    #: What is printed of every row, apart from its score and time: heading, name in the table, and how it is written.
+    _columns: ClassVar[Mapping[str, tuple[str, Callable[[float], str]]]]
+
+    @classmethod
+    @abstractmethod
+    def of(cls, tuning: TuningJob, data: Dataset) -> Scores:
+        """Check everything before the first fit; nothing is found yet."""
+
+    @property
+    @abstractmethod
+    def score(self) -> str:
+        """Name of what settings are compared by."""
+
+    @abstractmethod
+    def announcement(self) -> str:
+        """Describe how much is to be done, before it begins."""
+
+    @abstractmethod
+    def describe(self, fit: Any) -> tuple[str, bool]:
+        """Describe how far the tuning is, and whether a row was finished by this fit."""
+
+    @abstractmethod
+    def refit(
+        self, data: LoadedData, progress: Progress, interruption: Interruption, folder: RunFolder | None
+    ) -> Result:
+        """Find the tree for the chosen row on all training samples."""
+
+    @abstractmethod
+    def summary(self) -> dict[str, Any]:
+        """Return what ``result.json`` has of the tuning."""
+
+    def _summary(self, **about: Any) -> dict[str, Any]:
+        plan = self.records.plan
+        found = about | {"folds": len(plan.folds), "fits": len(self.records), "chosen": self.chosen}
+        if self.chosen is not None:
+            row = self.records.table().iloc[self.chosen]
+            found |= {name: float(row[name]) for name in self._numbers}
+        return found
+
+    def _where(self, at_a_time: int) -> str:
+        dask = self.tuning.workers.dask
+        return f"on the Dask cluster {dask}" if dask else f"{at_a_time} at a time"
+
+    def print_settings(self) -> None:
+        """Print the settings, the chosen one marked."""
+        rows = [
+            (
+                *(setting_value(row[label]) for label in self.records.labels),
+                f"{number(row['validation_mean'])} +- {number(row['validation_std'])}",
+                *(written(row[name]) for name, written in self._columns.values()),
+                duration(row["seconds"]),
+                "chosen" if position == self.chosen else "",
+            )
+            for position, row in self._shown(self.records.table()).iterrows()
+        ]
+        score = f"validation {self.score.replace('_', ' ')}"
+        print_table((*self.records.labels, score, *self._columns, "time", ""), rows)
+        print_text()
+
+    def _shown(self, table: pd.DataFrame) -> pd.DataFrame:
+        return table
+
+    def csv(self) -> str:
+        """Return ``tuning.csv``: one row per setting; see :class:`mipforest.tuning.Tuning`."""
+        table = self.records.table()
+        table.insert(len(self.records.labels), "chosen", [row == self.chosen for row in range(len(table))])
+        return str(table.to_csv(index=False))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the table and what was chosen; NaN and infinities become ``None``."""
+        rows = json.loads(self.records.table().to_json(orient="records", double_precision=15))
+        return {"tuning": self.summary() | {"settings": rows}}
+
+    @contextmanager
+    def kept(self, folder: RunFolder | None, interruption: Interruption) -> Iterator[None]:
+        """Leave what is finished in the run folder where Ctrl-C or an error ends the block; Ctrl-C goes no further."""
+        from mipforest.runs.folder import TUNING
+
+        try:
+            yield
+        except BaseException as error:
+            interruption.writing()
+            if len(self.records) and folder is not None:
+                self._keep(folder)
+            if isinstance(error, KeyboardInterrupt) and len(self.records):
+                return
+            if len(self.records) and folder is not None:
+                print_note(f"{folder.path / TUNING} keeps the {len(self.records)} fits that are done")
+            raise
+
+    def _keep(self, folder: RunFolder) -> None:
+        """Write ``tuning.csv`` alone into the run folder; where that is impossible, print it."""
+        from mipforest.runs.folder import TUNING
+
+        try:
+            folder.staging.mkdir(parents=True, exist_ok=True)
+            (folder.staging / TUNING).write_text(self.csv(), encoding="utf-8")
+            folder.commit()
+        except OSError:
+            print_text(f"{TUNING}, which could not be written:")
+            print_text(self.csv())
+            raise
+
+    def outcome(self, data: LoadedData, result: Result) -> Outcome:
+        """Collect what is worth keeping, with ``tuning.csv``."""
+        from mipforest.runs.folder import TUNING
+
+        outcome = Outcome.of(self.tuning, data, result)
+        # The events are by far the longest part: they stand at the end.
+        content = outcome.result | {"tuning": self.summary()}
+        content["events"] = content.pop("events")
+        return replace(outcome, result=content, tables={TUNING: self.csv()})
+
+
+@dataclass(frozen=True, eq=False)
+class GridScores(Scores):
+    """What a cross-validation over a grid found."""
+
+    records: Records
+
+    _numbers = ("validation_mean", "validation_std", "train_mean", "train_std", "features_mean")
+    _columns = {  # noqa: RUF012 - not changed
+        "training": ("train_mean", number),
+        "features": ("features_mean", number),
+        "largest gap": ("gap_max", percent),
+    }
+
+    @classmethod
+    def of(cls, tuning: TuningJob, data: Dataset) -> GridScores:
+        """Check everything before the first fit; see :meth:`mipforest.tuning.Plan.of`."""
+        from mipforest.tuning import Plan, Records
+
+        job, options = tuning.job, tuning.options
+        plan = Plan.of(
+            job.formulation,
+            data,
+            job.depth,
+            grid=tuning.grid,
+            per_level=options.grid_per_level or (),
+            folds=tuning.folds or 0,
+            score=options.score,
+            rule=options.rule.value,
+            max_fits=options.max_fits,
+            solver=job.solver,
+            settings=job.settings,
+        )
+        return cls(tuning, Records(plan))
+
+    @property
+    def score(self) -> str:
+        """Name of the score."""
+        return self.records.plan.score.name
+
+    def announcement(self) -> str:
+        """Describe how much is to be done, before it begins."""
+        plan, jobs = self.records.plan, self.tuning.workers.jobs
+        limit = plan.settings.time_limit
+        each = "without a time limit" if limit is None else f"of at most {duration(limit)} each"
+        idle = ""
+        if not self.tuning.workers.dask and jobs > plan.n_chains:
+            idle = f" (of {jobs} jobs: the others wait for the trees of settings before)"
+        model = plan.formulations[0]
+        depth = f", depth {plan.depth}" if model.gives.is_tree else ""
+        return (
+            f"tuning {model.name}{depth}, {plan.data.name}: {plan.grid.size} settings x {len(plan.folds)} folds = "
+            f"{plan.n_fits} fits {each}, {self._where(min(jobs, plan.n_chains))}{idle}, and one on all samples"
+        )
+
+    def describe(self, fit: Fit) -> tuple[str, bool]:
+        """Describe how far the tuning is, and whether a setting was finished by this fit."""
+        values = self.records.plan.grid.row(fit.setting)
+        given = (
+            f"{label}={setting_value(value)}"
+            for label, value in zip(self.records.labels, values, strict=True)
+        )
+        done = f"{self.records.progress} done; {', '.join(given)}"
+        if not self.records.finished(fit.setting):
+            return f"{done}, fold {fit.fold}: {number(fit.validation)}", False
+        fits = self.records.of_setting(fit.setting)
+        mean = sum(fit.validation for fit in fits) / len(fits)
+        return f"{done}: validation {self.score.replace('_', ' ')} {number(mean)}", True
+
+    def refit(
+        self, data: LoadedData, progress: Progress, interruption: Interruption, folder: RunFolder | None
+    ) -> Result:
+        """Solve the chosen setting on all training samples, as ``mipforest solve`` does."""
+        from mipforest.runs.folder import LOG
+
+        assert self.chosen is not None, "a tuning that was stopped has no setting to solve"
+        chosen = replace(self.tuning.job, formulation=self.records.plan.formulations[self.chosen])
+        budget = chosen.settings.budget(progress.phase)
+        interruption.solving(budget)
+        problem = chosen.build(data.train, budget, progress)
+        log = None if folder is None else folder.staging / LOG
+        return chosen.solve(problem, progress, interruption, log)
+
+    def summary(self) -> dict[str, Any]:
+        """Return what ``result.json`` has of the tuning."""
+        return self._summary(score=self.score, rule=self.records.plan.rule)
+
+    def _shown(self, table: pd.DataFrame) -> pd.DataFrame:
+        if len(table) <= SHOWN:
+            return table
+        order = self.records.plan.score.sign * -table["validation_mean"]
+        shown = table.loc[order.sort_values(kind="stable").index[:SHOWN]]
+        if self.chosen not in shown.index:
+            shown = table.loc[[*shown.index[:-1], self.chosen]]
+        print_text(f"The {SHOWN} best of {len(table)} settings:")
+        return shown
+
+
+@dataclass(frozen=True, eq=False)
+class BatchScores(Scores):
+    """What a batch tuning found; its plan grows once the depth is chosen."""
+
+    records: CurveRecords
+
+    _numbers = ("alpha", "validation_mean", "validation_std", "train_mean")
+    _columns = {"training loss of the best tree": ("train_mean", number)}  # noqa: RUF012 - not changed
+
+    @classmethod
+    def of(cls, tuning: TuningJob, data: Dataset) -> BatchScores:
+        """Check everything before the first curve; see :meth:`mipforest.tuning.batch_plan.BatchPlan.of`."""
+        from mipforest.tuning.batch_plan import BatchPlan
+        from mipforest.tuning.run import CurveRecords
+
+        job, options = tuning.job, tuning.options
+        plan = BatchPlan.of(
+            job.formulation,
+            data,
+            job.depth,
+            grid=tuning.grid or None,
+            folds=tuning.folds,
+            validation=options.validation,
+            starts=options.starts,
+            midpoint=options.midpoint.value,
+            solver=job.solver,
+            settings=job.settings,
+        )
+        return cls(tuning, CurveRecords(plan))
+
+    @property
+    def score(self) -> str:
+        """Name of the validation loss."""
+        return self.records.plan.loss
+
+    def announcement(self) -> str:
+        """Describe how much is to be done, before it begins."""
+        plan = self.records.plan
+        parts = "one validation part" if len(plan.folds) == 1 else f"{len(plan.folds)} folds"
+        return (
+            f"tuning {plan.formulations[0].name}, depth 1 to {len(plan.depths)}, {plan.data.name}: {plan.starts} trees "
+            f"for each depth and of {parts}, {self._where(self.tuning.workers.jobs)}, and one tree on all samples"
+        )
+
+    def describe(self, fit: CurveFit) -> tuple[str, bool]:
+        """Describe how far the tuning is, and whether a row was finished by this curve."""
+        done = f"{self.records.progress} done; depth {self.records.plan.depths[fit.setting]}"
+        if not self.records.finished(fit.setting):
+            return f"{done}, fold {fit.fold}", False
+        row = self.records.table().iloc[fit.setting]
+        loss = f"validation {self.score} {number(row['validation_mean'])} at alpha {number(row['alpha'])}"
+        return f"{done}: {loss}", True
+
+    def refit(
+        self, data: LoadedData, progress: Progress, interruption: Interruption, folder: RunFolder | None
+    ) -> Result:
+        """Fit a tree with the chosen depth and cost on all training samples."""
+        del data, folder  # the plan has the samples; tree searches write no log
+        from mipforest.tuning.run import refitted
+
+        assert self.chosen is not None, "a tuning that was stopped has no setting to fit"
+        formulation, depth = self.records.formulation(self.chosen), self.records.plan.depths[self.chosen]
+        cost = number(formulation.parameters()["alpha"])
+        progress.phase(f"fitting a tree with depth {depth} and alpha {cost} on all samples", plain=True)
+        interruption.solving(budget := self.tuning.job.settings.budget())
+        with progress.solving(budget.remaining):
+            return refitted(self.records.plan, formulation, depth, stoppable(progress, interruption))
+
+    def summary(self) -> dict[str, Any]:
+        """Return what ``result.json`` has of the tuning."""
+        found = self._summary(method="batch", score=self.score)
+        if self.chosen is not None:
+            found["depth"] = self.records.plan.depths[self.chosen]
+        return found
+
+
+def setting_value(value: Any) -> str:
+    """Write a value of the grid as the command line takes it."""
+    parts = value if isinstance(value, tuple) else (value,)
+    return ":".join(f"{part:g}" if isinstance(part, float) else str(part) for part in parts)

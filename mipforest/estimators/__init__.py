@@ -6,28 +6,33 @@ Selectors choose one tree of a forest for each sample.
 from mipforest.data.treatments import imputed_outcomes, policy_measures
 from mipforest.errors import NoTreeFound
 from mipforest.estimators.base import FitWarning, NotProvenWarning, UnverifiedTreeWarning
-from mipforest.estimators.forest_selector import ForestSelectorClassifier, ForestSelectorRegressor
-from mipforest.estimators.generic import OptimalTreeClassifier, OptimalTreeRegressor
+from mipforest.estimators.forest_selector import (
+    ForestSelectorClassifier,
+    ForestSelectorRegressor,
+    SelectionReport,
+)
+from mipforest.estimators.generic import (
+    OptimalTreeClassifier,
+    OptimalTreeClassifierCV,
+    OptimalTreeRegressor,
+    OptimalTreeRegressorCV,
+)
 from mipforest.estimators.papers import (
+    FunctionalTreeRegressor,
     MargotClassifier,
     MIRETClassifier,
     OCTClassifier,
     OCTHClassifier,
     OLCTClassifier,
     ORTRegressor,
+    RandomizedTreeClassifier,
+    RandomizedTreeRegressor,
+    RiskScoreClassifier,
 )
 from mipforest.estimators.prescriptive import (
     OptimalPrescriptiveTree,
     RegressAndCompare,
 )
-from mipforest.estimators.randomized import (
-    FunctionalTreeRegressor,
-    RandomizedTreeClassifier,
-    RandomizedTreeRegressor,
-)
-from mipforest.estimators.risk_scores import RiskScoreClassifier
-from mipforest.estimators.selector_base import SelectionReport
-from mipforest.estimators.tuned import OptimalTreeClassifierCV, OptimalTreeRegressorCV
 
 __all__ = [
     "FitWarning",

@@ -1,29 +1,30 @@
-"""What all estimators share: the settings and their checks, the fit, and what is kept of it."""
+"""What all estimators share: how X is read, the settings and their checks, the fit, and what it shows and keeps."""
 
 from __future__ import annotations
 
+import math
 import warnings
-from abc import ABCMeta, abstractmethod
+from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, validation
 from sklearn.utils.validation import check_is_fitted
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.constraints import min_weight_fraction_leaf
 from mipforest.data import Dataset
-from mipforest.data.encoding import Scaling
-from mipforest.data.table import checked_weights
+from mipforest.data.encoding import Column, Encoding, Scaling, Unseen
+from mipforest.data.table import checked_weights, refuse_doubtful_text, refuse_rounding, with_text_names
 from mipforest.errors import NotAllowed, NoTreeFound
-from mipforest.estimators.display import PrintedProgress, TreePictures, why_no_tree
-from mipforest.estimators.features import learn_features, read_features
 from mipforest.formatting import percent
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, WholeNumber, parameters_of
@@ -32,9 +33,247 @@ from mipforest.problem.result import Result
 from mipforest.problem.tree_search import AUTO, Auto, TreeSearch, searching
 from mipforest.settings import DEFAULT_GAP, SolveSettings
 from mipforest.solvers.base import Solver
-from mipforest.solvers.solution import Progress, Status
-from mipforest.trees import Tree, feature_importances
+from mipforest.solvers.solution import Event, Progress, Status, relative_gap
+from mipforest.trees import Tree, feature_importances, node_statistics, to_text
 from mipforest.trees.reachable import reachable_tree
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: With one sample there is nothing to tell apart.
+LEAST_SAMPLES = 2
+
+
+def learn_features(estimator: Any, X: Any, sample_weight: Any = None) -> tuple[Encoding, FloatArray]:
+    """Check training samples and learn what their columns are.
+
+    Columns of numbers are features. In a pandas DataFrame every other column (texts, categories, true/false)
+    is one-hot encoded, as :meth:`Dataset.from_frame <mipforest.data.Dataset.from_frame>` does.
+
+    Parameters
+    ----------
+    estimator
+        Gets ``n_features_in_`` and, for a DataFrame with text names, ``feature_names_in_``. Its ``missing`` says
+        whether missing values are filled in.
+    X
+        (n, p) array-like or DataFrame of n >= 2 rows.
+    sample_weight
+        (n,) weights; samples of weight 0 do not count for what to fill in.
+
+    Returns
+    -------
+    encoding
+        What the columns are; features keep their units.
+    X_raw
+        (n, p') features.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If X cannot be used, :class:`~mipforest.data.DataError` for a DataFrame; scikit-learn's otherwise.
+    """
+    if isinstance(X, pd.DataFrame):
+        validate(estimator, X, reset=True, skip_check_array=True)
+        if len(X) < LEAST_SAMPLES or X.shape[1] == 0:
+            raise ValueError(
+                f"X has {X.shape[1]} feature(s) and n_samples={len(X)}; give at least one feature (column) and "
+                f"{LEAST_SAMPLES} samples (rows)"
+            )
+        frame = with_text_names(X)
+        refuse_doubtful_text(frame)
+    else:
+        matrix = validate(estimator, X, reset=True, dtype=np.float64, ensure_min_samples=LEAST_SAMPLES)
+        refuse_rounding(X, matrix, "X")
+        names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(matrix.shape[1])])
+        if estimator.missing == "error":
+            return Encoding.unscaled([Column(str(name)) for name in names]), matrix
+        frame = pd.DataFrame(matrix, columns=[str(name) for name in names])
+    filled = None
+    if estimator.missing == "impute":
+        filled = np.ones(len(frame), dtype=bool)
+        if sample_weight is not None and np.shape(sample_weight) == filled.shape:
+            filled = np.asarray(sample_weight) > 0
+    encoding = Encoding.fit(frame, fill_from=filled)
+    return encoding, encoding.encode(frame)
+
+
+def read_features(estimator: Any, encoding: Encoding, X: Any, unseen: Unseen = "error") -> FloatArray:
+    """Turn samples into (n, p') features in original units, as the training samples were.
+
+    They are laid out row by row, as the training samples are: another layout rounds scores differently.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If columns are others than in training, a value is missing that nothing fills in, or a level is new.
+    """
+    numeric = all(column.levels is None and not column.base for column in encoding.columns)
+    if numeric and not isinstance(X, pd.DataFrame):
+        matrix: FloatArray = validate(estimator, X, reset=False, dtype=np.float64, order="C")
+        refuse_rounding(X, matrix, "X")
+        if not np.isnan(matrix).any():
+            return matrix
+        X = pd.DataFrame(matrix)
+    else:
+        validate(estimator, X, reset=False, skip_check_array=True)
+    if not isinstance(X, pd.DataFrame):
+        X = pd.DataFrame(np.asarray(X, dtype=object))
+    # Names are checked above where there are any; without them columns are known by position.
+    frame = X.set_axis([column.name for column in encoding.columns], axis="columns")
+    return np.ascontiguousarray(encoding.encode(frame, unseen=unseen))
+
+
+def validate(estimator: Any, X: Any, *, reset: bool, skip_check_array: bool = False, **checks: Any) -> Any:
+    """Check samples, and set or compare ``n_features_in_`` and ``feature_names_in_``.
+
+    scikit-learn 1.6 moved this from a method of estimators to a function; 1.5 is supported too.
+
+    Parameters
+    ----------
+    estimator
+        Who asks.
+    X
+        (n, p) samples.
+    reset
+        Whether this is a fit, which sets the attributes.
+    skip_check_array
+        Check only names and number of columns, and give X as it is.
+    checks
+        As for :func:`sklearn.utils.check_array`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As scikit-learn states.
+    """
+    if hasattr(validation, "validate_data"):
+        if not skip_check_array:
+            checks["ensure_all_finite"] = "allow-nan" if estimator.missing == "impute" else True
+        return validation.validate_data(
+            estimator, X, reset=reset, skip_check_array=skip_check_array, **checks
+        )
+    if skip_check_array:
+        return estimator._validate_data(X, reset=reset, cast_to_ndarray=False)
+    checks["force_all_finite"] = "allow-nan" if estimator.missing == "impute" else True
+    return estimator._validate_data(X, reset=reset, **checks)
+
+
+class TreePictures(ABC):
+    """Write and draw the tree of an estimator."""
+
+    tree_: Tree
+
+    @abstractmethod
+    def _features(self, X: Any) -> FloatArray:
+        """Return the (n, p') encoded features in original units."""
+
+    def _numbers(self, y: Any) -> Any:
+        """Turn targets into what trees count: class numbers, or values."""
+        return y
+
+    def to_text(self, X: Any = None, y: npt.ArrayLike | None = None, *, max_terms: int = 6) -> str:
+        """Write the tree as text, with the samples at each node if some are given.
+
+        Parameters
+        ----------
+        X, y
+            (n, p) samples and (n,) targets to count at the nodes, or ``None``.
+        max_terms
+            Most terms of a split or a linear leaf to show.
+        """
+        check_is_fitted(self, "tree_")
+        counts = None
+        if X is not None:
+            counts = node_statistics(self.tree_, self._features(X), None if y is None else self._numbers(y))
+        return to_text(self.tree_, counts, max_terms=max_terms)
+
+    def plot(
+        self, X: Any = None, y: npt.ArrayLike | None = None, ax: Axes | None = None, *, max_terms: int = 3
+    ) -> Figure:
+        """Draw the tree; ``figure.savefig(...)`` writes it.
+
+        Parameters
+        ----------
+        X, y
+            (n, p) samples and (n,) targets to count at the nodes, or ``None``.
+        ax
+            Axes to draw into; ``None`` makes a figure.
+        max_terms
+            Most terms of a split or a linear leaf to show.
+
+        Raises
+        ------
+        ValueError
+            If X or y do not fit the tree, or y comes without X.
+        """
+        from mipforest.trees import plot_tree
+
+        check_is_fitted(self, "tree_")
+        X_raw = None if X is None else self._features(X)
+        return plot_tree(self.tree_, X_raw, None if y is None else self._numbers(y), ax, max_terms=max_terms)
+
+
+class PrintedProgress:
+    """Prints what was built, a line whenever incumbent or bound moved, and the end; passes every event on.
+
+    Parameters
+    ----------
+    name
+        Stands at the beginning of every line.
+    verbose
+        0 prints nothing.
+    then
+        Called with every event; what it gives back is given back.
+    """
+
+    def __init__(self, name: str, verbose: int, then: Progress | None) -> None:
+        self._name = name
+        self._verbose = verbose
+        self._then = then
+        self._printed = ""
+
+    def show_problem(self, problem: Problem) -> None:
+        """Say what is solved."""
+        if self._verbose:
+            seconds = problem.prepare_seconds + problem.build_seconds
+            size = ", ".join(f"{count} {name}" for name, count in problem.size().items())
+            print(
+                f"[{self._name}] {problem.name_in_words}, {problem.data.n} samples: {size}, built in {seconds:.1f} s",
+                flush=True,
+            )
+
+    def ended(self, result: Result) -> None:
+        """Say how the solve ended."""
+        if self._verbose:
+            print(f"[{self._name}] {result.status} after {result.solution.seconds:.1f} s", flush=True)
+
+    def __call__(self, event: Event) -> bool | None:
+        """Take an event; ``True`` asks the solver to stop and keep its incumbent."""
+        state = f"incumbent {_written(event.objective)}  bound {_written(event.bound)}"
+        if self._verbose and state != self._printed:
+            self._printed = state
+            gap = relative_gap(event.objective, event.bound)
+            share = f"{gap:.2%}" if math.isfinite(gap) else "-"
+            print(f"[{self._name}] {event.seconds:7.1f} s  {state}  gap {share}", flush=True)
+        return None if self._then is None else self._then(event)
+
+
+def _written(value: float) -> str:
+    """Write a value with six digits, - where there is none."""
+    return f"{value:.6g}" if math.isfinite(value) else "-"
+
+
+def why_no_tree(result: Result) -> str:
+    """Say why a fit ended without a tree, and what to do."""
+    solution = result.solution
+    why = f"{solution.solver} stopped after {solution.seconds:.1f} s without a tree (status {result.status})"
+    if solution.status in (Status.INFEASIBLE, Status.INFEASIBLE_OR_UNBOUNDED):
+        return (
+            f"{why}: no tree satisfies all constraints; relax those that were added, or a limit such as N_min"
+        )
+    reason = f": {solution.message}" if solution.message else ""
+    return f"{why}{reason}; raise time_limit, or give a start (start='default')"
 
 
 class FitWarning(UserWarning):
@@ -105,7 +344,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         Parts of the model to rewrite although the solver takes them: ``"quadratic"``, ``"indicator"``.
     missing
         ``"error"`` refuses missing values; ``"impute"`` fills them in, in ``fit`` and in ``predict``, by what
-        the training samples tell: the lower median of a column of numbers, the most frequent level of any other.
+        the training samples say: the lower median of a column of numbers, the most frequent level of any other.
     handle_unknown
         A level that the training samples do not have: ``"error"`` refuses it, ``"ignore"`` takes it for none of theirs,
         as scikit-learn's ``OneHotEncoder`` does.
@@ -303,7 +542,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         if self.constraints is not None:
             self.constraints(problem)
         progress = PrintedProgress(type(self).__name__, self.verbose, self.on_progress)
-        progress.built(problem)
+        progress.show_problem(problem)
         result = problem.solve(self.solver, settings=settings, on_progress=progress)
         progress.ended(result)
         return result
@@ -324,8 +563,8 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
                 stacklevel=4,
             )
         if not result.verified:
-            told = f"the tree is not verified: {'; '.join(result.failed_checks)}"
-            warnings.warn(told, UnverifiedTreeWarning, stacklevel=4)
+            text = f"the tree is not verified: {'; '.join(result.failed_checks)}"
+            warnings.warn(text, UnverifiedTreeWarning, stacklevel=4)
 
     def _keep(self, result: Result) -> None:
         assert isinstance(result.tree, Tree)
@@ -355,7 +594,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     # ------------------------------------------------------------------ what the tree is, and does with samples
 
     def get_depth(self) -> int:
-        """Return the number of splits on the longest way from the root to a leaf that a sample can reach."""
+        """Return the number of splits on the longest path from the root to a leaf that a sample can reach."""
         check_is_fitted(self, "tree_")
         return reachable_tree(self.tree_).depth
 

@@ -1,11 +1,19 @@
 """The instance library: a declarative suite, its catalogue, and how both are built, checked and improved."""
 
-from mipforest.instances.build import Built, Finding, build_instance, build_problem, improve, verify
-from mipforest.instances.catalogue import CatalogueError, Entry, Library, read_catalogue, write_catalogue
-from mipforest.instances.suite import InstanceSpec, SuiteError, read_suite
+from mipforest.instances.build import BuiltInstance, Finding, build_instance, build_problem, improve, verify
+from mipforest.instances.library import (
+    CatalogueError,
+    Entry,
+    InstanceSpec,
+    Library,
+    SuiteError,
+    read_catalogue,
+    read_suite,
+    write_catalogue,
+)
 
 __all__ = [
-    "Built",
+    "BuiltInstance",
     "CatalogueError",
     "Entry",
     "Finding",

@@ -17,8 +17,7 @@ from mipforest.data import DataError
 from mipforest.files import MpsError, read_mps
 from mipforest.files.solutions import PointError, point_of, read_point, write_point
 from mipforest.files.streams import numbered_lines
-from mipforest.instances.catalogue import Entry, Library
-from mipforest.instances.suite import InstanceSpec, SuiteError
+from mipforest.instances.library import Entry, InstanceSpec, Library, SuiteError
 from mipforest.model import MatrixForm
 from mipforest.model.check import violations
 from mipforest.problem.parameters import ParameterError
@@ -35,7 +34,7 @@ from mipforest.trees import Predictor
 
 
 @dataclass(frozen=True, eq=False)
-class Built:
+class BuiltInstance:
     """A built instance and its line of the catalogue."""
 
     problem: Problem
@@ -43,7 +42,7 @@ class Built:
     entry: Entry
 
 
-def build_problem(library: Library, spec: InstanceSpec, known: Entry | None = None) -> Built:
+def build_problem(library: Library, spec: InstanceSpec, known: Entry | None = None) -> BuiltInstance:
     """Build the model of an instance.
 
     Parameters
@@ -69,7 +68,7 @@ def build_problem(library: Library, spec: InstanceSpec, known: Entry | None = No
     if known is not None and known.sha256 == entry.sha256:
         best = ("objective", "bound", "proven_for", "solver", "seconds", "time_limit")
         entry = replace(entry, **{name: getattr(known, name) for name in best})
-    return Built(problem, source, entry)
+    return BuiltInstance(problem, source, entry)
 
 
 def _entry(spec: InstanceSpec, problem: Problem) -> Entry:

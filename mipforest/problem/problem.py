@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from mipforest.model import Values
 from mipforest.problem.problem_data import ProblemData
@@ -14,13 +12,16 @@ from mipforest.problem.repair import feasible_start
 from mipforest.problem.result import Result
 from mipforest.problem.solve_problem import check_solution, solve_problem, started
 from mipforest.problem.tree_search import AUTO, Auto, TreeSearch, solver_or_search
-from mipforest.settings import DEFAULT_GAP, SolveSettings, one_blas_thread, one_of
+from mipforest.settings import SolveKeywords, SolveSettings, chosen_settings, one_blas_thread, takes_settings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Progress, Solution
 from mipforest.trees import Predictor
 
 #: Default time limit in seconds: a first run ends soon and says how far it got.
 TIME_LIMIT = 60.0
+
+#: How a problem is solved unless asked otherwise.
+SETTINGS = SolveSettings(time_limit=TIME_LIMIT, start="default")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,22 +31,16 @@ class Problem(ProblemData):
     ``problem.model`` is an ordinary model: add constraints or fix variables, then :meth:`solve`.
     """
 
+    @takes_settings(SolveKeywords, SETTINGS)
     def solve(
         self,
         solver: str | Solver | TreeSearch | Auto = AUTO,
         *,
         start: str | Predictor | None = "default",
-        time_limit: float | None = TIME_LIMIT,
-        gap: float = DEFAULT_GAP,
-        threads: int | None = None,
-        seed: int = 0,
-        log: Path | None = None,
         on_progress: Progress | None = None,
-        solver_options: Mapping[str, Any] | None = None,
-        bridges: str | Iterable[str] = (),
-        isolate: bool | None = None,
         certificate: str | os.PathLike[str] | None = None,
         settings: SolveSettings | None = None,
+        **keywords: Unpack[SolveKeywords],
     ) -> Result:
         """Solve the model, decode the tree and check it against the definition.
 
@@ -54,17 +49,20 @@ class Problem(ProblemData):
         solver
             A solver or a tree search, or the name of either. ``"auto"``, the default, takes a tree search that is
             installed and takes the problem, otherwise HiGHS; the solution's message says why.
-        time_limit, gap, threads, seed, log, on_progress, solver_options, bridges, isolate
-            As for :func:`mipforest.solving.solve`; the time limit, 60 seconds unless given, is for start, solves and
-            repairs together (0: the start alone); built within a budget, the first solve has the rest of it. Where an
-            option is not given, the formulation's own suggestions apply.
         start
             As for :meth:`start_tree`.
+        on_progress
+            As for :func:`mipforest.solving.solve`.
         certificate
             File (``.gz``) for a proof of the result that :func:`mipforest.certify` checks; of tree searches that write
             one.
+        time_limit, gap, threads, seed, solver_options, bridges, log, isolate
+            The attributes of :class:`~mipforest.settings.SolveSettings` of these names. The time limit, 60 seconds
+            unless given, is for start, solves and repairs together (0: the start alone); built within a budget, the
+            first solve has the rest of it. The formulation's own suggestions of solver options apply where these
+            do not say otherwise.
         settings
-            All of these at once, in place of ``start`` to ``certificate``.
+            These, the start and the certificate at once, as one object.
 
         Raises
         ------
@@ -74,19 +72,7 @@ class Problem(ProblemData):
         ParameterError, StartError
             If the start is unknown or does not fit.
         """
-        given = SolveSettings(
-            time_limit=time_limit,
-            gap=gap,
-            threads=threads,
-            seed=seed,
-            log=log,
-            start=start,
-            solver_options=solver_options or {},
-            bridges=(bridges,) if isinstance(bridges, str) else tuple(bridges),
-            isolate=isolate,
-            certificate=None if certificate is None else Path(certificate),
-        )
-        settings = one_of(settings, given, SolveSettings(time_limit=TIME_LIMIT, start="default"))
+        settings = chosen_settings(settings, keywords, SETTINGS, start=start, certificate=certificate)
         if isinstance(solver, str):
             with self.budget.phase("load"):  # its package may take a moment to load
                 solver = solver_or_search(solver)

@@ -204,7 +204,7 @@ def _without_tree(content: Content) -> list[Element]:
     if content.fitted is not None or content.card is not None:
         return []
     text = (
-        "This run has no tree: its solver ended without a solution. The sections below tell what was asked and "
+        "This run has no tree: its solver ended without a solution. The sections below say what was asked and "
         "what the solver found out."
     )
     return [element("p", text, class_="notice", role="note")]

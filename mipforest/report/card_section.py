@@ -12,8 +12,7 @@ from mipforest.formatting import percent
 from mipforest.report.content import Content
 from mipforest.report.markup import PARTS, Part, details, element, plain, section, short, table
 from mipforest.report.quality import calibration, confusion_table, counts_of, measures_table
-from mipforest.report.tree_section import shaded
-from mipforest.report.try_sample import try_card
+from mipforest.report.tree_section import shaded, try_card
 from mipforest.runs import SavedCard
 from mipforest.solvers.solution import gap_in_words
 
@@ -97,28 +96,28 @@ def _other_forms(saved: SavedCard) -> list[Element]:
     rows: list[list[Part]] = [
         [turned.rule_text(k), f"{points:+d}"] for k, points in enumerate(turned.points.tolist())
     ]
-    told = f"The same risks with all rules in one direction, at the intercept {turned.intercept:.4f}."
+    text = f"The same risks with all rules in one direction, at the intercept {turned.intercept:.4f}."
     return [
         details(
             "The card with rules in one direction",
             table(["If", "Points"], rows, "The same card, turned"),
-            told,
+            text,
         )
     ]
 
 
 def _in_words(result: Mapping[str, Any]) -> list[Element]:
     """Say what the AUC and the calibration error mean."""
-    told = []
+    texts = []
     for part, words in PARTS:
         auc, error = result.get(f"{part}_auc"), result.get(f"{part}_calibration_error")
         if auc is not None and error is not None:
-            told.append(
+            texts.append(
                 f"{words} samples: of two, one for which it came true and one for which it did not, the former has the "
                 f"higher total in {percent(auc)} of all pairs (AUC; equal totals count half). Risks are off the shares "
                 f"observed by {100 * error:.1f} percentage points on average."
             )
-    return [element("p", text) for text in told]
+    return [element("p", text) for text in texts]
 
 
 def _quality_section(content: Content, saved: SavedCard) -> Element:

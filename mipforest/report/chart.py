@@ -16,7 +16,7 @@ from mipforest.report.markup import Part, details, element, plain, section, tabl
 from mipforest.solvers.solution import relative_gap
 from mipforest.trees.text import format_number
 
-#: Size of a chart in pixels, and room for the labels of its axes.
+#: Size of a chart in pixels, and space for the labels of its axes.
 WIDTH, HEIGHT = 560, 320
 LEFT, BOTTOM, TOP, RIGHT = 78, 46, 12, 18
 
@@ -24,14 +24,14 @@ LEFT, BOTTOM, TOP, RIGHT = 78, 46, 12, 18
 SAME = 1e-5
 
 #: Most points of one kind that are drawn.
-MOST_POINTS = 1000
+MAX_POINTS = 1000
 
 Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Axes with numbers, and the way from values to pixels. What lies outside is drawn at the edge.
+    """Axes with numbers, and the map from values to pixels. What lies outside is drawn at the edge.
 
     Attributes
     ----------
@@ -103,7 +103,11 @@ class Chart:
 
     def _axis_x(self) -> list[Element]:
         parts = []
-        for value, name in self.x_ticks or [(value, self._told(value)) for value in ticks(*self.x)]:
+        labelled = [
+            (value, format_number(10**value, 3) if self.log_x else format_number(value, 6))
+            for value in ticks(*self.x)
+        ]
+        for value, name in self.x_ticks or labelled:
             x, y = self.place((value, self.y[0]))
             parts += [
                 element("path", d=f"M{x:.1f} {TOP}V{y:.1f}"),
@@ -111,9 +115,6 @@ class Chart:
             ]
         middle = (LEFT + WIDTH - RIGHT) / 2
         return [*parts, element("text", self.x_label, x=middle, y=HEIGHT - 8, text_anchor="middle")]
-
-    def _told(self, x: float) -> str:
-        return format_number(10**x, 3) if self.log_x else format_number(x, 6)
 
     def _axis_y(self) -> list[Element]:
         parts = []
@@ -135,7 +136,7 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def span(values: Sequence[float] | FloatArray) -> tuple[float, float]:
-    """Return the range of an axis that shows all values, with some room around them.
+    """Return the range of an axis that shows all values, with some space around them.
 
     Raises
     ------
@@ -144,10 +145,10 @@ def span(values: Sequence[float] | FloatArray) -> tuple[float, float]:
     """
     low, high = float(np.min(values)), float(np.max(values))
     apart = high - low > SAME * max(abs(low), abs(high))
-    room = 0.05 * (high - low if apart else abs(high)) or 1.0
-    if not np.isfinite(high - low + 2 * room):
+    margin = 0.05 * (high - low if apart else abs(high)) or 1.0
+    if not np.isfinite(high - low + 2 * margin):
         raise ValueError(f"values from {low:g} to {high:g} cannot be drawn")
-    return low - room, high + room
+    return low - margin, high + margin
 
 
 def legend(*entries: tuple[str, str, str]) -> Element:
@@ -159,9 +160,9 @@ def legend(*entries: tuple[str, str, str]) -> Element:
     return element("ul", *items, class_="legend")
 
 
-def thinned(n: int, most: int = MOST_POINTS) -> list[int]:
-    """Return at most ``most`` of the numbers 0 to n - 1, evenly spread, first and last included."""
-    return list(range(n)) if n <= most else np.linspace(0, n - 1, most).astype(int).tolist()
+def thinned(n: int, max_points: int = MAX_POINTS) -> list[int]:
+    """Return at most ``max_points`` of the numbers 0 to n - 1, evenly spread, first and last included."""
+    return list(range(n)) if n <= max_points else np.linspace(0, n - 1, max_points).astype(int).tolist()
 
 
 def _sample(kind: str) -> Element:
@@ -181,7 +182,7 @@ def _path(points: Sequence[Point] | map[Point], class_: str, **attributes: str |
 
 
 #: Most events that the table lists.
-MOST_ROWS = 100
+MAX_ROWS = 100
 
 #: Bounds that lie this many times as far from the final incumbent as all incumbents and the final bound are drawn
 #: at the edge: the first bounds of a solver may be without meaning, and would flatten all that follows.
@@ -284,7 +285,7 @@ def _gap(moments: Sequence[Moment], end: float) -> list[Element]:
 
 
 def _events(moments: Sequence[Moment]) -> Element:
-    chosen = thinned(len(moments), MOST_ROWS)
+    chosen = thinned(len(moments), MAX_ROWS)
     rows: list[list[Part]] = [
         [
             f"{m.seconds:.2f}",

@@ -14,7 +14,7 @@ from mipforest.runs.folder import TUNING
 from mipforest.trees import NodeStatistics, Predictor, Tree
 from mipforest.trees.reachable import ReachableNode, reachable_tree
 
-#: Columns of ``tuning.csv`` that a page shows, beside those of the hyperparameters, which come before ``chosen``.
+#: Columns of ``tuning.csv`` that a page shows, after those of the hyperparameters, which come before ``chosen``.
 #: A tuning by a grid has ``features_mean``, too.
 SCORES = frozenset({"chosen", "validation_mean", "validation_std", "train_mean"})
 
@@ -120,7 +120,7 @@ def _settings(run: Run) -> tuple[list[dict[str, str]], list[str]]:
 
 
 def _names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Shorten names that no page has room for; what tells them apart stays."""
+    """Shorten names that are too long for a page; what differs between them stays."""
     return tuple(name if name == short(name) else f"{short(name)} ({j})" for j, name in enumerate(names))
 
 

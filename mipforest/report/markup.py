@@ -12,8 +12,8 @@ from xml.etree.ElementTree import Element, tostring
 from mipforest.formatting import entry_name, number, percent
 
 #: Most entries and columns of a list or table that a formulation reports, and how deep they may be nested.
-MOST_ENTRIES = 100
-MOST_COLUMNS = 20
+MAX_ENTRIES = 100
+MAX_COLUMNS = 20
 DEEPEST = 3
 
 #: Beginning of the names of measures, and the samples that they are of.
@@ -55,7 +55,8 @@ def element(tag: str, *parts: Part, **attributes: str | float | None) -> Element
     made = Element(tag)
     for name, value in attributes.items():
         if value is not None:
-            made.set(name.rstrip("_").replace("_", "-"), _written(value))
+            text = visible(value) if isinstance(value, str) else f"{value:.6g}"
+            made.set(name.rstrip("_").replace("_", "-"), text)
     for part in parts:
         if isinstance(part, Element):
             made.append(part)
@@ -123,10 +124,6 @@ def _cell(part: Part) -> Element:
     return part if isinstance(part, Element) and part.tag == "td" else element("td", part)
 
 
-def _written(value: str | float) -> str:
-    return visible(value) if isinstance(value, str) else f"{value:.6g}"
-
-
 def title(name: str) -> str:
     """Write the name of an entry as a title: ``balanced_accuracy`` becomes ``Balanced accuracy``."""
     return _NAMES.get(name, short(entry_name(name)))
@@ -154,11 +151,11 @@ def shown(value: Any, deep: int = 0) -> Part:
     if isinstance(value, Mapping | list) and deep == DEEPEST:
         return f"{len(value)} entries"
     if isinstance(value, Mapping):
-        pairs = [(short(name), shown(part, deep + 1)) for name, part in list(value.items())[:MOST_ENTRIES]]
+        pairs = [(short(name), shown(part, deep + 1)) for name, part in list(value.items())[:MAX_ENTRIES]]
         return _with_rest(description_list(pairs), len(value)) if pairs else "none"
     if not isinstance(value, list):
         return plain(value)
-    first = value[:MOST_ENTRIES]
+    first = value[:MAX_ENTRIES]
     if first and all(isinstance(part, Mapping) and part for part in first):
         return _with_rest(_table(first), len(value))
     if any(isinstance(part, Mapping | list) for part in first):
@@ -168,7 +165,7 @@ def shown(value: Any, deep: int = 0) -> Part:
 
 
 def _table(rows: list[Mapping[str, Any]]) -> Part:
-    columns = list(dict.fromkeys(name for row in rows for name in row))[:MOST_COLUMNS]
+    columns = list(dict.fromkeys(name for row in rows for name in row))[:MAX_COLUMNS]
     cells: list[list[Part]] = [[_in_line(row.get(name)) for name in columns] for row in rows]
     return table([short(name) for name in columns], cells)
 
@@ -179,14 +176,14 @@ def _in_line(value: Any) -> str:
         return plain(value)
     names = [f"{short(name)} " for name in value] if isinstance(value, Mapping) else [""] * len(value)
     parts = value.values() if isinstance(value, Mapping) else value
-    told = [
+    shown = [
         name + (f"({len(part)} entries)" if isinstance(part, Mapping | list) else plain(part))
-        for name, part in list(zip(names, parts, strict=True))[:MOST_ENTRIES]
+        for name, part in list(zip(names, parts, strict=True))[:MAX_ENTRIES]
     ]
-    hidden = len(value) - len(told)
-    return (", ".join(told) + (f" and {hidden} more" if hidden else "")) or "none"
+    hidden = len(value) - len(shown)
+    return (", ".join(shown) + (f" and {hidden} more" if hidden else "")) or "none"
 
 
 def _with_rest(part: Part, length: int) -> Part:
-    hidden = length - MOST_ENTRIES
+    hidden = length - MAX_ENTRIES
     return part if hidden <= 0 else element("div", part, element("p", f"and {hidden} more", class_="faint"))

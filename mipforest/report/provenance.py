@@ -25,12 +25,12 @@ from mipforest.report.markup import (
     title,
 )
 
-#: Most doubts, warnings and notes that are listed.
-MOST_LINES = 50
+#: Most issues, warnings and notes that are listed.
+MAX_LINES = 50
 
 PROVEN_BOUND = "Proven bound"
 
-#: What is told of the check, and its name in ``result.json``.
+#: What is said of the check, and its name in ``result.json``.
 _CHECKED = (
     ("Objective by the solver", "objective"),
     ("Objective of the tree, by definition", "evaluated_objective"),
@@ -61,7 +61,7 @@ def verification_section(result: Mapping[str, Any]) -> Element:
         if by := provers_in_words(result):
             text += f" {by[0].upper()}{by[1:]}."
     else:
-        text = f"Not verified: the doubts below were not cleared. Do not rely on this {found}."
+        text = f"Not verified: the issues below are open. Do not rely on this {found}."
     known = [
         (name.replace("the tree", f"the {found}"), number(result[key]))
         for name, key in _CHECKED
@@ -77,7 +77,7 @@ def verification_section(result: Mapping[str, Any]) -> Element:
         "Verification",
         element("p", text),
         description_list(pairs),
-        *_lines("Doubts", result["doubts"]),
+        *_lines("Issues", result["doubts"]),
         *_lines("Warnings", result["warnings"]),
         id_="verification",
     )
@@ -90,15 +90,15 @@ def reported_section(result: Mapping[str, Any]) -> list[Element]:
         for key, words in ((name, ""), *((f"{part}_{name}", f", {words.lower()}") for part, words in PARTS)):
             if result.get(key) is not None:
                 value = result[key]
-                told = measure(name, value) if isinstance(value, float) else shown(value)
-                pairs.append((f"{title(name)}{words}", told))
+                text = measure(name, value) if isinstance(value, float) else shown(value)
+                pairs.append((f"{title(name)}{words}", text))
     heading = f"Reported by {plain(result['model'])}"
-    return [section(heading, description_list(pairs[:MOST_LINES]), id_="reported")] if pairs else []
+    return [section(heading, description_list(pairs[:MAX_LINES]), id_="reported")] if pairs else []
 
 
 def solve_section(result: Mapping[str, Any]) -> Element:
     """Return the section on model, solver and versions."""
-    bridges = [plain(bridge) for bridge in result["bridges"][:MOST_LINES]]
+    bridges = [plain(bridge) for bridge in result["bridges"][:MAX_LINES]]
     pairs: list[tuple[str, Part]] = [
         (
             "Model",
@@ -115,13 +115,13 @@ def solve_section(result: Mapping[str, Any]) -> Element:
     counted = result.get("model_statistics") or {}
     sizes = [(_STATISTICS.get(name, title(name)), plain(value)) for name, value in counted.items()]
     size = (
-        description_list([*sizes[:MOST_LINES]])
+        description_list([*sizes[:MAX_LINES]])
         if sizes
         else element("p", "The run did not note down the size of its model.")
     )
     return section(
         "Model and solver",
-        description_list(pairs[:MOST_LINES]),
+        description_list(pairs[:MAX_LINES]),
         element("h3", "Size of the model"),
         size,
         id_="solve",
@@ -153,7 +153,7 @@ def reproduction_section(result: Mapping[str, Any]) -> Element:
         what = element("pre", element("code", command), tabindex="0", role="region", aria_label="Command")
     text = (
         "The same versions, seed and number of threads take the same way; a time limit is of wall time, so where "
-        "it stops a solve may differ. The checksums tell whether the samples are the same."
+        "it stops a solve may differ. The checksums show whether the samples are the same."
     )
     return section(
         "How to reproduce",
@@ -173,17 +173,17 @@ def _samples(data: Mapping[str, Any]) -> str:
 def _times(result: Mapping[str, Any]) -> str:
     before = duration(result["prepare_seconds"] + result["build_seconds"])
     phases = result.get("phase_seconds")
-    told = f"{duration(result['seconds'])} solving, {before} building the model"
+    text = f"{duration(result['seconds'])} solving, {before} building the model"
     if not isinstance(phases, dict) or not phases:
-        return told
+        return text
     seconds = [(plain(name), spent) for name, spent in phases.items() if isinstance(spent, int | float)]
-    return f"{told}; by phase: {', '.join(f'{name} {duration(spent)}' for name, spent in seconds)}"
+    return f"{text}; by phase: {', '.join(f'{name} {duration(spent)}' for name, spent in seconds)}"
 
 
 def _lines(heading: str, lines: list[Any]) -> list[Element]:
     if not lines:
         return []
-    items = [element("li", plain(line)) for line in lines[:MOST_LINES]]
+    items = [element("li", plain(line)) for line in lines[:MAX_LINES]]
     hidden = len(lines) - len(items)
     rest = [element("li", f"and {hidden} more")] if hidden > 0 else []
     return [element("h3", heading), element("ul", *items, *rest)]
@@ -222,9 +222,15 @@ def _solve(result: Mapping[str, Any]) -> Iterator[str]:
             yield from _option("ensemble", value)
         elif value is not None:
             yield from _option("param", f"{name}={_word(value)}")
-    for name in ("data", "target", "positive", "task", "missing", "scaling", "test_size", "test"):
+    # Sources of older versions have no columns of treatments, none to leave out, and none to keep as text.
+    treatment = source.get("treatment")
+    yield from _option("data", source["data"])
+    yield from _option("target" if treatment is None else "outcome", source["target"])
+    yield from _option("treatment", treatment)
+    for name in ("positive", "task", "missing", "scaling", "test_size", "test"):
         yield from _option(name, source[name])
-    yield from _option("weight", source.get("weight"))
+    for name in ("weight", "drop", "keep"):
+        yield from _option(name, source.get(name))
     yield from _option("solver", result["solver"])
     for name in ("start", "time_limit", "gap", "threads", "seed"):
         value = "inf" if name == "time_limit" and options[name] is None else options[name]

@@ -14,7 +14,7 @@ from mipforest.formatting import number, percent
 from mipforest.report.chart import Chart, Point, legend, span, thinned
 from mipforest.report.content import Content, FittedTree
 from mipforest.report.markup import (
-    MOST_COLUMNS,
+    MAX_COLUMNS,
     PARTS,
     Part,
     details,
@@ -31,13 +31,13 @@ from mipforest.trees import Tree
 from mipforest.trees.measures import N_BINS
 
 #: Most measures that are listed.
-MOST_MEASURES = 50
+MAX_MEASURES = 50
 
 #: Most classes that a matrix shows, those of most samples.
-MOST_CLASSES = 30
+MAX_CLASSES = 30
 
 #: Most settings of a tuning that are drawn or listed.
-MOST_SETTINGS = 100
+MAX_SETTINGS = 100
 
 #: From this ratio of the largest to the smallest value on, a hyperparameter is drawn on a logarithmic axis.
 WIDE = 50.0
@@ -62,7 +62,7 @@ def measures_table(content: Content) -> list[Element]:
     columns = [column for column in columns if column[0] == "train" or result.get("test_data")]
     rows: list[list[Part]] = [
         [title(name), *(measure(name, result.get(f"{part}_{name}")) for part, _ in columns)]
-        for name in list(names)[:MOST_MEASURES]
+        for name in list(names)[:MAX_MEASURES]
         if name not in reported and name != "reliability"
     ]
     if not rows:
@@ -113,7 +113,11 @@ def _predicted(content: Content, tree: Tree) -> list[Element]:
         (words.lower(), "triangle" if words == "Test" else "dot", f"{words} samples{_of(len(points), n)}")
         for words, points, n in marks
     ]
-    summary = "Predicted over true values; the nearer to the diagonal the better. " + _spread(content.result)
+    error = measure("mae", content.result.get("train_mae"))
+    summary = (
+        "Predicted over true values; the nearer to the diagonal the better. "
+        f"Mean absolute error in training: {error}."
+    )
     return [
         element("h3", "Predicted and true values"),
         chart.drawn(summary, diagonal, *dots),
@@ -123,10 +127,6 @@ def _predicted(content: Content, tree: Tree) -> list[Element]:
 
 def _of(drawn: int, n: int) -> str:
     return "" if drawn == n else f" ({drawn} of {n}, evenly chosen)"
-
-
-def _spread(result: Any) -> str:
-    return f"Mean absolute error in training: {measure('mae', result.get('train_mae'))}."
 
 
 def training_counts(fitted: FittedTree) -> IntArray | None:
@@ -152,7 +152,7 @@ def confusion_table(
 ) -> Element:
     """Return a matrix with the share of each true class that is predicted right; of treatments, of each one had."""
     sizes = counts.sum(axis=1)
-    shown = sorted(int(k) for k in np.argsort(-sizes, kind="stable")[:MOST_CLASSES])
+    shown = sorted(int(k) for k in np.argsort(-sizes, kind="stable")[:MAX_CLASSES])
     rows: list[list[Part]] = [
         [
             short(classes[k]),
@@ -230,32 +230,32 @@ def tuning_section(content: Content) -> list[Element]:
     Raises
     ------
     KeyError, TypeError
-        If ``result.json`` does not tell of the tuning as ``mipforest tune`` does.
+        If ``result.json`` does not have the tuning as ``mipforest tune`` does.
     """
-    rows, told = content.settings, content.result.get("tuning")
-    if not rows or not told:
+    rows, tuning = content.settings, content.result.get("tuning")
+    if not rows or not tuning:
         return []
     axes = list(rows[0])[: list(rows[0]).index("chosen")]
     chosen = next((row for row in rows if row["chosen"] == "True"), None)
-    score = short(plain(told["score"]))
-    batch = told.get("method") == "batch"
-    count, folds = f"{len(rows)} setting{'' if len(rows) == 1 else 's'}", plain(told["folds"])
+    score = short(plain(tuning["score"]))
+    batch = tuning.get("method") == "batch"
+    count, folds = f"{len(rows)} setting{'' if len(rows) == 1 else 's'}", plain(tuning["folds"])
     how = (
         f"{count}, of each the pruning curves of many trees on {folds} fold(s): alpha is the cost of a split whose "
         f"prunings lose least on the samples left out ({title(score).lower()}); the setting that loses least is chosen."
         if batch
         else f"{count}, each fitted on {folds} folds and scored on the samples left out ({title(score).lower()}); rule "
-        f"of choice: {short(plain(told['rule']))}."
+        f"of choice: {short(plain(tuning['rule']))}."
     )
     text = f"{how} The tree of this page is fitted on all training samples with the chosen setting."
-    # What a curve tells of alpha is no axis, and its trees' training loss is a share of that of one leaf.
+    # What a curve says of alpha is no axis, and its trees' training loss is a share of that of one leaf.
     varied = [axis for axis in axes if not (batch and axis == "alpha")]
     return [
         section(
             "Tuning",
             element("p", text),
             *([] if chosen is None else _validation_curve(rows, varied, chosen, score, batch=batch)),
-            _settings_table(rows, axes[:MOST_COLUMNS]),
+            _settings_table(rows, axes[:MAX_COLUMNS]),
             id_="tuning",
         )
     ]
@@ -275,7 +275,7 @@ def _validation_curve(
     if along is None or len(lines[along]) < 2:
         return []
     line = sorted(lines[along], key=lambda row: float(row[along]))
-    line = [line[i] for i in thinned(len(line), MOST_SETTINGS)]
+    line = [line[i] for i in thinned(len(line), MAX_SETTINGS)]
     x = np.array([float(row[along]) for row in line])
     log_x = bool(x[0] > 0 and x[-1] / x[0] >= WIDE)
     x = np.log10(x) if log_x else x
@@ -331,7 +331,7 @@ def _line_along(
 
 
 def _settings_table(rows: Sequence[Mapping[str, str]], axes: list[str]) -> Element:
-    chosen = thinned(len(rows), MOST_SETTINGS)
+    chosen = thinned(len(rows), MAX_SETTINGS)
     # A tuning by pruning curves counts no features.
     names = [
         name

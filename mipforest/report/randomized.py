@@ -1,4 +1,4 @@
-"""What a randomised tree does beside a sample's likeliest way: leaves with probabilities, importance of features."""
+"""What a randomised tree does off a sample's likeliest path: leaves with probabilities, importance of features."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from mipforest.trees import Curve, FunctionalTree, RandomizedTree
 from mipforest.trees.explanation import features_shown, lines_of, thread_colours
 
 #: Most leaves, classes and features that the tables list, and most curves that are drawn.
-MOST_LEAVES, MOST_CLASSES, MOST_FEATURES, MOST_CURVES = 64, 12, 40, 6
+MAX_LEAVES, MAX_CLASSES, MAX_FEATURES, MAX_CURVES = 64, 12, 40, 6
 
 #: Most samples and features of a local explanation, and most levels.
-MOST_SAMPLES, MOST_AXES, MOST_PANELS = 40, 15, 4
+MAX_SAMPLES, MAX_AXES, MAX_PANELS = 40, 15, 4
 
 #: Quantiles of the training samples that show a curve; the middle one is drawn strongest.
 QUANTILES = (0.1, 0.5, 0.9)
@@ -50,7 +50,7 @@ def randomized_section(content: Content, fitted: FittedTree) -> list[Element]:
 
 
 def _leaves(content: Content, tree: RandomizedTree) -> Element:
-    classes = tree.classes[:MOST_CLASSES]
+    classes = tree.classes[:MAX_CLASSES]
     heads: list[Part] = ["Leaf"]
     train = None if content.samples is None else content.samples.train
     reached = None
@@ -59,7 +59,7 @@ def _leaves(content: Content, tree: RandomizedTree) -> Element:
         reached = np.average(tree.leaf_probabilities(train.X_raw), axis=0, weights=train.weights)
     heads += [short(name) for name in classes] if classes else ["Value without the features"]
     rows: list[list[Part]] = []
-    for t in range(min(tree.topology.n_leaves, MOST_LEAVES)):
+    for t in range(min(tree.topology.n_leaves, MAX_LEAVES)):
         cells: list[Part] = [f"n{tree.topology.n_branches + t}"]
         if reached is not None:
             cells.append(percent(float(reached[t])))
@@ -74,7 +74,7 @@ def _leaves(content: Content, tree: RandomizedTree) -> Element:
 
 def _importance(tree: RandomizedTree) -> Element:
     total, largest = tree.importances("sum"), tree.importances("max")
-    order = np.argsort(-total, kind="stable")[:MOST_FEATURES]
+    order = np.argsort(-total, kind="stable")[:MAX_FEATURES]
     rows: list[list[Part]] = [
         [short(tree.feature_names[j]), number(float(total[j])), number(float(largest[j]))] for j in order
     ]
@@ -93,15 +93,15 @@ def _intervals(content: Content, tree: FunctionalTree) -> list[Element]:
         "the means, of curves scaled to [0, 1], largest over the nodes."
     )
     rows: list[list[Part]] = []
-    for curve in curves[:MOST_CURVES]:
+    for curve in curves[:MAX_CURVES]:
         j = tree.curves.index(curve)
         for h, (low, high) in enumerate(tree.intervals_of(curve).tolist()):
             sizes = (float(np.abs(part[:, h, j]).max()) for part in (tree.heights, tree.leaf_heights))
             rows.append([short(curve.name), number(low), number(high), *map(number, sizes)])
     train = None if content.samples is None else content.samples.train
-    drawn = [] if train is None else [_curve(tree, curve, train.X_raw) for curve in curves[:MOST_CURVES]]
+    drawn = [] if train is None else [_curve(tree, curve, train.X_raw) for curve in curves[:MAX_CURVES]]
     heads: list[Part] = ["Curve", "From", "To", "In the splits", "In the leaves"]
-    more = len(curves) - MOST_CURVES
+    more = len(curves) - MAX_CURVES
     rest = [element("p", f"{more} more curves are not shown.", class_="faint")] if more > 0 else []
     parts = [element("p", text), *drawn, table(heads, rows, "Intervals of the curves"), *rest]
     return [section("Intervals", *parts, id_="intervals")]
@@ -117,12 +117,14 @@ def _curve(tree: FunctionalTree, curve: Curve, X_raw: FloatArray) -> Element:
         )
         for share, level in zip(QUANTILES, levels, strict=True)
     ]
-    told = ", ".join(f"{number(low)} to {number(high)}" for low, high in tree.intervals_of(curve).tolist())
+    intervals = ", ".join(
+        f"{number(low)} to {number(high)}" for low, high in tree.intervals_of(curve).tolist()
+    )
     entries = legend(("curve middle", "line", "median of the training samples; thin: 10% and 90%"))
     return element(
         "figure",
-        chart.drawn(f"The tree looks at {short(curve.name)} from {told}.", *bands, *lines),
-        element("figcaption", entries, f"Shaded: the intervals that the tree looks at, {told}."),
+        chart.drawn(f"The tree looks at {short(curve.name)} from {intervals}.", *bands, *lines),
+        element("figcaption", entries, f"Shaded: the intervals that the tree looks at, {intervals}."),
     )
 
 
@@ -131,29 +133,29 @@ def _explanation(content: Content, tree: RandomizedTree) -> list[Element]:
     if content.samples is None:
         return []
     data = content.samples.train if content.samples.test is None else content.samples.test
-    chosen = thinned(data.n, MOST_SAMPLES)
+    chosen = thinned(data.n, MAX_SAMPLES)
     X_raw = data.X_raw[chosen]
     panels = lines_of(tree, X_raw, content.samples.train.X_raw.mean(axis=0))
-    shown = features_shown(tree, panels, MOST_AXES).tolist()
+    shown = features_shown(tree, panels, MAX_AXES).tolist()
     if not shown:
         return []
     colours = thread_colours(tree, X_raw, None if tree.is_classifier else data.y[chosen])
     ticks = [(float(k), str(k + 1)) for k in range(len(shown))]
     which = "training" if content.samples.test is None else "test"
     if tree.is_classifier:
-        told = (
+        meaning = (
             "how much more each feature sends the sample right, at each level of splits, than it does the mean of the "
             "training samples; colours are those of the predicted classes"
         )
         labels = [f"level {level}: sent right" for level in range(tree.depth)]
     else:
-        told = (
+        meaning = (
             "the derivatives of the prediction in the features, scaled to [0, 1]; green: its squared error is at most "
             "half of the mean one, orange: at most the mean, red: above"
         )
         labels = ["derivative of the prediction"]
     charts = []
-    for label, panel in list(zip(labels, panels, strict=True))[:MOST_PANELS]:
+    for label, panel in list(zip(labels, panels, strict=True))[:MAX_PANELS]:
         values = panel[:, shown]
         chart = Chart(
             (-0.4, len(shown) - 0.6), span(values), "feature, by its number below", label, x_ticks=ticks
@@ -166,7 +168,7 @@ def _explanation(content: Content, tree: RandomizedTree) -> list[Element]:
             f"{label} of {len(values)} samples over {len(shown)} features; the table has mean and range."
         )
         charts.append(element("figure", chart.drawn(summary, *lines)))
-    heads: list[Part] = ["Number", "Feature", *(f"{label}, mean (range)" for label in labels[:MOST_PANELS])]
+    heads: list[Part] = ["Number", "Feature", *(f"{label}, mean (range)" for label in labels[:MAX_PANELS])]
     rows: list[list[Part]] = [
         [
             str(k + 1),
@@ -174,11 +176,11 @@ def _explanation(content: Content, tree: RandomizedTree) -> list[Element]:
             *(
                 f"{number(float(panel[:, j].mean()))} ({number(float(panel[:, j].min()))} to "
                 f"{number(float(panel[:, j].max()))})"
-                for panel in panels[:MOST_PANELS]
+                for panel in panels[:MAX_PANELS]
             ),
         ]
         for k, j in enumerate(shown)
     ]
-    text = f"One line for each of {len(chosen)} {which} samples: {told}."
+    text = f"One line for each of {len(chosen)} {which} samples: {meaning}."
     parts = [element("p", text), *charts, table(heads, rows, "Features of the local explanation")]
     return [section("Local explanation", *parts, id_="explanation")]

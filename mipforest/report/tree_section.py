@@ -1,19 +1,37 @@
-"""The tree as a picture, whose boxes are links, and in words, and the features that each of its levels uses."""
+"""The tree of a run on its page: its picture, whose boxes are links, every node in words, and the features it uses.
+
+Fields to type a sample into, with what the page's script needs to answer, serve trees and score cards.
+"""
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from xml.etree.ElementTree import Element
 
 import numpy as np
 from scipy.special import expit
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.data import Encoding
+from mipforest.data.encoding import Column
+from mipforest.formatting import number, percent
 from mipforest.report.content import Content, FittedTree
-from mipforest.report.markup import Part, details, element, section, short, table
-from mipforest.report.node_text import NodeTexts
-from mipforest.report.try_sample import node_rules, try_sample
+from mipforest.report.markup import (
+    LONGEST,
+    Part,
+    description_list,
+    details,
+    element,
+    section,
+    short,
+    table,
+    visible,
+)
+from mipforest.runs import SavedCard
 from mipforest.trees import RandomizedTree, Tree
 from mipforest.trees.plot import (
     BAR_GAP,
@@ -30,19 +48,429 @@ from mipforest.trees.plot import (
     place,
 )
 from mipforest.trees.reachable import ReachableNode
+from mipforest.trees.text import SplitText, describe_split, format_number, leaf_text
+
+#: Most rows of weights on a page, all nodes together, and on the page of a deep tree, of one node.
+MAX_WEIGHTS = 20_000
+FEWEST_WEIGHTS = 12
+
+#: Significant digits of weights and thresholds.
+DIGITS = 6
+
+#: Most classes that a node lists, those of most samples first, and that the legend names.
+MAX_CLASSES = 40
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTexts:
+    """Writes nodes.
+
+    Attributes
+    ----------
+    fitted
+        The tree.
+    confidence
+        (n_nodes,) mean confidence at each node of a logistic tree, or ``None``.
+    """
+
+    fitted: FittedTree
+    confidence: FloatArray | None
+
+    def headline(self, node: ReachableNode) -> str:
+        """Return one line on a node: its split, or what it predicts."""
+        tree = self.fitted.tree
+        if node.children:
+            return self._split(node.number, digits=4, max_terms=3)
+        return (
+            f"{'prescribes' if tree.prescribes else 'predicts'} {leaf_text(tree, node.number, max_terms=3)}"
+        )
+
+    def samples(self, node: ReachableNode) -> str:
+        """Return the number of samples, their classes or their mean."""
+        statistics, t = self.fitted.statistics, node.number
+        n = int(statistics.samples[t])
+        count = f"{n} sample{'' if n == 1 else 's'}"
+        if n and statistics.class_counts is not None:
+            present = [f"{short(self._class(k))} {statistics.class_counts[t, k]}" for k in self._classes(t)]
+            return f"{count}: {', '.join(present)}"
+        if n and statistics.mean is not None:
+            return f"{count}, mean {number(float(statistics.mean[t]))}"
+        return count
+
+    def everything(self, node: ReachableNode) -> Element:
+        """Return everything known of a node."""
+        parts: list[Part] = [description_list(self._descriptions(node))]
+        if self.fitted.statistics.class_counts is not None and self.fitted.statistics.samples[node.number]:
+            parts.append(self._class_table(node.number))
+        parts += self._weights(node)
+        return element("div", *parts, id=f"all-{node.number}", class_="all")
+
+    def _descriptions(self, node: ReachableNode) -> list[tuple[str, Part]]:
+        t = node.number
+        found: list[tuple[str, Part]] = [("Node", f"n{t}, {'split' if node.children else 'leaf'}")]
+        found += [("Before it", f"n{above} has no split: all pass") for above in node.passed]
+        if node.children:
+            full = self._split(t, digits=DIGITS, max_terms=self._max_weights)
+            found.append(("Goes right (yes) where", element("code", full)))
+        else:
+            found.append(
+                ("Prescribes" if self.fitted.tree.prescribes else "Predicts", self._prediction(node))
+            )
+        n, whole = int(self.fitted.statistics.samples[t]), int(self.fitted.statistics.samples[0])
+        found.append(("Training samples", f"{n} ({percent(n / whole)} of all)" if whole else "0"))
+        return [*found, *self._target_descriptions(t), *self._confidence_descriptions(node)]
+
+    def _split(self, t: int, *, digits: int, max_terms: int) -> str:
+        """Return a split, its terms in the order of the picture: by influence, where it is known."""
+        known = self.fitted.statistics.influence
+        influence = known[t] if known is not None and known[t].any() else None
+        tree = self.fitted.tree
+        return _condition(describe_split(tree, t, digits=digits, max_terms=max_terms, influence=influence))
+
+    def _prediction(self, node: ReachableNode) -> Part:
+        text = leaf_text(self.fitted.tree, node.number, max_terms=self._max_weights)
+        return element("code" if self.fitted.tree.has_linear_leaves else "strong", text)
+
+    def _target_descriptions(self, t: int) -> list[tuple[str, Part]]:
+        """Return mean and errors of a regression."""
+        statistics = self.fitted.statistics
+        named = (
+            ("Mean target", statistics.mean),
+            ("MSE", statistics.mse),
+            ("MAE", statistics.mae),
+            ("R²", statistics.r2),
+        )
+        return [(name, number(float(values[t]))) for name, values in named if values is not None]
+
+    def _confidence_descriptions(self, node: ReachableNode) -> list[tuple[str, Part]]:
+        if self.confidence is None:
+            return []
+        name = "Mean confidence" if node.children else "Mean probability of that class"
+        return [(name, percent(float(self.confidence[node.number])))]
+
+    def _class_table(self, t: int) -> Element:
+        counts = self.fitted.statistics.class_counts
+        assert counts is not None
+        rows: list[list[Part]] = [
+            [self._class(k), str(counts[t, k]), percent(float(counts[t, k] / counts[t].sum()))]
+            for k in self._classes(t)
+        ]
+        kind = ("Treatment", "Treatments") if self.fitted.tree.prescribes else ("Class", "Classes")
+        return table([kind[0], "Samples", "Share"], rows, f"{kind[1]} of the training samples at n{t}")
+
+    def _weights(self, node: ReachableNode) -> list[Part]:
+        """Return the table of weights or coefficients; no table if the line above says it all."""
+        tree, statistics = self.fitted.tree, self.fitted.statistics
+        if node.children:
+            t = node.number
+            influence = None if statistics.influence is None else statistics.influence[t]
+            if influence is None and np.count_nonzero(tree.w[t]) < 2:
+                return []
+            return self._table(
+                f"Weights of the split n{t}", tree.w[t], tree.original_units()[0][t], influence
+            )
+        if tree.leaf_w is None:
+            return []
+        leaf = node.number - tree.topology.n_branches
+        original = tree.leaves_in_original_units()[0][leaf]
+        return self._table(f"Coefficients of the leaf n{node.number}", tree.leaf_w[leaf], original)
+
+    def _table(
+        self, caption: str, scaled: FloatArray, original: FloatArray, influence: FloatArray | None = None
+    ) -> list[Part]:
+        """Return a table of (p,) weights, the largest of scaled features first."""
+        columns = [original, scaled, *([] if influence is None else [influence])]
+        head: list[Part] = [
+            "Feature",
+            "Weight in original units",
+            "Weight of the scaled feature",
+            "Influence",
+        ]
+        order = np.argsort(-np.abs(scaled), kind="stable")[: np.count_nonzero(scaled)]
+        rows: list[list[Part]] = [
+            [
+                self.fitted.tree.feature_names[j],
+                *(format_number(float(column[j]), DIGITS) for column in columns),
+            ]
+            for j in order[: self._max_weights]
+        ]
+        hidden = len(order) - len(rows)
+        rest = [element("p", f"{hidden} smaller ones are left out.", class_="faint")] if hidden else []
+        return [table(head[: len(columns) + 1], rows, caption), *rest]
+
+    @property
+    def _max_weights(self) -> int:
+        return max(FEWEST_WEIGHTS, MAX_WEIGHTS // len(self.fitted.statistics.samples))
+
+    def _classes(self, t: int) -> list[int]:
+        """Return the numbers of the classes at a node; if there are very many, of the most frequent ones."""
+        counts = self.fitted.statistics.class_counts
+        assert counts is not None
+        present = np.flatnonzero(counts[t])
+        if len(present) > MAX_CLASSES:
+            present = present[np.argsort(-counts[t][present], kind="stable")[:MAX_CLASSES]]
+        return [int(k) for k in present]
+
+    def _class(self, k: int) -> str:
+        return self.fitted.tree.classes[k]
+
+
+def _condition(split: SplitText) -> str:
+    hidden = [f"+ {split.n_hidden} more"] if split.n_hidden else []
+    relation = {">=": "≥", "<=": "≤"}.get(split.relation, split.relation)
+    return " ".join([*split.terms, *hidden, relation, split.threshold])
+
+
+#: Most columns that a reader is asked for, and most levels to choose from, all columns together.
+MAX_FIELDS = 100
+MAX_LEVELS = 1000
+
+_WAY = "Type values in original units: the way of the sample is marked in the picture, and its prediction shown here."
+_LIKELIER = (
+    " The marked way goes to the likelier side of each split; the prediction is the mean over all leaves."
+)
+_POINTS = (
+    "Type values in original units: the points that apply, their total and its risk are shown here, and the total is "
+    "marked in the table above."
+)
+_ASKED = " Only columns that are read are asked for."
+_TYPICAL = " To begin with, every field holds the median or the most frequent value of the training samples."
+
+
+def node_rules(fitted: FittedTree) -> dict[int, str] | None:
+    """Return what each node does with a sample, as JSON for an attribute; ``None`` if it is too much for a page.
+
+    A rule has ``terms``, one ``[feature, weight, offset, scale]`` for each weight that is not 0, and the constant
+    ``b``: with them the script computes scores as :meth:`Tree.scores <mipforest.trees.tree.Tree.scores>` does,
+    scaling included, so that a sample close to a split takes the same side. A split also has the numbers of the nodes
+    to the left (``no``) and right (``yes``). A leaf has ``terms`` if it is linear, ``score`` if the last branch
+    node above it has no split but the log-odds, and ``outcomes`` if it prescribes: per treatment its name,
+    terms and constant.
+    """
+    rules = {node.number: json.dumps(_rule(fitted, node)) for node in fitted.nodes}
+    terms = sum(np.count_nonzero(fitted.tree.w[node.number]) for node in fitted.nodes if node.children)
+    too_long = terms > MAX_WEIGHTS or any(len(rule) > LONGEST for rule in rules.values())
+    return None if too_long else rules
+
+
+def _rule(fitted: FittedTree, node: ReachableNode) -> dict[str, object]:
+    tree = fitted.tree
+    if node.left is not None and node.right is not None:
+        t = node.number
+        children = {"no": node.left.number, "yes": node.right.number}
+        return {"terms": _terms(fitted, tree.w[t]), "b": float(tree.b[t]), **children}
+    leaf = node.number - tree.topology.n_branches
+    if tree.leaf_w is not None:
+        return {"terms": _terms(fitted, tree.leaf_w[leaf]), "b": float(tree.leaf_value[leaf])}
+    if tree.outcomes is not None:
+        slopes = (
+            [[]] * len(tree.classes)
+            if tree.outcome_w is None
+            else map(partial(_terms, fitted), tree.outcome_w[leaf])
+        )
+        names = (visible(short(name)) for name in tree.classes)
+        return {"outcomes": list(zip(names, slopes, tree.outcomes[leaf].tolist(), strict=True))}
+    return {"score": float(tree.b[node.passed[-1]])} if tree.logistic and node.passed else {}
+
+
+def _terms(fitted: FittedTree, w: FloatArray) -> list[list[float]]:
+    offset, scale = fitted.tree.offset, fitted.tree.scale
+    return [
+        [int(j), float(w[j])]
+        + ([0.0, 1.0] if offset is None or scale is None else [float(offset[j]), float(scale[j])])
+        for j in np.flatnonzero(w)
+    ]
+
+
+def _chances(fitted: FittedTree, X: FloatArray | None) -> str | None:
+    """Return all splits and leaves of a randomised tree, as JSON for an attribute; ``None`` for other trees.
+
+    A leaf has the probabilities of its classes, or ``terms`` and ``b`` of its value. ``means`` of the training samples
+    are what contributions are compared with.
+    """
+    tree = fitted.tree
+    if not isinstance(tree, RandomizedTree):
+        return None
+    leaves: list[dict[str, object]] = []
+    for k in range(tree.topology.n_leaves):
+        if tree.leaf_proba is not None:
+            leaves.append({"classes": tree.leaf_proba[k].tolist()})
+        else:
+            terms = [] if tree.leaf_w is None else _terms(fitted, tree.leaf_w[k])
+            leaves.append({"terms": terms, "b": float(tree.leaf_value[k])})
+    return json.dumps(
+        {
+            "gamma": tree.gamma,
+            "splits": [
+                {"terms": _terms(fitted, w), "b": float(b)} for w, b in zip(tree.w, tree.b, strict=True)
+            ],
+            "leaves": leaves,
+            "classes": [visible(short(name)) for name in tree.classes],
+            "means": None if X is None else X.mean(axis=0).tolist(),
+        }
+    )
+
+
+def try_sample(content: Content, fitted: FittedTree) -> list[Element]:
+    """Return the fields, and the place of the answer; nothing where no sample can be typed.
+
+    Raises
+    ------
+    ValueError
+        If the columns are not those of the tree.
+    """
+    encoding, tree = content.encoding, fitted.tree
+    if encoding is None or not fitted.root.children:
+        return []
+    if len(encoding.features) != tree.n_features:
+        raise ValueError(f"{len(encoding.features)} features of columns, {tree.n_features} of the tree")
+    chances = _chances(fitted, None if content.samples is None else content.samples.train.X_raw)
+    if node_rules(fitted) is None or (chances is not None and len(chances) > LONGEST):
+        return []
+    help_ = _WAY + (_LIKELIER if chances else "")
+    logistic = "yes" if tree.logistic else None
+    return _asked(content, encoding, _reads(fitted), help_, logistic=logistic, chances=chances)
+
+
+def try_card(content: Content, saved: SavedCard) -> list[Element]:
+    """Return the fields for a score card, and the place of the answer; nothing where no sample can be typed.
+
+    Raises
+    ------
+    ValueError
+        If the columns are not those of the card.
+    """
+    card, encoding = saved.card, content.encoding
+    if encoding is None:
+        return []
+    if len(encoding.features) != card.p:
+        raise ValueError(f"{len(encoding.features)} features of columns, {card.p} of the card")
+    rules = [
+        [rule.feature, rule.threshold, rule.below, int(rule.points), visible(card.rule_text(k))]
+        for k, rule in enumerate(card.rules)
+    ]
+    points = json.dumps(
+        {"rules": rules, "intercept": card.intercept, "outcome": visible(short(card.outcome))}
+    )
+    reads = np.zeros(card.p, dtype=np.bool_)
+    reads[[rule.feature for rule in card.rules]] = True
+    return [] if len(points) > LONGEST else _asked(content, encoding, reads, _POINTS, points=points)
+
+
+def _asked(
+    content: Content, encoding: Encoding, reads: BoolArray, help_: str, **given: str | None
+) -> list[Element]:
+    """Return the fields of the features that are read, and the place of the answer with what the script is given."""
+    X = None if content.samples is None else content.samples.train.X_raw
+    asked = [(column, first) for column, first in _columns(encoding) if reads[_features(column, first)].any()]
+    levels = sum(len(column.levels or ()) for column, _ in asked)
+    if not 0 < len(asked) <= MAX_FIELDS or levels > MAX_LEVELS:
+        return []
+    fields = [_field(column, first, k, X) for k, (column, first) in enumerate(asked)]
+    data = {f"data_{name}": value for name, value in given.items()}
+    answer = element("div", id="answer", class_="answer-box", role="status", **data)
+    return [
+        element(
+            "div",
+            element("h3", "Try a sample", id="try"),
+            element("p", help_ + _ASKED + ("" if X is None else _TYPICAL)),
+            element("div", *fields, class_="fields", role="group", aria_labelledby="try"),
+            answer,
+            class_="try scripted-only",
+        )
+    ]
+
+
+def _columns(encoding: Encoding) -> Iterator[tuple[Column, int]]:
+    """Iterate over the columns, each with the number of its first feature."""
+    first = 0
+    for column in encoding.columns:
+        yield column, first
+        first += len(column.features)
+
+
+def _features(column: Column, first: int) -> slice:
+    return slice(first, first + len(column.features))
+
+
+def _reads(fitted: FittedTree) -> BoolArray:
+    """Return (p,) which features the splits and leaves that samples reach read."""
+    tree, inner = fitted.tree, fitted.tree.topology.n_branches
+    everywhere = isinstance(tree, RandomizedTree)
+    splits = [node.number for node in fitted.nodes if node.children]
+    leaves = [node.number - inner for node in fitted.nodes if not node.children]
+    reads = np.asarray((tree.w if everywhere else tree.w[splits]).any(axis=0), dtype=np.bool_)
+    if tree.leaf_w is not None:
+        reads |= (tree.leaf_w if everywhere else tree.leaf_w[leaves]).any(axis=0)
+    if tree.outcome_w is not None:
+        reads |= tree.outcome_w[leaves].any(axis=(0, 1))
+    return reads
+
+
+def _field(column: Column, first: int, k: int, X: FloatArray | None) -> Element:
+    """Return the field of a column; without samples it begins without a value."""
+    values = None if X is None else X[:, _features(column, first)]
+    name = {"id": f"try-{k}", "data_feature": str(first)}
+    if column.levels is None:
+        typical = None if values is None else _written(np.sort(values[:, 0])[(len(values) - 1) // 2])
+        # What fills gaps is a value of the column, a field one of its feature.
+        fill = None if column.fill is None else _written(float(column.fill) - column.base)
+        field = element(
+            "input",
+            **name,
+            type="number",
+            step="any",
+            value=typical,
+            data_fill=fill,
+            placeholder="missing" if fill is None else f"missing, counts as {fill}",
+        )
+        label = column.features[0]
+    else:
+        field = element("select", *_options(column, values), **name, data_count=str(len(column.features)))
+        label = column.name
+    return element("div", element("label", short(label), for_=f"try-{k}"), field, class_="field")
+
+
+def _options(column: Column, values: FloatArray | None) -> list[Element]:
+    """Return the levels of a column to choose from; each names the feature that it switches on, if any."""
+    levels = column.levels or ()
+    skipped = len(levels) - len(column.told)
+    chosen = None
+    if values is not None:
+        counts = values.sum(axis=0)
+        chosen = int(np.argmax(np.append([len(values) - counts.sum()], counts) if skipped else counts))
+
+    def option(text: Part, level: int | None, **attributes: str | None) -> Element:
+        on = "" if level is None or level < skipped else str(level - skipped)
+        return element("option", text, data_on=on, **attributes)
+
+    fill = levels.index(str(column.fill)) if column.fill is not None else None
+    missing = (
+        element("option", "missing", data_missing="yes")
+        if fill is None
+        else option(f"missing, counts as {short(levels[fill])}", fill)
+    )
+    named = [
+        option(short(level), k, selected="selected" if k == chosen else None)
+        for k, level in enumerate(levels)
+    ]
+    return [missing, *named, option("none of these (as with --unseen none)", None)]
+
+
+def _written(value: float) -> str:
+    """Write a number so that a browser reads the same one."""
+    return repr(float(value)).removesuffix(".0")
+
 
 _HELP = (
     "Drag or use the arrow keys to move, + and − to zoom, 0 to see all; the wheel zooms with Ctrl, or once the "
     "picture has been clicked. Tab goes from node to node."
 )
 
-#: Most classes that the legend names.
-MOST_CLASSES = 40
-
 _BUTTONS = (("in", "+", "Zoom in"), ("out", "−", "Zoom out"), ("fit", "Fit", "Fit the whole tree"))
 
 #: Most features that the table lists.
-MOST_FEATURES = 60
+MAX_FEATURES = 60
 
 #: Shades of a cell, the first one none.
 SHADES = 10
@@ -96,7 +524,7 @@ def _legend(fitted: FittedTree) -> list[Element]:
             element("svg", element("rect", width="14", height="14", fill=colour), viewBox="0 0 14 14"),
             f" {short(name)}",
         )
-        for name, colour in list(zip(classes, class_colours(len(classes)), strict=True))[:MOST_CLASSES]
+        for name, colour in list(zip(classes, class_colours(len(classes)), strict=True))[:MAX_CLASSES]
     ]
     hidden = len(classes) - len(items)
     rest = [element("li", f"and {hidden} more")] if hidden else []
@@ -189,7 +617,7 @@ def features_section(fitted: FittedTree) -> Element:
                 for count, n in zip(counts[:, j], nodes, strict=True)
             ),
         ]
-        for j in order[:MOST_FEATURES]
+        for j in order[:MAX_FEATURES]
     ]
     heads: list[Part] = ["Feature", *(f"{name} ({n})" for name, n in zip(names, nodes, strict=True))]
     hidden = len(order) - len(rows)

@@ -73,7 +73,7 @@ class DataSource:
         Parameters
         ----------
         fill_from
-            Ids of the samples that tell what missing values are filled with; the training samples unless given.
+            Ids of the samples that say what missing values are filled with; the training samples unless given.
 
         Raises
         ------

@@ -31,7 +31,7 @@ from mipforest.trees import Predictor, Topology
 FORMAT = "mipforest-instance"
 VERSION = 1
 
-#: What every metadata file holds, besides a data source.
+#: What every metadata file holds, apart from a data source.
 _TYPES: dict[str, type] = {
     "instance": str,
     "sha256": str,
@@ -109,7 +109,7 @@ def write_instance(
     Raises
     ------
     ValueError
-        If the name has another ending, or the model has a part that the format does not tell.
+        If the name has another ending, or the model has a part that the format cannot express.
     ParameterError, StartError
         If the start is unknown or does not fit.
     OSError
@@ -176,7 +176,7 @@ def _ensemble_text(formulation: object) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Metadata:
-    """What is needed of an instance's metadata to build its model again; read from a file, trusted by nobody.
+    """What is needed of an instance's metadata to build its model again; read from a file, and not trusted.
 
     Attributes
     ----------

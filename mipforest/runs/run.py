@@ -18,11 +18,9 @@ from mipforest.model.matrix import MatrixForm
 from mipforest.problem.problem import Problem
 from mipforest.problem.result import Result
 from mipforest.runs.data_source import DataSource, LoadedData
-from mipforest.runs.digests import check_digests
-from mipforest.runs.folder import CARD, RESULT, TREE, RunError
+from mipforest.runs.folder import CARD, RESULT, TREE, RunError, check_digests
 from mipforest.runs.instance import Metadata, read_metadata, sha256_of_model
-from mipforest.runs.saved_card import load_saved_card
-from mipforest.runs.saved_tree import Saved, SavedTree, load_saved_tree
+from mipforest.runs.saved import Saved, SavedTree, load_saved_card, load_saved_tree
 from mipforest.runs.text_files import JsonFileError, read_json_object
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.base import get_solver
@@ -139,7 +137,7 @@ def samples_of(run: Run) -> tuple[LoadedData | None, str]:
             return data, ""
         return None, f"{data.train.name} has changed since the run"
     except (KeyError, TypeError) as error:
-        return None, f"result.json does not tell where they are ({error})"
+        return None, f"result.json does not say where they are ({error})"
     except (DataError, OSError) as error:
         return None, f"they cannot be loaded ({error})"
 
@@ -218,10 +216,10 @@ def import_solution(
 
 def _checked(problem: Problem, given: SolutionFile, metadata: Metadata) -> Result:
     form = problem.model.matrix()
-    point, told = _point_of_tangents(form, given) if metadata.tangents else (point_in(form, given), [])
+    point, warnings = _point_of_tangents(form, given) if metadata.tangents else (point_in(form, given), [])
     objective = form.objective(point.x)
     violations = problem.model.violations(point.x)
-    warnings = [*_rebuilt_otherwise(form, metadata), *(told or _other_objective(given, objective))]
+    warnings = [*_rebuilt_otherwise(form, metadata), *(warnings or _other_objective(given, objective))]
     if point.absent and not given.sparse:
         few = ", ".join(point.absent[:_LISTED]) + (", ..." if len(point.absent) > _LISTED else "")
         warnings.append(
@@ -252,10 +250,10 @@ def _point_of_tangents(form: MatrixForm, given: SolutionFile) -> tuple[Point, li
     best = with_best_rest(form, x, get_solver(QUADRATIC_SOLVER), settings)
     if best is not None and form.objective(best) < form.objective(x):
         x = best
-    told = (
+    warning = (
         "the instance has tangents for the quadratic objective: the numbers here are by the objective itself"
     )
-    return replace(linear, x=x), [told]
+    return replace(linear, x=x), [warning]
 
 
 def _rebuilt_otherwise(form: MatrixForm, metadata: Metadata) -> list[str]:

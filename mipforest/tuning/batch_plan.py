@@ -25,16 +25,16 @@ from mipforest.tuning.cost_complexity import Curve, Midpoint, check_midpoint, cu
 from mipforest.tuning.fit import Fold, Splits, check_folds, given_folds, make_folds
 from mipforest.tuning.plan import SETTINGS, Grid, formulation_of, topology_of
 
-#: Trees of each search unless told otherwise, and the share of them, the best ones, whose curves count.
+#: Trees of each search unless given, and the share of them, the best ones, whose curves count.
 STARTS, SHARE = 100, 0.1
 
-#: Greatest depth unless told otherwise.
+#: Greatest depth unless given.
 DEPTH = 6
 
-#: Folds unless told otherwise; fewer where a class, or a treatment, has fewer samples.
+#: Folds unless given; fewer where a class, or a treatment, has fewer samples.
 FOLDS = 4
 
-#: Costs of coefficients that are tried for linear leaves, beside the formulation's own: of values in units of the
+#: Costs of coefficients that are tried for linear leaves, apart from the formulation's own: of values in units of the
 #: target's range, and of outcomes in their own units.
 COEFFICIENT_COSTS, ESTIMATE_COSTS = (1e-3, 1e-2, 1e-1), (1.0, 10.0)
 
@@ -191,7 +191,7 @@ class BatchPlan:
     loss
         What the validation loss is: ``"error"``, ``"cost"``, ``"mse"``, ``"mae"`` or ``"objective"``.
     trees, starts, midpoint
-        As for :func:`mipforest.tuning.batch.tune_batch`.
+        As for :func:`mipforest.tuning.run.tune_batch`.
     solver, settings
         Who finds the tree in the end, and how.
     tried, later
@@ -230,7 +230,7 @@ class BatchPlan:
         solver: str | Solver | TreeSearch | Auto = AUTO,
         settings: SolveSettings = SETTINGS,
     ) -> BatchPlan:
-        """Check what was asked for; see :func:`mipforest.tuning.batch.tune_batch`.
+        """Check what was asked for; see :func:`mipforest.tuning.run.tune_batch`.
 
         Raises
         ------

@@ -81,14 +81,14 @@ def make_folds(data: Dataset, folds: int, seed: int) -> tuple[Fold, ...]:
 
 
 def given_folds(data: Dataset, splits: Splits) -> tuple[Fold, ...]:
-    """Divide the samples as told.
+    """Divide the samples into given parts.
 
     Parameters
     ----------
     data
         All samples to train on in the end.
     splits
-        For each fold the positions of its training and of its validation samples, as scikit-learn's splitters tell.
+        For each fold the positions of its training and validation samples, as scikit-learn's splitters give them.
 
     Raises
     ------
@@ -188,8 +188,48 @@ class Work:
     def done(
         self, fold: Fold, neighbour: Predictor | None, stopping: Callable[[], bool] | None = None
     ) -> Fit:
-        """Do the fit; see :func:`fit`."""
-        return fit(self, fold, neighbour, stopping)
+        """Do a fit.
+
+        Parameters
+        ----------
+        fold
+            The samples.
+        neighbour
+            Tree of the setting before on the same fold, if there is one.
+        stopping
+            Asked during the solve whether to stop.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If the solve was stopped: its tree is not the one that the full time would have given.
+        """
+        began = monotonic()
+        problem = self.formulation.build(fold.train, self.depth, budget=self.settings.budget(), whole=False)
+        start = better_start(problem, neighbour, seed=self.settings.seed)
+        result = problem.solve(
+            self.solver,
+            settings=replace(self.settings, start=start.tree),
+            on_progress=None if stopping is None else lambda _: stopping(),
+        )
+        if result.status == Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        train, validation = (_scored(self, result, data) for data in (fold.train, fold.validation))
+        return Fit(
+            setting=self.setting,
+            fold=self.fold,
+            train=train,
+            validation=validation,
+            features=None if result.tree is None else len(result.features_used),
+            objective=result.objective,
+            gap=result.gap,
+            status=result.status,
+            verified=result.verified,
+            seconds=monotonic() - began,
+            start=start.name,
+            start_objective=start.objective,
+            tree=result.solved_tree,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,55 +267,6 @@ class Fit:
     start: str
     start_objective: float
     tree: Predictor | None
-
-
-def fit(
-    work: Work, fold: Fold, neighbour: Predictor | None, stopping: Callable[[], bool] | None = None
-) -> Fit:
-    """Do a fit.
-
-    Parameters
-    ----------
-    work
-        What to do.
-    fold
-        The samples.
-    neighbour
-        Tree of the setting before on the same fold, if there is one.
-    stopping
-        Asked during the solve whether to stop.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If the solve was stopped: its tree is not the one that the full time would have given.
-    """
-    began = monotonic()
-    problem = work.formulation.build(fold.train, work.depth, budget=work.settings.budget(), whole=False)
-    start = better_start(problem, neighbour, seed=work.settings.seed)
-    result = problem.solve(
-        work.solver,
-        settings=replace(work.settings, start=start.tree),
-        on_progress=None if stopping is None else lambda _: stopping(),
-    )
-    if result.status == Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    train, validation = (_scored(work, result, data) for data in (fold.train, fold.validation))
-    return Fit(
-        setting=work.setting,
-        fold=work.fold,
-        train=train,
-        validation=validation,
-        features=None if result.tree is None else len(result.features_used),
-        objective=result.objective,
-        gap=result.gap,
-        status=result.status,
-        verified=result.verified,
-        seconds=monotonic() - began,
-        start=start.name,
-        start_objective=start.objective,
-        tree=result.solved_tree,
-    )
 
 
 def _scored(work: Work, result: Result, data: Dataset) -> float:

@@ -45,7 +45,7 @@ def environment(tmp_path):
 
 
 def run(campaign, environment, *options):
-    command = ["bench", "run", str(campaign.suite_path), "--results", str(campaign.results), *options]
+    command = ["campaign", "run", str(campaign.suite_path), "--results", str(campaign.results), *options]
     return subprocess.run(
         [sys.executable, "-m", "mipforest", *command],
         env=environment,

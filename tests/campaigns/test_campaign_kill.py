@@ -16,7 +16,7 @@ from campaign_suites import PAIR, TINY, campaign_of
 
 from mipforest.campaigns import Campaign, Counts, Store, run
 from mipforest.campaigns.experiments import ExperimentLocks, PlannedExperiment
-from mipforest.campaigns.tables import results_table
+from mipforest.campaigns.report import results_table
 
 #: Columns that differ from run to run of the same cell.
 TIMINGS = (
@@ -34,7 +34,7 @@ def start(campaign: Campaign, *options: object) -> subprocess.Popen[str]:
     """Run a campaign in a process of its own; a line of output per finished cell."""
     files = (campaign.suite_path, "--results", campaign.results)
     return subprocess.Popen(
-        [sys.executable, "-m", "mipforest", "bench", "run", *map(str, (*files, *options))],
+        [sys.executable, "-m", "mipforest", "campaign", "run", *map(str, (*files, *options))],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -10,9 +10,9 @@ from dask_processes import Cluster
 from mipforest.campaigns import Campaign, CampaignError, Counts, Store, run
 from mipforest.campaigns.experiment_result import load_experiment
 from mipforest.campaigns.experiments import plan
+from mipforest.campaigns.report import results_table
 from mipforest.campaigns.run import CampaignProgress
 from mipforest.campaigns.suite import parse_suite, read_suite
-from mipforest.campaigns.tables import results_table
 from mipforest.data import load
 from mipforest.trees import from_dict
 

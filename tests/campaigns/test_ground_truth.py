@@ -10,11 +10,10 @@ from tolerance import same
 
 from mipforest import get_formulation, load
 from mipforest.campaigns import CampaignError, Counts, Store, run
+from mipforest.campaigns.experiment_result import recovery, recovery_measures
 from mipforest.campaigns.experiments import plan
-from mipforest.campaigns.recovery import recovery, recovery_measures
-from mipforest.campaigns.report import write_report
+from mipforest.campaigns.report import results_table, write_report
 from mipforest.campaigns.suite import parse_suite
-from mipforest.campaigns.tables import results_table
 from mipforest.data.synthetic import GroundTruth, RandomTree, ground_truth, treatment_experiment
 from mipforest.data.treatments import policy_measures
 from mipforest.trees import Tree

@@ -113,7 +113,7 @@ def test_what_cannot_be_used_is_refused_in_a_line(mipforest, options, tmp_path, 
 
 
 def test_no_cluster_at_the_address(mipforest, options, monkeypatch):
-    monkeypatch.setattr("mipforest.tuning.executors.DaskCluster.__init__.__defaults__", (0.5,))
+    monkeypatch.setattr("mipforest.tuning.cross_validation.DaskCluster.__init__.__defaults__", (0.5,))
     done = mipforest(*options, "--grid", "C=1", "--dask", "tcp://127.0.0.1:1", "--json")
     assert done.code == 2
     assert done.json["kind"] == "ClusterError"

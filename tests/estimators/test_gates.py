@@ -7,19 +7,17 @@ from tolerance import at_least
 from mipforest.data import Dataset
 from mipforest.estimators.gates import (
     NeighbourGate,
+    Training,
     TreeGate,
     best_single,
     grow_gate,
-    rewards_of_labels,
-    rewards_of_values,
-    without_own_samples,
-)
-from mipforest.estimators.policy_network import (
-    Training,
     policy_gradient,
     policy_objective,
+    rewards_of_labels,
+    rewards_of_values,
     softmax,
     train_network,
+    without_own_samples,
 )
 
 RNG = np.random.default_rng(7)

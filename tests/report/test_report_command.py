@@ -61,6 +61,28 @@ def test_every_option_is_written(classes_run):
     assert not [word for word in words if "none" in word]
 
 
+def test_columns_with_a_part_of_their_own_are_named(classes_run):
+    result = result_of(classes_run)
+    columns = {
+        "target": "days",
+        "treatment": "drug",
+        "weight": "times",
+        "drop": ["id", "name"],
+        "keep": ["zip"],
+    }
+    result["data_source"] |= columns
+    words = shlex.split(command_of(result))
+    assert set(pairwise(words)) >= {
+        ("--outcome", "days"),
+        ("--treatment", "drug"),
+        ("--weight", "times"),
+        ("--drop", "id"),
+        ("--drop", "name"),
+        ("--keep", "zip"),
+    }
+    assert "--target" not in words
+
+
 @pytest.mark.parametrize("name", ["a\nb", "a\x1b[2Jb", "a\u202eb", "a\ud800"])
 def test_no_command_that_reads_otherwise_than_it_runs(classes_run, name):
     result = result_of(classes_run)

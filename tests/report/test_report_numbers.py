@@ -5,9 +5,8 @@ from sklearn.metrics import confusion_matrix
 
 from mipforest.report.chart import Chart, span, thinned, ticks
 from mipforest.report.content import FittedTree, content_of
-from mipforest.report.node_text import NodeTexts
 from mipforest.report.quality import counts_of, training_counts
-from mipforest.report.tree_section import node_confidence, uses_by_level
+from mipforest.report.tree_section import NodeTexts, node_confidence, uses_by_level
 from mipforest.runs import read_run
 from mipforest.trees import Tree, node_statistics
 from mipforest.trees.plot import node_box

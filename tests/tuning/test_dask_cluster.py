@@ -13,7 +13,7 @@ from dask_processes import Cluster
 from mipforest import cluster as module
 from mipforest import get_formulation, load
 from mipforest.tuning import ClusterError, FitError, Plan, Records, cross_validate, tune, tune_batch
-from mipforest.tuning.executors import DaskCluster
+from mipforest.tuning.cross_validation import DaskCluster
 
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="Dask is not installed")
 

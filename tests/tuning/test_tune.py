@@ -26,7 +26,7 @@ from mipforest.tuning import (
     cross_validate,
     tune,
 )
-from mipforest.tuning.executors import InThisProcess
+from mipforest.tuning.cross_validation import InThisProcess
 from mipforest.tuning.fit import make_folds
 
 #: Columns that differ from run to run.

@@ -13,9 +13,9 @@ from mipforest.problem.registry import make_formulation
 from mipforest.problem.tree_search import solver_or_search
 from mipforest.settings import SolveSettings
 from mipforest.tuning import FitError, TuningError, TuningInterrupted, tune_batch
-from mipforest.tuning.batch import choose_setting
 from mipforest.tuning.batch_plan import BatchPlan, charges_of
 from mipforest.tuning.cost_complexity import curves_of, minimum
+from mipforest.tuning.run import choose_setting
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +193,7 @@ def test_what_is_finished_survives_ctrl_c_and_errors(wine):
         if fit.setting == 1:
             raise KeyboardInterrupt
 
-    with pytest.raises(TuningInterrupted, match="3 curves") as stopped:
+    with pytest.raises(TuningInterrupted, match="3 of 4 curves") as stopped:
         tune_batch("oct", wine, 2, folds=2, starts=5, on_fit=stop)
     assert stopped.value.table["folds_done"].tolist() == [2, 1]
 

@@ -30,13 +30,13 @@ def suite(tmp_path):
 
 def test_a_suite_is_run_and_reported(mipforest, suite, tmp_path):
     results = tmp_path / "r.sqlite"
-    ran = mipforest("bench", suite, "--results", results)
+    ran = mipforest("campaign", suite, "--results", results)
     assert ran.code == 0
     assert "oct, points, seed 0: optimal" in ran.out
     assert "1 of 1 cells are done" in ran.out
-    again = mipforest("bench", "run", suite, "--results", results, "--json")
+    again = mipforest("campaign", "run", suite, "--results", results, "--json")
     assert again.json == {"results": str(results), "done": 1, "failed": 0, "waiting": 0}
-    told = mipforest("bench", "report", results, "-o", tmp_path / "report")
+    told = mipforest("campaign", "report", results, "-o", tmp_path / "report")
     assert told.code == 0
     assert "report.md" in told.out
     assert "| points |" in (tmp_path / "report/report.md").read_text()
@@ -45,7 +45,7 @@ def test_a_suite_is_run_and_reported(mipforest, suite, tmp_path):
 def test_several_suites_are_one_command_that_goes_on_and_reports(mipforest, suite, tmp_path):
     other = tmp_path / "other.toml"
     other.write_text(SUITE.replace('"small"', '"other"'))
-    command = ("bench", suite, other, "--results", tmp_path / "results")
+    command = ("campaign", suite, other, "--results", tmp_path / "results")
     ran = mipforest(*command, "--report", tmp_path / "report")
     assert ran.code == 0
     assert ran.out.count("1 of 1 cells are done") == 2
@@ -55,7 +55,7 @@ def test_several_suites_are_one_command_that_goes_on_and_reports(mipforest, suit
     again = mipforest(*command, "--json")
     assert [entry["done"] for entry in again.json["suites"]] == [1, 1]
     assert again.json["suites"][1]["results"] == str(tmp_path / "results" / "other.sqlite")
-    twice = mipforest("bench", suite, suite)
+    twice = mipforest("campaign", suite, suite)
     assert twice.code == 2
     assert "same results file" in twice.err
 
@@ -64,13 +64,13 @@ def test_results_stand_beside_nothing_in_the_current_folder(mipforest, suite, tm
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    assert mipforest("bench", suite, "--quiet").out == ""
+    assert mipforest("campaign", suite, "--quiet").out == ""
     assert (elsewhere / "small.sqlite").is_file()
 
 
 def test_a_failed_cell_is_told_and_gives_exit_code_3(mipforest, suite, tmp_path):
     suite.write_text(SUITE.replace("synthetic:tree,depth=1,n=24,p=2", "synthetic:absent"))
-    ran = mipforest("bench", suite, "--results", tmp_path / "r.sqlite")
+    ran = mipforest("campaign", suite, "--results", tmp_path / "r.sqlite")
     assert ran.code == 3
     assert "failed: DataError" in ran.out
     assert "--retry-failed" in ran.out
@@ -97,7 +97,7 @@ def test_what_is_wrong_is_told_in_one_line(
     monkeypatch.chdir(tmp_path)
     assert old in SUITE
     suite.write_text(SUITE.replace(old, new))
-    ran = mipforest("bench", suite, *options)
+    ran = mipforest("campaign", suite, *options)
     assert ran.code == code, ran.err
     assert told in ran.err
     assert "Traceback" not in ran.err
@@ -111,22 +111,35 @@ def test_results_files_that_are_none(mipforest, suite, tmp_path):
         connection.execute("CREATE TABLE mine (a)")
     for path in (text, other):
         before = path.read_bytes()
-        for command in (("bench", suite, "--results", path), ("bench", "report", path, "-o", tmp_path / "o")):
+        for command in (
+            ("campaign", suite, "--results", path),
+            ("campaign", "report", path, "-o", tmp_path / "o"),
+        ):
             ran = mipforest(*command)
             assert ran.code == 2
             assert str(path) in ran.err
         assert path.read_bytes() == before
-    ran = mipforest("bench", "report", tmp_path / "absent.sqlite", "-o", tmp_path / "o")
+    ran = mipforest("campaign", "report", tmp_path / "absent.sqlite", "-o", tmp_path / "o")
     assert ran.code == 2
     assert "no results file" in ran.err
     assert not (tmp_path / "o").exists()
-    assert mipforest("bench", tmp_path / "absent.toml").code == 2
+    assert mipforest("campaign", tmp_path / "absent.toml").code == 2
 
 
 def test_results_of_another_suite(mipforest, suite, tmp_path):
     results = tmp_path / "r.sqlite"
-    mipforest("bench", suite, "--results", results)
+    mipforest("campaign", suite, "--results", results)
     suite.write_text(SUITE.replace('"small"', '"other"'))
-    ran = mipforest("bench", suite, "--results", results)
+    ran = mipforest("campaign", suite, "--results", results)
     assert ran.code == 2
     assert "results of the suite 'small', not of 'other'" in ran.err
+
+
+def test_the_old_name_is_understood_and_says_what_it_is_called_now(mipforest, suite, tmp_path):
+    ran = mipforest("bench", suite, "--results", tmp_path / "r.sqlite", "--json")
+    assert ran.code == 0
+    assert ran.json["done"] == 1
+    assert "'mipforest bench' is called 'mipforest campaign' now" in ran.err
+    listed = mipforest("--help").out
+    assert "campaign" in listed
+    assert "bench" not in listed

@@ -1,9 +1,10 @@
-"""``tree.json``: a tree with what it takes to predict from a table in original units."""
+"""``tree.json`` and ``card.json``: a tree or a card with what it takes to predict from a table in original units."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.cards import (
+    CardFileError,
+    RiskTable,
+    ScoreCard,
+    card_from_dict,
+    card_to_text,
+    risk_table,
+)
 from mipforest.data import DataError, Encoding
 from mipforest.data.encoding import Unseen
 from mipforest.data.table import numbers, text
+from mipforest.errors import MipforestError
 from mipforest.runs.data_source import LoadedData
 from mipforest.runs.text_files import read_json_object
 from mipforest.trees import (
@@ -174,7 +184,7 @@ class SavedTree(Saved):
         DataError
             As for :meth:`predict`.
         ValueError
-            If the tree is a regression tree, or tells no classes of its training samples.
+            If the tree is a regression tree, or has no classes of its training samples.
         """
         X = self.encoding.encode(frame, unseen=unseen)
         if self.tree.gives_probabilities:
@@ -218,36 +228,43 @@ def load_saved_tree(path: Path) -> SavedTree:
     OSError
         If it cannot be read.
     """
-    try:
+    with _checked(path, TreeFileError, "tree", "tree"):
         content = read_json_object(path)
         tree = from_dict(content)
         return SavedTree(
             tree,
             Encoding.from_dict(content["encoding"]),
-            target_of(content["target"]),
-            labels_of(content["labels"], tree),
+            _target_of(content["target"]),
+            _labels_of(content["labels"], tree),
             _statistics(content["training_samples"], tree),
-            None if content.get("treatment") is None else target_of(content["treatment"]),
+            None if content.get("treatment") is None else _target_of(content["treatment"]),
         )
+
+
+@contextmanager
+def _checked(path: Path, refusal: type[MipforestError], short: str, noun: str) -> Iterator[None]:
+    """Turn whatever a changed file causes into its refusal."""
+    try:
+        yield
     except KeyError as absent:
-        raise TreeFileError(
-            f"{path}: the entry {absent} is absent: a tree without the encoding of its data; "
-            "use the tree.json of a run"
+        raise refusal(
+            f"{path}: the entry {absent} is absent: a {short} without the encoding of its data; "
+            f"use the {short}.json of a run"
         ) from None
-    except (TreeFileError, DataError) as error:
-        raise TreeFileError(f"{path}: {error}") from error
+    except (TreeFileError, CardFileError, DataError) as error:
+        raise refusal(f"{path}: {error}") from error
     except (ValueError, TypeError, AttributeError, RecursionError, OverflowError) as error:
-        raise TreeFileError(f"{path}: not a tree of a run: {error}") from error
+        raise refusal(f"{path}: not a {noun} of a run: {error}") from error
 
 
-def target_of(name: object) -> str:
+def _target_of(name: object) -> str:
     """Return the name of the target column as a file states it; TreeFileError if it is none."""
     if not isinstance(name, str):
         raise TreeFileError(f"'target' is {name!r:.60}; it must be the name of a column")
     return name
 
 
-def labels_of(labels: object, tree: Predictor) -> dict[str, int]:
+def _labels_of(labels: object, tree: Predictor) -> dict[str, int]:
     """Return the class number of every label as a file states them; TreeFileError if they are none."""
     if not isinstance(labels, dict):
         raise TreeFileError(f"'labels' is {labels!r:.60}; it must give the class number of every label")
@@ -288,3 +305,80 @@ def _array(
             f"{name!r} of 'training_samples' has shape {array.shape}, the tree needs {shape}; solve again"
         )
     return array
+
+
+@dataclass(frozen=True, eq=False)
+class SavedCard(Saved):
+    """A score card that takes tables as they are in files.
+
+    Attributes
+    ----------
+    card
+        The card, without negative points.
+    encoding, target, labels
+        As for :class:`~mipforest.runs.saved.Saved`.
+    table
+        Risks by total, and the training samples behind them.
+    """
+
+    card: ScoreCard
+    encoding: Encoding
+    target: str
+    labels: Mapping[str, int]
+    table: RiskTable
+
+    @classmethod
+    def of(cls, card: ScoreCard, data: LoadedData) -> SavedCard:
+        """Join a card with the data that it was fitted on."""
+        train, shown = data.train, card.nonnegative()
+        table = risk_table(shown, train.X_raw, train.y, train.weights if train.weighted else None)
+        return cls(shown, train.encoding, train.target, data.labels, table)
+
+    @property
+    def fitted(self) -> ScoreCard:
+        """The card."""
+        return self.card
+
+    def text(self, max_terms: int) -> str:  # noqa: ARG002 - rules have one term
+        """Write the points, and the risks with the training samples."""
+        return card_to_text(self.card, self.table)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON takes it; :func:`mipforest.cards.card_from_dict` reads the card alone."""
+        return self.card.to_dict() | {
+            "target": self.target,
+            "labels": dict(self.labels),
+            "encoding": self.encoding.to_dict(),
+            "risk_table": self.table.to_dict(),
+        }
+
+
+def load_saved_card(path: Path) -> SavedCard:
+    """Read a ``card.json`` of a run.
+
+    Raises
+    ------
+    CardFileError
+        If it is none.
+    OSError
+        If it cannot be read.
+    """
+    with _checked(path, CardFileError, "card", "score card"):
+        content = read_json_object(path)
+        card = card_from_dict(content)
+        return SavedCard(
+            card,
+            Encoding.from_dict(content["encoding"]),
+            _target_of(content["target"]),
+            _labels_of(content["labels"], card),
+            RiskTable.from_dict(content["risk_table"]),
+        )
+
+
+def saved_of(found: Predictor, data: LoadedData) -> SavedTree | SavedCard:
+    """Join what a solve has found with the data that it was fitted on."""
+    if isinstance(found, ScoreCard):
+        return SavedCard.of(found, data)
+    if isinstance(found, Tree):
+        return SavedTree.of(found, data)
+    raise TypeError(f"a run keeps trees and score cards, and this is a {found.noun}")

@@ -1,4 +1,4 @@
-"""``mipforest bench``: campaigns of many solves, and their tables and pictures."""
+"""``mipforest campaign``: campaigns of many solves, and their tables and pictures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typer import Argument, BadParameter, Exit, Option, Typer
 
 from mipforest.cli import options as o
 from mipforest.cli.errors import INTERRUPTED, NO_ANSWER, ReportingGroup
-from mipforest.cli.output import print_json, print_text, printable
+from mipforest.cli.output import print_json, print_note, print_text, printable
 from mipforest.formatting import duration, number, percent
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from mipforest.campaigns.run import CampaignProgress
 
 
-class BenchGroup(ReportingGroup):
-    """Takes a suite where a command is expected: ``bench SUITE.toml`` is ``bench run SUITE.toml``."""
+class CampaignGroup(ReportingGroup):
+    """Takes a suite where a command is expected: ``campaign SUITE.toml`` is ``campaign run SUITE.toml``."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that the arguments name."""
@@ -30,18 +30,23 @@ class BenchGroup(ReportingGroup):
 
 
 app = Typer(
-    cls=BenchGroup,
+    cls=CampaignGroup,
     help="Campaigns: every model of a suite on all its data, once. "
-    "'bench SUITE.toml' is short for 'bench run SUITE.toml'.",
+    "'campaign SUITE.toml' is short for 'campaign run SUITE.toml'.",
     no_args_is_help=True,
 )
 
 
+def name_has_changed() -> None:
+    """Say what ``mipforest bench`` is called now."""
+    print_note("'mipforest bench' is called 'mipforest campaign' now; the old name will go")
+
+
 @app.command("run")
+@o.grouped
 def run_campaign(
-    suites: Annotated[
-        list[Path], Argument(metavar="SUITE.toml ...", help="One suite or several.", show_default=False)
-    ],
+    suites: Annotated[list[Path], Argument(metavar="SUITE.toml ...", help="One suite or several.")],
+    *,
     results: Annotated[
         Path | None,
         Option(
@@ -54,13 +59,13 @@ def run_campaign(
         Path | None,
         Option(
             metavar="DIR",
-            help="Write the report at the end, as 'bench report' does; of several suites, each in a folder of its own.",
+            help="Write the report at the end, as 'campaign report' does. Each of several suites has a folder there.",
         ),
     ] = None,
     data: Annotated[
         Path | None, Option(metavar="DIR", help="Folder with the files of data that the suite reads.")
     ] = None,
-    jobs: Annotated[int, Option(min=1, metavar="N", help="Processes at a time.")] = 1,
+    workers: o.WorkerOptions,
     only: Annotated[
         list[str] | None,
         Option(metavar="NAME", help="Model, data or solver of the suite; all if not given. Repeatable."),
@@ -68,15 +73,6 @@ def run_campaign(
     time_limit: Annotated[
         float | None,
         Option(min=0, metavar="SECONDS", help="Limit of each solve instead of the suite's; inf for none."),
-    ] = None,
-    dask: Annotated[
-        str | None,
-        Option(
-            "--dask",
-            metavar="ADDRESS",
-            help="Dask cluster that runs the cells, such as tcp://127.0.0.1:8786.",
-            show_default=False,
-        ),
     ] = None,
     retry_failed: Annotated[
         bool, Option("--retry-failed", help="Run cells again that failed before.")
@@ -98,7 +94,7 @@ def run_campaign(
     if several and results is not None:
         results.mkdir(parents=True, exist_ok=True)
     paths = [(results or Path()) / name if several else results or Path(name) for name in names]
-    told, failed = [], 0
+    summaries, failed = [], 0
     for suite, path in zip(suites, paths, strict=True):
         try:
             from mipforest.campaigns import Campaign, run
@@ -106,8 +102,8 @@ def run_campaign(
             campaign = Campaign(suite, path, data, tuple(only or ()), time_limit)
             counts = run(
                 campaign,
-                jobs=jobs,
-                dask=dask,
+                jobs=workers.jobs,
+                dask=workers.dask,
                 retry_failed=retry_failed,
                 finished=None if quiet or as_json else print_experiment,
             )
@@ -115,7 +111,7 @@ def run_campaign(
             print_text(f"stopped; {path} keeps the finished cells, the same command goes on")
             raise Exit(INTERRUPTED) from None
         failed += counts.failed
-        told.append(
+        summaries.append(
             {"results": str(path), "done": counts.done, "failed": counts.failed, "waiting": counts.waiting}
         )
         if not quiet and not as_json:
@@ -123,7 +119,7 @@ def run_campaign(
         if report is not None:
             write_campaign_report(path, report / path.stem if several else report, quiet or as_json)
     if as_json:
-        print_json({"suites": told} if several else told[0])
+        print_json({"suites": summaries} if several else summaries[0])
     raise Exit(NO_ANSWER if failed else 0)
 
 
@@ -155,18 +151,15 @@ def _summary(counts: Counts, path: Path, *, reported: bool) -> str:
         parts.append(f"{counts.failed} failed (--retry-failed runs them again)")
     if counts.waiting:
         parts.append(f"{counts.waiting} are run by other processes")
-    following = "" if reported else f" Next: mipforest bench report {path} -o DIR"
+    following = "" if reported else f" Next: mipforest campaign report {path} -o DIR"
     return f"{'; '.join(parts)}.{following}"
 
 
 @app.command()
 def report(
-    results: Annotated[
-        Path, Argument(metavar="RESULTS.sqlite", help="Results of 'bench run'.", show_default=False)
-    ],
+    results: Annotated[Path, Argument(metavar="RESULTS.sqlite", help="Results of 'campaign run'.")],
     out: Annotated[
-        Path,
-        Option("--out", "-o", metavar="DIR", help="Folder for tables and pictures; made where missing."),
+        Path, Option("--out", "-o", metavar="DIR", help="Folder for tables and pictures; made where missing.")
     ],
     quiet: o.Quiet = False,
 ) -> None:
