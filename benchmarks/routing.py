@@ -33,9 +33,10 @@ from formulations.margot import HfsMargot, Margot, SfsMargot
 from formulations.olct import Olct
 from mipforest.data import Dataset, load
 from mipforest.problem.formulation import Formulation
-from mipforest.searches.routing.convex_dives import compile_convex
-from mipforest.searches.routing.feature_dives import compile_features
-from mipforest.searches.routing.machine_dives import compile_kernels
+from mipforest.searches.routing.convex_backend import ConvexBackend
+from mipforest.searches.routing.feature_branching import FeatureBackend
+from mipforest.searches.routing.l1_simplex import L1Backend
+from mipforest.searches.routing.svm_backend import SvmBackend
 from mipforest.solvers.solution import Event
 from mipforest.time_budget import TimeBudget
 
@@ -138,14 +139,14 @@ def main() -> None:
     parser.add_argument("--growth", type=Path, help="draw how it grows with samples and C, instead of a page")
     add_output(parser)
     args = parser.parse_args()
-    compile_kernels(TimeBudget())
+    SvmBackend.compile(TimeBudget())
     if args.growth:
         draw_growth(args.limit, args.growth)
         return
     if args.data is None:
         parser.error("--data FOLDER is needed for all but --growth")
-    compile_features(TimeBudget())
-    compile_convex(TimeBudget())
+    for backend in (FeatureBackend, L1Backend, ConvexBackend):
+        backend.compile(TimeBudget())
     matrix_limit = args.matrix_limit or args.limit
     rows = [row(*case, args, matrix_limit) for case in cases_of(args)]
     publish(page(rows, args, matrix_limit), args.output)
