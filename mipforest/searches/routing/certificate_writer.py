@@ -391,9 +391,9 @@ class SvmWriter(CertificateWriter):
             reached[g] = 2 * t + (1 if side < 0 else 2)
             changes, value = [], point.value
             for step in steps.tolist():
-                change, rise = self._step(point, known, step, reached)
+                change, gain = self._step(point, known, step, reached)
                 changes.append(change)
-                value += rise
+                value += gain
             self.least = min(self.least, value)
             if both:
                 final = changes
@@ -420,9 +420,9 @@ class SvmWriter(CertificateWriter):
         falls = d == d_other
         amount = min(int(math.ldexp(step[3], -point.unit)), limit, had if falls else limit_other - had)
         by, difference = math.ldexp(amount, point.unit), self._X[g] - self._X[h]
-        rise = by * (reward + (-reward_other if falls else reward_other) - d * float(difference @ point.w[t]))
-        rise -= 0.5 * by * by * float(difference @ difference)
-        return [t, [k, amount, other, had - amount if falls else had + amount]], rise
+        gain = by * (reward + (-reward_other if falls else reward_other) - d * float(difference @ point.w[t]))
+        gain -= 0.5 * by * by * float(difference @ difference)
+        return [t, [k, amount, other, had - amount if falls else had + amount]], gain
 
     def _variable(self, t: int, k: int, reached: IntArray, unit: int) -> tuple[int, int, float, int]:
         """Return the group of a variable of node t, its direction, its reward, and its capacity in whole units."""

@@ -44,7 +44,7 @@ from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import entry, glue, kernel
-from mipforest.searches.routing.svm_dual import cholesky, solve_factored
+from mipforest.searches.routing.svm_dual import cholesky, round_to_feasible, solve_factored
 
 #: A capacity that stands for none, and from which on it counts as none.
 UNLIMITED, NO_CAPACITY = 1e12, 1e11
@@ -70,9 +70,6 @@ A, LEFT, S, TIGHT, THETA, DA, DS, DT, Y1, Y2, Z1, RHS, KEPT = range(13)
 #: the end of another step is valued, each this share of the one before.
 _NO_GAIN, _SAFE_SHARE, _LENGTHS, _NEXT_LENGTH = 1e-12, 1.0 - 1e-9, 3, 0.4
 
-#: A variable closer than this to a bound, relative to its capacity up to some size, is put on it.
-_NEAR, _NEAR_MOST = 1e-9, 1e3
-
 #: Least curvature of a variable's barrier: below, the low rank of the normal matrix costs too many digits.
 _LEAST_THETA = 1e-9
 
@@ -91,9 +88,6 @@ _BALANCED_ENOUGH, _STATIONARY = 1e-6, 1e-2
 #: much after it was below a share of the value.
 _EXHAUSTED, _DIVERGED, _NEAR_THE_END = 1e-2, 1e1, 1e-2
 
-#: A sum of variables below this counts as the 0 that it should be; the rest is charged to the value.
-_BALANCED = 1e-14
-
 #: By what u is divided beyond its largest entry, so that rounding leaves it within the unit cube.
 _WITHIN = 1.0 + 1e-10
 
@@ -103,7 +97,7 @@ _LEAST_REWARD = 1e-9
 #: Gap and violations up to which a node is solved, and what stands for no capacity in a linear programme.
 _TOLERANCE, _LARGE = 1e-11, 1e6
 
-#: By how much more than the target a ray is to prove: amounts lose digits where they become large.
+#: By how much more than the cutoff a ray is to prove: amounts lose digits where they become large.
 _BEYOND = 1.5
 
 
@@ -142,7 +136,7 @@ class Node(NamedTuple):
     M, P
         (p, p) normal matrix, and that of the free variables.
     result
-        (3,) value proven, bias, and whether ``M`` is that of a point from which rises can be measured.
+        (3,) value proven, bias, and whether ``M`` is that of a point from which gains can be measured.
     """
 
     Z: FloatArray
@@ -298,7 +292,7 @@ def factor(node: Node, M: FloatArray, free_from: float) -> None:
             entry_i = Z[r, i] / v[THETA, r]
             for j in range(i + 1):
                 M[i, j] += entry_i * Z[r, j]
-    cholesky(M)
+    cholesky(M, p)
 
 
 @glue
@@ -319,7 +313,7 @@ def _solve(node: Node, y: FloatArray, out: FloatArray) -> None:
     for r in range(len(y)):
         out[r] = y[r] / v[THETA, r]
     multiply(Z, out, f[R1])
-    solve_factored(node.M, f[R1])
+    solve_factored(node.M, f[R1], len(node.M))
     for r in range(len(y)):
         total = 0.0
         for j in range(f.shape[1]):
@@ -567,18 +561,8 @@ def solve_node(
 def _to_feasible(node: Node, norm: Charge, bias_limit: float) -> None:
     """Put variables near a bound on it, repair the equality, then the unit cube; write the value that is proven."""
     Z, d, v, f = node.Z, node.d, node.v, node.f
-    balance, m, p = 0.0, Z.shape[0], Z.shape[1]
-    for r in range(m):
-        capacity, a = node.capacity[r], v[A, r]
-        near = _NEAR * min(capacity, _NEAR_MOST)
-        v[A, r] = 0.0 if a < near else (capacity if capacity - a < near else a)
-        balance += d[r] * v[A, r]
-    for inner in range(2):
-        for r in range(m):
-            a, capacity = v[A, r], node.capacity[r]
-            if abs(balance) >= _BALANCED and (inner == 1 or 0.0 < a < capacity):
-                v[A, r] = min(max(a - d[r] * balance, 0.0), capacity)
-                balance += d[r] * (v[A, r] - a)
+    m, p = Z.shape
+    round_to_feasible(v[A], d, node.capacity, m)
     multiply(Z, v[A], f[U])
     scale = 1.0
     if norm.l1:
@@ -640,7 +624,7 @@ def measure_gains(
             r = int(v[DS, k])
             for j in range(p):
                 f[R1, j] = Z[r, j] / v[THETA, r]
-            solve_factored(P, f[R1])
+            solve_factored(P, f[R1], p)
             for j in range(p):
                 G[k, j] = f[R1, j]
         for j in range(p):
@@ -760,7 +744,7 @@ def solve_finely(node: Node, *, l1: bool, bias_limit: float, stop: float) -> Non
         return
     wanted = _BEYOND * stop if np.isfinite(stop) else 10.0 * (1.0 + abs(node.result[0]))
     missing = max(wanted - node.result[0], 1.0) / float(ray @ node.reward)
-    # A point of the l1 norm is divided by its largest entry; beside the ray its own part counts for nothing.
+    # A point of the l1 norm is divided by its largest entry; against the ray its own part counts for nothing.
     _take(node, node.v[A] + missing * ray, l1, bias_limit)
 
 
@@ -775,9 +759,8 @@ def _take(node: Node, a: FloatArray | None, l1: bool, bias_limit: float) -> None
         return
     a = np.clip(a, 0.0, node.capacity)
     surplus = float(a @ node.d)
-    for r in np.argsort(
-        -np.minimum(a, node.capacity - a)
-    ):  # a few variables with room take what rounding has left
+    # A few variables far from their bounds take what rounding has left.
+    for r in np.argsort(-np.minimum(a, node.capacity - a)):
         moved = min(max(a[r] - node.d[r] * surplus, 0.0), node.capacity[r])
         surplus += float(node.d[r] * (moved - a[r]))
         a[r] = moved
@@ -789,7 +772,7 @@ def _take(node: Node, a: FloatArray | None, l1: bool, bias_limit: float) -> None
     value = (float(a @ node.reward) - charge - abs(float(a @ node.d)) * bias_limit) / size
     if value > node.result[0]:
         node.v[A], node.f[U], node.result[0] = a / size, u / size, value
-        # The normal matrix is that of another point: no rises can be measured from this one.
+        # The normal matrix is that of another point: no gains can be measured from this one.
         node.result[2] = 0.0
 
 
@@ -839,13 +822,13 @@ def _ray(node: Node) -> FloatArray | None:
     from scipy.optimize import linprog
 
     sides = np.flatnonzero(node.capacity >= NO_CAPACITY)
-    most = float(node.reward[sides].max(initial=0.0))
-    if most <= 0.0:
+    largest = float(node.reward[sides].max(initial=0.0))
+    if largest <= 0.0:
         return None
     size = np.maximum(np.abs(node.Z[sides]).max(axis=0, initial=0.0), 1e-300)
     balanced = np.vstack([(node.Z[sides] / size).T, node.d[sides]])
     found = linprog(
-        -node.reward[sides] / most, A_eq=balanced, b_eq=np.zeros(len(balanced)), bounds=(0.0, 1.0), method="highs-ds"
+        -node.reward[sides] / largest, A_eq=balanced, b_eq=np.zeros(len(balanced)), bounds=(0.0, 1.0), method="highs-ds"
     )  # fmt: skip
     if found.x is None or -found.fun <= _LEAST_REWARD:
         return None

@@ -106,7 +106,7 @@ def dichotomies_in_plane(
 
     Returns
     -------
-    Bounds and sides (K,); ``None`` where there are too many, or angles are not accurate enough to tell them.
+    Bounds and sides (K,); ``None`` where there are too many, or angles are not accurate enough to distinguish them.
     """
     x, K = points.samples.X, len(points.weight)
     # Hyperplanes of trees below the cutoff leave a gap this wide. Turned by less than half of it over the diameter they
@@ -382,8 +382,8 @@ def _gain(work: Workspace, x: FloatArray, q: int, free: int, d: float, lack: flo
         # The equality is kept: a variable of the same direction falls, another one rises.
         same = Z[q, i] == d
         slope = lack - own if same else lack + own
-        most = v[A, i] if same else v[CAPACITY, i] - v[A, i]
+        limit = v[A, i] if same else v[CAPACITY, i] - v[A, i]
         if slope > 0.0:
-            step = min(most, slope / max(curvature, 1e-12))
+            step = min(limit, slope / max(curvature, 1e-12))
             best = max(best, step * (slope - 0.5 * step * curvature))
     return best

@@ -214,7 +214,7 @@ def raise_least(
 
     Parameters
     ----------
-    samples, room
+    samples, work
         The samples, and work.
     weight
         (G, 2) weights of the samples that are charged, by class.
@@ -277,15 +277,15 @@ def _raise_all(choices: Choices, work: Workspace, rewards: float, free: float, a
 @glue
 def _worth(choices: Choices, k: int, charge: FloatArray, alpha: float) -> int:
     """Put features of a row that are worth their cost first; return how many are used then."""
-    features, used, most = choices.features[k], int(choices.given[k]), -1.0
+    features, used, largest = choices.features[k], int(choices.given[k]), -1.0
     choices.next[k] = used
     for j in range(choices.given[k], choices.listed[k]):
         feature = features[j]
         if charge[feature] > alpha:
             features[j] = features[used]
             features[used] = feature
-            if charge[feature] > most:
-                most = charge[feature]
+            if charge[feature] > largest:
+                largest = charge[feature]
                 choices.next[k] = used
             used += 1
     return used

@@ -343,17 +343,17 @@ def _leave(groups: Groups, bases: Bases, t: int, first_will_do: bool) -> tuple[i
             if abs(along) <= _NO_PIVOT:
                 continue
             if along < 0.0:
-                room = x[i] - lower(groups, basis[i])
+                distance = x[i] - lower(groups, basis[i])
             else:
-                room = upper(groups, t, basis[i]) - x[i]
-                if room > NO_BOUND:
+                distance = upper(groups, t, basis[i]) - x[i]
+                if distance > NO_BOUND:
                     continue
             if phase == 0:
-                longest = min(longest, (max(room, 0.0) + _OUTSIDE) / abs(along))
-            elif max(room, 0.0) / abs(along) <= longest:
+                longest = min(longest, (max(distance, 0.0) + _OUTSIDE) / abs(along))
+            elif max(distance, 0.0) / abs(along) <= longest:
                 rank = -float(basis[i]) - 1.0 if first_will_do else abs(along)
                 if leaving < 0 or rank > best:
-                    leaving, length, best = i, max(room, 0.0) / abs(along), rank
+                    leaving, length, best = i, max(distance, 0.0) / abs(along), rank
     return leaving, length
 
 

@@ -48,7 +48,7 @@ _SHARE, _SHARE_GROWTH = 0.05, 1.5
 #: are multiplied by a random number whose logarithm has this standard deviation.
 _STEPS_AROUND, _NOISE = 400, 1.0
 
-#: Steps in all neighbourhoods as a share of all steps of the search: the largest, while they promise something, and
+#: Steps in all neighbourhoods as a share of all steps of the search: the largest, until one has used up its steps, and
 #: the least. In between the share is the gap: where it is wide, better trees are likely, and a proof is far away.
 _MAX_PART, _MIN_PART = 0.5, 0.05
 

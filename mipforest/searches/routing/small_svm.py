@@ -13,6 +13,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import glue, kernel
+from mipforest.searches.routing.svm_dual import cholesky, solve_factored
 
 #: Capacity of a variable that has none, and from which on it counts as none.
 UNLIMITED, _NO_CAPACITY = 1e12, 1e11
@@ -180,7 +181,7 @@ def solve_small(work: Workspace, m: int, q: int, bias_limit: float, stop: float)
                     total += Z[j, i] * Z[k, i] * v[INVERSE, i]
                 M[j, k] = total
             M[j, j] += 1.0 if j < q else 0.0
-        _factor(M, n)
+        cholesky(M, n)
         aim, of_a, of_slack = 0.0, 0.0, 0.0
         for i in range(m):
             v[DA, i], v[DSLACK, i], v[DLOSS, i] = 0.0, 0.0, 0.0
@@ -240,21 +241,6 @@ def _begin(work: Workspace, m: int, q: int) -> float:
 
 
 @kernel
-def _factor(M: FloatArray, n: int) -> None:
-    """Factorise a positive definite matrix in place."""
-    for j in range(n):
-        pivot = M[j, j]
-        for s in range(j):
-            pivot -= M[j, s] * M[j, s]
-        M[j, j] = np.sqrt(max(pivot, 1e-300))
-        for i in range(j + 1, n):
-            below = M[i, j]
-            for s in range(j):
-                below -= M[i, s] * M[j, s]
-            M[i, j] = below / M[j, j]
-
-
-@kernel
 def _step(work: Workspace, m: int, n: int, aim: float) -> tuple[float, float]:
     """Compute a step towards complementary products of a size; return the reciprocals of what bounds allow of it."""
     Z, v, f, M = work.Z, work.v, work.f, work.M
@@ -267,14 +253,7 @@ def _step(work: Workspace, m: int, n: int, aim: float) -> tuple[float, float]:
         for i in range(m):
             total += Z[j, i] * v[INVERSE, i] * v[SIDE, i]
         f[STEP, j] = total
-    for i in range(n):
-        for s in range(i):
-            f[STEP, i] -= M[i, s] * f[STEP, s]
-        f[STEP, i] /= M[i, i]
-    for i in range(n - 1, -1, -1):
-        f[STEP, i] /= M[i, i]
-        for s in range(i):
-            f[STEP, s] -= M[i, s] * f[STEP, i]
+    solve_factored(M, f[STEP], n)
     of_a, of_slack = 1e-300, 1e-300
     for i in range(m):
         score = 0.0

@@ -328,9 +328,8 @@ def interior_workspace(max_variables: int, p: int) -> Interior:
 
 
 @glue
-def cholesky(M: FloatArray) -> None:
-    """Factorise a positive definite matrix in place; its lower triangle then holds the factor."""
-    q = M.shape[0]
+def cholesky(M: FloatArray, q: int) -> None:
+    """Factorise the first q rows of a positive definite matrix in place; the lower triangle then holds the factor."""
     for j in range(q):
         pivot = M[j, j]
         for s in range(j):
@@ -345,9 +344,8 @@ def cholesky(M: FloatArray) -> None:
 
 
 @kernel
-def solve_factored(L: FloatArray, x: FloatArray) -> None:
-    """Solve ``L L' x = b`` in place for a vector."""
-    q = L.shape[0]
+def solve_factored(L: FloatArray, x: FloatArray, q: int) -> None:
+    """Solve ``L L' x = b`` in place for a vector (q,)."""
     for i in range(q):
         entry = x[i]
         for s in range(i):
@@ -458,11 +456,11 @@ def interior_point(
         if abs(balance) < _PAST_BALANCED * small and objective > stop * (1.0 + _PAST_SHARE) + _PAST:
             break
         _normal_matrix(Z, v, m, M)
-        cholesky(M)
+        cholesky(M, p)
         for r in range(m):
             v[Y2, r] = v[D, r] / v[THETA, r]
         _to_features(Z, v[Y2], m, f[R2])
-        solve_factored(M, f[R2])
+        solve_factored(M, f[R2], p)
         _to_samples(Z, f[R2], m, v[Z2])
         denominator = 0.0
         for r in range(m):
@@ -476,7 +474,7 @@ def interior_point(
                 c2 = v[LIMITED, r] * (aim + v[DA, r] * v[DT, r]) - v[LEFT, r] * v[TIGHT, r]
                 v[Y1, r] = (c1 / v[A, r] - c2 / v[LEFT, r] - v[RESIDUAL, r]) / v[THETA, r]
             _to_features(Z, v[Y1], m, f[R1])
-            solve_factored(M, f[R1])
+            solve_factored(M, f[R1], p)
             _to_samples(Z, f[R1], m, v[Z1])
             numerator = balance
             for r in range(m):
@@ -516,28 +514,30 @@ def interior_point(
             v[S, r] += dual * v[DS, r]
             v[TIGHT, r] += dual * v[DT, r]
         multiplier += dual * change
-    _round_to_feasible(duals, t, v)
+    for r in range(m):
+        v[Z1, r] = duals.of[HIGH, t, r] - duals.of[LOW, t, r]
+    round_to_feasible(v[A], v[D], v[Z1], m)
+    for r in range(m):
+        duals.of[KEPT, t, r] = v[D, r] * v[A, r]
     return iterations
 
 
-@glue
-def _round_to_feasible(duals: Duals, t: int, v: FloatArray) -> None:
-    """Put variables near a bound on it, repair the equality by those with room, and write them into the row KEPT."""
-    of, balance, m = duals.of, 0.0, duals.size[t]
+@kernel
+def round_to_feasible(a: FloatArray, d: FloatArray, capacity: FloatArray, m: int) -> None:
+    """Put m variables near a bound on it, and repair the equality by those between their bounds, then by all."""
+    balance = 0.0
     for r in range(m):
-        low, high, x = of[LOW, t, r], of[HIGH, t, r], v[D, r] * v[A, r]
-        near = _NEAR * min(high - low, _NEAR_MOST)
-        x = low if x - low < near else (high if high - x < near else x)
-        of[KEPT, t, r] = x
-        balance += x
+        near = _NEAR * min(capacity[r], _NEAR_MOST)
+        a[r] = 0.0 if a[r] < near else (capacity[r] if capacity[r] - a[r] < near else a[r])
+        balance += d[r] * a[r]
     for inner in range(2):
         for r in range(m):
-            low, high, x = of[LOW, t, r], of[HIGH, t, r], of[KEPT, t, r]
+            before = a[r]
             if abs(balance) < _BALANCED:
                 return
-            if inner == 1 or low < x < high:
-                of[KEPT, t, r] = min(max(x - balance, low), high)
-                balance += of[KEPT, t, r] - x
+            if inner == 1 or 0.0 < before < capacity[r]:
+                a[r] = min(max(before - d[r] * balance, 0.0), capacity[r])
+                balance += d[r] * (a[r] - before)
 
 
 # ---------------------------------------------------------------------- logs of certificates
