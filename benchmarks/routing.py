@@ -96,18 +96,18 @@ Draw again: `python benchmarks/routing.py --growth docs/pictures/routing-growth.
 #: Name of a data set, the model, and its training part.
 Case = tuple[str, Formulation, Dataset]
 
-#: What pages tell of attempts, by model and depth.
+#: What pages say of attempts, by model and depth.
 TRIED = {
     ("margot", 3): """
 ## What was tried
 
 - Samples whose side at the root is open first: with their weight against those below raised from 2 to 10, the bounds
   after 40 processor seconds of one thread differ little (breast_cancer 5.6% both, wholesale 18.9% instead of 20.4%).
-- Floors, bounds of the subtrees below the root by searches of their own ([how](../tree_searches.md#routing)): on
+- Bounds of the subtrees below the root by searches of their own ([how](../tree_searches.md#routing)): on
   breast_cancer they close all open nodes, most within ten steps. Where few samples have a side at the root, they
   are exact within 50 steps, but there it is sides at the root that the bound lacks. Only where half of them have one:
-  7.2% on breast_cancer after 20 s of processor time instead of 0.9%. Without branching below the root where a floor is
-  above the duals: tic_tac_toe_margot18 was left with a gap of 1.3% after 300 s.
+  7.2% on breast_cancer after 20 s of processor time instead of 0.9%. Without branching below the root where such a
+  bound is above the duals: tic_tac_toe_margot18 was left with a gap of 1.3% after 300 s.
 """,
     ("olct", 2): """
 ## What was tried
@@ -267,7 +267,7 @@ def draw_growth(limit: float, file: Path) -> None:
     cases = ([(n, PENALTY) for n in SIZES], [(SIZE, C) for C in PENALTIES])
     titles = (f"samples (C = {PENALTY:g})", f"C ({SIZE} samples)")
     for column, (points, title) in enumerate(zip(cases, titles, strict=True)):
-        told = []
+        drawn = []
         for n, C in points:
             problem = Margot(C=float(C)).build(growing(n), 2)
             began = process_time()
@@ -275,12 +275,12 @@ def draw_growth(limit: float, file: Path) -> None:
                 "routing", time_limit=None, threads=1, on_progress=over_at(process_time() + limit)
             )
             seconds = process_time() - began
-            told.append((n if column == 0 else float(C), found.solution.nodes, seconds))
-            print(f"n {n}, C {C:g}: {found.status}, gap {100 * found.gap:.2f}%, {told[-1][1:]}", flush=True)
+            drawn.append((n if column == 0 else float(C), found.solution.nodes, seconds))
+            print(f"n {n}, C {C:g}: {found.status}, gap {100 * found.gap:.2f}%, {drawn[-1][1:]}", flush=True)
             proven = "full" if found.status == "optimal" else "none"
             for k in range(2):
-                axes[k, column].plot(told[-1][0], told[-1][1 + k], "o", color="C0", fillstyle=proven)
-        x, nodes, spent = zip(*told, strict=True)
+                axes[k, column].plot(drawn[-1][0], drawn[-1][1 + k], "o", color="C0", fillstyle=proven)
+        x, nodes, spent = zip(*drawn, strict=True)
         for axis, y, label in zip(axes[:, column], (nodes, spent), ("nodes", "processor s"), strict=True):
             axis.plot(x, y, "-", color="C0", linewidth=0.8)
             axis.set(xscale="log", yscale="log", ylabel=label if column == 0 else "")

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.searches import compile_by, entry, kernel, operation
+from mipforest.searches import compile_by, entry, glue, kernel, operation
 from mipforest.searches.numbers import ANY_SIZE, require
 
 if TYPE_CHECKING:
@@ -449,7 +449,6 @@ def plunge(
         if outcome == _LOG_FULL:
             break
         if outcome == _DECIDED:
-            bound = _solve_changed(nodes, work, np.inf, True)
             end = COMPLETE
             if logs:
                 log_leaf(nodes, work.log)
@@ -500,7 +499,7 @@ def subtree_of(t: int) -> int:
     return t - 1
 
 
-@kernel
+@glue
 def _begin(nodes: Any, work: Workspace) -> None:
     """Set up the relaxations of the open node with their warm starts."""
     for t in range(work.mark.shape[1]):
@@ -521,6 +520,8 @@ def _close_sides(
 ) -> tuple[float, float, int]:
     """Solve what changed and close sides that lead to no better tree, until nothing changes.
 
+    A complete routing is solved once more, to more digits.
+
     Returns
     -------
     bound, cut_bound, outcome
@@ -528,9 +529,11 @@ def _close_sides(
     """
     reached, gains, scores, excess = work.reached, work.gains, work.scores, work.excess
     known, log = work.known, work.log
-    logs = len(log) > 1
+    logs, final = len(log) > 1, False
     while True:
-        bound = _solve_changed(nodes, work, cutoff, False)
+        bound = _solve_changed(nodes, work, np.inf if final else cutoff, final)
+        if final:
+            return bound, cut_bound, _DECIDED
         slack = cutoff - bound
         if slack <= 0.0:
             if logs:
@@ -566,11 +569,12 @@ def _close_sides(
                 closed += 1
             else:
                 outcome = _UNDECIDED
-        if closed == 0:
+        final = closed == 0 and outcome == _DECIDED
+        if closed == 0 and not final:
             return bound, cut_bound, outcome
 
 
-@kernel
+@glue
 def _solve_changed(nodes: Any, work: Workspace, cutoff: float, final: bool) -> float:
     """Solve the nodes that changed until the bound reaches the cutoff; return the bound.
 
@@ -607,7 +611,7 @@ def _bound(nodes: Any, work: Workspace) -> float:
     return bound
 
 
-@kernel
+@glue
 def _measure_gains(nodes: Any, work: Workspace, t: int, n_upper: int) -> None:
     """Measure the gain of node t for every group that may be decided there or sent there."""
     gains, parent = work.gains, (t - 1) // 2 if t > 0 else -1
@@ -651,7 +655,7 @@ def branching_score(left: float, right: float, t: int) -> float:
     return score if t == 0 else BELOW_ROOT * score
 
 
-@kernel
+@glue
 def _strong_branching(nodes: Any, work: Workspace, n_upper: int, slack: float) -> int:
     """Try the candidates with the highest branching scores on both sides; return the best.
 

@@ -65,7 +65,7 @@ def test_bases_handed_down_prove_what_interior_points_prove(seed, depth):
         assert handed_down == pytest.approx(backend.plunge(node.lighter(), np.inf, 1, HALTED).bound, rel=1e-9)
         assert handed_down == pytest.approx(exact, rel=1e-5)
         assert handed_down <= exact * (1 + 1e-5)
-        assert bound <= exact * (1 + 1e-5)  # with what trials promise
+        assert bound <= exact * (1 + 1e-5)  # with what trials prove
 
 
 def test_sides_that_no_hyperplane_keeps_are_cut_off_at_any_value():

@@ -59,9 +59,7 @@ def test_they_take_their_share_of_the_steps_and_begin_anew_around_a_better_tree(
     assert around.due(0, gap=0.0)
     around.take(100, [], 1.0)
     assert not around.due(150, gap=1.0)
-    assert around.due(
-        200, gap=0.0
-    )  # they promise something as long as no neighbourhood has used up its steps
+    assert around.due(200, gap=0.0)  # no neighbourhood has used up its steps yet
     around.start(1.0, 1.0)
     around.take(400, [(0.0, backend.first())], 1.0)
     around.start(1.0, 1.0)
