@@ -22,7 +22,7 @@ from starts import paper_split
 
 import mipforest
 from formulations.margot import Margot
-from mipforest.searches.routing.machine_dives import compile_kernels
+from mipforest.searches.routing.svm_backend import SvmBackend
 from mipforest.time_budget import TimeBudget
 
 
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--names", nargs="*", default=sorted(CASES))
     add_output(parser)
     args = parser.parse_args()
-    compile_kernels(TimeBudget())
+    SvmBackend.compile(TimeBudget())
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "proof.gz"
         rows = [row(args.data, name, args.depth, args.limit, args.repeats, path) for name in args.names]

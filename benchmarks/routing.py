@@ -33,9 +33,10 @@ from formulations.margot import HfsMargot, Margot, SfsMargot
 from formulations.olct import Olct
 from mipforest.data import Dataset, load
 from mipforest.problem.formulation import Formulation
-from mipforest.searches.routing.convex_dives import compile_convex
-from mipforest.searches.routing.feature_dives import compile_features
-from mipforest.searches.routing.machine_dives import compile_kernels
+from mipforest.searches.routing.convex_backend import ConvexBackend
+from mipforest.searches.routing.feature_branching import FeatureBackend
+from mipforest.searches.routing.l1_simplex import L1Backend
+from mipforest.searches.routing.svm_backend import SvmBackend
 from mipforest.solvers.solution import Event
 from mipforest.time_budget import TimeBudget
 
@@ -95,18 +96,18 @@ Draw again: `python benchmarks/routing.py --growth docs/pictures/routing-growth.
 #: Name of a data set, the model, and its training part.
 Case = tuple[str, Formulation, Dataset]
 
-#: What pages tell of attempts, by model and depth.
+#: What pages say of attempts, by model and depth.
 TRIED = {
     ("margot", 3): """
 ## What was tried
 
 - Samples whose side at the root is open first: with their weight against those below raised from 2 to 10, the bounds
   after 40 processor seconds of one thread differ little (breast_cancer 5.6% both, wholesale 18.9% instead of 20.4%).
-- Floors, bounds of the subtrees below the root by searches of their own ([how](../tree_searches.md#routing)): on
+- Bounds of the subtrees below the root by searches of their own ([how](../tree_searches.md#routing)): on
   breast_cancer they close all open nodes, most within ten steps. Where few samples have a side at the root, they
   are exact within 50 steps, but there it is sides at the root that the bound lacks. Only where half of them have one:
-  7.2% on breast_cancer after 20 s of processor time instead of 0.9%. Without branching below the root where a floor is
-  above the duals: tic_tac_toe_margot18 was left with a gap of 1.3% after 300 s.
+  7.2% on breast_cancer after 20 s of processor time instead of 0.9%. Without branching below the root where such a
+  bound is above the duals: tic_tac_toe_margot18 was left with a gap of 1.3% after 300 s.
 """,
     ("olct", 2): """
 ## What was tried
@@ -138,14 +139,14 @@ def main() -> None:
     parser.add_argument("--growth", type=Path, help="draw how it grows with samples and C, instead of a page")
     add_output(parser)
     args = parser.parse_args()
-    compile_kernels(TimeBudget())
+    SvmBackend.compile(TimeBudget())
     if args.growth:
         draw_growth(args.limit, args.growth)
         return
     if args.data is None:
         parser.error("--data FOLDER is needed for all but --growth")
-    compile_features(TimeBudget())
-    compile_convex(TimeBudget())
+    for backend in (FeatureBackend, L1Backend, ConvexBackend):
+        backend.compile(TimeBudget())
     matrix_limit = args.matrix_limit or args.limit
     rows = [row(*case, args, matrix_limit) for case in cases_of(args)]
     publish(page(rows, args, matrix_limit), args.output)
@@ -266,7 +267,7 @@ def draw_growth(limit: float, file: Path) -> None:
     cases = ([(n, PENALTY) for n in SIZES], [(SIZE, C) for C in PENALTIES])
     titles = (f"samples (C = {PENALTY:g})", f"C ({SIZE} samples)")
     for column, (points, title) in enumerate(zip(cases, titles, strict=True)):
-        told = []
+        drawn = []
         for n, C in points:
             problem = Margot(C=float(C)).build(growing(n), 2)
             began = process_time()
@@ -274,12 +275,12 @@ def draw_growth(limit: float, file: Path) -> None:
                 "routing", time_limit=None, threads=1, on_progress=over_at(process_time() + limit)
             )
             seconds = process_time() - began
-            told.append((n if column == 0 else float(C), found.solution.nodes, seconds))
-            print(f"n {n}, C {C:g}: {found.status}, gap {100 * found.gap:.2f}%, {told[-1][1:]}", flush=True)
+            drawn.append((n if column == 0 else float(C), found.solution.nodes, seconds))
+            print(f"n {n}, C {C:g}: {found.status}, gap {100 * found.gap:.2f}%, {drawn[-1][1:]}", flush=True)
             proven = "full" if found.status == "optimal" else "none"
             for k in range(2):
-                axes[k, column].plot(told[-1][0], told[-1][1 + k], "o", color="C0", fillstyle=proven)
-        x, nodes, spent = zip(*told, strict=True)
+                axes[k, column].plot(drawn[-1][0], drawn[-1][1 + k], "o", color="C0", fillstyle=proven)
+        x, nodes, spent = zip(*drawn, strict=True)
         for axis, y, label in zip(axes[:, column], (nodes, spent), ("nodes", "processor s"), strict=True):
             axis.plot(x, y, "-", color="C0", linewidth=0.8)
             axis.set(xscale="log", yscale="log", ylabel=label if column == 0 else "")

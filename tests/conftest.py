@@ -43,12 +43,14 @@ def pytest_configure(config: pytest.Config) -> None:
     if controls and not config.option.collectonly:
         from mipforest.searches.exact import search as exact
         from mipforest.searches.local import search as local
-        from mipforest.searches.routing import convex_dives, machine_dives
+        from mipforest.searches.routing.convex_backend import ConvexBackend
+        from mipforest.searches.routing.svm_backend import SvmBackend
         from mipforest.time_budget import TimeBudget
 
-        for search in (exact, local, machine_dives):
+        for search in (exact, local):
             search.compile_kernels(TimeBudget())
-        convex_dives.compile_convex(TimeBudget())
+        for backend in (SvmBackend, ConvexBackend):
+            backend.compile(TimeBudget())
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -54,7 +54,7 @@ reach t, with sides of t that are proven (R and L), at least
 **Lower bounds.** Every :math:`\beta` with :math:`\sum_k \beta_k = 0` and :math:`l \le \beta \le u` gives one for all
 (w, b): :math:`f_t \ge D_t + \tfrac12 \|w - w^*\|^2` with :math:`w^* = \sum_k \beta_k x_k` and
 :math:`D_t = \sum_k r_k \beta_k - \tfrac12 \|w^*\|^2` (rates r, bounds l and u as in
-:mod:`mipforest.searches.routing.node_dual`). So what the objective charges at t exceeds :math:`D_t` by at most
+:mod:`mipforest.searches.routing.svm_dual`). So what the objective charges at t exceeds :math:`D_t` by at most
 :math:`\Delta = UB - \sum_s D_s`, at every node: :math:`\|w_t - w_t^*\| \le \sqrt{2 \Delta}`.
 
 **Ranges of scores.** Take :math:`\mu > 0` from a variable j that may fall so far, and add :math:`\mu` to a new one at

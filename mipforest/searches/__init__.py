@@ -79,6 +79,33 @@ def glue(function: _F) -> _F:
     return fast
 
 
+#: What carries out an operation on named tuples of a type, by that type and the operation's name.
+_IMPLEMENTATIONS: dict[tuple[type, str], Callable[..., Any]] = {}
+
+
+def operation(function: _F) -> _F:
+    """Declare an operation for compiled loops: the type of its first argument chooses what carries it out.
+
+    The first argument is a named tuple. The choice is made by the compiler, so that an :func:`entry` that calls
+    operations is compiled once for each type, and kept on disk like any other.
+    """
+    from numba.extending import overload
+
+    options = {**_LEAN, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+    def choose(first: Any, *_: Any) -> Callable[..., Any] | None:
+        return _IMPLEMENTATIONS.get((getattr(first, "instance_class", object), function.__name__))
+
+    overload(function, jit_options=options, strict=False)(choose)
+    return function
+
+
+def implement(kind: type, *functions: Callable[..., Any]) -> None:
+    """Let functions, each a :func:`kernel`, carry out the operations of their names on named tuples of a type."""
+    for function in functions:
+        _IMPLEMENTATIONS[kind, function.__name__] = getattr(function, "py_func", function)
+
+
 def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
     """Run a search on something tiny, so that its functions are there; return the seconds if they had to be compiled.
 

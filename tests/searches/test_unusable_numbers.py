@@ -45,7 +45,7 @@ def test_no_number_crashes_a_search(search):
         case = began["case"]
         number = case.partition("=")[2]
         assert "failed" not in ended, f"{case}: {ended}"
-        if " target=" in case:
+        if " cutoff=" in case:
             assert "value" in ended, f"{case}: {ended}"
         elif not math.isfinite(float(number or 0.0)) and not case.endswith(WITH_A_MEANING):
             assert "refused" in ended, f"{case}: {ended}"

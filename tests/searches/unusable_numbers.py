@@ -187,28 +187,28 @@ def cards() -> Iterator[tuple[str, Run]]:
 
 
 def routing() -> Iterator[tuple[str, Run]]:
-    """All dives of the search over routings."""
-    from mipforest.searches.routing.cells import ConvexNodes
-    from mipforest.searches.routing.convex_dives import ConvexDives
-    from mipforest.searches.routing.feature_dives import FeatureDives
-    from mipforest.searches.routing.l1_dives import L1Dives
-    from mipforest.searches.routing.machine_dives import MachineDives
+    """All backends of the search over routings."""
+    from mipforest.searches.routing.convex_backend import ConvexBackend
+    from mipforest.searches.routing.feature_branching import FeatureBackend
+    from mipforest.searches.routing.l1_simplex import L1Backend
+    from mipforest.searches.routing.plunge import ConvexNodes
     from mipforest.searches.routing.search import RoutingSearch
+    from mipforest.searches.routing.svm_backend import SvmBackend
 
     def run(
         nodes: object, kind: object, best: float = 100.0, gap: float = 1e-4, until: float | None = None
     ) -> float:
         search = RoutingSearch(
-            kind(nodes), gap=gap, complete=lambda dived: dived.bound, propose=lambda _: INF,
+            kind(nodes), gap=gap, complete=lambda result: result.bound, propose=lambda _: INF,
         )  # fmt: skip
         return search.run(best, deadline=monotonic() + SECONDS if until is None else until).bound
 
-    def dived(nodes: object, kind: object, target: float) -> int:
-        dives = kind(nodes)
-        position, stop = dives.first(), np.zeros(1, np.int64)
+    def plunged(nodes: object, kind: object, cutoff: float) -> int:
+        backend = kind(nodes)
+        node, stop = backend.first(), np.zeros(1, np.int64)
         for _ in range(5):
-            found = dives.dive(position, target, 20, stop)
-            position = found.open[-1][1] if found.open else position
+            found = backend.plunge(node, cutoff, 20, stop)
+            node = found.open[-1][1] if found.open else node
         return found.end
 
     at = X[:6]
@@ -216,16 +216,16 @@ def routing() -> Iterator[tuple[str, Run]]:
         at, np.eye(2)[SIGN[:6]], np.ones(3), np.full(3, 10.0), 2, 1e-3, np.ones((1, 2)), False, None, INF
     )  # fmt: skip
     kinds = {
-        MachineDives: two,
-        ConvexDives: two,
-        L1Dives: replace(two, l1=True),
-        FeatureDives: replace(two, budget=np.ones(3, np.int64)),
+        SvmBackend: two,
+        ConvexBackend: two,
+        L1Backend: replace(two, l1=True),
+        FeatureBackend: replace(two, budget=np.ones(3, np.int64)),
     }
     for kind, nodes in kinds.items():
         yield kind.__name__, lambda nodes=nodes, kind=kind: run(nodes, kind)
         fields = "X weight C bias_limit epsilon" + (" alpha" if nodes.budget is not None else "")
         for name, case in cases(
-            nodes, fields + " kinks" * (kind is not MachineDives), lambda it, k=kind: run(it, k)
+            nodes, fields + " kinks" * (kind is not SvmBackend), lambda it, k=kind: run(it, k)
         ):
             yield f"{kind.__name__} {name}", case
         for number in (LARGEST, 1e-300):
@@ -233,11 +233,11 @@ def routing() -> Iterator[tuple[str, Run]]:
                 name: broken(getattr(nodes, name), number) for name in ("X", "weight", "C", "bias_limit")
             }
             yield f"{kind.__name__} all={number}", lambda it=least, n=nodes, k=kind: run(replace(n, **it), k)
-        # A dive takes its target from the search, which has looked at it; it ends with any.
+        # A plunge takes its cutoff from the search, which has looked at it; it ends with any.
         for number in SETTINGS:
             yield (
-                f"{kind.__name__} target={number}",
-                lambda n=nodes, k=kind, number=number: dived(n, k, number),
+                f"{kind.__name__} cutoff={number}",
+                lambda n=nodes, k=kind, number=number: plunged(n, k, number),
             )
         for name in ("best", "gap", "until"):
             for number in SETTINGS:

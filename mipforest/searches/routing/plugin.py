@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,22 +12,19 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import Unsupported
 from mipforest.heuristics.node_problems import NodeProblems, Split, weights_by_class
-from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1
+from mipforest.objectives.branches import HALF_SQUARED_L2, L1
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure
 from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
-from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
 if TYPE_CHECKING:
-    from mipforest.searches.routing.cells import ConvexNodes
-    from mipforest.searches.routing.certificate_file import CertificateFile
-    from mipforest.searches.routing.search import Dived, Dives
+    from mipforest.searches.routing.plunge import Backend, ConvexNodes, PlungeResult
 
-#: Most distinct samples: their inner products are held in memory (200 MB at this size).
-MOST_GROUPS = 5000
+#: Limit of distinct samples: their inner products are held in memory (200 MB at this size).
+MAX_GROUPS = 5000
 
 #: Up to so many distinct samples one thread searches, unless the settings say otherwise: equal fits give equal trees,
 #: while several threads may find any tree within the gap.
@@ -46,10 +42,11 @@ _INACCURATE = "nothing is left to search: the gap asked for is smaller than the 
 class Routing(TreeSearch):
     """Exact search over the routings of samples, for trees whose nodes are convex problems.
 
-    Which dives search depends on the nodes: support vector machines on all features have compiled ones of their own
-    (:class:`~mipforest.searches.routing.machine_dives.MachineDives`), as have trees of one or two levels that select
-    features (:class:`~mipforest.searches.routing.feature_dives.FeatureDives`); all others are taken by
-    :class:`~mipforest.searches.routing.convex_dives.ConvexDives`.
+    Each kind of nodes has a backend (:func:`_backend_for`): support vector machines on all features
+    (:mod:`~mipforest.searches.routing.svm_backend`), trees of one or two levels that select features
+    (:mod:`~mipforest.searches.routing.feature_branching`), the l1 norm on all features
+    (:mod:`~mipforest.searches.routing.l1_simplex`), and all others
+    (:mod:`~mipforest.searches.routing.convex_backend`).
     """
 
     name: ClassVar[str] = "routing"
@@ -71,8 +68,8 @@ class Routing(TreeSearch):
         if problem.formulation.variant == "paper":
             return "variant 'paper' has constants that may cut off the best tree, and the search knows no constants"
         groups = len(problem.instance.distinct[0])
-        if groups > MOST_GROUPS:
-            return f"the data have {groups} different samples, and it takes {MOST_GROUPS}"
+        if groups > MAX_GROUPS:
+            return f"the data have {groups} different samples, and it takes {MAX_GROUPS}"
         return ""
 
     def search(
@@ -84,43 +81,42 @@ class Routing(TreeSearch):
         on_progress: Progress | None,
     ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        from mipforest.searches.routing.certificate_file import recording
+        from mipforest.searches.routing.certificate_writer import writing
         from mipforest.searches.routing.search import RoutingSearch
 
         events = SearchEvents(on_progress)
         trees = _Trees(problem, start)
         routing = trees.convex_nodes()
-        kind = _dives_for(routing, machines=trees.are_machines, certified=settings.certificate is not None)
-        compiled, make_dives, recorder_for = kind
-        compiled(problem.budget)
+        kind = _backend_for(routing, certified=settings.certificate is not None)
+        kind.compile(problem.budget)
         events.began = monotonic()  # loading a search, or compiling it, eats nothing of the limit
         deadline = events.deadline(settings.time_limit)
 
-        def told(objective: float, bound: float, nodes: int) -> bool:
+        def report(objective: float, bound: float, nodes: int) -> bool:
             return events.tell(objective, _lowered(bound, objective), nodes)
 
         named = {**_names_of(problem), "program": f"mipforest {self.version()}"}
-        with recording(settings.certificate, lambda file: recorder_for(file, routing, **named)) as recorder:
-            dives = make_dives(recorder)
+        with writing(settings.certificate, lambda file: kind.writer(file, routing, **named)) as writer:
+            backend = kind(routing, logs=writer is not None)
             search = RoutingSearch(
-                dives,
+                backend,
                 gap=settings.gap,
                 complete=trees.realised,
-                propose=trees.proposed if dives.needs_trees else lambda _: np.inf,
-                scores=trees.scores if dives.needs_trees else None,
+                propose=trees.proposed if backend.needs_trees else lambda _: np.inf,
+                scores=trees.scores if backend.needs_trees else None,
                 threads=settings.threads or (1 if len(routing.X) <= FEW_GROUPS else os.cpu_count() or 1),
-                recorder=recorder,
+                writer=writer,
             )
-            outcome = search.run(trees.value, deadline=deadline, on_progress=told)
+            outcome = search.run(trees.value, deadline=deadline, on_progress=report)
             bound = _lowered(outcome.bound, trees.value)
-            if recorder is not None:
-                recorder.claim(trees.value, bound, trees.best.w, trees.best.b)
+            if writer is not None:
+                writer.claim(trees.value, bound, trees.best.w, trees.best.b)
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
         inaccurate = outcome.ended and not outcome.proven
         status = Status.OPTIMAL if outcome.proven else Status.LIMIT if inaccurate else stopped
-        told_last = events.end(trees.value, bound, outcome.nodes)
+        last = events.end(trees.value, bound, outcome.nodes)
         message = _INACCURATE if inaccurate else ""
-        return SearchResult(trees.best, bound, status, outcome.nodes, told_last, message=message)
+        return SearchResult(trees.best, bound, status, outcome.nodes, last, message=message)
 
 
 def _names_of(problem: ProblemData) -> dict[str, Any]:
@@ -135,33 +131,16 @@ def _names_of(problem: ProblemData) -> dict[str, Any]:
     }
 
 
-def _are_machines(nodes: NodeProblems) -> bool:
-    """Return whether nodes are support vector machines on all features."""
-    return nodes.loss is HINGE and nodes.norm is HALF_SQUARED_L2 and nodes.budget is None
-
-
-def _dives_for(
-    nodes: ConvexNodes, *, machines: bool, certified: bool
-) -> tuple[
-    Callable[[TimeBudget], float], Callable[[CertificateFile | None], Dives], Callable[..., CertificateFile]
-]:
-    """Return what compiles or loads the dives of a problem, what then makes them, and what makes their recorder."""
+def _backend_for(nodes: ConvexNodes, *, certified: bool) -> type[Backend]:
+    """Return the first backend that takes a problem; the last one takes any."""
     # Imported here, as they import the compiler.
-    from mipforest.searches.routing.certificate_file import NodesRecorder
-    from mipforest.searches.routing.convex_dives import ConvexDives, compile_convex
-    from mipforest.searches.routing.feature_dives import FeatureDives, compile_features
-    from mipforest.searches.routing.l1_dives import L1Dives, compile_l1
-    from mipforest.searches.routing.machine_dives import MachineDives, compile_kernels
-    from mipforest.searches.routing.recording import Recorder
+    from mipforest.searches.routing.convex_backend import ConvexBackend
+    from mipforest.searches.routing.feature_branching import FeatureBackend
+    from mipforest.searches.routing.l1_simplex import L1Backend
+    from mipforest.searches.routing.svm_backend import SvmBackend
 
-    if machines:
-        return compile_kernels, lambda recorder: MachineDives(nodes, recorder), Recorder
-    # The quicker dives rest on more than one dual point for a bound, and keep no account of them.
-    if not certified and FeatureDives.takes(nodes):
-        return compile_features, lambda _: FeatureDives(nodes), NodesRecorder
-    if not certified and nodes.l1 and nodes.budget is None:
-        return compile_l1, lambda _: L1Dives(nodes), NodesRecorder
-    return compile_convex, lambda recorder: ConvexDives(nodes, logs=recorder is not None), NodesRecorder
+    backends: tuple[type[Backend], ...] = (SvmBackend, FeatureBackend, L1Backend, ConvexBackend)
+    return next(kind for kind in backends if kind.takes(nodes, certified=certified))
 
 
 def _lowered(bound: float, objective: float) -> float:
@@ -188,11 +167,6 @@ class _Trees:
                 if nodes.budget is None:  # a search for features takes seconds, and has been
                     self._keep(problem.formulation.polish(tree, problem.instance))
 
-    @property
-    def are_machines(self) -> bool:
-        """Whether the nodes are support vector machines on all features."""
-        return _are_machines(self._nodes)
-
     def convex_nodes(self) -> ConvexNodes:
         """Return what the search needs.
 
@@ -201,7 +175,7 @@ class _Trees:
         Unsupported
             If there is no tree whose value bounds the nodes.
         """
-        from mipforest.searches.routing.cells import ConvexNodes
+        from mipforest.searches.routing.plunge import ConvexNodes
 
         if not np.isfinite(self.value):
             raise Unsupported(
@@ -235,12 +209,12 @@ class _Trees:
         """Return the scores (G, |B|) of the groups at the nodes of the best tree."""
         return self.best.scores(self._X)
 
-    def realised(self, dived: Dived) -> float:
+    def realised(self, result: PlungeResult) -> float:
         """Return the value of the best tree with a complete routing; inf where no hyperplanes realise it."""
-        position: Any = dived.position
+        node: Any = result.node
         data, topology = self._data, self._problem.topology
-        at = position.reached.astype(np.int64)[self._group]
-        chosen = _chosen(position)
+        at = node.reached.astype(np.int64)[self._group]
+        chosen = _chosen(node)
         splits: dict[int, Split] = {}
         for t in reversed(topology.branches):
             here, right = at == t, None
@@ -257,18 +231,18 @@ class _Trees:
             splits[t] = split
         return self._keep(self._tree(splits))
 
-    def proposed(self, dived: Dived) -> float:
-        """Return the value of the tree that routes samples by the hyperplanes of a dive, its nodes solved anew."""
+    def proposed(self, result: PlungeResult) -> float:
+        """Return the value of the tree that routes samples by the hyperplanes of a plunge, its nodes solved anew."""
         splits: dict[int, Split] = {}
         here = {0: np.arange(self._data.n)}
         topology, X = self._problem.topology, self._data.X
         sign, weights = self._data.sign, self._data.weights
-        chosen = _chosen(dived.position)
+        chosen = _chosen(result.node)
         for t in topology.branches:
-            w, features = dived.weights[t], None
+            w, features = result.weights[t], None
             if chosen is not None:
                 w, features = np.where(chosen[t], w, 0.0), _used(chosen[t])
-            splits[t], right = Split(w, float(dived.bias[t]), np.nan), None
+            splits[t], right = Split(w, float(result.bias[t]), np.nan), None
             if t in topology.upper_branches:
                 splits[t], right = self._nodes.route(splits[t], X[here[t]])
                 here[topology.left(t)], here[topology.right(t)] = here[t][~right], here[t][right]
@@ -294,12 +268,12 @@ class _Trees:
         return value
 
 
-def _chosen(position: Any) -> BoolArray | None:
-    """Return the features (|B|, p) that a position has chosen, if it does choose."""
-    from mipforest.searches.routing.cells import CellPosition
-    from mipforest.searches.routing.feature_dives import FeaturePosition
+def _chosen(node: Any) -> BoolArray | None:
+    """Return the features (|B|, p) that an open node has chosen, if it does choose."""
+    from mipforest.searches.routing.convex_backend import SubproblemNode
+    from mipforest.searches.routing.feature_branching import FeatureNode
 
-    return position.features if isinstance(position, CellPosition | FeaturePosition) else None
+    return node.features if isinstance(node, SubproblemNode | FeatureNode) else None
 
 
 def _used(chosen: BoolArray) -> IntArray:

@@ -1,4 +1,4 @@
-"""The routing search: best-first with dives over partial routings, on several threads, with true bounds at any time."""
+"""The routing search: best-first branch and bound with plunges, on several threads, with valid bounds at any time."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import count
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import DataValueError
 from mipforest.searches.numbers import require_limits
-from mipforest.searches.routing.certificate_file import CertificateFile
-from mipforest.searches.routing.dive import COMPLETE, STOPPED
-from mipforest.searches.routing.neighbourhoods import Neighbourhoods
-
-#: Steps of one dive: it then hands back what is open, so that limits and other threads get their turn.
-STEPS = 400
+from mipforest.searches.routing.certificate_writer import CertificateWriter
+from mipforest.searches.routing.plunge import COMPLETE, STEPS, STOPPED, Backend, OpenNode, PlungeResult
 
 #: Bytes of warm starts that open nodes may keep; beyond them, new ones start from nothing.
 WARM_START_BYTES = 2_000_000_000
@@ -29,121 +26,53 @@ WARM_START_BYTES = 2_000_000_000
 #: bounds instead of the one with the least: they close soon, and few new ones stay open.
 OPEN_BYTES = 3_000_000_000
 
-#: A best tree of more than this multiple of the bound cuts off little: see :class:`_Stages`.
+#: A best tree of more than this multiple of the bound cuts off little: see :class:`_ObjectiveLimit`.
 POOR = 2.0
 
-#: A stage is to take this many times the steps of the one before it.
-STAGE_GROWTH = 3.0
+#: A restart is to take this many times the steps of the search before it.
+RESTART_GROWTH = 3.0
 
-#: By how much the first stages look above the bound, and the limits for later ones; least power of growth.
-FIRST_RAISE, LEAST_RAISE, MOST_RAISE, LEAST_POWER = 1.1, 1.02, 2.0, 1.0
+#: By how much the first limits are above the bound, and the range for later ones; least power of growth.
+FIRST_RAISE, MIN_RAISE, MAX_RAISE, LEAST_POWER = 1.1, 1.02, 2.0, 1.0
 
-#: Where nothing else finds trees, one of this many dives looks for all that are better than the best.
+#: Where nothing else finds trees, one of this many plunges looks for all that are better than the best.
 ALL_TREES = 4
 
-#: Dives to one tree from hyperplanes of a partial routing; at the beginning there are more.
+#: Plunges to one tree from hyperplanes of an open node; at the beginning there are more.
 TREES = 50
 
+#: Share of the groups at a node that are decided anew, at first, and by what it grows where that leads to nothing.
+_SHARE, _SHARE_GROWTH = 0.05, 1.5
 
-class Position(Protocol):
-    """A partial routing, with what helps to go on from it."""
+#: Steps of one neighbourhood. The next one begins with few groups again, and takes others by chance: their distances
+#: are multiplied by a random number whose logarithm has this standard deviation.
+_STEPS_AROUND, _NOISE = 400, 1.0
 
-    @property
-    def bytes(self) -> int:
-        """Memory that it takes with what helps."""
-
-    def lighter(self) -> Position:
-        """Return the same without what helps."""
+#: Steps in all neighbourhoods as a share of all steps of the search: the largest, until one has used up its steps, and
+#: the least. In between the share is the gap: where it is wide, better trees are likely, and a proof is far away.
+_MAX_PART, _MIN_PART = 0.5, 0.05
 
 
 @dataclass(order=True)
 class _Open:
     bound: float
     number: int
-    #: A :class:`Position` of the dives' own kind.
-    position: Any = field(compare=False)
+    #: An :class:`~mipforest.searches.routing.plunge.OpenNode` of the backend's own kind.
+    node: Any = field(compare=False)
     #: Its node in a certificate.
     name: int = field(default=0, compare=False)
 
 
-@dataclass(frozen=True, eq=False)
-class Dived:
-    """What a dive has found.
-
-    Attributes
-    ----------
-    end
-        Why it ended: one of the constants of :mod:`mipforest.searches.routing.dive`.
-    position
-        Where it stood at its end: a complete routing has a value.
-    open
-        What it left open, each with a bound.
-    bound, cut_bound
-        Bound of the position, and the least one at which something was cut off on the way (``inf`` if nothing was).
-    weights, bias
-        (|B|, p) and (|B|,) hyperplanes of the position, in the coordinates of the problem.
-    steps
-        Number of steps.
-    counts
-        (4,) :attr:`~mipforest.searches.routing.dive.Room.counts`.
-    log, values
-        What it has logged for a certificate, and (|B|,) the proven values of the nodes at its end.
-    """
-
-    end: int
-    position: Position
-    open: Sequence[tuple[float, Any]]
-    bound: float
-    cut_bound: float
-    weights: FloatArray
-    bias: FloatArray
-    steps: int
-    counts: IntArray = field(default_factory=lambda: np.zeros(4, np.int64))
-    log: Any = ()
-    values: FloatArray = field(default_factory=lambda: np.zeros(0))
-
-
-class Dives(Protocol):
-    """What dives for a search, from several threads at once.
-
-    Attributes
-    ----------
-    needs_trees
-        Whether trees are to be made from hyperplanes and looked for around the best one, as dives make none of theirs.
-    """
-
-    needs_trees: bool
-
-    def first(self) -> Position:
-        """Return the position from which all trees can be reached."""
-
-    def at(self, reached: IntArray) -> Position:
-        """Return the position of a partial routing (G,): the nodes that the groups of samples have reached."""
-
-    def dive(self, start: Any, target: float, most: int, stop: IntArray) -> Dived:
-        """Dive from a position.
-
-        Parameters
-        ----------
-        start
-            A position that these dives made.
-        target
-            Value from which on a bound cuts off.
-        most, stop
-            Steps at most, and a flag that ends the dive when it is not 0.
-        """
-
-
 @dataclass(frozen=True)
 class Outcome:
-    """What a search has found.
+    """Result of a search.
 
     Attributes
     ----------
     bound
         Proven lower bound on the value of every tree.
     nodes
-        Steps of all dives.
+        Steps of all plunges.
     proven
         Whether nothing better than the best tree is left, within the gap.
     interrupted
@@ -159,92 +88,182 @@ class Outcome:
     ended: bool
 
 
-class _Stages:
-    """Stages of a search whose best tree is poor: each looks below a value only, which cuts off far more.
+class _ObjectiveLimit:
+    """Restarts with an objective limit, for a search whose best tree is poor: below a limit far more is cut off.
 
-    Where there is no such tree, the value is a bound, and the next stage begins at the root again with a larger one.
-    Steps grow with a power of the value, which two stages tell: the value is raised by what promises the wanted growth.
+    Where there is no tree below the limit, it is a bound, and the search restarts at the root with a larger one. Steps
+    grow with a power of the limit, which two restarts show: the limit is raised by what gives the wanted growth.
     """
 
     def __init__(self) -> None:
-        self.below = np.inf
+        self.value = np.inf
         self._raise = FIRST_RAISE
         self._began = self._steps_before = 0
 
     def begin(self, bound: float) -> None:
-        """Begin to look for trees a little above a positive bound."""
-        self.below = self._raise * bound
+        """Set the first limit, a little above a positive bound."""
+        self.value = self._raise * bound
 
-    def go_on(self, steps: int) -> None:
-        """Look higher, after these steps of the whole search."""
+    def restart(self, steps: int) -> None:
+        """Raise the limit, after these steps of the whole search."""
         spent = max(steps - self._began, 1)
         if self._steps_before:
             power = max(np.log(spent / self._steps_before) / np.log(self._raise), LEAST_POWER)
-            self._raise = float(np.clip(STAGE_GROWTH ** (1.0 / power), LEAST_RAISE, MOST_RAISE))
+            self._raise = float(np.clip(RESTART_GROWTH ** (1.0 / power), MIN_RAISE, MAX_RAISE))
         self._began, self._steps_before = steps, spent
-        self.below *= self._raise
+        self.value *= self._raise
 
 
-def _finite(dived: Dived) -> Dived:
-    """Return what a dive has found, unless its values overflowed: then it has proven nothing."""
-    if any(
-        math.isnan(bound) for bound in (dived.bound, dived.cut_bound, *(bound for bound, _ in dived.open))
-    ):
+class Neighbourhoods:
+    """Neighbourhoods of the best tree: small searches that decide anew the groups of samples close to its hyperplanes.
+
+    All other groups stay where the tree has them, which leaves few routings: a plunge finds better trees where one from
+    the root is cut off. What they find are trees; their bounds are valid in the neighbourhood alone. The idea is that
+    of local branching (Fischetti, Lodi, *Local branching*, Mathematical Programming 98, 2003), with the distance to a
+    hyperplane to say what is near.
+
+    Parameters
+    ----------
+    scores
+        Returns (G, |B|) scores of the groups at the nodes of the best tree.
+    at
+        Returns the open node of a partial assignment (G,).
+    """
+
+    def __init__(self, scores: Callable[[], FloatArray], at: Callable[[IntArray], Any]) -> None:
+        self._scores, self._at = scores, at
+        self._heap: list[tuple[float, int, Any]] = []
+        self._numbers = count()
+        self._random = np.random.default_rng(0)
+        self._steps = self._steps_here = 0
+        self._around = np.inf
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Begin again with the groups that are closest, as another search has found a better tree."""
+        self._share, self._noise = _SHARE, 0.0
+        self._heap.clear()
+
+    def due(self, nodes: int, gap: float) -> bool:
+        """Return whether it is their turn, after these steps of all searches, with this relative gap."""
+        return (
+            self._steps <= (_MAX_PART if self._noise == 0.0 else min(max(gap, _MIN_PART), _MAX_PART)) * nodes
+        )
+
+    def start(self, best: float, cutoff: float) -> tuple[Any, int]:
+        """Return the open node to plunge from, and the limit of steps.
+
+        Parameters
+        ----------
+        best
+            Value of the best tree.
+        cutoff
+            Objective value from which nodes are pruned.
+        """
+        spent = self._steps_here >= _STEPS_AROUND
+        if not self._heap or spent or self._heap[0][0] >= cutoff:
+            if best >= self._around:
+                self._share *= _SHARE_GROWTH
+                if spent or self._share >= 1.0:
+                    self._share, self._noise = _SHARE, _NOISE
+            self._around, self._steps_here = best, 0
+            scores = self._scores()
+            distance = np.abs(scores) * np.exp(self._noise * self._random.standard_normal(scores.shape))
+            self._heap = [(0.0, 0, self._at(near(scores >= 0.0, distance, self._share)))]
+        return heapq.heappop(self._heap)[2], _STEPS_AROUND - self._steps_here
+
+    def take(self, steps: int, left_open: Sequence[tuple[float, Any]], cutoff: float) -> None:
+        """Account for a plunge: its steps, and what it left open."""
+        self._steps += steps
+        self._steps_here += steps
+        for bound, node in left_open:
+            if bound < cutoff:
+                heapq.heappush(self._heap, (bound, next(self._numbers), node))
+
+
+def near(goes_right: BoolArray, distance: FloatArray, share: float) -> IntArray:
+    """Return the partial assignment in which the groups close to hyperplanes wait at the first one.
+
+    Parameters
+    ----------
+    goes_right, distance
+        (G, |B|) sides of the groups at the nodes of a tree, and distances from its hyperplanes.
+    share
+        Of the groups that reach a node above the last level, the part that waits there, rounded up.
+
+    Returns
+    -------
+    (G,) nodes that the groups have reached.
+    """
+    G, n_nodes = distance.shape
+    reached, waits = np.zeros(G, np.int64), np.zeros(G, np.bool_)
+    for t in range(n_nodes // 2):
+        here = np.flatnonzero((reached == t) & ~waits)
+        here = here[np.argsort(distance[here, t], kind="stable")]
+        n_waiting = int(np.ceil(share * len(here)))
+        waits[here[:n_waiting]] = True
+        reached[here[n_waiting:]] = 2 * t + 1 + goes_right[here[n_waiting:], t]
+    return reached
+
+
+def _finite(result: PlungeResult) -> PlungeResult:
+    """Return the result of a plunge, unless its values overflowed: then it has proven nothing."""
+    bounds = (result.bound, result.cut_bound, *(bound for bound, _ in result.open))
+    if any(map(math.isnan, bounds)):
         raise DataValueError(
             "routing: the values of the nodes are beyond the numbers of a computer, as features, weights or C are very "
             "large, or very different in size; scale the features (scaling='minmax'), or choose a smaller C"
         )
-    return dived
+    return result
 
 
 class RoutingSearch:
-    """A search over the routings of one problem.
+    """Branch and bound over the routings of one problem.
 
     Parameters
     ----------
-    dives
-        What dives for it.
+    backend
+        What plunges for it.
     gap
         Relative gap within which the best tree counts as optimal.
     complete
-        Called with a dive that ended at a complete routing; returns its exact value, ``inf`` where no hyperplanes
+        Called with a plunge that ended at a complete routing; returns its exact value, ``inf`` where no hyperplanes
         realise it.
     propose
-        Called with a dive; returns the value of a tree made from the hyperplanes of its end.
+        Called with the result of a plunge; returns the value of a tree made from the hyperplanes of its end.
     scores
-        Returns the scores (G, |B|) of the groups at the nodes of the best tree, for
-        :class:`~mipforest.searches.routing.neighbourhoods.Neighbourhoods`; without it, there are none.
+        Returns the scores (G, |B|) of the groups at the nodes of the best tree, for :class:`Neighbourhoods`; without
+        it, there are none.
     threads
         Number of threads.
-    recorder
+    writer
         Writes a certificate. All trees are looked for from the beginning then, in one tree of branchings, and nodes
-        that are closed by a bound without a dual point of their own are dived into.
+        that are pruned by a bound without a dual point of their own are plunged into.
     """
 
     def __init__(
         self,
-        dives: Dives,
+        backend: Backend,
         *,
         gap: float,
-        complete: Callable[[Dived], float],
-        propose: Callable[[Dived], float],
+        complete: Callable[[PlungeResult], float],
+        propose: Callable[[PlungeResult], float],
         scores: Callable[[], FloatArray] | None = None,
         threads: int = 1,
-        recorder: CertificateFile | None = None,
+        writer: CertificateWriter | None = None,
     ) -> None:
-        self.gap, self.threads, self._dives, self._recorder = gap, threads, dives, recorder
+        self.gap, self.threads, self._backend, self._writer = gap, threads, backend, writer
         self._complete, self._propose = complete, propose
         self._stop = np.zeros(1, np.int64)
         self._heap: list[_Open] = []
         self._to_close: list[_Open] = []
-        self._running: dict[Future[Dived], _Open] = {}
-        self._neighbourhoods = None if scores is None else Neighbourhoods(scores, dives.at)
-        self._nearby: Future[Dived] | None = None
+        self._running: dict[Future[PlungeResult], _Open] = {}
+        self._neighbourhoods = None if scores is None else Neighbourhoods(scores, backend.at)
+        self._nearby: Future[PlungeResult] | None = None
         self._numbers = 0
         self._kept_bytes = 0
-        self.best, self.nodes, self._dived = np.inf, 0, 0
-        self._cut_bound, self._stages = np.inf, _Stages()
-        self.counts = np.zeros(4, np.int64)
+        self.best, self.nodes, self._plunges = np.inf, 0, 0
+        self._cut_bound, self._limit = np.inf, _ObjectiveLimit()
 
     @property
     def bound(self) -> float:
@@ -253,9 +272,9 @@ class RoutingSearch:
         return float(min([self._cut_bound, self.best, *left]))
 
     @property
-    def target(self) -> float:
-        """Value from which on trees are not looked for at present."""
-        return min(self._within_gap(), self._stages.below)
+    def cutoff(self) -> float:
+        """Objective value from which nodes are pruned at present."""
+        return min(self._within_gap(), self._limit.value)
 
     def _within_gap(self) -> float:
         # Without a tree nothing is cut off; infinity less a share of it would be no number.
@@ -288,22 +307,22 @@ class RoutingSearch:
         self.best = best
         self._begin_at_root(0.0)
         interrupted, over = False, monotonic() >= deadline
-        # One more waits, so that no thread is idle while trees are made here; one thread alone dives in a fixed order.
+        # One more waits, so that no thread is idle while trees are made here; one thread alone has a fixed order.
         at_once = self.threads + (self.threads > 1)
         with ThreadPoolExecutor(self.threads) as pool:
             try:
                 while True:
-                    while not over and len(self._busy) < at_once and self._start_dive(pool):
+                    while not over and len(self._busy) < at_once and self._start_plunge(pool):
                         pass
                     left = bool(self._heap or self._to_close)
                     if not self._running and (self._nearby is None or not left):
-                        if left or over or self._stages.below >= self._within_gap():
+                        if left or over or self._limit.value >= self._within_gap():
                             break  # the time is over, or nothing better than the best tree is left
-                        self._stages.go_on(self.nodes)
+                        self._limit.restart(self.nodes)
                         self._begin_at_root(self._cut_bound)
                         continue
                     for future in wait(self._busy, timeout=0.1, return_when=FIRST_COMPLETED).done:
-                        self._end_dive(future)
+                        self._end_plunge(future)
                     if on_progress is not None and on_progress(self.best, self.bound, self.nodes):
                         interrupted = True
                     over = interrupted or monotonic() >= deadline
@@ -311,38 +330,38 @@ class RoutingSearch:
                         self._stop[0] = 1
             finally:
                 self._stop[0] = 1
-        bound = self.bound if self._recorder is None else self._close_open(self._recorder)
+        bound = self.bound if self._writer is None else self._close_open(self._writer)
         ended = not self._heap and not self._to_close
         return Outcome(bound, self.nodes, ended and bound >= self._within_gap(), interrupted, ended)
 
     @property
-    def _busy(self) -> list[Future[Dived]]:
+    def _busy(self) -> list[Future[PlungeResult]]:
         return [*self._running, *([] if self._nearby is None else [self._nearby])]
 
-    def _start_dive(self, pool: ThreadPoolExecutor) -> bool:
-        """Start a dive, around the best tree where it is time to; return whether there was one to start."""
+    def _start_plunge(self, pool: ThreadPoolExecutor) -> bool:
+        """Start a plunge, around the best tree where it is time to; return whether there was one to start."""
         if self._neighbourhood_due():
             assert self._neighbourhoods is not None
-            position, most = self._neighbourhoods.start(self.best, self._within_gap())
-            self._nearby = pool.submit(self._dives.dive, position, self._within_gap(), most, self._stop)
+            node, max_steps = self._neighbourhoods.start(self.best, self._within_gap())
+            self._nearby = pool.submit(self._backend.plunge, node, self._within_gap(), max_steps, self._stop)
             return True
         while self._heap or self._to_close:
-            node = self._to_close.pop() if self._to_close else self._next()
-            if node.bound >= self.target:
-                self._cut_bound = min(self._cut_bound, node.bound)
-                if self._recorder is None:
-                    self._kept_bytes -= node.position.bytes
+            entry = self._to_close.pop() if self._to_close else self._next()
+            if entry.bound >= self.cutoff:
+                self._cut_bound = min(self._cut_bound, entry.bound)
+                if self._writer is None:
+                    self._kept_bytes -= entry.node.bytes
                     continue
-            self._dived += 1
-            all_trees = self._neighbourhoods is None and self._dived % ALL_TREES == 0
-            target = self._within_gap() if all_trees else self.target
-            future = pool.submit(self._dives.dive, node.position, target, STEPS, self._stop)
-            self._running[future] = node
+            self._plunges += 1
+            all_trees = self._neighbourhoods is None and self._plunges % ALL_TREES == 0
+            cutoff = self._within_gap() if all_trees else self.cutoff
+            future = pool.submit(self._backend.plunge, entry.node, cutoff, STEPS, self._stop)
+            self._running[future] = entry
             return True
         return False
 
     def _neighbourhood_due(self) -> bool:
-        """Return whether to dive around the best tree; also where other dives have left nothing to start."""
+        """Return whether to plunge around the best tree; also where other plunges have left nothing to start."""
         if self._neighbourhoods is None or self._nearby is not None:
             return False
         if not (self._heap or self._to_close):
@@ -351,73 +370,69 @@ class RoutingSearch:
         gap = (self.best - self.bound) / max(self.best, np.finfo(float).tiny) if known else 1.0
         return self.nodes > 0 and self._neighbourhoods.due(self.nodes, gap)  # the root first: it has a bound
 
-    def _end_dive(self, future: Future[Dived]) -> None:
-        """Account for a dive, and look for a tree at its end."""
-        dived, around = _finite(future.result()), self._neighbourhoods
+    def _end_plunge(self, future: Future[PlungeResult]) -> None:
+        """Account for a plunge, and look for a tree at its end."""
+        result, around = _finite(future.result()), self._neighbourhoods
         if around is not None and future is self._nearby:
             self._nearby = None
-            self.nodes += dived.steps
-            self.counts += dived.counts
-            if dived.end == COMPLETE:
-                self.best = min(self.best, self._complete(dived))
-            around.take(dived.steps, dived.open, self._within_gap())
+            self.nodes += result.steps
+            if result.end == COMPLETE:
+                self.best = min(self.best, self._complete(result))
+            around.take(result.steps, result.open, self._within_gap())
             return
         before = self.best
-        self._take(self._running.pop(future), dived)
+        self._take(self._running.pop(future), result)
         poor = self.best > POOR * self.bound > 0.0
-        if poor and self._stages.below == np.inf and self._recorder is None:
-            self._stages.begin(self.bound)
-        if self._dived % TREES == 0 or self._dived & (self._dived - 1) == 0:
-            self.best = min(self.best, self._propose(dived))
+        if poor and self._limit.value == np.inf and self._writer is None:
+            self._limit.begin(self.bound)
+        if self._plunges % TREES == 0 or self._plunges & (self._plunges - 1) == 0:
+            self.best = min(self.best, self._propose(result))
         if around is not None and self.best < before:
             around.begin_anew()
 
     def _begin_at_root(self, bound: float) -> None:
         """Begin at the root; no tree is below the bound."""
-        self._push(bound, self._dives.first())
+        self._push(bound, self._backend.first())
         self._cut_bound = np.inf
 
-    def _push(self, bound: float, position: Position, name: int = 0) -> None:
+    def _push(self, bound: float, node: OpenNode, name: int = 0) -> None:
         self._numbers += 1
-        kept = position if self._kept_bytes < WARM_START_BYTES else position.lighter()
-        node = _Open(bound, self._numbers, kept, name)
+        kept = node if self._kept_bytes < WARM_START_BYTES else node.lighter()
+        entry = _Open(bound, self._numbers, kept, name)
         self._kept_bytes += kept.bytes
-        if self._recorder is not None and bound >= self.target:
+        if self._writer is not None and bound >= self.cutoff:
             self._cut_bound = min(self._cut_bound, bound)
-            self._to_close.append(node)
+            self._to_close.append(entry)
         else:
-            heapq.heappush(self._heap, node)
+            heapq.heappush(self._heap, entry)
 
     def _next(self) -> _Open:
         """Take the open node with the least bound; past the budget of memory, the last one, a leaf of the heap."""
         return self._heap.pop() if self._kept_bytes > OPEN_BYTES else heapq.heappop(self._heap)
 
-    def _close_open(self, recorder: CertificateFile) -> float:
+    def _close_open(self, writer: CertificateWriter) -> float:
         """Write the open nodes as leaves, each with a dual point for the bound; return what all leaves prove."""
         bound = self.bound
-        for node in (*self._to_close, *self._heap):
-            if not recorder.leaf(node.name, node.position, at_least=bound):
-                dived = self._dives.dive(node.position, bound, 1, self._stop)
-                for name, (_, position) in zip(self._recorded(node, dived), dived.open, strict=True):
-                    recorder.leaf(name, position)
-        return min(bound, recorder.least)
+        for entry in (*self._to_close, *self._heap):
+            if not writer.leaf(entry.name, entry.node, at_least=bound):
+                result = self._backend.plunge(entry.node, bound, 1, self._stop)
+                for name, (_, node) in zip(self._recorded(entry, result), result.open, strict=True):
+                    writer.leaf(name, node)
+        return min(bound, writer.least)
 
-    def _recorded(self, start: _Open, dived: Dived) -> list[int]:
-        """Write what a dive has done; return the names of the nodes that it left open."""
-        if self._recorder is None:
-            return [0] * len(dived.open)
-        return self._recorder.dived(
-            start.name, start.position.reached, dived.log, stopped=dived.end == STOPPED
-        )
+    def _recorded(self, start: _Open, result: PlungeResult) -> list[int]:
+        """Write what a plunge has done; return the names of the nodes that it left open."""
+        if self._writer is None:
+            return [0] * len(result.open)
+        return self._writer.record(start.name, start.node.reached, result.log, stopped=result.end == STOPPED)
 
-    def _take(self, start: _Open, dived: Dived) -> None:
-        """Account for a dive."""
-        self._kept_bytes -= start.position.bytes
-        self.counts += dived.counts
-        self.nodes += dived.steps
-        self._cut_bound = min(self._cut_bound, max(dived.cut_bound, start.bound))
-        if dived.end == COMPLETE:
-            self.best = min(self.best, self._complete(dived))
-            self._cut_bound = min(self._cut_bound, max(dived.bound, start.bound))
-        for (bound, position), name in zip(dived.open, self._recorded(start, dived), strict=True):
-            self._push(max(bound, start.bound), position, name)
+    def _take(self, start: _Open, result: PlungeResult) -> None:
+        """Account for a plunge."""
+        self._kept_bytes -= start.node.bytes
+        self.nodes += result.steps
+        self._cut_bound = min(self._cut_bound, max(result.cut_bound, start.bound))
+        if result.end == COMPLETE:
+            self.best = min(self.best, self._complete(result))
+            self._cut_bound = min(self._cut_bound, max(result.bound, start.bound))
+        for (bound, node), name in zip(result.open, self._recorded(start, result), strict=True):
+            self._push(max(bound, start.bound), node, name)

@@ -17,13 +17,18 @@ from mipforest.data import Dataset
 from mipforest.errors import Unsupported
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1
 from mipforest.objectives.log_loss import LogisticLoss, tangent_points
-from mipforest.searches.routing import cells
-from mipforest.searches.routing.convex_interior import solve_node
-from mipforest.searches.routing.convex_node import UNLIMITED, Charge, measure_rises, node_for
-from mipforest.searches.routing.dive import COMPLETE, STOPPED
-from mipforest.searches.routing.feature_dives import FeatureDives, _Nodes
-from mipforest.searches.routing.few_features import Points, room_for
-from mipforest.searches.routing.separable_sides import solve_split
+from mipforest.searches.routing import convex_backend
+from mipforest.searches.routing.convex_relaxation import (
+    UNLIMITED,
+    Charge,
+    measure_gains,
+    node_for,
+    solve_node,
+)
+from mipforest.searches.routing.dichotomies import solve_split
+from mipforest.searches.routing.feature_branching import FeatureBackend, _Nodes
+from mipforest.searches.routing.plunge import COMPLETE, STOPPED, ConvexNodes
+from mipforest.searches.routing.small_svm import Points, workspace_for
 from mipforest.testing.formulation_conformance import repeated
 
 #: Nodes are solved to 1e-7, and values here are as small as 0.1: a smaller gap may stay open.
@@ -35,7 +40,7 @@ V0 = ((np.log(2), -0.5), (0.0, -1.0))
 LINE = ((1.0, -1.0),)
 
 
-def machine(X, sign, C, right, budget, alpha):
+def svm(X, sign, C, right, budget, alpha):
     return best_features(lambda part: margin_qp(part, sign, C, right, EPSILON), X, budget, alpha)
 
 
@@ -46,8 +51,8 @@ def sparse(X, sign, C, right, lines, budget=None, alpha=np.inf):
 
 #: A formulation but for C, and the value of a node by other solvers.
 MODELS = {
-    "hard budget": (partial(HfsMargot, B=1), partial(machine, budget=1, alpha=np.inf)),
-    "soft budget": (partial(SfsMargot, B=1, alpha=0.7), partial(machine, budget=1, alpha=0.7)),
+    "hard budget": (partial(HfsMargot, B=1), partial(svm, budget=1, alpha=np.inf)),
+    "soft budget": (partial(SfsMargot, B=1, alpha=0.7), partial(svm, budget=1, alpha=0.7)),
     "hinge, l1": (partial(LossOptimal, loss="hinge"), partial(sparse, lines=LINE)),
     "olct": (partial(Olct, refinement=False), partial(sparse, lines=V0)),
     "budgeted olct": (partial(BudgetedOlct, B=1, refinement=False), partial(sparse, lines=V0, budget=1)),
@@ -101,7 +106,7 @@ def test_the_search_agrees_with_a_matrix_solver(model, seed):
 
 
 def node(X, sign, C, loss, right=None):
-    """A node's room, with margins for all samples and sides where they are given."""
+    """A node's workspace, with margins for all samples and sides where they are given."""
     kinks = loss.kinks()
     Z, d = np.concatenate([X * sign[:, None]] * len(kinks)), np.tile(sign, len(kinks))
     reward, capacity = np.repeat(kinks[:, 0], len(X)), np.repeat(C * kinks[:, 1], len(X))
@@ -113,9 +118,9 @@ def node(X, sign, C, loss, right=None):
     return node_for(Z, d, reward, capacity)
 
 
-def value(room, charge):
-    solve_node(room, charge, 1e3, 1e-6, 60.0, 1e300)
-    return float(room.result[0])
+def value(work, charge):
+    solve_node(work, charge, 1e3, 1e-6, 60.0, 1e300)
+    return float(work.result[0])
 
 
 def every_feature(p, norm=HALF_SQUARED_L2):
@@ -127,8 +132,8 @@ def every_feature(p, norm=HALF_SQUARED_L2):
 def test_the_relaxation_is_below_every_choice_of_features(seed, alpha):
     data = random_data(seed, n=30, p=4)
     C, budget = float(10.0 ** (seed - 1)), 1 + seed % 2
-    room = node(data.X, data.sign, C, HINGE)
-    relaxed = value(room, Charge(False, np.ones(4), float(budget), 1e300 if alpha == np.inf else alpha))
+    work = node(data.X, data.sign, C, HINGE)
+    relaxed = value(work, Charge(False, np.ones(4), float(budget), 1e300 if alpha == np.inf else alpha))
     least = min(
         value(node(np.ascontiguousarray(data.X[:, used]), data.sign, C, HINGE), every_feature(k))
         + (alpha * (k - budget) if k > budget else 0.0)
@@ -141,34 +146,34 @@ def test_the_relaxation_is_below_every_choice_of_features(seed, alpha):
 
 @pytest.mark.parametrize("norm", [HALF_SQUARED_L2, L1])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_rise_is_at_most_what_the_variable_is_worth(norm, seed):
+def test_a_gain_is_at_most_what_the_variable_is_worth(norm, seed):
     data, loss = random_data(seed, n=24, p=3), LogisticLoss(tangent_points("V0"))
     X, charge = data.X - data.X.mean(axis=0), every_feature(3, norm)
     right = X @ np.array([1.0, -0.5, 0.2]) >= 0
-    room = node(X[:20], data.sign[:20], 2.0, loss, right[:20])
-    before = value(room, charge)
+    work = node(X[:20], data.sign[:20], 2.0, loss, right[:20])
+    before = value(work, charge)
     tried = np.arange(20, 24)
     d, reward = np.tile([-1.0, 1.0], 4), np.tile([EPSILON, 0.0], 4)
-    rises, m = np.zeros(8), len(room.d)
-    measure_rises(
-        room, charge, X, np.repeat(tried, 2), d, reward, np.full(8, UNLIMITED), 1e3, np.zeros((m, 3)),
-        np.zeros((3, m)), rises,
+    gains, m = np.zeros(8), len(work.d)
+    measure_gains(
+        work, charge, X, np.repeat(tried, 2), d, reward, np.full(8, UNLIMITED), 1e3, np.zeros((m, 3)),
+        np.zeros((3, m)), gains,
     )  # fmt: skip
-    assert rises.max() > 0
+    assert gains.max() > 0
     compared = 0
-    for k, rise in enumerate(rises):
+    for k, gain in enumerate(gains):
         x = X[tried[k // 2]]
         more = node_for(
-            np.vstack([room.Z, d[k] * x]),
-            np.append(room.d, d[k]),
-            np.append(room.reward, reward[k]),
-            np.append(room.capacity, UNLIMITED),
+            np.vstack([work.Z, d[k] * x]),
+            np.append(work.d, d[k]),
+            np.append(work.reward, reward[k]),
+            np.append(work.capacity, UNLIMITED),
         )
         kept = np.append(right[:20], d[k] > 0)
         if np.isinf(l1_lp(np.vstack([X[:20], x]), np.ones(21), 1.0, LINE, kept, EPSILON)):
             continue  # no hyperplane keeps the side: the node is worth infinitely much
         compared += 1
-        assert before + rise <= value(more, charge) * (1 + 1e-5)
+        assert before + gain <= value(more, charge) * (1 + 1e-5)
     assert compared >= 4
 
 
@@ -179,7 +184,7 @@ def feature_nodes(seed, n, p, C, budget, alpha, grid=False):
     sign = np.where(np.random.default_rng(seed).random(len(X)) < 0.4, -1.0, 1.0)
     weight = np.eye(2)[(sign > 0).astype(int)]
     one = np.ones(1)
-    nodes = cells.ConvexNodes(
+    nodes = ConvexNodes(
         X, weight, C * one, 1e4 * one, 1, EPSILON, np.ones((1, 2)), False, np.array([budget]), alpha
     )
     return nodes, sign
@@ -191,12 +196,12 @@ def test_the_least_choice_of_features_is_the_best_one_for_any_samples(seed, alph
     C = float(10.0 ** (seed - 1))
     nodes, sign = feature_nodes(seed, 16, 4, C, 2, alpha, grid=seed % 2 == 1)
     of = _Nodes(nodes)
-    room, choices = room_for(of.samples, 4), of.choices(0)
+    work, choices = workspace_for(of.samples, 4), of.choices(0)
     for n in (6, len(sign)):  # bounds are handed down to more samples
         weight = np.where(np.arange(len(sign))[:, None] < n, nodes.weight, 0.0)
-        choices = of.raised(room, 0, weight, choices, np.inf, other_samples=True)
-        choices = of.decided(room, 0, weight, choices, np.inf)
-        best = machine(nodes.X[:n], sign[:n], C, None, 2, alpha)
+        choices = of.raised(work, 0, weight, choices, np.inf, other_samples=True)
+        choices = of.decided(work, 0, weight, choices, np.inf)
+        best = svm(nodes.X[:n], sign[:n], C, None, 2, alpha)
         assert choices.least_bound == pytest.approx(best, rel=1e-5, abs=1e-9)
         assert choices.least_bound <= best * (1 + 1e-6)
 
@@ -204,48 +209,50 @@ def test_the_least_choice_of_features_is_the_best_one_for_any_samples(seed, alph
 def test_choices_that_are_halted_have_true_bounds_and_are_decided_later():
     nodes, sign = feature_nodes(0, 30, 6, 1.0, 2, 0.05)
     of = _Nodes(nodes)
-    best = machine(nodes.X, sign, 1.0, None, 2, 0.05)
-    halted = of.decided(room_for(of.samples, 6), 0, nodes.weight, of.choices(0), np.inf, np.ones(1, np.int64))
+    best = svm(nodes.X, sign, 1.0, None, 2, 0.05)
+    halted = of.decided(
+        workspace_for(of.samples, 6), 0, nodes.weight, of.choices(0), np.inf, np.ones(1, np.int64)
+    )
     assert not halted.is_decided
     assert at_most(halted.least_bound, best)
-    later = of.decided(room_for(of.samples, 6), 0, nodes.weight, halted, np.inf)
+    later = of.decided(workspace_for(of.samples, 6), 0, nodes.weight, halted, np.inf)
     assert later.is_decided
     assert later.least_bound == pytest.approx(best, rel=1e-5)
 
-    dives = FeatureDives(nodes)
-    dived = dives.dive(dives.first(), np.inf, 400, np.ones(1, np.int64))
-    assert dived.end == STOPPED
-    [(bound, position)] = dived.open
+    backend = FeatureBackend(nodes)
+    result = backend.plunge(backend.first(), np.inf, 400, np.ones(1, np.int64))
+    assert result.end == STOPPED
+    [(bound, node)] = result.open
     assert at_most(bound, best)
-    assert dives.dive(position, np.inf, 400, np.zeros(1, np.int64)).end == COMPLETE
+    assert backend.plunge(node, np.inf, 400, np.zeros(1, np.int64)).end == COMPLETE
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_rise_on_few_features_is_at_most_what_the_side_is_worth(seed):
+def test_a_gain_on_few_features_is_at_most_what_the_side_is_worth(seed):
     C = float(10.0 ** (seed - 1))
     nodes, _ = feature_nodes(seed, 14, 2, C, 2, np.inf)
     of = _Nodes(nodes)
-    points, room = Points(of.samples, nodes.weight, np.arange(2)), room_for(of.samples, 2)
-    side, rises = np.zeros(len(points.weight), np.int64), np.zeros((2, len(points.weight)))
+    points, work = Points(of.samples, nodes.weight, np.arange(2)), workspace_for(of.samples, 2)
+    side, gains = np.zeros(len(points.weight), np.int64), np.zeros((2, len(points.weight)))
     kept = np.argsort(nodes.X @ [1.0, -0.6])[[0, 1, -2, -1]]
     side[points.at[kept]] = [-1, -1, 1, 1]
 
-    def value(rises):
-        return solve_split(points.samples, room, points.weight, C, 1e4, EPSILON, side, rises, np.inf)
+    def value(gains):
+        return solve_split(points.samples, work, points.weight, C, 1e4, EPSILON, side, gains, np.inf)
 
-    before = value(rises)
+    before = value(gains)
     assert before > 0
     for g in np.flatnonzero(side == 0)[:4]:
         for row, to in ((0, -1), (1, 1)):
-            rise = rises[row, g]
+            gain = gains[row, g]
             side[g] = to
-            assert before + rise <= value(np.zeros_like(rises)) * (1 + 1e-6) + 1e-9
+            assert before + gain <= value(np.zeros_like(gains)) * (1 + 1e-6) + 1e-9
             side[g] = 0
 
 
 @pytest.mark.parametrize("alpha", [np.inf, pytest.param(1.3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
-def test_dives_on_few_features_find_what_dives_over_cells_find(monkeypatch, seed, alpha):
+def test_choices_of_few_features_find_what_subproblems_find(monkeypatch, seed, alpha):
     data = random_data(seed, n=14, p=4)
     C = tuple(float(10.0**k) for k in np.random.default_rng(seed).uniform(-1, 2, 2))
     model = (
@@ -255,10 +262,10 @@ def test_dives_on_few_features_find_what_dives_over_cells_find(monkeypatch, seed
     )
     problem = model.build(data, 2)
     by_features = problem.solve("routing", gap=GAP, time_limit=60, threads=1)
-    monkeypatch.setattr(FeatureDives, "takes", lambda nodes: False)
-    by_cells = problem.solve("routing", gap=GAP, time_limit=60, threads=1)
-    assert by_features.status == by_cells.status == "optimal"
-    assert by_features.objective == pytest.approx(by_cells.objective, rel=2 * GAP)
+    monkeypatch.setattr(FeatureBackend, "takes", lambda nodes, *, certified: False)
+    by_subproblems = problem.solve("routing", gap=GAP, time_limit=60, threads=1)
+    assert by_features.status == by_subproblems.status == "optimal"
+    assert by_features.objective == pytest.approx(by_subproblems.objective, rel=2 * GAP)
 
 
 @pytest.mark.parametrize("alpha", [np.inf, 0.4])
@@ -268,14 +275,14 @@ def test_choices_on_features_of_extreme_sizes_are_worth_what_they_are_scaled_or_
     nodes, sign = feature_nodes(0, 16, 4, 10.0, 2, alpha)
     scale = size**-2 if 1e-9 <= size <= 1e9 else 1.0
     of = _Nodes(replace(nodes, X=nodes.X * size, C=nodes.C * scale, alpha=alpha * scale))
-    room = room_for(of.samples, 4)
-    proven = of.decided(room, 0, nodes.weight, of.choices(0), np.inf).least_bound
+    work = workspace_for(of.samples, 4)
+    proven = of.decided(work, 0, nodes.weight, of.choices(0), np.inf).least_bound
     # Without weights the rarer class is charged twice.
     assert 0.0 <= proven <= 2.0 * 10.0 * scale * min((sign > 0).sum(), (sign < 0).sum()) * (1 + 1e-9)
     if scale != 1.0:
-        best = scale * machine(nodes.X, sign, 10.0, None, 2, alpha)
+        best = scale * svm(nodes.X, sign, 10.0, None, 2, alpha)
         assert proven <= best * (1 + 1e-6)
-        # Penalties from 1e11 on, here those of the least size, are beyond the machines: they prove little.
+        # Penalties from 1e11 on, here those of the least size, are beyond these nodes: they prove little.
         assert size == 1e-9 or proven == pytest.approx(best, rel=1e-5)
 
 
@@ -284,11 +291,11 @@ def test_choices_on_features_of_extreme_sizes_are_worth_what_they_are_scaled_or_
 def test_sides_of_points_of_extreme_sizes_never_prove_too_much(size, C):
     nodes, _ = feature_nodes(1, 14, 2, C, 2, np.inf)
     of = _Nodes(replace(nodes, X=nodes.X * size))
-    points, room = Points(of.samples, nodes.weight, np.arange(2)), room_for(of.samples, 2)
-    side, rises = np.zeros(len(points.weight), np.int64), np.zeros((2, len(points.weight)))
+    points, work = Points(of.samples, nodes.weight, np.arange(2)), workspace_for(of.samples, 2)
+    side, gains = np.zeros(len(points.weight), np.int64), np.zeros((2, len(points.weight)))
     kept = np.argsort(nodes.X @ [1.0, -0.6])[[0, 1, -2, -1]]
     side[points.at[kept]] = [-1, -1, 1, 1]
-    proven = solve_split(points.samples, room, points.weight, C, 1e4, EPSILON, side, rises, np.inf)
+    proven = solve_split(points.samples, work, points.weight, C, 1e4, EPSILON, side, gains, np.inf)
     # What a hyperplane that keeps these sides charges, however small its scores.
     w = np.array([1.0, -0.6])
     scores = points.samples.X / size @ w
@@ -299,7 +306,7 @@ def test_sides_of_points_of_extreme_sizes_never_prove_too_much(size, C):
         for c in range(2)
     )
     assert 0.0 <= proven <= value * (1 + 1e-9)
-    assert not np.isnan(rises).any()
+    assert not np.isnan(gains).any()
 
 
 def test_kinks_add_up_to_the_loss():
@@ -360,13 +367,13 @@ def test_iterations_that_overflow_prove_nothing_and_break_nothing(monkeypatch, m
     optimum = problem.solve("routing", gap=GAP, time_limit=60).objective
     calls = count()
 
-    def now_and_then(room, *rest):
-        iterations = solve_node(room, *rest)
+    def now_and_then(work, *rest):
+        iterations = solve_node(work, *rest)
         if next(calls) % 3 == 0:
-            room.f[:], room.result[:] = np.nan, np.nan
+            work.f[:], work.result[:] = np.nan, np.nan
         return iterations
 
-    monkeypatch.setattr(cells, "solve_node", now_and_then)
+    monkeypatch.setattr(convex_backend, "solve_node", now_and_then)
     result = problem.solve("routing", gap=GAP, time_limit=2, threads=1)
     assert result.verified
     assert result.bound <= optimum * (1 + 1e-6)

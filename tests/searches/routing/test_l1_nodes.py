@@ -9,10 +9,9 @@ from tolerance import at_most
 from formulations.olct import Olct
 from mipforest.objectives.branches import HINGE
 from mipforest.objectives.log_loss import LogisticLoss, tangent_points
-from mipforest.searches.routing.cells import ConvexNodes
-from mipforest.searches.routing.convex_dives import ConvexDives
-from mipforest.searches.routing.dive import COMPLETE, CUT_OFF, STOPPED
-from mipforest.searches.routing.l1_dives import L1Dives
+from mipforest.searches.routing.convex_backend import ConvexBackend
+from mipforest.searches.routing.l1_simplex import L1Backend
+from mipforest.searches.routing.plunge import COMPLETE, CUT_OFF, STOPPED, ConvexNodes
 
 EPSILON, RUNNING, HALTED = 1e-2, np.zeros(1, np.int64), np.ones(1, np.int64)
 
@@ -44,11 +43,11 @@ def test_a_complete_routing_is_worth_what_linear_programmes_say(seed, loss):
     X, sign = on_a_grid(seed, 60, 4)
     C, (kinked, lines) = float(10.0 ** (seed - 1)), LOSSES[loss]
     right = (X - 0.5) @ [1.0, -0.7, 0.4, 0.1] >= 0
-    dives = L1Dives(nodes_on(X, sign, C, kinked))
-    dived = dives.dive(dives.at(np.where(right, 2, 1)), np.inf, 1, RUNNING)
+    backend = L1Backend(nodes_on(X, sign, C, kinked))
+    result = backend.plunge(backend.at(np.where(right, 2, 1)), np.inf, 1, RUNNING)
     parts = (l1_lp(X[side], sign[side], C, lines) for side in (right, ~right))
-    assert dived.end == COMPLETE
-    assert dived.bound == pytest.approx(l1_lp(X, sign, C, lines, right, EPSILON) + sum(parts), rel=1e-7)
+    assert result.end == COMPLETE
+    assert result.bound == pytest.approx(l1_lp(X, sign, C, lines, right, EPSILON) + sum(parts), rel=1e-7)
 
 
 @pytest.mark.parametrize(("seed", "depth"), [(0, 2), (1, 2), (2, 3)])
@@ -56,26 +55,26 @@ def test_bases_handed_down_prove_what_interior_points_prove(seed, depth):
     X, sign = on_a_grid(seed, 30, 3)
     weights = np.random.default_rng(seed).choice([0.5, 1.0, 3.0], len(X))
     nodes = nodes_on(X, sign, float(10.0 ** (seed - 1)), LOSSES["V0"][0], depth, weights)
-    dives, others = L1Dives(nodes), ConvexDives(nodes)
-    target = dives.dive(dives.first(), np.inf, 400, RUNNING).bound * 1.5
-    dived = dives.dive(dives.first(), target, 6, RUNNING)
-    assert dived.end == STOPPED
-    for bound, position in dived.open:
-        exact = others.dive(others.at(position.reached.astype(np.int64)), np.inf, 1, HALTED).bound
-        handed_down = dives.dive(position, np.inf, 1, HALTED).bound
-        assert handed_down == pytest.approx(dives.dive(position.lighter(), np.inf, 1, HALTED).bound, rel=1e-9)
+    backend, others = L1Backend(nodes), ConvexBackend(nodes)
+    cutoff = backend.plunge(backend.first(), np.inf, 400, RUNNING).bound * 1.5
+    result = backend.plunge(backend.first(), cutoff, 6, RUNNING)
+    assert result.end == STOPPED
+    for bound, node in result.open:
+        exact = others.plunge(others.at(node.reached.astype(np.int64)), np.inf, 1, HALTED).bound
+        handed_down = backend.plunge(node, np.inf, 1, HALTED).bound
+        assert handed_down == pytest.approx(backend.plunge(node.lighter(), np.inf, 1, HALTED).bound, rel=1e-9)
         assert handed_down == pytest.approx(exact, rel=1e-5)
         assert handed_down <= exact * (1 + 1e-5)
-        assert bound <= exact * (1 + 1e-5)  # with what trials promise
+        assert bound <= exact * (1 + 1e-5)  # with what trials prove
 
 
 def test_sides_that_no_hyperplane_keeps_are_cut_off_at_any_value():
     X, sign = on_a_grid(1, 40, 2)
     at = np.where((X > 0.4).sum(axis=1) == 1, 2, 1)
-    dives = L1Dives(nodes_on(X, sign, 1.0))
-    dived = dives.dive(dives.at(at), 1e6, 1, RUNNING)
-    assert dived.end == CUT_OFF
-    assert dived.bound >= 1e6
+    backend = L1Backend(nodes_on(X, sign, 1.0))
+    result = backend.plunge(backend.at(at), 1e6, 1, RUNNING)
+    assert result.end == CUT_OFF
+    assert result.bound >= 1e6
 
 
 @pytest.mark.parametrize("size", [1e-9, 1e-3, 1e3, 1e9, 1e200])
@@ -83,13 +82,13 @@ def test_sides_that_no_hyperplane_keeps_are_cut_off_at_any_value():
 def test_features_of_extreme_sizes_and_penalties_never_prove_too_much(size, C):
     X, sign = on_a_grid(0, 40, 3)
     scaled = X * [1.0, size, 1.0]
-    dives = L1Dives(nodes_on(scaled, sign, C, LOSSES["V0"][0]))
-    dived = dives.dive(dives.first(), np.inf, 1, HALTED)
+    backend = L1Backend(nodes_on(scaled, sign, C, LOSSES["V0"][0]))
+    result = backend.plunge(backend.first(), np.inf, 1, HALTED)
     # A constant charges the rarer class twice at 1.39; any bound of a tree with this root alone is at most that.
-    assert dived.bound >= 0.0
-    assert at_most(dived.bound, 2.0 * np.log(2) * 2 * C * min((sign > 0).sum(), (sign < 0).sum()))
+    assert result.bound >= 0.0
+    assert at_most(result.bound, 2.0 * np.log(2) * 2 * C * min((sign > 0).sum(), (sign < 0).sum()))
     if size <= 1e9:
-        assert dived.bound <= l1_lp(scaled, sign, C, LOSSES["V0"][1]) * (1 + 1e-6)
+        assert result.bound <= l1_lp(scaled, sign, C, LOSSES["V0"][1]) * (1 + 1e-6)
 
 
 @pytest.mark.slow

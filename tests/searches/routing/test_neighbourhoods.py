@@ -6,10 +6,10 @@ from margin_data import random_data, random_tree
 from tolerance import less
 
 from formulations.margot import Margot
-from mipforest.searches.routing.dive import COMPLETE
-from mipforest.searches.routing.machine_dives import MachineDives
-from mipforest.searches.routing.neighbourhoods import Neighbourhoods, near
 from mipforest.searches.routing.plugin import _Trees
+from mipforest.searches.routing.plunge import COMPLETE
+from mipforest.searches.routing.search import Neighbourhoods, near
+from mipforest.searches.routing.svm_backend import SvmBackend
 
 
 def test_groups_close_to_a_hyperplane_wait_there_and_the_others_stay_where_the_tree_has_them():
@@ -31,39 +31,37 @@ def test_groups_close_to_a_hyperplane_wait_there_and_the_others_stay_where_the_t
 
 @pytest.fixture(scope="module")
 def poor():
-    """A problem with a poor tree, the value of that, and dives."""
+    """A problem with a poor tree, the value of that, and a backend."""
     problem = Margot(C=(0.1, 100.0)).build(random_data(5, n=40, p=3), 2)
     trees = _Trees(problem, None)
     trees.best = random_tree(np.random.default_rng(0), problem.data, 2, epsilon=1e-3)
     trees.value = problem.formulation.evaluate(trees.best, problem.instance)
-    return problem, trees, MachineDives(trees.convex_nodes())
+    return problem, trees, SvmBackend(trees.convex_nodes())
 
 
 def test_a_better_tree_is_found_within_few_steps(poor):
-    problem, trees, dives = poor
-    around, stop, start = Neighbourhoods(trees.scores, dives.at), np.zeros(1, np.int64), trees.value
+    problem, trees, backend = poor
+    around, stop, start = Neighbourhoods(trees.scores, backend.at), np.zeros(1, np.int64), trees.value
     for _ in range(60):
-        position, most = around.start(trees.value, trees.value)
-        dived = dives.dive(position, trees.value, most, stop)
-        if dived.end == COMPLETE:
-            trees.realised(dived)
-        around.take(dived.steps, dived.open, trees.value)
+        node, max_steps = around.start(trees.value, trees.value)
+        result = backend.plunge(node, trees.value, max_steps, stop)
+        if result.end == COMPLETE:
+            trees.realised(result)
+        around.take(result.steps, result.open, trees.value)
     assert less(trees.value, start)
     assert trees.value == pytest.approx(problem.formulation.evaluate(trees.best, problem.instance))
     assert not problem.worst_violation(problem.encoded(trees.best))
 
 
 def test_they_take_their_share_of_the_steps_and_begin_anew_around_a_better_tree(poor):
-    _, trees, dives = poor
-    around = Neighbourhoods(trees.scores, dives.at)
+    _, trees, backend = poor
+    around = Neighbourhoods(trees.scores, backend.at)
     assert around.due(0, gap=0.0)
     around.take(100, [], 1.0)
     assert not around.due(150, gap=1.0)
-    assert around.due(
-        200, gap=0.0
-    )  # they promise something as long as no neighbourhood has used up its steps
+    assert around.due(200, gap=0.0)  # no neighbourhood has used up its steps yet
     around.start(1.0, 1.0)
-    around.take(400, [(0.0, dives.first())], 1.0)
+    around.take(400, [(0.0, backend.first())], 1.0)
     around.start(1.0, 1.0)
     assert not around.due(5000, gap=0.09)
     assert around.due(5000, gap=0.11)

@@ -15,8 +15,7 @@ from formulations.olct import BudgetedOlct, Olct, UnivariateOlct
 from mipforest.certificates import CertificateError, certify
 from mipforest.data import Dataset
 from mipforest.searches.routing import search as search_module
-from mipforest.searches.routing.convex_node import UNLIMITED, A, W, node_for
-from mipforest.searches.routing.fine_nodes import solve_finely
+from mipforest.searches.routing.convex_relaxation import UNLIMITED, A, W, node_for, solve_finely
 
 #: A formulation but for C.
 MODELS = {
@@ -118,9 +117,7 @@ def test_sides_that_no_hyperplane_keeps_are_shown_by_a_ray(l1):
     a = node.v[A]
     assert node.result[0] >= 500.0
     assert a @ d == pytest.approx(0.0, abs=1e-9 * a.max())
-    assert (
-        abs(a @ node.Z[:, 0]) <= 1.0 + 1e-6
-    )  # what the ray adds is 0; beside it stands the point of the node
+    assert abs(a @ node.Z[:, 0]) <= 1.0 + 1e-6  # what the ray adds is 0; the rest is the point of the node
 
 
 def test_a_node_is_solved_to_many_digits():
@@ -151,10 +148,10 @@ def test_any_change_is_refused_by_its_name(tmp_path):
     lines = gzip.decompress(path.read_bytes()).decode().splitlines()
     rng = np.random.default_rng(0)
 
-    def refused(lines, told):
+    def refused(lines, words):
         changed = tmp_path / "changed.gz"
         changed.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
-        with pytest.raises(CertificateError, match=told):
+        with pytest.raises(CertificateError, match=words):
             certify(changed)
 
     for k in rng.choice([k for k, line in enumerate(lines) if line.startswith('{"point"')], 4, replace=False):

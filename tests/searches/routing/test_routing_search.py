@@ -12,11 +12,11 @@ from formulations.margot import Margot
 from mipforest.certificates import certify
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
-from mipforest.searches.routing import machine_dives
 from mipforest.searches.routing import search as search_module
-from mipforest.searches.routing.machine_dives import MachineDives
+from mipforest.searches.routing import svm_backend
 from mipforest.searches.routing.plugin import _Trees
 from mipforest.searches.routing.search import RoutingSearch
+from mipforest.searches.routing.svm_backend import SvmBackend
 from mipforest.testing.formulation_conformance import repeated
 
 GAP = 1e-6
@@ -78,46 +78,46 @@ def of_depth_three(seeds):
 
 
 @pytest.fixture
-def floors_everywhere(monkeypatch):
-    """Give subtrees floors at every partial routing, however few samples reach them; tell how many."""
-    told = []
-    monkeypatch.setattr(machine_dives, "_PAYS", 0.0)
-    monkeypatch.setattr(machine_dives, "_LEAST_GROUPS", 1)
-    monkeypatch.setattr(machine_dives, "_FLOOR_GROWTH", 1.0)
-    monkeypatch.setattr(search_module, "STEPS", 2)  # floors are computed where dives begin
-    floor = MachineDives._floor
+def subtree_bounds_everywhere(monkeypatch):
+    """Bound subtrees at every open node, however few samples reach them; return the bounds."""
+    found = []
+    monkeypatch.setattr(svm_backend, "_PAYS", 0.0)
+    monkeypatch.setattr(svm_backend, "_LEAST_GROUPS", 1)
+    monkeypatch.setattr(svm_backend, "_GROWTH", 1.0)
+    monkeypatch.setattr(search_module, "STEPS", 2)  # they are computed where plunges begin
+    subtree_bound = SvmBackend._subtree_bound
 
     def counted(*given):
-        told.append(floor(*given))
-        return told[-1]
+        found.append(subtree_bound(*given))
+        return found[-1]
 
-    monkeypatch.setattr(MachineDives, "_floor", counted)
-    return told
+    monkeypatch.setattr(SvmBackend, "_subtree_bound", counted)
+    return found
 
 
 @pytest.mark.parametrize("seed", [11, 22])
-def test_with_floors_of_subtrees_the_optimum_is_that_of_enumeration(seed, floors_everywhere):
+def test_with_subtree_bounds_the_optimum_is_that_of_enumeration(seed, subtree_bounds_everywhere):
     agree_with_enumeration(seed)
-    assert max(floor for floor, *_ in floors_everywhere) > 0.0
+    assert max(bound for bound, *_ in subtree_bounds_everywhere) > 0.0
 
 
 @pytest.mark.slow
-def test_with_floors_of_subtrees_the_optimum_is_that_of_enumeration_in_more_cases(floors_everywhere):
+def test_with_subtree_bounds_the_optimum_is_that_of_enumeration_in_more_cases(subtree_bounds_everywhere):
     hold_for_all(agree_with_enumeration, of_depth_three(range(FIRST, 308)))
 
 
 @pytest.mark.slow
-def test_subtrees_of_subtrees_have_floors_and_the_optimum_stays(floors_everywhere, monkeypatch):
+def test_subtrees_of_subtrees_have_bounds_and_the_optimum_stays(subtree_bounds_everywhere, monkeypatch):
     for seed in range(400, 412):
         data, _, C = small_problem(seed, most_samples=12)
         problem = Margot(C=(*C, C[-1], C[-1], C[-1])[:4]).build(data, 4)
-        with_floors = problem.solve("routing", gap=GAP, time_limit=60, threads=1)
+        with_bounds = problem.solve("routing", gap=GAP, time_limit=60, threads=1)
         with monkeypatch.context() as without:
-            without.setattr(machine_dives, "_LEAST_GROUPS", data.n + 1)
+            without.setattr(svm_backend, "_LEAST_GROUPS", data.n + 1)
             expected = problem.solve("routing", gap=GAP, time_limit=60, threads=1)
-        assert with_floors.status == expected.status == "optimal"
-        assert with_floors.objective == pytest.approx(expected.objective, rel=1e-5, abs=1e-6)
-    assert len(floors_everywhere) > 100
+        assert with_bounds.status == expected.status == "optimal"
+        assert with_bounds.objective == pytest.approx(expected.objective, rel=1e-5, abs=1e-6)
+    assert len(subtree_bounds_everywhere) > 100
 
 
 def agree_with_an_integer_programme(seed):
@@ -166,28 +166,28 @@ def test_far_above_the_bound_it_looks_for_much_better_trees_first_and_stays_exac
     problem = Margot(C=(0.1, 10.0)).build(data, 2)
     optimum = problem.solve("routing", gap=GAP, time_limit=60, threads=1).objective
     trees = _Trees(problem, None)
-    dives = MachineDives(trees.convex_nodes())
-    search = RoutingSearch(dives, gap=GAP, complete=trees.realised, propose=lambda _: np.inf)
-    told = []
-    found = search.run(1e6, deadline=np.inf, on_progress=lambda *event: told.append(event))
+    backend = SvmBackend(trees.convex_nodes())
+    search = RoutingSearch(backend, gap=GAP, complete=trees.realised, propose=lambda _: np.inf)
+    reported = []
+    found = search.run(1e6, deadline=np.inf, on_progress=lambda *event: reported.append(event))
     assert found.proven
     assert search.best == pytest.approx(optimum, rel=1e-6)
-    bounds = [bound for _, bound, _ in told]
+    bounds = [bound for _, bound, _ in reported]
     assert in_order(bounds)
     assert max(bounds) <= optimum * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("power", [3.0, 8.0, 20.0])
-def test_stages_take_as_many_times_the_steps_of_the_last_one_as_wanted(power):
-    stages, steps, spent, below = search_module._Stages(), 0, [], []
-    stages.begin(100.0)
+def test_restarts_take_as_many_times_the_steps_of_the_last_one_as_wanted(power):
+    limit, steps, spent, values = search_module._ObjectiveLimit(), 0, [], []
+    limit.begin(100.0)
     for _ in range(6):
-        below.append(stages.below)
-        spent.append(round(1000 * (stages.below / 100.0) ** power))
+        values.append(limit.value)
+        spent.append(round(1000 * (limit.value / 100.0) ** power))
         steps += spent[-1]
-        stages.go_on(steps)
-    assert below == sorted(below)
-    assert np.diff(np.log(spent))[1:] == pytest.approx(np.log(search_module.STAGE_GROWTH), rel=1e-2)
+        limit.restart(steps)
+    assert in_order(values)
+    assert np.diff(np.log(spent))[1:] == pytest.approx(np.log(search_module.RESTART_GROWTH), rel=1e-2)
 
 
 def test_the_search_agrees_with_a_matrix_solver():
@@ -243,7 +243,7 @@ def test_two_threads_find_the_same_optimum(proven):
     assert result.objective == pytest.approx(proven.objective, rel=2e-4)
 
 
-def test_past_the_budget_of_memory_it_dives_and_stays_exact(proven, monkeypatch):
+def test_past_the_budget_of_memory_it_plunges_and_stays_exact(proven, monkeypatch):
     taken, most = [], []
     following = RoutingSearch._next
 

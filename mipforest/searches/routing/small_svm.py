@@ -1,8 +1,8 @@
-r"""Compiled: a support vector machine on few features.
+r"""Node relaxation of the routing search: a support vector machine on few features.
 
 With few features a node has few unknowns, weights and bias, and Newton's system of its interior point has two to four
 rows: a solution costs about 0.1 ms for some hundred samples. The dual is that of
-:mod:`mipforest.searches.routing.convex_node` with half the squared Euclidean norm.
+:mod:`mipforest.searches.routing.convex_relaxation` with half the squared Euclidean norm.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import glue, kernel
+from mipforest.searches.routing.svm_dual import cholesky, solve_factored
 
 #: Capacity of a variable that has none, and from which on it counts as none.
 UNLIMITED, _NO_CAPACITY = 1e12, 1e11
@@ -24,7 +25,7 @@ REWARD, CAPACITY, A, SLACK, LOSS, LEFT, INVERSE, DA, DSLACK, DLOSS, SIDE, RESIDU
 #: What is stored of the unknowns, weights and bias: themselves, ``Z a``, the violation of ``w = Z a``, and the step.
 AT, SUM, LACK, STEP = range(4)
 
-#: Gap relative to the value up to which a machine is solved, iterations at most, and violation of margins.
+#: Gap relative to the value up to which a node is solved, iterations at most, and violation of margins.
 _ACCURACY, _ITERATIONS, _MARGIN = 1e-7, 60, 1e-4
 
 #: Share of the way to the boundary that a step may go.
@@ -64,22 +65,22 @@ def samples_of(X: FloatArray, kinks: FloatArray) -> Samples:
 class Points:
     """A node on some features: its different points (K, q), which one each group is at (G,), weights (K, 2).
 
-    ``dives`` counts the dives that have begun there; ``ways`` is what
-    :func:`~mipforest.searches.routing.separable_sides.ways_left` has listed, with the target it was listed for.
+    ``plunges`` counts those that have begun there; ``dichotomies`` is what
+    :func:`~mipforest.searches.routing.dichotomies.dichotomies_left` has listed, with the cutoff it was listed for.
     """
 
-    ways: tuple[float, list[tuple[float, IntArray]] | None] | None = None
+    dichotomies: tuple[float, list[tuple[float, IntArray]] | None] | None = None
 
     def __init__(self, samples: Samples, weight: FloatArray, features: IntArray) -> None:
         points, at = np.unique(samples.X[:, features], axis=0, return_inverse=True)
         self.at: IntArray = at.ravel()
         self.weight = np.zeros((len(points), 2))
         np.add.at(self.weight, self.at, weight)
-        self.samples, self.dives = samples_of(points, samples.kinks), 0
+        self.samples, self.plunges = samples_of(points, samples.kinks), 0
 
 
-class Room(NamedTuple):
-    """Where machines are solved.
+class Workspace(NamedTuple):
+    """Per-thread workspace of the solver.
 
     Attributes
     ----------
@@ -91,43 +92,40 @@ class Room(NamedTuple):
         (4, q + 1) what is stored of the unknowns, from :data:`AT` on.
     M
         (q + 1, q + 1) Newton's system.
-    cell, cells
+    point, points
         (G,) samples that are equal in the features at hand, and (G, 3) weights of these by class, and one of them.
     charge
         (p,) half the square of u.
-    counts
-        (3,) machines, their iterations, subsets whose bounds other subsets raised.
     """
 
     Z: FloatArray
     v: FloatArray
     f: FloatArray
     M: FloatArray
-    cell: IntArray
-    cells: FloatArray
+    point: IntArray
+    points: FloatArray
     charge: FloatArray
-    counts: IntArray
 
 
-def room_for(samples: Samples, q: int) -> Room:
-    """Return room for machines with at most q features."""
+def workspace_for(samples: Samples, q: int) -> Workspace:
+    """Return a workspace for nodes with at most q features."""
     G, p = samples.X.shape
     m = (2 * len(samples.kinks) + 1) * G
-    return Room(
+    return Workspace(
         np.zeros((q + 1, m)), np.zeros((12, m)), np.zeros((4, q + 1)), np.zeros((q + 1, q + 1)),
-        np.zeros(G, np.int64), np.zeros((G, 3)), np.zeros(p), np.zeros(3, np.int64),
+        np.zeros(G, np.int64), np.zeros((G, 3)), np.zeros(p),
     )  # fmt: skip
 
 
 @kernel
-def machine(room: Room, m: int, q: int, bias_limit: float, stop: float) -> float:
-    """Solve the dual of a machine by a primal-dual interior point, with Mehrotra's predictor and corrector.
+def solve_small(work: Workspace, m: int, q: int, bias_limit: float, stop: float) -> float:
+    """Solve the dual of a node by a primal-dual interior point, with Mehrotra's predictor and corrector.
 
     It begins where the equality holds, and Newton steps keep it: its value is proven at any time.
 
     Parameters
     ----------
-    room
+    work
         With variables: ``Z``, and rewards and capacities.
     m, q
         Number of variables and features.
@@ -140,12 +138,11 @@ def machine(room: Room, m: int, q: int, bias_limit: float, stop: float) -> float
     -------
     The value that is proven. Variables are in row :data:`A`, weights and bias in :data:`AT`.
     """
-    Z, v, f, M = room.Z, room.v, room.f, room.M
-    n, pairs = q + 1, _begin(room, m, q)
+    Z, v, f, M = work.Z, work.v, work.f, work.M
+    n, pairs = q + 1, _begin(work, m, q)
     if pairs == 0.0:
         return 0.0
     for _ in range(_ITERATIONS):
-        room.counts[1] += 1
         complementarity, value, primal = 0.0, 0.0, 0.0
         for i in range(m):
             complementarity += v[A, i] * v[SLACK, i] + v[LEFT, i] * v[LOSS, i]
@@ -184,12 +181,12 @@ def machine(room: Room, m: int, q: int, bias_limit: float, stop: float) -> float
                     total += Z[j, i] * Z[k, i] * v[INVERSE, i]
                 M[j, k] = total
             M[j, j] += 1.0 if j < q else 0.0
-        _factor(M, n)
+        cholesky(M, n)
         aim, of_a, of_slack = 0.0, 0.0, 0.0
         for i in range(m):
             v[DA, i], v[DSLACK, i], v[DLOSS, i] = 0.0, 0.0, 0.0
         for phase in range(2):
-            of_a, of_slack = _step(room, m, n, aim)
+            of_a, of_slack = _step(work, m, n, aim)
             if phase == 0:
                 along, across, after = min(1.0, 1.0 / of_a), min(1.0, 1.0 / of_slack), 0.0
                 for i in range(m):
@@ -206,15 +203,14 @@ def machine(room: Room, m: int, q: int, bias_limit: float, stop: float) -> float
                 v[LOSS, i] += across * v[DLOSS, i]
         for j in range(n):
             f[AT, j] += across * f[STEP, j]
-    return _proven(room, m, q, bias_limit)
+    return _proven(work, m, q, bias_limit)
 
 
 @glue
-def _begin(room: Room, m: int, q: int) -> float:
+def _begin(work: Workspace, m: int, q: int) -> float:
     """Write a point to begin with that fulfils the equality; return the number of complementary pairs, 0: solved."""
-    Z, v, f = room.Z, room.v, room.f
+    Z, v, f = work.Z, work.v, work.f
     plus, minus, pairs, capacities, limited = 0.0, 0.0, 0.0, 0.0, 0.0
-    room.counts[0] += 1
     for i in range(m):
         if v[CAPACITY, i] < _NO_CAPACITY:
             capacities += v[CAPACITY, i]
@@ -245,24 +241,9 @@ def _begin(room: Room, m: int, q: int) -> float:
 
 
 @kernel
-def _factor(M: FloatArray, n: int) -> None:
-    """Factorise a positive definite matrix in place."""
-    for j in range(n):
-        pivot = M[j, j]
-        for s in range(j):
-            pivot -= M[j, s] * M[j, s]
-        M[j, j] = np.sqrt(max(pivot, 1e-300))
-        for i in range(j + 1, n):
-            below = M[i, j]
-            for s in range(j):
-                below -= M[i, s] * M[j, s]
-            M[i, j] = below / M[j, j]
-
-
-@kernel
-def _step(room: Room, m: int, n: int, aim: float) -> tuple[float, float]:
+def _step(work: Workspace, m: int, n: int, aim: float) -> tuple[float, float]:
     """Compute a step towards complementary products of a size; return the reciprocals of what bounds allow of it."""
-    Z, v, f, M = room.Z, room.v, room.f, room.M
+    Z, v, f, M = work.Z, work.v, work.f, work.M
     for i in range(m):
         v[SIDE, i] = (aim - v[DA, i] * v[DSLACK, i]) / v[A, i] - v[SLACK, i] - v[RESIDUAL, i]
         if v[CAPACITY, i] < _NO_CAPACITY:
@@ -272,14 +253,7 @@ def _step(room: Room, m: int, n: int, aim: float) -> tuple[float, float]:
         for i in range(m):
             total += Z[j, i] * v[INVERSE, i] * v[SIDE, i]
         f[STEP, j] = total
-    for i in range(n):
-        for s in range(i):
-            f[STEP, i] -= M[i, s] * f[STEP, s]
-        f[STEP, i] /= M[i, i]
-    for i in range(n - 1, -1, -1):
-        f[STEP, i] /= M[i, i]
-        for s in range(i):
-            f[STEP, s] -= M[i, s] * f[STEP, i]
+    solve_factored(M, f[STEP], n)
     of_a, of_slack = 1e-300, 1e-300
     for i in range(m):
         score = 0.0
@@ -297,9 +271,9 @@ def _step(room: Room, m: int, n: int, aim: float) -> tuple[float, float]:
 
 
 @glue
-def _proven(room: Room, m: int, q: int, bias_limit: float) -> float:
+def _proven(work: Workspace, m: int, q: int, bias_limit: float) -> float:
     """Put variables near a bound on it, shrink those of one direction to the equality; return the value proven."""
-    Z, v, f = room.Z, room.v, room.f
+    Z, v, f = work.Z, work.v, work.f
     plus, minus, balance, value = 0.0, 0.0, 0.0, 0.0
     for i in range(m):
         a, capacity = v[A, i], v[CAPACITY, i]

@@ -1,27 +1,27 @@
-r"""Compiled: which points hyperplanes on few features can send to either side, and what keeping sides is worth.
+r"""Linear dichotomies: which points hyperplanes on few features can send to either side, and bounds of each.
 
 Where the root's penalty is small its cost bounds nothing, and what the nodes below cost is known only once nearly all
-samples have a side. On few features there are few ways to give them one: as many as values on one feature, and about
-the square of the number of points in a plane, which are listed here with a bound each.
+samples have a side. On few features there are few linear dichotomies: as many as values on one feature, and about the
+square of the number of points in a plane, which are listed here with a bound each.
 
-**Every way that a line separates points strictly is listed.** Move the line towards its left side until it meets a
-point i of it; turned about i a little, it has the other points of the left side on its left and the right side on its
-right. So a line that turns about each point, with that point on either side, meets them all; between two of the
+**Every linear dichotomy, which a line separates strictly, is listed.** Move the line towards its left side until it
+meets a point i of it; turned about i a little, it has the other points of the left side on its left and the right side
+on its right. So a line that turns about each point, with that point on either side, meets them all; between two of the
 directions in which another point lies nothing changes.
 
-**The bound of a way** is that of one dual point of each node. Below the root, with :math:`m` the weight of the rarer
-class and :math:`\bar x_{\pm}` the means of the classes, the margins of the rarer class are at their capacity and those
-of the other one at the same share of theirs, so that the equality holds:
+**The bound of a dichotomy** is that of one dual point of each node. Below the root, with :math:`m` the weight of the
+rarer class and :math:`\bar x_{\pm}` the means of the classes, the margins of the rarer class are at their capacity and
+those of the other one at the same share of theirs, so that the equality holds:
 
 .. math::
 
     V \ge 2 C r m s - s^2 Q, \qquad u = C l m (\bar x_+ - \bar x_-), \qquad 0 \le s \le 1,
 
 where l and r add up the changes of slope at the loss's kinks, and these times the kinks, and Q is what the best choice
-of features makes of :math:`\tfrac12 u_j^2` (:mod:`mipforest.searches.routing.feature_choices`; with s it falls at least
-as its square). At the root all margins are at their capacity, and the sides of the points left or right, each as much
-as it weighs, keep the equality: :math:`V \ge s q - \tfrac12 s^2 \|u\|^2` with q the rewards. All sums change with one
-point at a time.
+of features makes of :math:`\tfrac12 u_j^2` (:mod:`mipforest.searches.routing.feature_branching`; with s it falls at
+least as its square). At the root all margins are at their capacity, and the sides of the points left or right, each as
+much as it weighs, keep the equality: :math:`V \ge s q - \tfrac12 s^2 \|u\|^2` with q the rewards. All sums change with
+one point at a time.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches import entry, glue, kernel
-from mipforest.searches.routing.cells import ConvexNodes
-from mipforest.searches.routing.few_features import (
+from mipforest.searches.routing.plunge import ConvexNodes
+from mipforest.searches.routing.small_svm import (
     CAPACITY,
     REWARD,
     SIDE,
@@ -39,18 +39,18 @@ from mipforest.searches.routing.few_features import (
     UNLIMITED,
     A,
     Points,
-    Room,
     Samples,
-    machine,
+    Workspace,
+    solve_small,
 )
 
-#: More ways than these are not listed: branching on sides shares work that they would repeat.
-MOST_WAYS = 20_000
+#: More dichotomies than these are not listed: branching on sides shares work that they would repeat.
+MAX_DICHOTOMIES = 20_000
 
 #: A variable farther than this from its bounds, relative to its capacity up to 1, is free.
 _INSIDE = 1e-6
 
-#: Share of the target up to which the root bounds next to nothing by itself. Where it costs more the list
+#: Share of the cutoff up to which the root bounds next to nothing by itself. Where it costs more the list
 #: does not pay: at 0.5 HFS-MARGOT on tic_tac_toe takes 68 processor seconds, not 24, and SFS-MARGOT on
 #: breast_cancer_wisconsin 3.6, not 1.4.
 _CHEAP = 0.05
@@ -61,45 +61,37 @@ _ANGLE = 1e-14
 #: Weights below this share of the total are what rounding leaves of none.
 _NO_WEIGHT = 1e-12
 
-#: What a sweep is told: penalty, free features and cost of further ones below the root (0: forbidden), sums over the
-#: kinks of changes of slope and of these times the kinks, value from which on no way is listed, what the root is worth
-#: for all ways, its penalty, and the gap that stands for a strict inequality.
-_C, _FREE, _ALPHA, _SLOPE, _REWARD, _TARGET, _ROOT, _C_ROOT, _EPSILON = range(9)
+#: Parameters of a sweep: penalty, free features and cost of further ones below the root (0: forbidden), sums over the
+#: kinks of changes of slope and of these times the kinks, value from which no dichotomy is listed, what the root
+#: is worth for all of them, its penalty, and the gap that stands for a strict inequality.
+_C, _FREE, _ALPHA, _SLOPE, _REWARD, _CUTOFF, _ROOT, _C_ROOT, _EPSILON = range(9)
 
 
-def between(x: FloatArray, side: IntArray) -> None:
-    """Send points (K,) on a line to the side of those around them, and beyond them where the other side is not."""
-    for to in (-1, 1):
-        here, there = x[side == to], x[side == -to]
-        if len(here):
-            low, high = here.min(), here.max()
-            if len(there):
-                low, high = (-np.inf, high) if high < there.min() else (low, np.inf)
-            side[(side == 0) & (x >= low) & (x <= high)] = to
+#: Linear dichotomies: sides of points, -1 left and 1 right, each with a bound.
+Dichotomies = list[tuple[float, IntArray]]
 
 
-#: Ways of sending points to sides, -1 left and 1 right, each with a bound.
-Ways = list[tuple[float, IntArray]]
-
-
-def ways_left(
-    points: Points, chosen: IntArray, samples: Samples, nodes: ConvexNodes, budget: IntArray, root: float, target: float
-) -> Ways | None:  # fmt: skip
-    """Return what :func:`ways_in_plane` lists, once for the largest target; ``None``, too, where it would not pay.
+def dichotomies_left(
+    points: Points, chosen: IntArray, samples: Samples, nodes: ConvexNodes, budget: IntArray, root: float, cutoff: float
+) -> Dichotomies | None:  # fmt: skip
+    """Return what :func:`dichotomies_in_plane` lists, once for the largest cutoff; ``None``, too, if it does not pay.
 
     That is where the root is no plane, or costs enough to bound by itself.
     """
-    if len(chosen) != 2 or root > _CHEAP * target:
+    if len(chosen) != 2 or root > _CHEAP * cutoff:
         return None
-    if points.ways is None or points.ways[0] < target:
-        points.ways = target, ways_in_plane(points, chosen, samples, nodes, budget, root, target)
-    return points.ways[1]
+    if points.dichotomies is None or points.dichotomies[0] < cutoff:
+        points.dichotomies = (
+            cutoff,
+            dichotomies_in_plane(points, chosen, samples, nodes, budget, root, cutoff),
+        )
+    return points.dichotomies[1]
 
 
-def ways_in_plane(
-    points: Points, chosen: IntArray, samples: Samples, nodes: ConvexNodes, budget: IntArray, root: float, target: float
-) -> Ways | None:  # fmt: skip
-    """List the ways of sending the root's points to sides that may lead to a tree below a value.
+def dichotomies_in_plane(
+    points: Points, chosen: IntArray, samples: Samples, nodes: ConvexNodes, budget: IntArray, root: float, cutoff: float
+) -> Dichotomies | None:  # fmt: skip
+    """List the linear dichotomies of the root's points that may lead to a tree below a value.
 
     Parameters
     ----------
@@ -109,18 +101,18 @@ def ways_in_plane(
         The samples, the problem, and (|B|,) how many features are free of cost at a node.
     root
         Lower bound on the root's value, whatever the sides.
-    target
-        Value from which on trees are not looked for.
+    cutoff
+        Objective value from which nodes are pruned.
 
     Returns
     -------
-    Bounds and sides (K,); ``None`` where there are too many, or angles are not accurate enough to tell them.
+    Bounds and sides (K,); ``None`` where there are too many, or angles are not accurate enough to distinguish them.
     """
     x, K = points.samples.X, len(points.weight)
-    # Hyperplanes of trees below the target leave a gap this wide. Turned by less than half of it over the diameter they
+    # Hyperplanes of trees below the cutoff leave a gap this wide. Turned by less than half of it over the diameter they
     # still separate, and that range has a direction this share of it away from those of all pairs of K points that
     # would be on one side; so an error of angles, of some 1e-16 each, hides nothing.
-    gap, diameter = nodes.epsilon / np.sqrt(2.0 * target), 2.0 * np.linalg.norm(x, axis=1).max()
+    gap, diameter = nodes.epsilon / np.sqrt(2.0 * cutoff), 2.0 * np.linalg.norm(x, axis=1).max()
     if not gap > 4.0 * K * _ANGLE * diameter:
         return None
     sums = np.zeros((K, 2, samples.X.shape[1]))
@@ -138,30 +130,30 @@ def ways_in_plane(
     alpha = nodes.alpha if np.isfinite(nodes.alpha) else 0.0
     kinks, changes = nodes.kinks.T
     C, free, slope, reward = nodes.C[1:].min(), budget[1:].max(), changes.sum(), kinks @ changes
-    told = np.array([C, free, alpha, slope, reward, target, root, nodes.C[0], nodes.epsilon])
-    found, bound = np.zeros((MOST_WAYS, 4), np.int64), np.zeros(MOST_WAYS)
+    parameters = np.array([C, free, alpha, slope, reward, cutoff, root, nodes.C[0], nodes.epsilon])
+    found, bound = np.zeros((MAX_DICHOTOMIES, 4), np.int64), np.zeros(MAX_DICHOTOMIES)
     n = sweep(
-        points.weight, sums, chosen, order, start, again, told, np.zeros((2, 2, sums.shape[2] + 1)),
+        points.weight, sums, chosen, order, start, again, parameters, np.zeros((2, 2, sums.shape[2] + 1)),
         np.zeros(sums.shape[2]), found, bound,
     )  # fmt: skip
-    if n > MOST_WAYS:
+    if n > MAX_DICHOTOMIES:
         return None
-    ways = {}
+    found_sides = {}
     for (i, turned, own, left), value in zip(found[:n], bound, strict=False):
         side = start[i].copy()
         side[order[i, : turned + 1]] *= -1
         side[i] = own
         side *= left
-        ways[side.astype(np.int8).tobytes()] = (float(value), side)
-    return list(ways.values())
+        found_sides[side.astype(np.int8).tobytes()] = (float(value), side)
+    return list(found_sides.values())
 
 
 @entry
 def sweep(
     weight: FloatArray, sums: FloatArray, chosen: IntArray, order: IntArray, start: IntArray, again: BoolArray,
-    told: FloatArray, sides: FloatArray, square: FloatArray, found: IntArray, bound: FloatArray,
+    parameters: FloatArray, sides: FloatArray, square: FloatArray, found: IntArray, bound: FloatArray,
 ) -> int:  # fmt: skip
-    """Turn a line about each point and list the ways of sending points to sides that may be worth less than a value.
+    """Turn a line about each point and list the dichotomies that may be worth less than a value.
 
     Parameters
     ----------
@@ -172,17 +164,17 @@ def sweep(
     order, start, again
         (K, K) points in the order in which a line meets them that turns about each point, itself first; sides, -1 or 1,
         on which points (not in this order) are before; and which are met in the same direction as the next.
-    told
+    parameters
         What else matters, from :data:`_C` on.
     sides, square
-        (2, 2, p + 1) room for the sums on both sides, weights last, and (p,) room.
+        (2, 2, p + 1) workspace for the sums on both sides, weights last, and (p,) workspace.
     found, bound
         (N, 4) pivot, last point in order that was met, side of the pivot, and which of the two sides is left (1: the
         one called so); and (N,) bounds: written.
 
     Returns
     -------
-    How many ways were found, at most N + 1; some are found more than once, from several points.
+    How many were found, at most N + 1; some are found more than once, from several points.
     """
     K, p, n = len(weight), sums.shape[2], 0
     for i in range(K):
@@ -202,14 +194,14 @@ def sweep(
             if again[i, e]:
                 continue
             for _ in range(2):
-                below = told[_TARGET] - told[_ROOT]
-                value = _worth(sides[0], told, below, square)
+                below = parameters[_CUTOFF] - parameters[_ROOT]
+                value = _worth(sides[0], parameters, below, square)
                 if value < below:
-                    value += _worth(sides[1], told, below - value, square)
+                    value += _worth(sides[1], parameters, below - value, square)
                 if value < below:
                     for left in range(2):
-                        root = max(told[_ROOT], _root_worth(sides, left, chosen, told))
-                        if value + root < told[_TARGET]:
+                        root = max(parameters[_ROOT], _root_worth(sides, left, chosen, parameters))
+                        if value + root < parameters[_CUTOFF]:
                             if n == len(found):
                                 return n + 1
                             found[n, 0], found[n, 1], found[n, 2], found[n, 3] = i, e, own, 1 - 2 * left
@@ -234,14 +226,17 @@ def _add(weight: FloatArray, sums: FloatArray, k: int, side: FloatArray, sign: f
 
 
 @kernel
-def _worth(side: FloatArray, told: FloatArray, enough: float, square: FloatArray) -> float:
+def _worth(side: FloatArray, parameters: FloatArray, enough: float, square: FloatArray) -> float:
     """Return a lower bound on the value of a node below the root for a side; rougher above ``enough``."""
     p = len(square)
     rare = min(side[0, p], side[1, p])
     if rare <= _NO_WEIGHT * (side[0, p] + side[1, p]):
         return 0.0
     first, second = 1.0 / side[0, p], 1.0 / side[1, p]
-    size, rewards = told[_C] * told[_SLOPE] * rare, 2.0 * told[_C] * told[_REWARD] * rare
+    size, rewards = (
+        parameters[_C] * parameters[_SLOPE] * rare,
+        2.0 * parameters[_C] * parameters[_REWARD] * rare,
+    )
     charge = 0.0
     for j in range(p):
         u = size * (side[1, j] * second - side[0, j] * first)
@@ -250,16 +245,16 @@ def _worth(side: FloatArray, told: FloatArray, enough: float, square: FloatArray
     if _best_share(rewards, charge) >= enough:
         return _best_share(rewards, charge)
     charge = 0.0
-    for _ in range(min(int(told[_FREE]), p)):
+    for _ in range(min(int(parameters[_FREE]), p)):
         largest = 0
         for j in range(1, p):
             if square[j] > square[largest]:
                 largest = j
         charge += square[largest]
         square[largest] = 0.0
-    if told[_ALPHA] > 0.0:
+    if parameters[_ALPHA] > 0.0:
         for j in range(p):
-            charge += max(0.0, square[j] - told[_ALPHA])
+            charge += max(0.0, square[j] - parameters[_ALPHA])
     return _best_share(rewards, charge)
 
 
@@ -272,54 +267,60 @@ def _best_share(rewards: float, charge: float) -> float:
 
 
 @glue
-def _root_worth(sides: FloatArray, left: int, chosen: IntArray, told: FloatArray) -> float:
+def _root_worth(sides: FloatArray, left: int, chosen: IntArray, parameters: FloatArray) -> float:
     """Return a lower bound on the root's value where the left side is one of the two; no more than 0 if it is empty."""
     p = sides.shape[2] - 1
     minus, plus = sides[0, 0, p] + sides[1, 0, p], sides[0, 1, p] + sides[1, 1, p]
     # What margins lack of the equality, points that must stay left make up for if it is positive, else those right.
-    lack = told[_C_ROOT] * told[_SLOPE] * (plus - minus)
+    lack = parameters[_C_ROOT] * parameters[_SLOPE] * (plus - minus)
     kept = sides[left if lack > 0.0 else 1 - left]
     total, charge = kept[0, p] + kept[1, p], 0.0
     if total <= _NO_WEIGHT * (plus + minus):
         return 0.0
     for k in range(len(chosen)):
         j = chosen[k]
-        u = told[_C_ROOT] * told[_SLOPE] * (sides[0, 1, j] + sides[1, 1, j] - sides[0, 0, j] - sides[1, 0, j])
+        u = (
+            parameters[_C_ROOT]
+            * parameters[_SLOPE]
+            * (sides[0, 1, j] + sides[1, 1, j] - sides[0, 0, j] - sides[1, 0, j])
+        )
         u -= lack * (kept[0, j] + kept[1, j]) / total
         charge += 0.5 * u * u
-    rewards = told[_C_ROOT] * told[_REWARD] * (plus + minus) + told[_EPSILON] * max(0.0, lack)
+    rewards = parameters[_C_ROOT] * parameters[_REWARD] * (plus + minus) + parameters[_EPSILON] * max(
+        0.0, lack
+    )
     return _best_share(rewards, charge)
 
 
 @entry
 def solve_split(
-    points: Samples, room: Room, weight: FloatArray, C: float, bias_limit: float, epsilon: float, side: IntArray,
-    rises: FloatArray, stop: float,
+    points: Samples, work: Workspace, weight: FloatArray, C: float, bias_limit: float, epsilon: float, side: IntArray,
+    gains: FloatArray, stop: float,
 ) -> float:  # fmt: skip
-    """Solve the machine of a node above the last level, and measure what keeping another point on a side raises it by.
+    """Solve the relaxation of a node above the last level, and measure the gain of keeping another point on a side.
 
     Parameters
     ----------
     points
         The K different points on the features of the node: all features are used.
-    room
-        Room.
+    work
+        Workspace.
     weight
         (K, 2) weights of the samples at each point, by class.
     C, bias_limit, epsilon
         Penalty, bound on the bias, and gap that stands for a strict inequality.
     side
         (K,) -1 for points that must stay left, 1 right, 0 for undecided ones.
-    rises
-        (2, K) proven rises for undecided points that are kept left, or right, written.
+    gains
+        (2, K) proven gains for undecided points that are kept left, or right, written.
     stop
-        Value from which on no more is needed.
+        Value from which no more is needed.
 
     Returns
     -------
     The value that is proven.
     """
-    X, Z, v, f, kinks = points.X, room.Z, room.v, room.f, points.kinks
+    X, Z, v, f, kinks = points.X, work.Z, work.v, work.f, points.kinks
     n_points, q = X.shape
     m = 0
     for g in range(n_points):
@@ -337,9 +338,9 @@ def solve_split(
             Z[q, m] = side[g]
             v[REWARD, m], v[CAPACITY, m] = epsilon if side[g] < 0 else 0.0, UNLIMITED
             m += 1
-    value = machine(room, m, q, bias_limit, stop)
+    value = solve_small(work, m, q, bias_limit, stop)
     for g in range(n_points):
-        rises[0, g], rises[1, g] = 0.0, 0.0
+        gains[0, g], gains[1, g] = 0.0, 0.0
     if value >= stop:
         return value
     free = 0
@@ -353,25 +354,25 @@ def solve_split(
             score = 0.0
             for j in range(q):
                 score += X[g, j] * f[SUM, j]
-            rises[0, g] = _rise(room, X[g], q, free, -1.0, epsilon + score)
-            rises[1, g] = _rise(room, X[g], q, free, 1.0, -score)
+            gains[0, g] = _gain(work, X[g], q, free, -1.0, epsilon + score)
+            gains[1, g] = _gain(work, X[g], q, free, 1.0, -score)
     return value
 
 
 @kernel
-def _rise(room: Room, x: FloatArray, q: int, free: int, d: float, lack: float) -> float:
+def _gain(work: Workspace, x: FloatArray, q: int, free: int, d: float, lack: float) -> float:
     """Return the most that one pair step with a point's side and a free variable raises the value.
 
     Parameters
     ----------
-    room, free
-        A solved machine, and how many of its variables are free.
+    work, free
+        A solved node, and how many of its variables are free.
     x, q
         The point and the number of its features.
     d, lack
         Side, and what is lacking of its reward without the bias.
     """
-    Z, v, f, best = room.Z, room.v, room.f, 0.0
+    Z, v, f, best = work.Z, work.v, work.f, 0.0
     for k in range(free):
         i = int(v[SIDE, k])
         own, curvature = v[REWARD, i], 0.0
@@ -381,8 +382,8 @@ def _rise(room: Room, x: FloatArray, q: int, free: int, d: float, lack: float) -
         # The equality is kept: a variable of the same direction falls, another one rises.
         same = Z[q, i] == d
         slope = lack - own if same else lack + own
-        most = v[A, i] if same else v[CAPACITY, i] - v[A, i]
+        limit = v[A, i] if same else v[CAPACITY, i] - v[A, i]
         if slope > 0.0:
-            step = min(most, slope / max(curvature, 1e-12))
+            step = min(limit, slope / max(curvature, 1e-12))
             best = max(best, step * (slope - 0.5 * step * curvature))
     return best

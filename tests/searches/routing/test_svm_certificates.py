@@ -15,7 +15,7 @@ from mipforest.certificates import CertificateError, certify
 from mipforest.cli.main import app
 from mipforest.data import Dataset
 from mipforest.errors import NotAllowed, Unsupported
-from mipforest.searches.routing import recording
+from mipforest.searches.routing import svm_backend
 
 #: The bound of a search is lowered by a billionth of the objective, the checker's objective rounded up.
 REL = 1e-9
@@ -80,15 +80,15 @@ def test_a_limit_of_no_time_certifies_something(proven, tmp_path):
     assert check(proven[0].solve("routing", certificate=path, time_limit=0), path).leaves == 1
 
 
-def test_a_small_log_ends_dives_early_and_loses_nothing(proven, tmp_path, monkeypatch):
-    ample_log = recording.Recorder.empty_log
+def test_a_small_log_ends_plunges_early_and_loses_nothing(proven, tmp_path, monkeypatch):
+    ample_log = svm_backend.empty_log
 
-    def little(self):
-        log = ample_log(self)
+    def little(*size):
+        log = ample_log(*size)
         log[1] = 400
         return log
 
-    monkeypatch.setattr(recording.Recorder, "empty_log", little)
+    monkeypatch.setattr(svm_backend, "empty_log", little)
     problem, ample, _ = proven
     path = tmp_path / "proof.gz"
     result = problem.solve("routing", certificate=path, threads=1, time_limit=60)

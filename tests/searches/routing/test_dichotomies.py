@@ -1,4 +1,4 @@
-"""Ways that lines send points of a plane to sides, against linear programmes; their bounds, against exact nodes."""
+"""Linear dichotomies of points in a plane, against linear programmes; their bounds, against exact nodes."""
 
 import numpy as np
 import pytest
@@ -6,11 +6,11 @@ from independent_routes import best_features, margin_qp, parted
 
 from formulations.margot import HfsMargot, SfsMargot
 from mipforest.data import Dataset
-from mipforest.searches.routing import feature_dives
-from mipforest.searches.routing.cells import ConvexNodes
-from mipforest.searches.routing.feature_dives import _Nodes
-from mipforest.searches.routing.few_features import Points
-from mipforest.searches.routing.separable_sides import ways_in_plane
+from mipforest.searches.routing import feature_branching
+from mipforest.searches.routing.dichotomies import dichotomies_in_plane
+from mipforest.searches.routing.feature_branching import _Nodes
+from mipforest.searches.routing.plunge import ConvexNodes
+from mipforest.searches.routing.small_svm import Points
 
 #: Nodes are solved to 1e-7, and values here are as small as 0.01: a smaller gap may stay open.
 GAP, EPSILON = 1e-4, 1e-2
@@ -31,10 +31,10 @@ def nodes_of(seed, n, *, grid, C, alpha=np.inf):
 
 
 @pytest.mark.parametrize(("seed", "grid"), [(0, False), (1, True), (2, False), (3, True)])
-def test_all_ways_that_a_line_separates_are_listed(seed, grid):
+def test_all_linear_dichotomies_are_listed(seed, grid):
     nodes, of, chosen, points = nodes_of(seed, 9, grid=grid, C=(1.0, 1.0))
-    ways = ways_in_plane(points, chosen, of.samples, nodes, of.budget, 0.0, 1e9)
-    listed = {tuple(side) for _, side in ways}
+    found = dichotomies_in_plane(points, chosen, of.samples, nodes, of.budget, 0.0, 1e9)
+    listed = {tuple(side) for _, side in found}
     assert listed == {tuple(np.where(right, 1, -1)) for right in parted(points.samples.X)}
 
 
@@ -44,7 +44,7 @@ def test_all_ways_that_a_line_separates_are_listed(seed, grid):
 )
 def test_their_bounds_are_below_exact_nodes(seed, C, alpha):
     nodes, of, chosen, points = nodes_of(seed, 8, grid=seed % 2 == 1, C=C, alpha=alpha)
-    ways = ways_in_plane(points, chosen, of.samples, nodes, of.budget, 0.0, 1e6)
+    found = dichotomies_in_plane(points, chosen, of.samples, nodes, of.budget, 0.0, 1e6)
     sign, size = np.where(nodes.weight[:, 1] > 0, 1.0, -1.0), nodes.weight.sum(axis=1)
 
     def exact(rows, t, right=None, X=nodes.X, budget=1):
@@ -56,7 +56,7 @@ def test_their_bounds_are_below_exact_nodes(seed, C, alpha):
         )
 
     tight = 0
-    for bound, side in ways[:: max(1, len(ways) // 12)]:
+    for bound, side in found[:: max(1, len(found) // 12)]:
         right = side[points.at] > 0
         everyone = np.ones(len(sign), bool)
         value = exact(~right, 1) + exact(right, 2) + exact(everyone, 0, right, nodes.X[:, chosen], 2)
@@ -65,7 +65,7 @@ def test_their_bounds_are_below_exact_nodes(seed, C, alpha):
     assert seed == 2 or tight > 0
 
 
-def few_ways(seed):
+def few_points(seed):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 6, (9, 3)) / 5.0 if seed % 2 else rng.random((9, 3))
     y = (rng.random(9) < 0.35).astype(int)
@@ -78,17 +78,17 @@ def few_ways(seed):
 def test_the_optimum_is_that_without_the_list(monkeypatch, seed, soft):
     C = (1e-3, float(10.0 ** (seed % 4 - 1)))
     model = SfsMargot(C=C, B=1, alpha=0.1 * C[1]) if soft else HfsMargot(C=C, B=(2, 1 + seed % 2))
-    problem = model.build(few_ways(seed), 2)
-    lists, ways_left = [], feature_dives.ways_left
+    problem = model.build(few_points(seed), 2)
+    lists, dichotomies_left = [], feature_branching.dichotomies_left
 
     def counted(*args):
-        lists.append(ways_left(*args))
+        lists.append(dichotomies_left(*args))
         return lists[-1]
 
-    monkeypatch.setattr(feature_dives, "ways_left", counted)
+    monkeypatch.setattr(feature_branching, "dichotomies_left", counted)
     by_list = problem.solve("routing", gap=GAP, threads=1, time_limit=None)
-    assert any(ways is not None for ways in lists)
-    monkeypatch.setattr(feature_dives, "ways_left", lambda *_: None)
+    assert any(found is not None for found in lists)
+    monkeypatch.setattr(feature_branching, "dichotomies_left", lambda *_: None)
     without = problem.solve("routing", gap=GAP, threads=1, time_limit=None)
     assert by_list.status == without.status == "optimal"
     assert by_list.verified
