@@ -1,0 +1,412 @@
+"""The exact search of two and three levels for classes: open intervals of the root's thresholds, the best bound first.
+
+:mod:`mipforest.searches.exact.covers` has the mathematics; here are the tables, the open intervals and the tree.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from time import monotonic
+
+import numpy as np
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.searches.exact.covers import (
+    DONE,
+    FULL,
+    Cover,
+    Tables,
+    Workspace,
+    evaluate,
+    evaluate_all,
+    fill,
+    leaf_loss,
+    nearest_middle,
+)
+from mipforest.searches.exact.losses import Int32Array
+from mipforest.searches.exact.walks import LANES, MOST_OF_A_CHUNK, PENALTY
+
+#: Most bytes of the tables of ranks, and most values of a feature.
+MOST_BYTES, MOST_RANKS = 1_500_000_000, 65_000
+
+#: Seconds between two looks at the clock.
+INTERVAL = 0.05
+
+#: Samples times features from which on kernels run while another thread looks at the clock.
+LONG = 100_000
+
+#: Open intervals that are evaluated at a time, from so many samples times features on, whatever the number of threads.
+AT_A_TIME, MANY = 8, 100_000
+
+
+@dataclass(order=True, slots=True)
+class OpenInterval:
+    """An open interval of thresholds of the root.
+
+    Attributes
+    ----------
+    bound
+        Lower bound on the losses of both sides for every threshold in it.
+    width
+        Weight of the rows between its thresholds, negative: wide ones come first.
+    number
+        Of its making: the last key of the order.
+    feature, low, high
+        The thresholds.
+    left, right
+        Bounds on the losses of the rows left of its first and right of its last threshold.
+    covers
+        What proves these.
+    """
+
+    bound: float
+    width: int
+    number: int
+    feature: int = field(compare=False)
+    low: int = field(compare=False)
+    high: int = field(compare=False)
+    left: float = field(compare=False)
+    right: float = field(compare=False)
+    covers: tuple[Cover, Cover] = field(compare=False)
+
+
+class CoverSearch:
+    """A search on the rows of a problem with classes.
+
+    Parameters
+    ----------
+    rank, order
+        (p, n) ranks of the rows among the values of each feature, and rows in the order of each.
+    label, weight
+        (n,) classes from 0, and whole weights.
+    cost
+        Cost of a split.
+    tolerance
+        Losses closer than this are the same; 0 where all are whole numbers.
+    incumbent
+        Loss of a tree that is known.
+    """
+
+    def __init__(
+        self, rank: Int32Array, order: Int32Array, label: Int32Array, weight: IntArray, *, cost: float,
+        tolerance: float, incumbent: float,
+    ) -> None:  # fmt: skip
+        self.rank, self.label, self.weight, self.cost, self.tolerance = rank, label, weight, cost, tolerance
+        (p, n), K = rank.shape, max(2, int(label.max()) + 1)
+        self.values = rank.max(axis=1) + 1
+        N, U = -(-n // LANES) * LANES, int(self.values.max())
+        self.tables = Tables(
+            rank=np.zeros((p, p, N), np.uint16),
+            walk=np.full((p, N), 0 if K == 2 else -1, np.int16),
+            weight=np.zeros((p, N), np.int16),
+            penalty=np.full((p, N), PENALTY, np.int16),
+            below=np.zeros((p, U + 1, K), np.int64),
+            weight_below=np.zeros((p, U + 1), np.int64),
+        )
+        fill(order, rank, label, weight, self.tables)
+        counts = np.bincount(label, weight, K)
+        leaf = float(counts.sum() - counts.max())
+        self.incumbent = min(incumbent, leaf)
+        #: Feature and threshold of each node of the best tree in heap order, -1 for a leaf; ``None``: the known one.
+        self.splits: list[tuple[int, int]] | None = [(-1, -1)] if leaf <= incumbent else None
+        self.open: list[OpenInterval] = []
+        self.pairs, self._stamp = 0, p
+        self.stop = np.zeros(1, np.int64)
+
+    @staticmethod
+    def takes(X: FloatArray, group: IntArray, y: IntArray, weight: FloatArray, values: int) -> bool:
+        """Return whether tables fit into memory, and weights into the lanes of vectors, wherever the chunks begin.
+
+        Parameters
+        ----------
+        X, group
+            (g, p) samples without repetition, and (n,) which of them each sample is.
+        y, weight
+            (n,) classes and weights.
+        values
+            Most values of a feature.
+        """
+        rows, p = len(np.unique(group * (int(y.max()) + 1) + y)), X.shape[1]
+        if values > MOST_RANKS or 2 * p * p * rows > MOST_BYTES or not (weight == np.rint(weight)).all():
+            return False
+        heaviest = np.bincount(group * (int(y.max()) + 1) + y, weight)
+        steps = -(-rows // LANES)
+        return bool(np.partition(heaviest, -steps)[-steps:].sum() <= MOST_OF_A_CHUNK)
+
+    @property
+    def bound(self) -> float:
+        """Proven lower bound on the loss of every tree."""
+        return min(self.incumbent, self.open[0].bound + self.cost) if self.open else self.incumbent
+
+    def first_cover(self) -> Cover:
+        """Return the cover of all thresholds that says nothing."""
+        features = np.flatnonzero(self.values > 1)
+        at = np.zeros((len(features), 4), np.int32)
+        at[:, 0], at[:, 1], at[:, 2] = features, 1, self.values[features] - 1
+        return Cover(at, np.zeros((len(features), 2)))
+
+    def workspace(self, covers: tuple[Cover, Cover], room: int) -> Workspace:
+        """Return a workspace with covers and room for more intervals."""
+
+        def roomy(cover: Cover) -> Cover:
+            at, key = np.zeros((len(cover.at) + room, 4), np.int32), np.zeros((len(cover.at) + room, 2))
+            at[: len(cover.at)], key[: len(cover.at)] = cover.at, cover.key
+            return Cover(at, key)
+
+        return Workspace(
+            left=roomy(covers[0]),
+            right=roomy(covers[1]),
+            size=np.array([len(cover.at) for cover in covers], np.int64),
+            side=np.empty((2, *self.tables.walk.shape), np.int16),
+            found=np.array([0.0, 0.0, np.inf, np.inf, self.incumbent - self.cost]),
+            split=np.full((2, 2), -1, np.int64),
+            best=np.full(6, -1, np.int64),
+            totals=np.zeros(self.tables.below.shape[2], np.int64),
+            out=np.zeros(8, np.int64),
+            counts=np.zeros(1, np.int64),
+        )
+
+    def larger(self, work: Workspace) -> Workspace:
+        """Return the same workspace with twice the room for intervals."""
+        covers = _cover(work, 0), _cover(work, 1)
+        new = self.workspace(covers, 64 + 2 * max(len(cover.at) for cover in covers))
+        return work._replace(left=new.left, right=new.right)
+
+    # ------------------------------------------------------------------ two levels
+
+    def run_two(self) -> int:
+        """Search all trees of two levels; return how it ended."""
+        work = self.workspace((self.first_cover(), self.first_cover()), 1000)
+        work.found[2] = self.incumbent
+        while True:
+            end: int = evaluate_all(self.tables, work, self.cost, self.incumbent - self.tolerance, self.stop)
+            self.pairs = int(work.counts[0])
+            if work.found[2] < self.incumbent - self.tolerance:
+                self.incumbent = float(work.found[2])
+                self.splits = [(int(work.split[0, 0]), int(work.split[0, 1]))]
+            if end != FULL:
+                break
+            work = self.larger(work)
+        least = float(work.found[0]) - self.cost
+        cover = _cover(work, 0)
+        self.open = [
+            OpenInterval(left + right, 0, q, f, low, high, left, right, (cover, cover))
+            for q, ((f, low, high, _), (left, right)) in enumerate(
+                zip(cover.at.tolist(), cover.key.tolist(), strict=True)
+            )
+        ]
+        if end == DONE:
+            self.open = [interval for interval in self.open if interval.bound < least]
+        heapq.heapify(self.open)
+        return end
+
+    # ------------------------------------------------------------------ three levels
+
+    def begin_three(self) -> None:
+        """Open all thresholds of the root."""
+        cover, whole = self.first_cover(), int(self.tables.weight_below[0, -1])
+        self.open = [
+            OpenInterval(0.0, -whole, f, f, 1, int(self.values[f]) - 1, 0.0, 0.0, (cover, cover))
+            for f in np.flatnonzero(self.values > 1).tolist()
+        ]
+        heapq.heapify(self.open)
+
+    def take(self, gap: float) -> OpenInterval | None:
+        """Take the open interval with the least bound, if a better tree may be in it."""
+        if not self.open:
+            return None
+        known = self.incumbent - self.cost
+        if self.open[0].bound >= known - self.tolerance:
+            self.open.clear()
+            return None
+        if self.open[0].bound >= known - gap * abs(self.incumbent):
+            return None
+        return heapq.heappop(self.open)
+
+    def evaluate(self, interval: OpenInterval, stamp: int) -> tuple[int, int, Workspace]:
+        """Evaluate the threshold in the middle of an interval; return how it ended, the threshold, and the rest."""
+        t = int(nearest_middle(self.tables.weight_below[interval.feature], interval.low, interval.high))
+        work, again = self.workspace(interval.covers, 64), False
+        while True:
+            end: int = evaluate(
+                self.tables, work, interval.feature, t, interval.left, interval.right, stamp, self.cost,
+                self.tolerance, again, self.stop,
+            )  # fmt: skip
+            if end != FULL:
+                return end, t, work
+            work, again = self.larger(work), True
+
+    def close(self, interval: OpenInterval, t: int, work: Workspace) -> None:
+        """Keep the tree that an evaluation found, and open what it leaves of the interval."""
+        self.pairs += int(work.counts[0])
+        if work.best[0] >= 0 and work.found[4] < self.incumbent - self.cost - self.tolerance:
+            self.incumbent = float(work.found[4]) + self.cost
+            self.splits = [(int(f), int(k)) for f, k in work.best.reshape(3, 2)]
+        known = self.incumbent - self.cost - self.tolerance
+        left, right = float(work.found[0]), float(work.found[1])
+        weight, excess = self.tables.weight_below[interval.feature], left + right - known
+        # Thresholds so near that moving the rows between cannot make up for what this one loses too much.
+        near = np.searchsorted(weight, (weight[t] - excess, weight[t] + excess), side="right")
+        last = min(t - 1, int(np.searchsorted(weight, weight[t] - excess, side="left")) - 1)
+        first = max(t + 1, int(near[1]))
+        old_left, old_right = interval.covers
+        new_left, new_right = _cover(work, 0), _cover(work, 1)
+        if last >= interval.low:
+            self._open(interval, interval.low, last, (interval.left, right), (old_left, new_right), known)
+        if first <= interval.high:
+            self._open(interval, first, interval.high, (left, interval.right), (new_left, old_right), known)
+
+    def _open(
+        self, parent: OpenInterval, low: int, high: int, bounds: tuple[float, float], covers: tuple[Cover, Cover],
+        known: float,
+    ) -> None:  # fmt: skip
+        """Open a part of an interval, with what its covers say now that the incumbent may be better."""
+        left, right = bounds
+        f = parent.feature
+        alive = [covers[0], covers[1]]
+        for side in (0, 1):
+            keep = known - (right if side == 0 else left) - self.cost
+            key = alive[side].key.sum(axis=1)
+            alive[side] = Cover(alive[side].at[key < keep], alive[side].key[key < keep])
+            least = min(keep, float(key.min(initial=np.inf)))
+            at = low if side == 0 else high
+            new = min(float(leaf_loss(self.tables, f, at, side == 1)), self.cost + least)
+            if side == 0:
+                left = max(left, new)
+            else:
+                right = max(right, new)
+        if left + right >= known:
+            return
+        weight = self.tables.weight_below[f]
+        self._stamp += 1
+        width = int(weight[high] - weight[low])
+        heapq.heappush(
+            self.open,
+            OpenInterval(left + right, -width, self._stamp, f, low, high, left, right, (alive[0], alive[1])),
+        )
+
+    # ------------------------------------------------------------------ run
+
+    def run(
+        self,
+        depth: int,
+        *,
+        gap: float,
+        deadline: float,
+        threads: int | None,
+        look: Callable[[], bool],
+    ) -> tuple[bool, bool]:
+        """Search; return whether it ended, and whether the caller stopped it.
+
+        Parameters
+        ----------
+        depth
+            2 or 3.
+        gap
+            Relative gap within which the best tree will do.
+        deadline
+            On the clock of :func:`time.monotonic`.
+        threads
+            Intervals of the root that are evaluated at a time.
+        look
+            Called now and then; returns whether to stop.
+        """
+        interrupted = False
+        size = self.tables.walk.size
+
+        def stopped() -> bool:
+            nonlocal interrupted
+            interrupted = interrupted or look()
+            if interrupted or monotonic() >= deadline:
+                self.stop[0] = 1
+            return bool(self.stop[0])
+
+        with ThreadPoolExecutor(min(AT_A_TIME, threads or os.cpu_count() or 1)) as pool:
+
+            def finish(running: list[Future[tuple[int, int, Workspace]]]) -> None:
+                try:
+                    while wait(running, timeout=INTERVAL).not_done:
+                        stopped()
+                except BaseException:
+                    self.stop[0] = 1
+                    raise
+
+            if depth == 2:
+                job = pool.submit(self.run_two)
+                finish([job])  # type: ignore[list-item]
+                return job.result() == DONE, interrupted
+            self.begin_three()
+            looked, at_a_time = monotonic(), AT_A_TIME if size >= MANY else 1
+            while True:
+                batch: list[tuple[OpenInterval, int]] = []
+                while len(batch) < at_a_time and (interval := self.take(gap)) is not None:
+                    self._stamp += 1
+                    batch.append((interval, self._stamp))
+                if not batch:
+                    return True, interrupted
+                if size < LONG:
+                    results = [self.evaluate(interval, stamp) for interval, stamp in batch]
+                    if monotonic() - looked > INTERVAL:
+                        looked = monotonic()
+                        stopped()
+                else:
+                    running = [pool.submit(self.evaluate, interval, stamp) for interval, stamp in batch]
+                    finish(running)
+                    results = [future.result() for future in running]
+                for (interval, _), (end, t, work) in zip(batch, results, strict=True):
+                    if end == DONE:
+                        self.close(interval, t, work)
+                    else:
+                        heapq.heappush(self.open, interval)
+                if self.stop[0]:
+                    return False, interrupted
+
+    def tree(self, depth: int) -> list[tuple[int, int]]:
+        """Return feature and threshold of all nodes of the best tree in heap order, -1 where one does not split."""
+        assert self.splits is not None
+        given = dict(enumerate(self.splits))
+        nodes = [(-1, -1)] * (2**depth - 1)
+        rows: dict[int, BoolArray] = {0: np.ones(len(self.label), np.bool_)}
+        for node in range(2**depth - 1):
+            here = rows.pop(node, None)
+            if here is None:
+                continue
+            f, t = given.get(node, (-1, -1))
+            right = self.rank[f] >= t
+            if f < 0 or not (here & right).any() or not (here & ~right).any():
+                # One that parts none of these rows is worth no more than the best of all.
+                f, t = self._best_split(here) if node else (-1, -1)
+                right = self.rank[f] >= t
+            if f < 0:
+                continue
+            nodes[node] = (f, t)
+            rows[2 * node + 1], rows[2 * node + 2] = here & ~right, here & right
+        return nodes
+
+    def _best_split(self, rows: BoolArray) -> tuple[int, int]:
+        """Return the best split of some rows, -1 where one leaf loses no more."""
+        K = self.tables.below.shape[2]
+        label, weight = self.label[rows], self.weight[rows]
+        totals = np.bincount(label, weight, K)
+        best, split = totals.sum() - totals.max(initial=0) - self.tolerance, (-1, -1)
+        for f in range(len(self.rank)):
+            rank = self.rank[f, rows]
+            below = np.zeros((self.values[f] + 1, K))
+            np.add.at(below, (rank + 1, label), weight)
+            below = below.cumsum(axis=0)
+            loss = self.cost + totals.sum() - below.max(axis=1) - (totals - below).max(axis=1)
+            loss[0] = loss[-1] = np.inf
+            t = int(loss.argmin())
+            if loss[t] < best:
+                best, split = loss[t], (f, t)
+        return split
+
+
+def _cover(work: Workspace, side: int) -> Cover:
+    """Return a copy of the cover of a side."""
+    cover, size = (work.left, work.right)[side], int(work.size[side])
+    return Cover(cover.at[:size].copy(), cover.key[:size].copy())
