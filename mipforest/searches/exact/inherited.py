@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Any
 
 import numpy as np
 
@@ -39,8 +40,8 @@ INTERVAL = 0.05
 #: Samples times features from which on kernels run while another thread looks at the clock.
 LONG = 100_000
 
-#: Open intervals that are evaluated at a time, from so many samples times features on, whatever the number of threads.
-AT_A_TIME, MANY = 8, 100_000
+#: Open intervals that are evaluated at a time then, whatever the number of threads.
+AT_A_TIME = 8
 
 
 @dataclass(order=True, slots=True)
@@ -74,6 +75,34 @@ class OpenInterval:
     covers: tuple[Cover, Cover] = field(compare=False)
 
 
+@dataclass(frozen=True)
+class Evaluated:
+    """What the evaluation of a threshold has found.
+
+    Attributes
+    ----------
+    ended
+        Whether it was not stopped.
+    t
+        The threshold.
+    bounds, covers
+        Lower bounds on the losses of both sides, and what proves them.
+    pairs
+        Pairs of sides that were evaluated.
+    value, splits
+        Sum of the losses of both sides with a better tree than was known, and its splits in heap order; infinite and
+        anything where there is none.
+    """
+
+    ended: bool
+    t: int
+    bounds: tuple[float, float]
+    covers: tuple[Cover, Cover]
+    pairs: int
+    value: float
+    splits: list[tuple[int, int]]
+
+
 class CoverSearch:
     """A search on the rows of a problem with classes.
 
@@ -89,15 +118,18 @@ class CoverSearch:
         Losses closer than this are the same; 0 where all are whole numbers.
     incumbent
         Loss of a tree that is known.
+    n_values, n_classes
+        (p,) number of values of each feature, and number of classes; ``None`` and 0 for those of the rows.
     """
 
     def __init__(
         self, rank: Int32Array, order: Int32Array, label: Int32Array, weight: IntArray, *, cost: float,
-        tolerance: float, incumbent: float,
+        tolerance: float, incumbent: float, n_values: IntArray | None = None, n_classes: int = 0,
     ) -> None:  # fmt: skip
         self.rank, self.label, self.weight, self.cost, self.tolerance = rank, label, weight, cost, tolerance
-        (p, n), K = rank.shape, max(2, int(label.max()) + 1)
-        self.values = rank.max(axis=1) + 1
+        (p, n), K = rank.shape, n_classes or max(2, int(label.max()) + 1)
+        self.values = rank.max(axis=1).astype(np.int64) + 1 if n_values is None else n_values
+        self._order = order
         N, U = -(-n // LANES) * LANES, int(self.values.max())
         self.tables = Tables(
             rank=np.zeros((p, p, N), np.uint16),
@@ -206,9 +238,10 @@ class CoverSearch:
 
     # ------------------------------------------------------------------ three levels
 
-    def begin_three(self) -> None:
+    def begin(self, depth: int) -> None:
         """Open all thresholds of the root."""
-        cover, whole = self.first_cover(), int(self.tables.weight_below[0, -1])
+        whole = int(self.tables.weight_below[0, -1])
+        cover = self.first_cover() if depth == 3 else Cover(np.zeros((0, 4), np.int32), np.zeros((0, 2)))
         self.open = [
             OpenInterval(0.0, -whole, f, f, 1, int(self.values[f]) - 1, 0.0, 0.0, (cover, cover))
             for f in np.flatnonzero(self.values > 1).tolist()
@@ -227,9 +260,11 @@ class CoverSearch:
             return None
         return heapq.heappop(self.open)
 
-    def evaluate(self, interval: OpenInterval, stamp: int) -> tuple[int, int, Workspace]:
-        """Evaluate the threshold in the middle of an interval; return how it ended, the threshold, and the rest."""
+    def evaluate(self, interval: OpenInterval, stamp: int, depth: int) -> Evaluated:
+        """Evaluate the threshold in the middle of an interval."""
         t = int(nearest_middle(self.tables.weight_below[interval.feature], interval.low, interval.high))
+        if depth > 3:
+            return self._evaluate_deep(interval, t, depth)
         work, again = self.workspace(interval.covers, 64), False
         while True:
             end: int = evaluate(
@@ -237,24 +272,65 @@ class CoverSearch:
                 self.tolerance, again, self.stop,
             )  # fmt: skip
             if end != FULL:
-                return end, t, work
+                break
             work, again = self.larger(work), True
+        return Evaluated(
+            end == DONE,
+            t,
+            (float(work.found[0]), float(work.found[1])),
+            (_cover(work, 0), _cover(work, 1)),
+            int(work.counts[0]),
+            float(work.found[4]) if work.best[0] >= 0 else np.inf,
+            [(int(f), int(k)) for f, k in work.best.reshape(3, 2)],
+        )
 
-    def close(self, interval: OpenInterval, t: int, work: Workspace) -> None:
+    def _evaluate_deep(self, interval: OpenInterval, t: int, depth: int) -> Evaluated:
+        """Evaluate a threshold by searches of their own on both sides, with one level less."""
+        f, known = interval.feature, self.incumbent - self.cost - self.tolerance
+        on_right = self.rank[f] >= t
+        bounds, values, pairs = [interval.left, interval.right], [np.inf, np.inf], 0
+        trees: list[list[tuple[int, int]]] = [[], []]
+        for side, rows in enumerate((~on_right, on_right)):
+            keep = known - (interval.right if side == 0 else interval.left)
+            part = self.part(rows, keep)
+            ended = part.solve(depth - 1)
+            pairs += part.pairs
+            bounds[side] = max(bounds[side], part.bound)
+            if part.splits is not None:
+                values[side], trees[side] = part.incumbent, part.tree(depth - 1)
+            if not ended:
+                break
+        splits = _under(f, t, trees[0], trees[1], depth) if np.isfinite(sum(values)) else []
+        return Evaluated(ended, t, (bounds[0], bounds[1]), interval.covers, pairs, sum(values), splits)
+
+    def part(self, rows: BoolArray, incumbent: float) -> CoverSearch:
+        """Return a search on some of the rows, for trees that lose less than a value."""
+        number = np.cumsum(rows) - 1
+        order = self._order[rows[self._order]].reshape(len(self._order), -1)
+        part = CoverSearch(
+            np.ascontiguousarray(self.rank[:, rows]), number[order].astype(np.int32), self.label[rows],
+            self.weight[rows], cost=self.cost, tolerance=self.tolerance, incumbent=incumbent,
+            n_values=self.values, n_classes=self.tables.below.shape[2],
+        )  # fmt: skip
+        part.stop = self.stop
+        return part
+
+    def close(self, interval: OpenInterval, found: Evaluated) -> None:
         """Keep the tree that an evaluation found, and open what it leaves of the interval."""
-        self.pairs += int(work.counts[0])
-        if work.best[0] >= 0 and work.found[4] < self.incumbent - self.cost - self.tolerance:
-            self.incumbent = float(work.found[4]) + self.cost
-            self.splits = [(int(f), int(k)) for f, k in work.best.reshape(3, 2)]
+        self.pairs += found.pairs
+        if found.value < self.incumbent - self.cost - self.tolerance:
+            self.incumbent, self.splits = found.value + self.cost, found.splits
+        if not found.ended:
+            heapq.heappush(self.open, interval)
+            return
         known = self.incumbent - self.cost - self.tolerance
-        left, right = float(work.found[0]), float(work.found[1])
+        (left, right), t = found.bounds, found.t
         weight, excess = self.tables.weight_below[interval.feature], left + right - known
         # Thresholds so near that moving the rows between cannot make up for what this one loses too much.
-        near = np.searchsorted(weight, (weight[t] - excess, weight[t] + excess), side="right")
         last = min(t - 1, int(np.searchsorted(weight, weight[t] - excess, side="left")) - 1)
-        first = max(t + 1, int(near[1]))
+        first = max(t + 1, int(np.searchsorted(weight, weight[t] + excess, side="right")))
         old_left, old_right = interval.covers
-        new_left, new_right = _cover(work, 0), _cover(work, 1)
+        new_left, new_right = found.covers
         if last >= interval.low:
             self._open(interval, interval.low, last, (interval.left, right), (old_left, new_right), known)
         if first <= interval.high:
@@ -268,13 +344,14 @@ class CoverSearch:
         left, right = bounds
         f = parent.feature
         alive = [covers[0], covers[1]]
-        for side in (0, 1):
+        for side in (0, 1) if len(covers[0].at) or len(covers[1].at) else ():
             keep = known - (right if side == 0 else left) - self.cost
             key = alive[side].key.sum(axis=1)
             alive[side] = Cover(alive[side].at[key < keep], alive[side].key[key < keep])
             least = min(keep, float(key.min(initial=np.inf)))
-            at = low if side == 0 else high
-            new = min(float(leaf_loss(self.tables, f, at, side == 1)), self.cost + least)
+            new = min(
+                float(leaf_loss(self.tables, f, low if side == 0 else high, side == 1)), self.cost + least
+            )
             if side == 0:
                 left = max(left, new)
             else:
@@ -291,6 +368,20 @@ class CoverSearch:
 
     # ------------------------------------------------------------------ run
 
+    def solve(self, depth: int) -> bool:
+        """Search on this thread; return whether it ended, and was not stopped."""
+        if self.incumbent <= self.tolerance:
+            return True
+        if depth == 2:
+            return self.run_two() == DONE
+        self.begin(depth)
+        while (interval := self.take(0.0)) is not None:
+            self._stamp += 1
+            self.close(interval, self.evaluate(interval, self._stamp, depth))
+            if self.stop[0]:
+                return False
+        return True
+
     def run(
         self,
         depth: int,
@@ -305,7 +396,7 @@ class CoverSearch:
         Parameters
         ----------
         depth
-            2 or 3.
+            At least 2.
         gap
             Relative gap within which the best tree will do.
         deadline
@@ -316,7 +407,7 @@ class CoverSearch:
             Called now and then; returns whether to stop.
         """
         interrupted = False
-        size = self.tables.walk.size
+        long = depth > 3 or self.tables.walk.size >= LONG
 
         def stopped() -> bool:
             nonlocal interrupted
@@ -327,41 +418,35 @@ class CoverSearch:
 
         with ThreadPoolExecutor(min(AT_A_TIME, threads or os.cpu_count() or 1)) as pool:
 
-            def finish(running: list[Future[tuple[int, int, Workspace]]]) -> None:
+            def finish(running: list[Future[Any]]) -> list[Any]:
                 try:
                     while wait(running, timeout=INTERVAL).not_done:
                         stopped()
                 except BaseException:
                     self.stop[0] = 1
                     raise
+                return [future.result() for future in running]
 
             if depth == 2:
-                job = pool.submit(self.run_two)
-                finish([job])  # type: ignore[list-item]
-                return job.result() == DONE, interrupted
-            self.begin_three()
-            looked, at_a_time = monotonic(), AT_A_TIME if size >= MANY else 1
+                return finish([pool.submit(self.run_two)])[0] == DONE, interrupted
+            self.begin(depth)
+            looked = monotonic()
             while True:
                 batch: list[tuple[OpenInterval, int]] = []
-                while len(batch) < at_a_time and (interval := self.take(gap)) is not None:
+                while len(batch) < (AT_A_TIME if long else 1) and (interval := self.take(gap)) is not None:
                     self._stamp += 1
                     batch.append((interval, self._stamp))
                 if not batch:
                     return True, interrupted
-                if size < LONG:
-                    results = [self.evaluate(interval, stamp) for interval, stamp in batch]
+                if long:
+                    results = finish([pool.submit(self.evaluate, *task, depth) for task in batch])
+                else:
+                    results = [self.evaluate(*task, depth) for task in batch]
                     if monotonic() - looked > INTERVAL:
                         looked = monotonic()
                         stopped()
-                else:
-                    running = [pool.submit(self.evaluate, interval, stamp) for interval, stamp in batch]
-                    finish(running)
-                    results = [future.result() for future in running]
-                for (interval, _), (end, t, work) in zip(batch, results, strict=True):
-                    if end == DONE:
-                        self.close(interval, t, work)
-                    else:
-                        heapq.heappush(self.open, interval)
+                for (interval, _), found in zip(batch, results, strict=True):
+                    self.close(interval, found)
                 if self.stop[0]:
                     return False, interrupted
 
@@ -404,6 +489,17 @@ class CoverSearch:
             if loss[t] < best:
                 best, split = loss[t], (f, t)
         return split
+
+
+def _under(
+    f: int, t: int, left: list[tuple[int, int]], right: list[tuple[int, int]], depth: int
+) -> list[tuple[int, int]]:
+    """Return the nodes of a tree in heap order from its root's split and the nodes of both subtrees."""
+    nodes = [(f, t)]
+    for level in range(depth - 1):
+        first, beyond = 2**level - 1, 2 ** (level + 1) - 1
+        nodes += left[first:beyond] + right[first:beyond]
+    return nodes
 
 
 def _cover(work: Workspace, side: int) -> Cover:
