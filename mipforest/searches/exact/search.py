@@ -73,11 +73,10 @@ AT_A_TIME = 8
 #: Samples times features that one thread scans before others are asked: about 0.05 s.
 SCANNED_ALONE = 2e7
 
-#: Rows times features from which on the search by vector walks takes over: on fewer, setting it up costs more.
-LEAST_FOR_COVERS = 2_000
+#: By depth, samples times features from which on the search by vector walks takes over: on fewer, its tables cost more
+#: than they save.
+LEAST_FOR_COVERS = {2: 20_000, 3: 2_000, 4: 3_000}
 
-#: Levels of trees that it takes.
-MOST_LEVELS = 4
 
 #: Seconds between two looks at the clock, and at what was found.
 INTERVAL = 0.05
@@ -253,7 +252,7 @@ def exact_search(
 def _takes_covers(problem: UnivariateProblem, depth: int) -> bool:
     """Return whether the search by vector walks takes a problem: errors with whole weights, leaves of any size."""
     n, p = problem.thresholds.X.shape
-    few_levels = 2 <= depth <= MOST_LEVELS and n * p >= LEAST_FOR_COVERS
+    few_levels = n * p >= LEAST_FOR_COVERS.get(depth, np.inf)
     if not few_levels or problem.loss != "classes" or problem.costs is not None or problem.N_min > 1:
         return False
     weight = np.ones(len(problem.y)) if problem.weight is None else problem.weight
