@@ -71,7 +71,7 @@ from mipforest.trees import Tree
 ROUNDS, ACCURACY = 20_000, 1e-9
 
 #: Ranges of the outcome by which linear estimates may fall below all outcomes before a local search ends too soon.
-ROOM = 2.0
+HEADROOM = 2.0
 
 #: What rounding may add to the slope of a feature that is left out.
 SLOPE_ROUNDING = 1e-9
@@ -280,11 +280,11 @@ class LinearEstimates(PrescriptiveTree):
         return LinearEstimateExpressions(self.name, m, instance.data, instance.topology, instance.routing)
 
     def structure(self, instance: PrescriptiveInstance) -> TreeCharges:
-        # Linear estimates may fall below all outcomes: sums that a search takes for positive have room.
-        room = ROOM * float(np.ptp(instance.leaves.y))
+        # Linear estimates may fall below all outcomes: sums that a search takes for positive have headroom.
+        headroom = HEADROOM * float(np.ptp(instance.leaves.y))
         charges = super().structure(instance)
-        offset = charges.offset - self.mu * room
-        y = np.asarray(charges.y, dtype=np.float64) + room
+        offset = charges.offset - self.mu * headroom
+        y = np.asarray(charges.y, dtype=np.float64) + headroom
         return replace(charges, y=y, offset=offset, coefficient_cost=self.lam)
 
 

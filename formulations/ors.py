@@ -176,10 +176,10 @@ class RiskScore(Formulation):
                 "side"
             )
         if cards.n_features < self.rules:
-            told = f"{self.rules} rules are asked for, and {cards.n_features} features of {data.name} have one each"
+            reason = f"{self.rules} rules are asked for, and {cards.n_features} features of {data.name} have one each"
             if self.exact_rules or self.variant == "paper":
-                raise DataError(f"{self.name}: {told}; take rules={cards.n_features}")
-            notes = (f"{told}: the card has fewer",)
+                raise DataError(f"{self.name}: {reason}; take rules={cards.n_features}")
+            notes = (f"{reason}: the card has fewer",)
         if not cards.all_tried:
             notes += (
                 f"the starts look at quantiles, {MOST_TRIED:,} of the {cards.n_rules:,} cuts, and then at all cuts of "

@@ -132,8 +132,8 @@ class LinearLeaves(ConstantLeaves):
         p = X.shape[1]
         together = min(p, per_unit) * single if self.counts else min(p * single, per_unit)
         far = np.maximum(X, 1 - X)
-        room: FloatArray = 1 + 2 * error + np.minimum(single * far.sum(axis=1), together * far.max(axis=1))
-        return room
+        big_m: FloatArray = 1 + 2 * error + np.minimum(single * far.sum(axis=1), together * far.max(axis=1))
+        return big_m
 
     def greatest_coefficient(self, upper_bound: float) -> float:
         """Return B, the greatest size of a coefficient in solutions with an objective of at most ``upper_bound``."""
@@ -311,7 +311,7 @@ class OrtL(RegressionTree):
         return {**routing.encode(tree), "beta0": beta0, "beta": beta, "f": f, **losses, **size}
 
     def decode(self, values: Values, instance: OrtLInstance) -> Tree:
-        """Read splits and leaves off a solution: leaves fitted anew could leave the room of the literal M_f."""
+        """Read splits and leaves off a solution: leaves fitted anew could exceed the literal M_f."""
         leaves, tree = instance.leaves, instance.routing.decode(values)
         kept = np.abs(values["beta"]) > INTERIOR_RESIDUE
         if leaves.counts:

@@ -34,6 +34,7 @@ def formulation_classes() -> dict[str, type[Formulation]]:
     }
 
 
+@cache
 def get_formulation(name: str) -> type[Formulation]:
     """Return a formulation's class by name, without loading the others.
 

@@ -362,6 +362,7 @@ def search_classes() -> dict[str, type[TreeSearch]]:
     }
 
 
+@cache
 def get_search(name: str) -> TreeSearch:
     """Return a tree search by name, without loading the others.
 

@@ -165,9 +165,9 @@ def cards() -> Iterator[tuple[str, Run]]:
     """Score cards, by cuts and by sets of rules."""
     from mipforest.data import Dataset
     from mipforest.heuristics.score_cards import CardProblem
-    from mipforest.searches.cards.plugin import SupportEnumeration, ThreeRules, _Best
+    from mipforest.searches.cards.plugin import _Best, _Cuts, _Supports
 
-    for search, features in ((ThreeRules(), X), (SupportEnumeration(), (X > 0).astype(float))):
+    for search, features in ((_Cuts(), X), (_Supports(), (X > 0).astype(float))):
         data = Dataset.from_arrays(features, SIGN, scaling="none")
         problem = CardProblem.of(data, rules=2, least=-2, most=2)
 

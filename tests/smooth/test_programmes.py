@@ -85,7 +85,7 @@ def test_general_solvers_find_verified_local_optima(solver):
 
 
 def test_names_of_methods():
-    problem = get_formulation("orct")(n_starts=1).build(load("iris"), 1)
+    problem = get_formulation("orct")(n_starts=1).build(load("iris").binarise("virginica"), 1)
     assert problem.solve("scipy", time_limit=0).solution.solver == "scipy:slsqp"
     old = problem.solve("trust-constr", time_limit=0).solution
     assert old.solver == "scipy:trust-constr"

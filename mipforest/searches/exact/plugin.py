@@ -62,7 +62,7 @@ class ExactSearch(TreeSearch):
         on_progress: Progress | None,
     ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        from mipforest.searches.exact.search import compile_kernels
+        from mipforest.searches.exact.search import compile_kernels, exact_search
 
         events = SearchEvents(on_progress)
         formulation, instance = problem.formulation, problem.instance
@@ -74,10 +74,9 @@ class ExactSearch(TreeSearch):
         known += [formulation.polish(tree, instance) for tree in known]
         best = min(known, key=lambda tree: formulation.evaluate(tree, instance), default=None)
         value = np.inf if best is None else formulation.evaluate(best, instance)
-        outcome = self.outcome(
+        outcome = exact_search(
             charged,
             problem.topology.depth,
-            problem.budget,
             best=value,
             gap=settings.gap,
             # Without time, what is known is all that is asked for.
