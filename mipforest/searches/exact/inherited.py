@@ -146,6 +146,8 @@ class CoverSearch:
         #: Feature and threshold of each node of the best tree in heap order, -1 for a leaf; ``None``: the known one.
         self.splits: list[tuple[int, int]] | None = [(-1, -1)] if leaf <= incumbent else None
         self.open: list[OpenInterval] = []
+        #: Least bound of what is evaluated at present.
+        self._taken = np.inf
         self.pairs, self._stamp = 0, p
         self.stop = np.zeros(1, np.int64)
 
@@ -172,7 +174,8 @@ class CoverSearch:
     @property
     def bound(self) -> float:
         """Proven lower bound on the loss of every tree."""
-        return min(self.incumbent, self.open[0].bound + self.cost) if self.open else self.incumbent
+        least = min(self._taken, self.open[0].bound if self.open else np.inf)
+        return max(0.0, min(self.incumbent, least + self.cost))
 
     def first_cover(self) -> Cover:
         """Return the cover of all thresholds that says nothing."""
@@ -212,6 +215,7 @@ class CoverSearch:
 
     def run_two(self) -> int:
         """Search all trees of two levels; return how it ended."""
+        self._taken = -np.inf
         work = self.workspace((self.first_cover(), self.first_cover()), 1000)
         work.found[2] = self.incumbent
         while True:
@@ -234,6 +238,7 @@ class CoverSearch:
         if end == DONE:
             self.open = [interval for interval in self.open if interval.bound < least]
         heapq.heapify(self.open)
+        self._taken = np.inf
         return end
 
     # ------------------------------------------------------------------ three levels
@@ -438,6 +443,7 @@ class CoverSearch:
                     batch.append((interval, self._stamp))
                 if not batch:
                     return True, interrupted
+                self._taken = batch[0][0].bound
                 if long:
                     results = finish([pool.submit(self.evaluate, *task, depth) for task in batch])
                 else:
@@ -447,6 +453,7 @@ class CoverSearch:
                         stopped()
                 for (interval, _), found in zip(batch, results, strict=True):
                     self.close(interval, found)
+                self._taken = np.inf
                 if self.stop[0]:
                     return False, interrupted
 
