@@ -58,10 +58,10 @@ def fingerprint(sources: Path) -> str:
     files = sorted(_python_files(sources))
     if not files:
         return ""
-    import llvmlite  # type: ignore[import-untyped]
+    import llvmlite
     import numba
     import numpy as np
-    from llvmlite.binding import get_host_cpu_features, get_host_cpu_name  # type: ignore[import-untyped]
+    from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
     from numba import config
 
     digest = sha256()

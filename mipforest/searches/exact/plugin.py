@@ -50,7 +50,7 @@ class ExactSearch(TreeSearch):
         """
         from mipforest.searches.exact.search import compile_kernels, exact_search
 
-        compile_kernels(budget)
+        compile_kernels(budget, problem, depth)
         return exact_search(problem, depth, **options)
 
     def search(
@@ -64,11 +64,11 @@ class ExactSearch(TreeSearch):
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.exact.search import compile_kernels, exact_search
 
-        compile_kernels(problem.budget)
         events = SearchEvents(on_progress)
         formulation, instance = problem.formulation, problem.instance
         charged = problem.structure
         assert isinstance(charged, UnivariateProblem)  # ``refusal`` has seen to it
+        compile_kernels(problem.budget, charged, problem.topology.depth)
         known = [tree for tree in (start, instance.known) if tree is not None]
         known = known[:1] if start is instance.known else known
         known += [formulation.polish(tree, instance) for tree in known]

@@ -37,6 +37,7 @@ from mipforest.searches.exact.branching import (
     M,
     search,
 )
+from mipforest.searches.exact.inherited import CoverSearch
 from mipforest.searches.exact.losses import (
     ABSOLUTE,
     CLASSES,
@@ -71,6 +72,11 @@ AT_A_TIME = 8
 
 #: Samples times features that one thread scans before others are asked: about 0.05 s.
 SCANNED_ALONE = 2e7
+
+#: By depth, samples times features from which on the search by vector walks takes over: on fewer, its tables cost more
+#: than they save.
+LEAST_FOR_COVERS = {2: 20_000, 3: 2_000, 4: 3_000}
+
 
 #: Seconds between two looks at the clock, and at what was found.
 INTERVAL = 0.05
@@ -108,13 +114,26 @@ class Outcome:
     interrupted: bool
 
 
-def compile_kernels(budget: TimeBudget) -> float:
-    """Load what a search runs, or compile it; see :func:`~mipforest.searches.compile_by`."""
+def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None, depth: int = 2) -> float:
+    """Load what a search of a problem runs, or compile it; all kernels where no problem is given.
+
+    See :func:`~mipforest.searches.compile_by`.
+    """
     X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
     left = sparse.csr_array(np.array([[1.0], [0.0]]))
     tiny = Thresholds(X, y, np.zeros(1, np.int64), np.array([0.5]), np.array([0, 1]), left, ("x",))
-    problem = UnivariateProblem(thresholds=tiny, y=y, loss="classes")
-    return compile_by(lambda: exact_search(problem, 2), budget)
+    small = UnivariateProblem(thresholds=tiny, y=y, loss="classes")
+
+    def run() -> None:
+        rows, order = _rows(small)
+        walks = problem is not None and _takes_covers(problem, depth)
+        if problem is None or walks:
+            for levels in (2, 3):
+                _by_covers(small, rows, order, levels, np.inf, 0.0, np.inf, None, 1)
+        if not walks:
+            exact_search(small, 2)
+
+    return compile_by(run, budget)
 
 
 def exact_search(
@@ -165,6 +184,8 @@ def exact_search(
     require_limits("exact-search", best=best, gap=gap, deadline=deadline)
     rows, order = _rows(problem)
     unit, (n, p) = problem.unit, (len(rows.size), len(rows.rank))
+    if most_nodes is None and not complete and _takes_covers(problem, depth):
+        return _by_covers(problem, rows, order, depth, best, gap, deadline, on_progress, threads)
     stop, by_threshold = np.zeros(1, np.int64), np.zeros(len(problem.thresholds))
     unlimited = np.iinfo(np.int64).max
     alone = unlimited if depth < 3 or most_nodes is not None else 1 + int(SCANNED_ALONE / (n * p))
@@ -224,6 +245,69 @@ def exact_search(
         by_threshold=_lowered(by_threshold, problem),
         nodes=nodes(),
         ended=ended == ENDED,
+        interrupted=interrupted,
+    )
+
+
+def _takes_covers(problem: UnivariateProblem, depth: int) -> bool:
+    """Return whether the search by vector walks takes a problem: errors with whole weights, leaves of any size."""
+    n, p = problem.thresholds.X.shape
+    few_levels = n * p >= LEAST_FOR_COVERS.get(depth, np.inf)
+    if not few_levels or problem.loss != "classes" or problem.costs is not None or problem.N_min > 1:
+        return False
+    weight = np.ones(len(problem.y)) if problem.weight is None else problem.weight
+    values = int(np.diff(problem.thresholds.first).max(initial=0)) + 1
+    return CoverSearch.takes(
+        problem.thresholds.X, problem.thresholds.group, np.asarray(problem.y), weight, values
+    )
+
+
+def _by_covers(
+    problem: UnivariateProblem,
+    rows: Rows,
+    order: Int32Array,
+    depth: int,
+    best: float,
+    gap: float,
+    deadline: float,
+    on_progress: Callable[[float, float, int], bool | None] | None,
+    threads: int | None,
+) -> Outcome:
+    """Search by vector walks; see :func:`exact_search`."""
+    unit, thresholds = problem.unit, problem.thresholds
+    found = CoverSearch(
+        rows.rank,
+        order,
+        rows.label,
+        rows.weight.astype(np.int64),
+        cost=problem.split_cost,
+        tolerance=TOLERANCE * unit if problem.split_cost else 0.0,
+        incumbent=best * unit,
+    )
+
+    def look() -> bool:
+        if on_progress is None or not np.isfinite(found.incumbent):
+            return False
+        bound = float(_lowered(np.asarray(found.bound), problem))
+        return bool(on_progress(found.incumbent / unit, bound, found.pairs))
+
+    ended, interrupted = found.run(depth, gap=GAP_SHARE * gap, deadline=deadline, threads=threads, look=look)
+    by_threshold = np.full(len(thresholds), found.incumbent)
+    for interval in found.open:
+        at = thresholds.first[interval.feature] - 1
+        part = by_threshold[at + interval.low : at + interval.high + 1]
+        np.minimum(part, interval.bound + problem.split_cost, out=part)
+    chosen = None
+    if found.splits is not None:
+        nodes = [-1 if f < 0 else thresholds.first[f] + t - 1 for f, t in found.tree(depth)]
+        chosen = _in_the_middle(np.array(nodes), thresholds, depth)
+    return Outcome(
+        value=found.incumbent / unit,
+        bound=float(_lowered(np.asarray(found.bound), problem)),
+        chosen=chosen,
+        by_threshold=_lowered(by_threshold, problem),
+        nodes=found.pairs,
+        ended=ended,
         interrupted=interrupted,
     )
 
