@@ -18,7 +18,7 @@ from markdown import measured_with, table
 
 from mipforest.errors import SolverUnavailable
 from mipforest.solvers.base import Feature, get_solver, solver_classes
-from mipforest.testing.solver_conformance import CASES, Outcome, Verdict, arguments, run_conformance
+from mipforest.testing.conformance import CASES, Outcome, Verdict, arguments, run_conformance
 
 #: Heading of each feature's column.
 HEADINGS = {

@@ -10,7 +10,7 @@ Generalized Framework", problems (3.11) and (3.12).
         && i,\; h,\; t \text{ at level } h \quad (3.13)
 
 with the routing rows (3.6), (3.7) of :mod:`formulations.olct`. Loss f and norm :math:`\Omega` state their rows
-themselves, in :mod:`mipforest.objectives.branches`: for the lines :math:`a_k + d_k v` of a piecewise-linear loss there
+themselves, in :mod:`mipforest.objectives.losses`: for the lines :math:`a_k + d_k v` of a piecewise-linear loss there
 is one row each (3.15), and the l1 norm has the parts of the weights (3.16). The thesis puts a weight on the norm in the
 model and C on the loss in its experiments; here it is C on the loss. The variants ``valid`` and ``paper``, starts and
 the refinement are in :mod:`formulations.splits.levels`.
@@ -19,7 +19,7 @@ the refinement are in :mod:`formulations.splits.levels`.
 parameter  values
 ========== =================================================================================================
 loss       ``misclassification``, ``hinge``: :math:`\max(0, 1 - v)`, ``logistic``: tangents of
-           :math:`\log(1 + e^{-v})`; or a loss of another package (:mod:`mipforest.objectives.branches`)
+           :math:`\log(1 + e^{-v})`; or a loss of another package (:mod:`mipforest.objectives.losses`)
 regulariser ``none``, ``l1``, ``l2``: :math:`\tfrac12 \|w\|^2`, with the half as in MARGOT
 selection  ``none``, ``hard``: at most B features per node, ``soft``: each further one costs alpha
 levels     ``all``: loss and norm are charged at every level (3.12), ``last``: at the last one only (3.11)
@@ -67,13 +67,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulations.bounds.margins import at_nodes
+from formulations.margins import at_nodes
 from formulations.splits.levels import LevelInstance, LevelTree
 from formulations.splits.linear import BIAS_TOLERANCE, declare_hyperplanes
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.model import Model, Values
-from mipforest.objectives.branches import NORMS, BranchLoss
-from mipforest.objectives.log_loss import tangent_points
+from mipforest.objectives.losses import NORMS, BranchLoss, tangent_points
 from mipforest.problem.parameters import PerNode, parameter, per_node
 from mipforest.problem.registry import get_loss, loss_names
 from mipforest.trees import Topology, Tree

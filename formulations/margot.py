@@ -25,9 +25,9 @@ child. HFS-MARGOT adds a budget of features per node, SFS-MARGOT charges what ex
 
 **Variants.** ``paper``: the constants of the paper, :math:`M_\xi = M_w = 50`, :math:`M_H = 100`. They are no bounds
 in general: with a large C optimal weights exceed them, and the optimum is cut off. ``valid`` (the default): per-sample
-constants and bounds on w and b proven from a feasible tree; see :mod:`formulations.bounds.margins`. Both have the same
+constants and bounds on w and b proven from a feasible tree; see :mod:`formulations.margins`. Both have the same
 optimal value wherever the paper's constants suffice. ``tight`` has the
-optimal value of ``valid``, and what duals of the nodes prove besides; see :mod:`formulations.bounds.margins`:
+optimal value of ``valid``, and what duals of the nodes prove besides; see :mod:`formulations.margins`:
 
 - (7): :math:`M_\xi` is 1 more than a sample's score at t can be on the wrong side; (9), (10): :math:`M_H` is what its
   score can fall below 0, or exceed :math:`-\varepsilon`; (11, 12): :math:`M_w` is a bound for each weight;
@@ -49,13 +49,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from formulations.bounds.margins import MarginLimits, at_nodes, screened
+from formulations.margins import MarginLimits, at_nodes, screened
 from formulations.splits.linear import LinearInstance, LinearTree, declare_hyperplanes, losses_paid
 from mipforest.arrays import FloatArray
+from mipforest.heuristics.linear_starts import local_svm, svm_path
 from mipforest.heuristics.node_problems import NodeProblems
-from mipforest.heuristics.svm_starts import local_svm, svm_path
 from mipforest.model import Model, sum_squares
-from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE
+from mipforest.objectives.losses import HALF_SQUARED_L2, HINGE
 from mipforest.problem.parameters import PerNode, parameter, per_node
 from mipforest.trees import Topology, Tree
 

@@ -15,7 +15,7 @@ problem (3.17). Features have mean 0 and variance 1, labels are -1 and +1.
         && i,\; t \in B' \quad (3.7a) \\
     & \sum_{s \in B''} z_{is} = 1, \quad z_{is} \in \{0, 1\} \quad (3.6)
 
-with :math:`f(v) = \log(1 + e^{-v})` and its tangents at the points V (:mod:`mipforest.objectives.log_loss`), among them
+with :math:`f(v) = \log(1 + e^{-v})` and its tangents at the points V (:mod:`mipforest.objectives.losses`), among them
 :math:`\pm\infty`, the lines 0 and :math:`-v`; the node sets are those of :mod:`formulations.margot`.
 
 **Sparse splits** (remark 2 of the thesis): ``budgeted-olct`` adds :math:`\sum_j \delta_{tj} \le B_t`,
@@ -38,14 +38,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from formulations.bounds.margins import at_nodes
+from formulations.margins import at_nodes
 from formulations.splits.levels import LevelInstance, LevelTree
 from formulations.splits.linear import declare_hyperplanes
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.model import LinearExpr, Model
-from mipforest.objectives.branches import L1
-from mipforest.objectives.log_loss import LogisticLoss, tangent_points
+from mipforest.objectives.losses import L1, LogisticLoss, tangent_points
 from mipforest.problem.parameters import PerNode, parameter, per_node
 from mipforest.trees import Topology, Tree
 

@@ -11,7 +11,7 @@ and +1, A is the set of points, M its largest size, T the number of rules,
     & -M a_j \le s_j \le M a_j, \quad s_j \in A \text{ integer} && j \\
     & \zeta_i \ge f(v) + f'(v) \bigl( y_i (s^\top x_i + \beta) - v \bigr), \quad \zeta_i \ge 0 && i,\; v \in V
 
-with the tangents of OLCT (:mod:`mipforest.objectives.log_loss`). The risk of a sample is
+with the tangents of OLCT (:mod:`mipforest.objectives.losses`). The risk of a sample is
 :math:`1 / (1 + e^{-(s^\top x + \beta)})`. As points may be 0 where :math:`a_j = 1`, at most T features are used,
 although the thesis writes T: parameter ``exact_rules`` makes it T.
 
@@ -56,7 +56,7 @@ from mipforest.data import DataError, Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.score_cards import MOST_TRIED, CardProblem, exchange_rules
 from mipforest.model import Model, Values
-from mipforest.objectives.log_loss import LogisticLoss, tangent_points
+from mipforest.objectives.losses import LogisticLoss, tangent_points
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import ModelChanges

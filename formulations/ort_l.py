@@ -57,7 +57,7 @@ from formulations.splits.univariate import RoutingExpressions, leaves_of
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.model import LinearExpr, Model, Values, VarArray
-from mipforest.objectives.leaf_losses import LOSSES
+from mipforest.objectives.losses import LOSSES
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import parameter

@@ -90,11 +90,11 @@ def few_penalties() -> Iterator[None]:
 
     Most of the time of a build of a few samples is this search, which has tests of its own.
     """
-    from mipforest.heuristics import svm_starts
+    from mipforest.heuristics import linear_starts
 
     with pytest.MonkeyPatch.context() as patch:
         for name in ("PENALTIES", "COARSE_PENALTIES"):
-            patch.setattr(svm_starts, name, getattr(svm_starts, name)[::5])
+            patch.setattr(linear_starts, name, getattr(linear_starts, name)[::5])
         yield
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from formulations.splits.univariate import RootValues, Routing, with_paying_splits
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.objectives.leaf_losses import LeafLoss
+from mipforest.objectives.losses import LeafLoss
 from mipforest.problem.operations import Instance
 from mipforest.trees import Tree
 

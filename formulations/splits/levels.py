@@ -6,7 +6,7 @@ What OLCT and the general loss-optimal tree share beside the rows, which :mod:`f
 
 **Variants.** ``paper``: M = 100 everywhere. Like MARGOT's, this is no bound in general: it is an assumption on the
 scores of samples that are elsewhere. ``valid`` (the default): one slack per sample and *node*, and big-Ms proven from
-the default start (:mod:`formulations.bounds.margins`). At an optimum the slacks of a level are 0 but for the node that
+the default start (:mod:`formulations.margins`). At an optimum the slacks of a level are 0 but for the node that
 the sample passes, so their sum is the slack of the level; in the linear relaxation the sum is at least the maximum, so
 the relaxation is no weaker. It also lets C differ by node. Both variants have the same optimal value wherever M = 100
 suffices. ``valid`` needs a norm at every branch node: where the objective leaves weights uncharged nothing bounds them,
@@ -20,7 +20,7 @@ default, 1e-3, holds down to depth four. Features have variance 1 and weights of
 their spread; values nearer than epsilon over the largest weight are parted by no split, and a warning says so. The
 thesis' 1e-5 needs finer tolerances, which are suggested to the solver, and the decoded tree keeps every side exactly.
 
-**Refinement** (remark 1 of the thesis): :mod:`mipforest.heuristics.logistic`. The objective of a result is the
+**Refinement** (remark 1 of the thesis): :mod:`mipforest.heuristics.linear_starts`. The objective of a result is the
 surrogate's, of the solved tree; ``report`` gives the objectives with the log-loss before and after.
 """
 
@@ -32,14 +32,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from formulations.bounds.margins import MarginLimits, moved_into_limits
+from formulations.margins import MarginLimits, moved_into_limits
 from formulations.splits.linear import LinearInstance, LinearTree, losses_paid
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.heuristics.logistic import gain_at_pure_nodes, greedy_logistic, margins_at, refined
+from mipforest.heuristics.linear_starts import (
+    gain_at_pure_nodes,
+    greedy_logistic,
+    margins_at,
+    refined,
+    svm_path,
+)
 from mipforest.heuristics.node_problems import NodeProblems, passed, weighted_sum
-from mipforest.heuristics.svm_starts import svm_path
-from mipforest.objectives.log_loss import largest_error, log_loss
+from mipforest.objectives.losses import largest_error, log_loss
 from mipforest.problem.parameters import ParameterError
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree

@@ -7,7 +7,7 @@ soft budget of them. Labels are -1 and +1; the left leaf of a last branch node p
 The objective charges at branch nodes a norm of the weights and C times the loss of the samples that pass, each times
 the sample's weight (weights of samples in the formulas of the papers: :math:`C_t \xi_{it}` is multiplied). For a fixed
 routing the problem falls apart into one per node: :mod:`mipforest.heuristics.node_problems`. They value a tree, polish
-it, and give starts; the value of a start proves the big-Ms of variant ``valid``: :mod:`formulations.bounds.margins`.
+it, and give starts; the value of a start proves the big-Ms of variant ``valid``: :mod:`formulations.margins`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from formulations.bounds.margins import (
+from formulations.margins import (
     ROUNDING,
     MarginLimits,
     at_nodes,
@@ -349,7 +349,7 @@ class LinearTreeExpressions(TreeExpressions):
     def neutral_rows(self) -> frozenset[str]:
         """Return the rows that switch on weights, or tell the side at the last node.
 
-        Moving a bias as in step 2 of the proof (:mod:`formulations.bounds.margins`) changes no side, and keeps scores
+        Moving a bias as in step 2 of the proof (:mod:`formulations.margins`) changes no side, and keeps scores
         on the left at -epsilon or below; the big-Ms of these rows are the bounds on w and b.
         """
         rows = {

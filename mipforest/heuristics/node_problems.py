@@ -33,7 +33,7 @@ from mipforest.certificates import digest_of_samples
 from mipforest.data import Dataset
 from mipforest.errors import SolverError
 from mipforest.model import Model
-from mipforest.objectives.branches import (
+from mipforest.objectives.losses import (
     HALF_SQUARED_L2,
     HINGE,
     L1,

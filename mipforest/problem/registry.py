@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from mipforest.errors import MipforestError, suggestion
-from mipforest.objectives.branches import BranchLoss
+from mipforest.objectives.losses import BranchLoss
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, check_parameters, ensemble_parameter_of
 from mipforest.problem.structure import Structure

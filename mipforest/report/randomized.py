@@ -12,7 +12,7 @@ from mipforest.report.chart import Chart, legend, span, thinned
 from mipforest.report.content import Content, FittedTree
 from mipforest.report.markup import Part, element, section, short, table
 from mipforest.trees import Curve, FunctionalTree, RandomizedTree
-from mipforest.trees.explanation import features_shown, lines_of, thread_colours
+from mipforest.trees.plot import features_shown, lines_of, thread_colours
 
 #: Most leaves, classes and features that the tables list, and most curves that are drawn.
 MAX_LEAVES, MAX_CLASSES, MAX_FEATURES, MAX_CURVES = 64, 12, 40, 6

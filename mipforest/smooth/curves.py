@@ -22,7 +22,7 @@ from mipforest.data import DataError, Dataset
 from mipforest.errors import ParameterError, some_of
 from mipforest.smooth.losses import SquaredError
 from mipforest.smooth.model import Block, LinearConstraint, Part, Point, Routing, SmoothModel
-from mipforest.trees.functional import Curve
+from mipforest.trees.randomized import Curve
 
 #: Patterns of names that are tried where none is given, the first that some feature has.
 PATTERNS = ("{curve}@{at}", "{at}", "{curve}{at}")

@@ -13,9 +13,9 @@ import pandas as pd
 
 from mipforest.data import Dataset
 from mipforest.errors import ParameterError
-from mipforest.smooth.descent import descend
 from mipforest.smooth.formulation import SmoothFormulation, SmoothInstance
 from mipforest.smooth.model import Point
+from mipforest.smooth.search import descend
 from mipforest.trees import Topology, class_measures, regression_measures
 
 #: Exponents r of the papers' grids, whose penalties are powers 2^r, divided by how many coefficients they are for.

@@ -1,7 +1,7 @@
 """Assertions and tests for this package and packages that extend it."""
 
+from mipforest.testing.conformance import conformance_tests, run_conformance
 from mipforest.testing.formulation_conformance import FormulationTest, assert_same_form, formulation_tests
-from mipforest.testing.solver_conformance import conformance_tests, run_conformance
 
 __all__ = [
     "FormulationTest",

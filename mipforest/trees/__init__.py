@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mipforest.trees.export import TreeFileError, from_dict, load, save, to_dict, to_dot, to_python
-from mipforest.trees.functional import Curve, FunctionalTree
 from mipforest.trees.measures import (
     CalibrationMeasures,
     ClassMeasures,
@@ -30,7 +29,7 @@ from mipforest.trees.node_statistics import (
     leaf_shares,
     node_statistics,
 )
-from mipforest.trees.randomized import RandomizedTree
+from mipforest.trees.randomized import Curve, FunctionalTree, RandomizedTree
 from mipforest.trees.reachable import leaf_regions
 from mipforest.trees.sides import midpoint
 from mipforest.trees.text import to_text
@@ -38,14 +37,13 @@ from mipforest.trees.topology import MAX_DEPTH, Nodes, Topology
 from mipforest.trees.tree import FeaturesUsed, Predictor, Tree
 
 if TYPE_CHECKING:
-    from mipforest.trees.explanation import plot_explanation
     from mipforest.trees.partition import plot_partition
-    from mipforest.trees.plot import Picture, plot_tree, save_figure, save_plot
+    from mipforest.trees.plot import Picture, plot_explanation, plot_tree, save_figure, save_plot
 
 _FIGURES = {
     "Picture": "plot",
     "save_figure": "plot",
-    "plot_explanation": "explanation",
+    "plot_explanation": "plot",
     "plot_partition": "partition",
     "plot_tree": "plot",
     "save_plot": "plot",

@@ -13,9 +13,8 @@ import numpy as np
 from mipforest.arrays import FloatArray
 from mipforest.atomic import atomic_write
 from mipforest.errors import MipforestError
-from mipforest.trees.functional import Curve, FunctionalTree
 from mipforest.trees.node_statistics import NodeStatistics
-from mipforest.trees.randomized import RandomizedTree
+from mipforest.trees.randomized import Curve, FunctionalTree, RandomizedTree
 from mipforest.trees.reachable import ReachableNode, reachable_tree
 from mipforest.trees.text import describe_split, leaf_text, samples_text
 from mipforest.trees.tree import Tree
@@ -37,7 +36,7 @@ def to_dict(tree: Tree) -> dict[str, Any]:
     ``logistic`` (true or false), and ``levels`` where there are any (per feature null, or a column's name and a value).
     A randomised tree also has ``gamma`` and ``leaf_proba`` (one list of K probabilities per leaf, or null), one of
     curves also ``curves``, ``intervals``, ``heights`` and ``leaf_heights`` (see
-    :class:`~mipforest.trees.functional.FunctionalTree`), a prescriptive one ``outcomes`` (per leaf m numbers) and
+    :class:`~mipforest.trees.randomized.FunctionalTree`), a prescriptive one ``outcomes`` (per leaf m numbers) and
     ``outcome_w`` (per leaf m lists of p, or null).
     """
     estimates: dict[str, Any] = {}

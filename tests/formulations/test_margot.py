@@ -8,7 +8,7 @@ from independent_routes import enumerated_margot, margin_qp, scip_optimum
 from margin_data import random_data, random_tree
 from sklearn.svm import SVC
 
-from formulations.bounds.margins import proven_limits
+from formulations.margins import proven_limits
 from formulations.margot import HfsMargot, Margot, SfsMargot
 from mipforest.data import DataError, Dataset
 from mipforest.model import Model

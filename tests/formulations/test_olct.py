@@ -10,7 +10,7 @@ from tolerance import at_most, less, same
 
 from formulations.olct import BudgetedOlct, Olct, UnivariateOlct
 from mipforest.data import Dataset, load
-from mipforest.objectives.log_loss import LogisticLoss, log_loss, tangent_points
+from mipforest.objectives.losses import LogisticLoss, log_loss, tangent_points
 from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology, Tree
 

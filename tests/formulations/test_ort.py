@@ -12,7 +12,7 @@ from formulations.ort import Ort, OrtH
 from formulations.ort_l import OrtL, OrtLH
 from mipforest.constraints import require_features
 from mipforest.data import DataError, Dataset, load
-from mipforest.objectives.leaf_losses import LOSSES
+from mipforest.objectives.losses import LOSSES
 from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology, Tree
 

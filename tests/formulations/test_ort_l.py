@@ -8,7 +8,7 @@ from formulations.ort_l import LinearLeaves, OrtL
 from mipforest.constraints import forbid_features
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import univariate_tree
-from mipforest.objectives.leaf_losses import LOSSES
+from mipforest.objectives.losses import LOSSES
 from mipforest.problem.formulation import deepened
 from mipforest.solvers.highs import DENIED
 from mipforest.trees import Topology

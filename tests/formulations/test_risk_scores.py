@@ -22,7 +22,7 @@ from mipforest.heuristics.score_cards import (
     shortest_between,
 )
 from mipforest.model import Model
-from mipforest.objectives.log_loss import LogisticLoss, log_loss, tangent_points
+from mipforest.objectives.losses import LogisticLoss, log_loss, tangent_points
 from mipforest.solving import solve
 from mipforest.trees import Tree
 

@@ -7,9 +7,9 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from tolerance import same
 
-from mipforest.heuristics.logistic import greedy_logistic, logistic_split, logistic_value
+from mipforest.heuristics.linear_starts import greedy_logistic, logistic_split, logistic_value
 from mipforest.heuristics.node_problems import NodeProblems, margin_split
-from mipforest.objectives.branches import (
+from mipforest.objectives.losses import (
     HALF_SQUARED_L2,
     HINGE,
     L1,

@@ -11,14 +11,14 @@ from tolerance import same
 
 from formulations.margot import HfsMargot, Margot, SfsMargot
 from mipforest.data import Dataset
-from mipforest.heuristics.node_problems import NodeProblems, Split, bias_if_empty, margin_split
-from mipforest.heuristics.svm_starts import (
+from mipforest.heuristics.linear_starts import (
     exact_sparse_split,
     local_svm,
     margin_value,
     sparse_split,
     svm_path,
 )
+from mipforest.heuristics.node_problems import NodeProblems, Split, bias_if_empty, margin_split
 from mipforest.trees import Topology
 from mipforest.trees.sides import SIDE_TOLERANCE, into_a_gap, keep_sides
 

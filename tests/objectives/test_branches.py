@@ -4,14 +4,13 @@ import sys
 import pytest
 
 from formulations.loss_optimal import LossOptimal
-from mipforest.objectives.branches import HINGE, BranchLoss
-from mipforest.objectives.log_loss import LogisticLoss
+from mipforest.objectives.losses import HINGE, BranchLoss, LogisticLoss
 from mipforest.problem.parameters import parameters_of
 from mipforest.problem.registry import UnknownLoss, get_loss, loss_classes, loss_names
 
 PLUGIN = """
 import numpy as np
-from mipforest.objectives.branches import PiecewiseLinearLoss
+from mipforest.objectives.losses import PiecewiseLinearLoss
 
 class TwoSlopes(PiecewiseLinearLoss):
     name = "two-slopes"

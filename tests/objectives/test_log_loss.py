@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from tolerance import at_least, same
 
-from mipforest.objectives.log_loss import (
+from mipforest.objectives.losses import (
     MOST_POINTS,
     POSITIVE_POINTS,
     LogisticLoss,

@@ -8,7 +8,7 @@ from formulations.sorrt_fd import SOrrtFd
 from mipforest.data import DataError, Dataset
 from mipforest.errors import ParameterError
 from mipforest.smooth.curves import SHORTEST, Curves, curves_of, gaps_of, intervals_of
-from mipforest.smooth.descent import on_simplex
+from mipforest.smooth.search import on_simplex
 from mipforest.trees import Curve, Topology
 
 PLACES = np.linspace(0, 1, 30)

@@ -8,9 +8,9 @@ import pytest
 from tolerance import at_most, less
 
 from mipforest.settings import FEASIBILITY_TOLERANCE
-from mipforest.smooth.descent import descend, minimised
 from mipforest.smooth.losses import ExpectedCost
 from mipforest.smooth.model import Routing, RowNorms, SmoothModel, uniform
+from mipforest.smooth.search import descend, minimised
 
 #: Step of central differences, and what they may miss of a gradient's largest entry at gamma up to 16.
 STEP, DIFFERENCES = 1e-6, 1e-6

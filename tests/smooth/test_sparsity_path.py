@@ -7,8 +7,8 @@ from tolerance import less
 from mipforest import get_formulation, load
 from mipforest.data import Dataset
 from mipforest.problem.parameters import ParameterError
-from mipforest.smooth.descent import descend
 from mipforest.smooth.path import penalty_grid, sparsity_path
+from mipforest.smooth.search import descend
 from mipforest.trees import Topology
 
 

@@ -5,9 +5,9 @@ import pytest
 from test_smooth_models import assert_gradient
 from tolerance import less
 
-from mipforest.smooth.descent import augmented, quasi_newton
 from mipforest.smooth.losses import GroupLimit, SquaredError
 from mipforest.smooth.model import RowNorms, SmoothModel, uniform
+from mipforest.smooth.search import augmented, quasi_newton
 
 #: Blocks of the branch nodes.
 BRANCHES = ("a", "mu")

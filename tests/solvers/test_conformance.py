@@ -4,7 +4,7 @@ import pytest
 
 from mipforest.errors import SolverUnavailable
 from mipforest.solvers.base import solver_classes
-from mipforest.testing.solver_conformance import CASES, arguments, check_case, run_conformance
+from mipforest.testing.conformance import CASES, arguments, check_case, run_conformance
 
 #: Solvers that stand for themselves: ``pyomo`` alone names none.
 DIRECT = [name for name in solver_classes() if name != "pyomo"]

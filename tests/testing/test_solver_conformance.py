@@ -11,7 +11,7 @@ from broken_solvers import Bridged, mishears, misreads, misreads_quietly, misrep
 
 from mipforest.solvers.base import Feature, Solver
 from mipforest.solvers.clarabel import Clarabel
-from mipforest.testing.solver_conformance import (
+from mipforest.testing.conformance import (
     CASES,
     Verdict,
     check_case,
@@ -143,7 +143,7 @@ def test_a_solver_that_is_not_installed_is_skipped() -> None:
 def test_the_suite_needs_no_pytest() -> None:
     program = (
         "import sys; sys.modules['pytest'] = None\n"
-        "from mipforest.testing.solver_conformance import run_conformance\n"
+        "from mipforest.testing.conformance import run_conformance\n"
         "print(all(outcome.good for outcome in run_conformance('clarabel')))"
     )
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -8,8 +8,7 @@ from matplotlib.colors import to_rgb
 from mipforest.data import Dataset, load
 from mipforest.ensembles import EnsembleError
 from mipforest.trees.plot import class_colours
-from mipforest.vite import vite
-from mipforest.vite.panels import MOST_SAMPLES, ProximityMap, percent, sample_order, shade
+from mipforest.vite import MOST_SAMPLES, ProximityMap, percent, sample_order, shade, vite
 
 
 def odd_data():

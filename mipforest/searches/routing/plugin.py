@@ -12,7 +12,7 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import Unsupported
 from mipforest.heuristics.node_problems import NodeProblems, Split, weights_by_class
-from mipforest.objectives.branches import HALF_SQUARED_L2, L1
+from mipforest.objectives.losses import HALF_SQUARED_L2, L1
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure
 from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
@@ -186,7 +186,7 @@ class _Trees:
             )
         weight = weights_by_class(self._data, self._group, len(self._X))
         topology, C = self._problem.topology, np.asarray(self._nodes.C, dtype=np.float64)
-        # As in step 1 to 3 of formulations.bounds.margins: an optimal tree has ||w|| <= R and a score within v of 0 at
+        # As in step 1 to 3 of formulations.margins: an optimal tree has ||w|| <= R and a score within v of 0 at
         # every node, so in centred coordinates |b| <= v + R * (largest distance + largest norm).
         loss, norm = self._nodes.loss.convex, self._nodes.norm
         radius = float(norm.radius(np.array(self.value)))

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from margin_data import random_data, random_tree, with_gaps_everywhere
 
-from formulations.bounds.margins import moved_into_limits, proven_limits
 from formulations.loss_optimal import LossOptimal
+from formulations.margins import moved_into_limits, proven_limits
 from mipforest.model import Model
-from mipforest.objectives.branches import HINGE as HINGE_LOSS
-from mipforest.objectives.branches import Misclassification
+from mipforest.objectives.losses import HINGE as HINGE_LOSS
+from mipforest.objectives.losses import Misclassification
 from mipforest.problem import repair
 from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology

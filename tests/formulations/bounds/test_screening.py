@@ -5,7 +5,7 @@ import pytest
 from margin_data import random_data, random_tree
 from tolerance import at_most, less
 
-from formulations.bounds.margins import MAX_SCREENED, proven_limits, screened
+from formulations.margins import MAX_SCREENED, proven_limits, screened
 from formulations.margot import HfsMargot, Margot, SfsMargot
 from mipforest.model import Model
 from mipforest.problem import repair

@@ -15,8 +15,7 @@ from formulations.margot import HfsMargot, Margot, SfsMargot
 from formulations.olct import BudgetedOlct, Olct
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
-from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1
-from mipforest.objectives.log_loss import LogisticLoss, tangent_points
+from mipforest.objectives.losses import HALF_SQUARED_L2, HINGE, L1, LogisticLoss, tangent_points
 from mipforest.searches.routing import convex_backend
 from mipforest.searches.routing.convex_relaxation import (
     UNLIMITED,

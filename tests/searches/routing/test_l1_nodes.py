@@ -7,8 +7,7 @@ from margin_data import random_data
 from tolerance import at_most
 
 from formulations.olct import Olct
-from mipforest.objectives.branches import HINGE
-from mipforest.objectives.log_loss import LogisticLoss, tangent_points
+from mipforest.objectives.losses import HINGE, LogisticLoss, tangent_points
 from mipforest.searches.routing.convex_backend import ConvexBackend
 from mipforest.searches.routing.l1_simplex import L1Backend
 from mipforest.searches.routing.plunge import COMPLETE, CUT_OFF, STOPPED, ConvexNodes

@@ -92,7 +92,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from mipforest.data import Dataset
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.model import Model, sum_squares
-from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, BigM, BranchLoss, Norm
+from mipforest.objectives.losses import HALF_SQUARED_L2, HINGE, BigM, BranchLoss, Norm
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import get_solver
 from mipforest.time_budget import TimeBudget
