@@ -15,7 +15,7 @@ from time import monotonic
 from formulations.leaves.classes import baseline_error
 from formulations.oct import Oct
 from mipforest.data import Dataset, load
-from mipforest.heuristics.cart import contree
+from mipforest.heuristics.contree import contree
 from mipforest.trees import Topology
 
 DATA = ("wine", "haberman", "transfusion", "parkinsons", "banknote")
@@ -90,7 +90,7 @@ and seconds from the data to the certificate (preparation, building and solving)
 for the same problem. {versions}.
 
 The bound of `tight` at depth two rests on a row that its preparation computes by trying all pairs of thresholds
-(`formulations/bounds/roots.py`): the solver proves the model's optimum, and the table makes its relaxation
+(`formulations/splits/univariate.py`): the solver proves the model's optimum, and the table makes its relaxation
 exact. Deeper trees have it too, as far as a search of limited length gets.
 
 {table(arguments.data, arguments.limit)}

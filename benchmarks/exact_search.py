@@ -18,8 +18,9 @@ from markdown import add_output, measured_with, publish, table
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from mipforest.data import Dataset, load
-from mipforest.heuristics.cart import contree
-from mipforest.heuristics.thresholds import UnivariateProblem, find_thresholds
+from mipforest.heuristics.contree import contree
+from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches.exact.search import Outcome, compile_kernels, exact_search
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology

@@ -17,7 +17,7 @@ from markdown import add_output, measured_with, publish, table
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from mipforest.data import Dataset, load
-from mipforest.heuristics.cart import contree
+from mipforest.heuristics.contree import contree
 from mipforest.searches.local import KICKS, STARTS, LocalProblem
 from mipforest.searches.local.search import Outcome, compile_kernels, local_search
 from mipforest.time_budget import TimeBudget

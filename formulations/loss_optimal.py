@@ -13,7 +13,7 @@ with the routing rows (3.6), (3.7) of :mod:`formulations.olct`. Loss f and norm 
 themselves, in :mod:`mipforest.objectives.branches`: for the lines :math:`a_k + d_k v` of a piecewise-linear loss there
 is one row each (3.15), and the l1 norm has the parts of the weights (3.16). The thesis puts a weight on the norm in the
 model and C on the loss in its experiments; here it is C on the loss. The variants ``valid`` and ``paper``, starts and
-the refinement are in :mod:`formulations.routing.levels`.
+the refinement are in :mod:`formulations.splits.levels`.
 
 ========== =================================================================================================
 parameter  values
@@ -68,8 +68,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from formulations.bounds.margins import at_nodes
-from formulations.routing.levels import LevelInstance, LevelTree
-from formulations.routing.linear import BIAS_TOLERANCE, declare_hyperplanes
+from formulations.splits.levels import LevelInstance, LevelTree
+from formulations.splits.linear import BIAS_TOLERANCE, declare_hyperplanes
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.model import Model, Values
 from mipforest.objectives.branches import NORMS, BranchLoss

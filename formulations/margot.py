@@ -27,7 +27,7 @@ child. HFS-MARGOT adds a budget of features per node, SFS-MARGOT charges what ex
 in general: with a large C optimal weights exceed them, and the optimum is cut off. ``valid`` (the default): per-sample
 constants and bounds on w and b proven from a feasible tree; see :mod:`formulations.bounds.margins`. Both have the same
 optimal value wherever the paper's constants suffice. ``tight`` has the
-optimal value of ``valid``, and what duals of the nodes prove besides; see :mod:`formulations.bounds.screening`:
+optimal value of ``valid``, and what duals of the nodes prove besides; see :mod:`formulations.bounds.margins`:
 
 - (7): :math:`M_\xi` is 1 more than a sample's score at t can be on the wrong side; (9), (10): :math:`M_H` is what its
   score can fall below 0, or exceed :math:`-\varepsilon`; (11, 12): :math:`M_w` is a bound for each weight;
@@ -38,7 +38,7 @@ optimal value of ``valid``, and what duals of the nodes prove besides; see :mod:
 Building takes some seconds for hundreds of samples, and pays where the known tree's value is not far above the bound of
 the root; of more than 1000 samples ``tight`` is ``valid`` with a larger share of the root.
 
-What trees of linear classifiers share beside their rows is in :mod:`formulations.routing.linear`. MARGOT is the
+What trees of linear classifiers share beside their rows is in :mod:`formulations.splits.linear`. MARGOT is the
 loss-optimal tree (:mod:`formulations.loss_optimal`) with the hinge loss and half the squared Euclidean norm.
 """
 
@@ -49,9 +49,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from formulations.bounds.margins import MarginLimits, at_nodes
-from formulations.bounds.screening import screened
-from formulations.routing.linear import LinearInstance, LinearTree, declare_hyperplanes, losses_paid
+from formulations.bounds.margins import MarginLimits, at_nodes, screened
+from formulations.splits.linear import LinearInstance, LinearTree, declare_hyperplanes, losses_paid
 from mipforest.arrays import FloatArray
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.heuristics.svm_starts import local_svm, svm_path
@@ -83,7 +82,7 @@ class Margot(LinearTree):
     quick_start = "local-svm"
 
     variants: ClassVar[tuple[str, ...]] = ("valid", "paper", "tight")
-    rows_up_to_known: ClassVar[frozenset[str]] = frozenset({"sides"})
+    rows_below_cutoff: ClassVar[frozenset[str]] = frozenset({"sides"})
 
     C: PerNode = parameter(1.0, "penalty of margin violations", above=0)
 

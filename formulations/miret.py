@@ -68,16 +68,18 @@ from typing import Any
 
 import numpy as np
 
-from formulations.mimic.report import fidelity_measures, level_notes, mimicry_report, proximity_notes
-from formulations.mimic.splits import fit_splits, fixed_labels, with_fixed_labels
-from formulations.mimic.start import constant_tree, node_by_node
 from formulations.mimic.target import (
     EnsembleTarget,
     ensemble_target,
+    fidelity_measures,
     first_members,
+    level_notes,
     merge_equal_samples,
+    mimicry_report,
     pairs_with_first,
+    proximity_notes,
 )
+from formulations.mimic.trees import constant_tree, fit_splits, fixed_labels, node_by_node, with_fixed_labels
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.model import Model, Values
@@ -153,6 +155,7 @@ class Miret(Formulation):
     starts = ("node-by-node", "constant")
     least_objective = 0.0
     gap_parameter = "epsilon"
+    gap_rows = ("left", "right")
 
     alpha: float = parameter(0.2, "cost of a feature, over its frequency at the level", at_least=0)
     gamma: PerNode = parameter(0.0, "least frequency of a feature, per level", at_least=0)
@@ -240,13 +243,13 @@ class Miret(Formulation):
             constant = target.wrong_weights(group).sum(axis=0).min()
             m.add("split_or_constant", unfaithfulness + constant * s.sum() >= constant)  # change 1 above
 
-    def proven_up_to(self, instance: MiretInstance, changes: ModelChanges) -> float:
+    def valid_below(self, instance: MiretInstance, changes: ModelChanges) -> float:
         # At depth one, and once intercepts are free, no two subtrees have changed places.
         free = (instance.least_intercept == -1.0).all()
         symmetric = self.variant == "tight" and not free and self._keep_symmetry(instance, changes)
         return float("inf") if free or symmetric else -float("inf")
 
-    def limited_at(
+    def with_cutoff(
         self, instance: MiretInstance, value: float, changes: ModelChanges
     ) -> MiretInstance | None:
         if self.variant != "tight" or changes.loosened:
@@ -381,6 +384,9 @@ class MiretExpressions(TreeExpressions):
     """
 
     group: IntArray
+
+    def feature_blocks(self) -> tuple[str, ...]:
+        return ("a", "s")
 
     def features(self) -> Expression:
         return self.m["s"]

@@ -1,7 +1,7 @@
 r"""OCT: optimal classification trees with univariate splits.
 
 Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MIT 2018, problem (2.24). The splits and
-the assignment z of samples to leaves, rows (2.2) to (2.14), are those of :mod:`formulations.routing.univariate`. With
+the assignment z of samples to leaves, rows (2.2) to (2.14), are those of :mod:`formulations.splits.univariate`. With
 :math:`N_{kt} = \sum_{i: y_i = k} z_{it}` and :math:`N_t = \sum_i z_{it}` (2.15, 2.16) written out,
 
 .. math::
@@ -24,7 +24,7 @@ prediction.
 **Variants.** ``paper``: the above. ``tight`` (the default) has the same optimal value:
 
 - Routing by thresholds, linear and without a big-M or an epsilon: rows (a), (b) of
-  :mod:`formulations.routing.univariate` and (2.5).
+  :mod:`formulations.splits.univariate` and (2.5).
 - Errors by correct predictions: with :math:`q_{gkt}` the share of the samples of class k in group g that reach leaf t
   and are predicted right there,
 
@@ -39,7 +39,7 @@ prediction.
 - With ``N_min >= 2`` the assignment of groups to leaves is added, continuous (the thresholds make it 0 or 1), with
   (2.6) and (2.7). With ``N_min = 1`` rows (2.6), (2.7) only let a leaf be empty or not, and are left out.
 - An exact search of limited length gives a bound :math:`V_c` for every threshold c at the root beforehand
-  (:mod:`formulations.bounds.roots`). They enter as one valid row: the objective, in errors, is at least
+  (:mod:`formulations.splits.univariate`). They enter as one valid row: the objective, in errors, is at least
   :math:`\sum_c V_c [\text{threshold } c] + V_0 [\text{no split}]` (i). Its best tree is the start.
 """
 
@@ -51,7 +51,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from formulations.bounds.roots import RootValues, root_bound, root_values
 from formulations.leaves.classes import (
     ClassTreeExpressions,
     ClassTreeInstance,
@@ -64,28 +63,32 @@ from formulations.leaves.classes import (
     with_cheapest_labels,
     with_labels,
 )
-from formulations.routing.univariate import (
+from formulations.splits.univariate import (
+    RootValues,
     ThresholdRouting,
     UnivariateRouting,
+    best_pruned,
     check_leaf_size,
     declare_hierarchy,
+    root_bound,
+    search_by_root,
     without_splits,
 )
-from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.heuristics.cart import TIME_LIMIT as CONTREE_TIME_LIMIT
-from mipforest.heuristics.cart import cart, contree, random_trees
+from mipforest.heuristics.cart import cart, random_trees
+from mipforest.heuristics.contree import TIME_LIMIT as CONTREE_TIME_LIMIT
+from mipforest.heuristics.contree import contree
 from mipforest.heuristics.thresholds import (
-    UnivariateProblem,
     chosen_features,
     find_thresholds,
-    tree_of_thresholds,
     univariate_tree,
 )
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import START_SHARE, Formulation
 from mipforest.problem.parameters import CostMatrix, ParameterError, parameter
+from mipforest.problem.structure import UnivariateProblem
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
@@ -136,6 +139,7 @@ class Oct(Formulation):
     starts = ("depth-two", "cart", "previous-depth", "dp")
     least_objective = 0.0
     takes_weights = True
+    structure_type = UnivariateProblem
     # Thresholds make the linear relaxation highly degenerate: the simplex method needs minutes for what an interior
     # point takes seconds for (banknote, depth 2: over 100 s against 10 s).
     solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {"highs": {"mip_lp_solver": "ipm"}}
@@ -252,25 +256,13 @@ class Oct(Formulation):
         return gains
 
     def _searched(self, instance: OctInstance) -> tuple[Tree, RootValues]:
-        """Search for the best tree within a limit; return the best one found, and what is proven, in errors."""
-        data, topology, given, best = instance.data, instance.topology, None, np.inf
-        if topology.depth > 2:
-            given = self.start("cart", instance)
-            best = self.evaluate(given, instance) * instance.baseline
-        problem = replace(self.univariate_problem(instance), unit=1.0)
-        roots = root_values(problem, topology.depth, instance.baseline, best=best, budget=instance.budget)
-        if given is not None and roots.chosen is None:
-            return given, roots
-        chosen = np.full(topology.n_branches, -1) if roots.chosen is None else roots.chosen
-        splits = tree_of_thresholds(data, topology, problem.thresholds, chosen)
-        found = with_cheapest_labels(splits, instance)
-        if not roots.ended:  # what it has by then may be worse than CART's tree
-            found = min(
-                found, given or self.start("cart", instance), key=lambda tree: self.evaluate(tree, instance)
-            )
-        return found, roots
+        """Search for the best tree; its value, and what is proven, are in errors."""
+        problem, unit = replace(self.structure(instance), unit=1.0), instance.baseline
+        return search_by_root(
+            self, instance, problem, lambda splits: with_cheapest_labels(splits, instance), unit=unit
+        )
 
-    def univariate_problem(self, instance: OctInstance) -> UnivariateProblem:
+    def structure(self, instance: OctInstance) -> UnivariateProblem:
         routing, data = instance.routing, instance.data
         return UnivariateProblem(
             thresholds=routing.thresholds if isinstance(routing, ThresholdRouting) else find_thresholds(data),
@@ -317,29 +309,9 @@ class Oct(Formulation):
 
     def polish(self, tree: Tree, instance: OctInstance) -> Tree:
         """Prune to the best subtree under the objective, from the leaves up, and relabel the leaves."""
-        feature, threshold = chosen_features(tree), -tree.b
-        best = _labelled(feature, threshold, instance)
-        value = self.evaluate(best, instance)
-        for t in reversed(instance.topology.branches):
-            if feature[t] < 0:
-                continue
-            fewer = np.where(_subtree(t, instance.topology), -1, feature)
-            candidate = _labelled(fewer, threshold, instance)
-            if (candidate_value := self.evaluate(candidate, instance)) <= value:
-                feature, best, value = fewer, candidate, candidate_value
-        return best
-
-
-def _labelled(feature: IntArray, threshold: FloatArray, instance: OctInstance) -> Tree:
-    """Return the tree of some splits (|B|,) with its majority labels."""
-    splits = univariate_tree(instance.data, instance.topology, feature, threshold)
-    return with_cheapest_labels(splits, instance)
-
-
-def _subtree(t: int, topology: Topology) -> BoolArray:
-    """Return the (|B|,) branch nodes in the subtree of node t, itself included."""
-    inside = np.zeros(topology.n_branches, dtype=bool)
-    inside[t] = True
-    for s in range(t + 1, topology.n_branches):
-        inside[s] = inside[topology.parent(s)]
-    return inside
+        splits = univariate_tree(instance.data, instance.topology, chosen_features(tree), -tree.b)
+        return best_pruned(
+            splits,
+            lambda fewer: with_cheapest_labels(fewer, instance),
+            lambda pruned: self.evaluate(pruned, instance),
+        )

@@ -1,7 +1,7 @@
 r"""OCT-H: optimal classification trees with hyperplane splits.
 
 Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MIT 2018, problem (3.3). The splits and
-the assignment z of samples to leaves are those of :mod:`formulations.routing.hyperplane`, the leaves, with their losses
+the assignment z of samples to leaves are those of :mod:`formulations.splits.hyperplane`, the leaves, with their losses
 :math:`L_t` and classes :math:`c_{kt}`, those of :mod:`formulations.oct`, rows (2.15) to (2.22), and
 
 .. math::  \min \tfrac{1}{\hat L} \sum_{t \in L} L_t + \alpha \sum_{t \in B} \sum_j s_{jt} \quad (3.3).
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import Any
 
 import numpy as np
 
@@ -27,16 +28,18 @@ from formulations.leaves.classes import (
     with_cheapest_labels,
     with_labels,
 )
-from formulations.routing.hyperplane import HyperplaneRouting
-from formulations.routing.univariate import check_leaf_size, without_splits
+from formulations.splits.hyperplane import HyperplaneRouting
+from formulations.splits.univariate import check_leaf_size, without_splits
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart_with_margin
-from mipforest.heuristics.thresholds import TreeCharges, tree_of_splits
+from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import START_SHARE, Formulation
 from mipforest.problem.parameters import CostMatrix, parameter
+from mipforest.problem.structure import HyperplaneCharges
+from mipforest.problem.tree_search import get_search
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
@@ -46,6 +49,9 @@ GREEDY_TIME_LIMIT = 30.0
 #: Kicks of the default start: three took 0.04 to 0.3 s of processor time and left less than half of CART's errors on
 #: four of five data sets; ten take twice as long for little more.
 DESCENT_KICKS = 3
+
+#: The search whose descent that is: one of :class:`~mipforest.problem.structure.TreeCharges`.
+DESCENT = "local-search"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +77,8 @@ class OctH(Formulation):
     least_objective = 0.0
     takes_weights = True
     gap_parameter = "mu"
+    gap_rows = ("left", "right")
+    structure_type = HyperplaneCharges
 
     alpha: float = parameter(0.0, "cost of a feature in a split", at_least=0)
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)
@@ -100,9 +108,9 @@ class OctH(Formulation):
             baseline=baseline_error(data, self.costs),
         )
 
-    def tree_charges(self, instance: ClassTreeInstance) -> TreeCharges:
+    def structure(self, instance: ClassTreeInstance) -> HyperplaneCharges:
         data, unit = instance.data, instance.baseline
-        return TreeCharges(
+        return HyperplaneCharges(
             y=data.y,
             loss="classes",
             split_cost=self.alpha * unit,
@@ -158,17 +166,14 @@ class OctH(Formulation):
         tree = self.start("cart", instance, seed=seed)
         if instance.budget.expired:
             return tree
-        # Not above: numba takes half a second to import.
-        from mipforest.searches.local import LocalProblem, LocalTree
-        from mipforest.searches.local.search import compile_kernels, local_search
-
-        compile_kernels(instance.budget, oblique=True)
-        outcome = local_search(
-            LocalProblem.of(self.tree_charges(instance), instance.data.X),
-            instance.topology.depth,
+        search: Any = get_search(DESCENT)
+        outcome = search.improved(
+            self.structure(instance),
+            instance.data.X,
+            tree,
+            instance.budget,
             starts=1,
             kicks=DESCENT_KICKS,
-            trees=[LocalTree(tree.w, tree.b)],
             seed=seed,
             deadline=monotonic() + START_SHARE * instance.budget.remaining,
             on_progress=lambda *_: instance.budget.stopped,

@@ -26,7 +26,7 @@ a big-M: a solver that branches on them, as SCIP does, keeps every gap at its de
 of them need not. Weights and biases keep their proven bounds, from which a solver without indicator rows gets big-Ms
 (:mod:`mipforest.bridges.indicator_to_big_m`).
 
-The variants ``valid`` and ``paper``, starts and the refinement are in :mod:`formulations.routing.levels`; where the
+The variants ``valid`` and ``paper``, starts and the refinement are in :mod:`formulations.splits.levels`; where the
 model differs from the thesis stands in :mod:`formulations.loss_optimal`, of which it is the tree with the log-loss and
 the l1 norm at all levels.
 """
@@ -39,8 +39,8 @@ from typing import ClassVar
 import numpy as np
 
 from formulations.bounds.margins import at_nodes
-from formulations.routing.levels import LevelInstance, LevelTree
-from formulations.routing.linear import declare_hyperplanes
+from formulations.splits.levels import LevelInstance, LevelTree
+from formulations.splits.linear import declare_hyperplanes
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.model import LinearExpr, Model
@@ -60,7 +60,7 @@ class Olct(LevelTree):
         Penalty of the log-loss: one value or one per level; in variant ``valid`` also one per branch node.
     epsilon
         Gap that stands for the strict inequality to the left. The thesis has 1e-5, which a solver's tolerance of 1e-6
-        times M = 100 outweighs; what a gap has to be is in :mod:`formulations.routing.levels`.
+        times M = 100 outweighs; what a gap has to be is in :mod:`formulations.splits.levels`.
     tangents
         Tangent points of the log-loss: ``V0`` to ``V3``, or the number of finite ones, chosen greedily.
     refinement

@@ -22,7 +22,7 @@ means with weights, and n, :math:`n_g` and :math:`n_{gt}` below are sums of weig
 **The model.** Samples with equal features stay together: group g has :math:`n_{gt}` samples of treatment t with mean
 outcome :math:`\bar y_{gt}`, and :math:`n_g = \sum_t n_{gt}`. Outcomes are shifted so that the lowest is 0, which moves
 the objective by a constant; let :math:`h_t` be the highest under treatment t. Splits and assignment z are those of
-:mod:`formulations.routing.univariate` (thresholds) or :mod:`formulations.routing.hyperplane`, and
+:mod:`formulations.splits.univariate` (thresholds) or :mod:`formulations.splits.hyperplane`, and
 
 .. math::
 
@@ -53,28 +53,33 @@ linear.
 
 With a constraint that asks for other prescriptions than the best, :math:`\tau` obeys it, and the value of a tree is
 that of the treatments that it prescribes.
+
+
+Greedy growth of prescriptive trees, such as the personalisation trees of Kallus (2017).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from formulations.leaves.treatments import PrescriptionExpressions, PrescriptiveInstance, TreatmentLeaves
-from formulations.routing.hyperplane import HyperplaneRouting
-from formulations.routing.univariate import Routing, ThresholdRouting, check_leaf_size, leaves_of
-from mipforest.arrays import FloatArray
+from formulations.splits.hyperplane import HyperplaneRouting
+from formulations.splits.univariate import Routing, ThresholdRouting, check_leaf_size, leaves_of
+from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data import DataError, Dataset
-from mipforest.heuristics.prescription import greedy_prescription
-from mipforest.heuristics.thresholds import TreeCharges, find_thresholds, tree_of_splits
+from mipforest.heuristics.thresholds import find_thresholds, tree_of_splits
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, parameter
+from mipforest.problem.structure import HyperplaneCharges, TreeCharges
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
+from mipforest.trees.sides import midpoint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +105,7 @@ class PrescriptiveTree(Formulation):
 
     task = "prescription"
     takes_weights = True
+    structure_type: ClassVar[type[TreeCharges]] = TreeCharges
     starts: ClassVar[tuple[str, ...]] = ("greedy", "no-split")
 
     mu: float = parameter(0.5, "weight of the prescriptions against the estimates, 0 to 1", at_least=0)
@@ -206,9 +212,9 @@ class PrescriptiveTree(Formulation):
         tau[holds, tree.leaf_value[holds].astype(np.int64)] = 1.0
         return tau
 
-    def tree_charges(self, instance: PrescriptiveInstance) -> TreeCharges:
+    def structure(self, instance: PrescriptiveInstance) -> TreeCharges:
         leaves, least = instance.leaves, float(instance.leaves.y.min())
-        return TreeCharges(
+        charges = TreeCharges(
             y=leaves.y - least,
             loss="prescription",
             split_cost=self.alpha * leaves.baseline,
@@ -219,8 +225,8 @@ class PrescriptiveTree(Formulation):
             mu=self.mu,
             n_treatment=self.n_treatment,
             offset=self.mu * least,
-            margin=self._gap or None,
         )
+        return HyperplaneCharges.of(charges, self._gap) if self._gap else charges
 
     def expressions(self, m: Model, instance: PrescriptiveInstance) -> TreeExpressions:
         return PrescriptionExpressions(self.name, m, instance.data, instance.topology, instance.routing)
@@ -317,6 +323,8 @@ class OptH(PrescriptiveTree):
     source = "Dunn 2018, chapter 6"
     variants = ("valid",)
     gap_parameter = "epsilon"
+    gap_rows = ("left", "right")
+    structure_type = HyperplaneCharges
 
     epsilon: float = parameter(0.005, "margin that stands for a strict inequality", above=0, below=1)
 
@@ -326,3 +334,76 @@ class OptH(PrescriptiveTree):
     @property
     def _gap(self) -> float:
         return self.epsilon
+
+
+#: What leaves are charged, (k,), by sums (k, m) over the samples of each treatment: of 1, and with weights of 1, the
+#: outcome, and its square.
+LeafCosts = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
+
+#: Least improvement of a split, as a share of the size of its node's cost: sums of squares are rounded.
+ROUNDING = 1e-9
+
+
+def greedy_prescription(
+    X: FloatArray,
+    y: FloatArray,
+    weight: FloatArray,
+    members: BoolArray,
+    topology: Topology,
+    costs: LeafCosts,
+    *,
+    split_cost: float = 0.0,
+    N_min: int = 1,
+    gap: float = 0.0,
+) -> tuple[FloatArray, FloatArray]:
+    """Grow a tree of univariate splits, at every node by the one that lowers the cost of its two leaves most.
+
+    Parameters
+    ----------
+    X, y, weight, members
+        (n, p) features, (n,) outcomes and weights, and (n, m) which treatment each sample had.
+    topology
+        Index sets of the tree.
+    costs
+        What leaves are charged.
+    split_cost
+        What a split has to save at least.
+    N_min
+        Least number of samples in a leaf.
+    gap
+        Least distance between the sides of a split.
+
+    Returns
+    -------
+    tuple
+        Weights (|B|, p) and intercepts (|B|,) of a tree: all 0 where a node does not split.
+    """
+    w, b = np.zeros((topology.n_branches, X.shape[1])), np.zeros(topology.n_branches)
+    here = {0: np.arange(len(X))}
+    for t in topology.branches:
+        rows = here.pop(t, None)
+        if rows is None or len(rows) < 2 * N_min:
+            continue
+        one, own, outcome = np.ones(len(rows)), weight[rows], y[rows]
+        sums = [members[rows] * term[:, None] for term in (one, own, own * outcome, own * outcome**2)]
+        whole = [part.sum(axis=0) for part in sums]
+        alone = float(costs(*(part[None] for part in whole))[0])
+        best = alone - split_cost - ROUNDING * abs(alone) if np.isfinite(alone) else np.inf
+        for j in range(X.shape[1]):
+            order = np.argsort(X[rows, j], kind="stable")
+            x = X[rows[order], j]
+            cuts = np.flatnonzero(x[1:] - x[:-1] > gap)
+            cuts = cuts[(cuts + 1 >= N_min) & (len(rows) - cuts - 1 >= N_min)]
+            if not len(cuts):
+                continue
+            left = [part[order].cumsum(axis=0)[cuts] for part in sums]
+            right = [total - part for total, part in zip(whole, left, strict=True)]
+            value = costs(*left) + costs(*right)
+            at = int(value.argmin())
+            if value[at] < best:
+                best = float(value[at])
+                w[t], b[t] = np.eye(X.shape[1])[j], -midpoint(x[cuts[at]], x[cuts[at] + 1])
+        if w[t].any():
+            goes_right = X[rows] @ w[t] + b[t] >= 0
+            here[topology.left(t)], here[topology.right(t)] = rows[~goes_right], rows[goes_right]
+    return w, b

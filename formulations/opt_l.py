@@ -57,21 +57,21 @@ from formulations.leaves.treatments import (
     TreatmentLeaves,
 )
 from formulations.opt import Opt, OptH, PrescriptiveTree
-from formulations.routing.univariate import leaves_of
+from formulations.splits.univariate import leaves_of
 from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data import Dataset
-from mipforest.heuristics.thresholds import TreeCharges
 from mipforest.model import LinearExpr, Model
 from mipforest.model.check import ROUNDING
 from mipforest.problem.expressions import Expression, TreeExpressions
 from mipforest.problem.parameters import parameter
+from mipforest.problem.structure import TreeCharges
 from mipforest.trees import Tree
 
 #: Rounds of coordinate descent at most, and the duality gap that ends them, as a share of the squared outcomes.
 ROUNDS, ACCURACY = 20_000, 1e-9
 
 #: Ranges of the outcome by which linear estimates may fall below all outcomes before a local search ends too soon.
-ROOM = 2.0
+HEADROOM = 2.0
 
 #: What rounding may add to the slope of a feature that is left out.
 SLOPE_ROUNDING = 1e-9
@@ -279,12 +279,12 @@ class LinearEstimates(PrescriptiveTree):
     def expressions(self, m: Model, instance: PrescriptiveInstance) -> TreeExpressions:
         return LinearEstimateExpressions(self.name, m, instance.data, instance.topology, instance.routing)
 
-    def tree_charges(self, instance: PrescriptiveInstance) -> TreeCharges:
-        # Linear estimates may fall below all outcomes: sums that a search takes for positive have room.
-        room = ROOM * float(np.ptp(instance.leaves.y))
-        charges = super().tree_charges(instance)
-        offset = charges.offset - self.mu * room
-        y = np.asarray(charges.y, dtype=np.float64) + room
+    def structure(self, instance: PrescriptiveInstance) -> TreeCharges:
+        # Linear estimates may fall below all outcomes: sums that a search takes for positive have headroom.
+        headroom = HEADROOM * float(np.ptp(instance.leaves.y))
+        charges = super().structure(instance)
+        offset = charges.offset - self.mu * headroom
+        y = np.asarray(charges.y, dtype=np.float64) + headroom
         return replace(charges, y=y, offset=offset, coefficient_cost=self.lam)
 
 

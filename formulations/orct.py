@@ -32,8 +32,7 @@ import numpy as np
 from formulations.leaves.classes import check_class_data
 from mipforest.data import DataError, Dataset
 from mipforest.errors import did_you_mean
-from mipforest.problem.parameter_kinds import ParameterKind
-from mipforest.problem.parameters import CostMatrix, ParameterError, parameter
+from mipforest.problem.parameters import CostMatrix, ParameterError, ParameterKind, parameter
 from mipforest.smooth.formulation import SmoothFormulation, SmoothInstance
 from mipforest.smooth.losses import ExpectedCost
 from mipforest.smooth.model import Point, RowNorms, SmoothModel, uniform

@@ -1,8 +1,8 @@
 r"""ORT, ORT-H: optimal regression trees whose leaves predict a constant, with univariate or hyperplane splits (H).
 
 Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MIT 2018, problem (4.8). The splits and
-the assignment z of samples to leaves are those of :mod:`formulations.routing.univariate`, rows (2.2) to (2.14), or of
-:mod:`formulations.routing.hyperplane`. With :math:`f_i` the fitted value of sample i,
+the assignment z of samples to leaves are those of :mod:`formulations.splits.univariate`, rows (2.2) to (2.14), or of
+:mod:`formulations.splits.hyperplane`. With :math:`f_i` the fitted value of sample i,
 
 .. math::
 
@@ -17,7 +17,7 @@ weights, and :math:`N_{min}` still counts samples.
 Features and target are scaled to [0, 1] (:mod:`formulations.leaves.values`): leaf values within the target's range lose
 nothing, so :math:`M_f = 1`, and the objective is free of units.
 
-**Variants.** ``paper``: the thesis' rows, and (*) of :mod:`formulations.routing.univariate`, without which its trees
+**Variants.** ``paper``: the thesis' rows, and (*) of :mod:`formulations.splits.univariate`, without which its trees
 need no split. ``tight`` (``ort``): routing by thresholds of groups g of samples with equal features, of sizes
 :math:`n_g` and mean targets :math:`\bar y_g`, and linear rows without a big-M in the loss for leaf values :math:`v_t`
 (block ``beta0``):
@@ -50,8 +50,8 @@ every term of the sum over t being at least 0 (i). The model is a MILP: no tange
     L \ge \max \{0, \underline v - y, y - \overline v\} \quad (j, k, l).
 
 *The root.* One valid row bounds the objective by what an exact search of limited length proves for the threshold at
-the root (m), :mod:`formulations.bounds.roots`; its best tree is the start. At depth 1 and 2, where these bounds are
-exact, it takes the place of (i), as the two together make a slow linear relaxation.
+the root (m), :mod:`formulations.splits.univariate`; its best tree is the start. At depth 1 and 2, where these bounds
+are exact, it takes the place of (i), as the two together make a slow linear relaxation.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from formulations.bounds.roots import RootValues, root_bound, root_values
 from formulations.leaves.values import (
     ConstantLeaves,
     OrtInstance,
@@ -72,31 +71,30 @@ from formulations.leaves.values import (
     range_of_means,
     range_of_medians,
 )
-from formulations.routing.hyperplane import HyperplaneRouting
-from formulations.routing.univariate import (
+from formulations.splits.hyperplane import HyperplaneRouting
+from formulations.splits.univariate import (
+    RootValues,
     Routing,
     RoutingExpressions,
     ThresholdRouting,
     UnivariateRouting,
     check_leaf_size,
     leaves_of,
+    root_bound,
+    search_by_root,
     without_splits,
 )
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
-from mipforest.heuristics.thresholds import (
-    TreeCharges,
-    UnivariateProblem,
-    find_thresholds,
-    tree_of_thresholds,
-)
+from mipforest.heuristics.thresholds import find_thresholds
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import parameter
+from mipforest.problem.structure import HyperplaneCharges, TreeCharges, UnivariateProblem
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
@@ -240,6 +238,7 @@ class Ort(ConstantLeafTree):
 
     name = "ort"
     summary = "optimal regression tree with univariate splits and constant leaves"
+    structure_type = UnivariateProblem
     source = "Dunn 2018, chapter 4"
     variants = ("tight", "paper")
     starts = ("depth-two", "cart", "previous-depth")
@@ -301,7 +300,7 @@ class Ort(ConstantLeafTree):
         losses: LinearExpr = count @ L
         return losses
 
-    def proven_up_to(self, instance: OrtInstance, changes: ModelChanges) -> float:
+    def valid_below(self, instance: OrtInstance, changes: ModelChanges) -> float:
         # Values outside the range of means or medians are left out; constraints may ask for them.
         asks_for_values = self.variant == "tight" and changes.blocks & {"beta0", "f", "L"}
         return -np.inf if asks_for_values else np.inf
@@ -324,24 +323,10 @@ class Ort(ConstantLeafTree):
 
     def _searched(self, instance: OrtInstance) -> tuple[Tree, RootValues]:
         """Search for the best tree within a limit; return the best one found, and what is proven."""
-        data, topology, given, best = instance.data, instance.topology, None, np.inf
-        if topology.depth > 2:
-            given = self.start("cart", instance)
-            best = self.evaluate(given, instance)
-        problem = self.univariate_problem(instance)
-        roots = root_values(problem, topology.depth, 1.0, best=best, budget=instance.budget)
-        if given is not None and roots.chosen is None:
-            return given, roots
-        chosen = np.full(topology.n_branches, -1) if roots.chosen is None else roots.chosen
-        splits = tree_of_thresholds(data, topology, problem.thresholds, chosen)
-        found = instance.leaves.with_fitted_leaves(splits)
-        if not roots.ended:  # what it has by then may be worse than CART's tree
-            found = min(
-                found, given or self.start("cart", instance), key=lambda tree: self.evaluate(tree, instance)
-            )
-        return found, roots
+        with_leaves = instance.leaves.with_fitted_leaves
+        return search_by_root(self, instance, self.structure(instance), with_leaves, unit=1.0)
 
-    def univariate_problem(self, instance: OrtInstance) -> UnivariateProblem:
+    def structure(self, instance: OrtInstance) -> UnivariateProblem:
         data, routing = instance.data, instance.routing
         thresholds = routing.thresholds if isinstance(routing, ThresholdRouting) else find_thresholds(data)
         return UnivariateProblem(thresholds=thresholds, **vars(self._charges(instance)))
@@ -375,6 +360,8 @@ class HyperplaneSplits(RegressionTree):
     """
 
     gap_parameter = "mu"
+    gap_rows = ("left", "right")
+    structure_type = HyperplaneCharges
     mu: float = parameter(0.005, "margin that stands for a strict inequality", above=0, below=1)
 
     def _routing(self, data: Dataset, topology: Topology) -> Routing:
@@ -392,5 +379,5 @@ class OrtH(HyperplaneSplits, ConstantLeafTree):
     summary = "optimal regression tree with hyperplane splits and constant leaves"
     source = "Dunn 2018, chapter 4"
 
-    def tree_charges(self, instance: OrtInstance) -> TreeCharges:
-        return replace(self._charges(instance), margin=self.mu)
+    def structure(self, instance: OrtInstance) -> HyperplaneCharges:
+        return HyperplaneCharges.of(self._charges(instance), self.mu)

@@ -53,15 +53,15 @@ import numpy as np
 
 from formulations.leaves.values import ConstantLeaves, LeafFit, OrtInstance, coefficients
 from formulations.ort import HyperplaneSplits, RegressionTree
-from formulations.routing.univariate import RoutingExpressions, leaves_of
+from formulations.splits.univariate import RoutingExpressions, leaves_of
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
-from mipforest.heuristics.thresholds import TreeCharges
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.objectives.leaf_losses import LOSSES
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import parameter
+from mipforest.problem.structure import HyperplaneCharges, TreeCharges
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solving import solve
 from mipforest.time_budget import TimeBudget
@@ -132,8 +132,8 @@ class LinearLeaves(ConstantLeaves):
         p = X.shape[1]
         together = min(p, per_unit) * single if self.counts else min(p * single, per_unit)
         far = np.maximum(X, 1 - X)
-        room: FloatArray = 1 + 2 * error + np.minimum(single * far.sum(axis=1), together * far.max(axis=1))
-        return room
+        big_m: FloatArray = 1 + 2 * error + np.minimum(single * far.sum(axis=1), together * far.max(axis=1))
+        return big_m
 
     def greatest_coefficient(self, upper_bound: float) -> float:
         """Return B, the greatest size of a coefficient in solutions with an objective of at most ``upper_bound``."""
@@ -208,6 +208,7 @@ class OrtL(RegressionTree):
 
     name = "ort-l"
     summary = "optimal regression tree with univariate splits and linear leaves"
+    structure_type = TreeCharges
     source = "Dunn 2018, chapter 5"
     variants = ("tight", "paper")
 
@@ -255,7 +256,7 @@ class OrtL(RegressionTree):
         value = self.evaluate(known, instance)
         return replace(instance, known=known, upper_bound=raised(value))
 
-    def tree_charges(self, instance: OrtLInstance) -> TreeCharges | None:
+    def structure(self, instance: OrtLInstance) -> TreeCharges | None:
         if self.loss != "squared" or self.regulariser != "l1" or self.lam == 0:
             return None
         return replace(self._charges(instance), coefficient_cost=self.lam * instance.leaves.baseline)
@@ -276,22 +277,22 @@ class OrtL(RegressionTree):
         """Return whether rows rest on the upper bound: those of the thesis do only where constraints read features."""
         return self.variant != "paper" or USES in changes.blocks
 
-    def proven_up_to(self, instance: OrtLInstance, changes: ModelChanges) -> float:
+    def valid_below(self, instance: OrtLInstance, changes: ModelChanges) -> float:
         if not self._limits_used(changes):
             return np.inf
         # The constant terms of empty leaves are moved; constraints may ask for others.
         moved = changes.loosened or changes.locked("beta0").any()
         return -np.inf if moved else instance.upper_bound
 
-    def limited_at(self, instance: OrtLInstance, value: float, changes: ModelChanges) -> OrtLInstance | None:
-        proven = self._limits_used(changes) and self.proven_up_to(instance, changes) > -np.inf
+    def with_cutoff(self, instance: OrtLInstance, value: float, changes: ModelChanges) -> OrtLInstance | None:
+        proven = self._limits_used(changes) and self.valid_below(instance, changes) > -np.inf
         if not (proven and np.isfinite(value)):
             return None
         return replace(instance, upper_bound=raised(value))
 
     def constants_proven(self, instance: OrtLInstance, value: float, changes: ModelChanges) -> bool:
         if self.variant != "paper":
-            return True  # :meth:`proven_up_to` tells how far
+            return True  # :meth:`valid_below` tells how far
         leaves, rows = instance.leaves, instance.routing.rows
         unbounded = self.lam == 0 and not leaves.counts
         if unbounded or not np.isfinite(value) or changes.loosened or changes.locked("beta0").any():
@@ -310,7 +311,7 @@ class OrtL(RegressionTree):
         return {**routing.encode(tree), "beta0": beta0, "beta": beta, "f": f, **losses, **size}
 
     def decode(self, values: Values, instance: OrtLInstance) -> Tree:
-        """Read splits and leaves off a solution: leaves fitted anew could leave the room of the literal M_f."""
+        """Read splits and leaves off a solution: leaves fitted anew could exceed the literal M_f."""
         leaves, tree = instance.leaves, instance.routing.decode(values)
         kept = np.abs(values["beta"]) > INTERIOR_RESIDUE
         if leaves.counts:
@@ -384,6 +385,6 @@ class OrtLH(HyperplaneSplits, OrtL):
     summary = "optimal regression tree with hyperplane splits and linear leaves"
     variants = ("valid", "paper")
 
-    def tree_charges(self, instance: OrtLInstance) -> TreeCharges | None:
-        charges = super().tree_charges(instance)
-        return None if charges is None else replace(charges, margin=self.mu)
+    def structure(self, instance: OrtLInstance) -> HyperplaneCharges | None:
+        charges = super().structure(instance)
+        return None if charges is None else HyperplaneCharges.of(charges, self.mu)

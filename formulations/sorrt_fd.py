@@ -166,12 +166,12 @@ class SOrrtFd(SOrrt):
         assert isinstance(refined, FunctionalTree)
         chosen = {curve.name: refined.intervals_of(curve).tolist() for curve in refined.curves if curve.at}
         sparsity = super().report(solved, refined, instance)
-        told = [
+        listed = [
             f"{name} from {', '.join(f'{low:.4g} to {high:.4g}' for low, high in parts)}"
             for name, parts in chosen.items()
         ]
         length = {"length_sparsity": refined.length_sparsity}
-        return {**sparsity, **length, "looks_at": "; ".join(told), "chosen_intervals": chosen}
+        return {**sparsity, **length, "looks_at": "; ".join(listed), "chosen_intervals": chosen}
 
 
 def _with_more_intervals(

@@ -137,7 +137,7 @@ ASYMMETRIC = {
 def test_miret_keeps_its_order_of_subtrees_under_rows_that_treat_them_alike(constrain, kept):
     problem = built("miret")
     constrain(problem)
-    assert problem.covered_up_to() == (np.inf if kept else -np.inf)
+    assert problem.valid_below() == (np.inf if kept else -np.inf)
 
 
 # ---------------------------------------------------------------------- values of leaves

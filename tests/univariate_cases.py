@@ -6,7 +6,8 @@ import numpy as np
 from enumerate_trees import best_tree_value
 
 from mipforest.data import Dataset
-from mipforest.heuristics.thresholds import TreeCharges, UnivariateProblem, find_thresholds
+from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.problem.structure import TreeCharges, UnivariateProblem
 from mipforest.searches.local import LocalProblem
 
 LOSSES = ("classes", "squared", "absolute")

@@ -1,8 +1,9 @@
 """Count what has to be read to know each model: the files that its module imports, directly or through others.
 
 ``python docs/tools/closure.py [ROOT] [--json]`` prints, for every formulation that ROOT's pyproject.toml registers, the
-files and lines of its module and of all that it imports within ``formulations``, ``mipforest/objectives`` and
-``mipforest/heuristics``; and how many Python files and lines the product has. ROOT is this checkout by default.
+files and lines of its module and of all that it imports within ``formulations`` and the folders ``objectives``,
+``heuristics``, ``smooth`` and ``searches`` of ``mipforest``; and how many Python files and lines the product has. ROOT
+is this checkout by default.
 
 Imports are read from the syntax tree, those inside functions included; those for type checkers alone are not.
 """
@@ -14,7 +15,13 @@ import tomllib
 from pathlib import Path
 
 #: Packages whose modules a reader of a model has to open; what else they import is known by its interface.
-COUNTED = ("formulations", "mipforest.objectives", "mipforest.heuristics")
+COUNTED = (
+    "formulations",
+    "mipforest.objectives",
+    "mipforest.heuristics",
+    "mipforest.smooth",
+    "mipforest.searches",
+)
 
 PRODUCT = ("formulations", "mipforest")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulations.routing.univariate import Routing, RoutingExpressions, leaves_of
+from formulations.splits.univariate import Routing, RoutingExpressions, leaves_of
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.errors import some_of

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from formulations.routing.univariate import Routing, RoutingExpressions, leaves_of, with_paying_splits
+from formulations.splits.univariate import Routing, RoutingExpressions, leaves_of, with_paying_splits
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.model import LinearExpr

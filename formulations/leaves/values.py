@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from formulations.bounds.roots import RootValues
-from formulations.routing.univariate import Routing, with_paying_splits
+from formulations.splits.univariate import RootValues, Routing, with_paying_splits
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.objectives.leaf_losses import LeafLoss

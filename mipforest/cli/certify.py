@@ -286,11 +286,19 @@ def _against_names(found: Certified, wanted: Formulation) -> list[str]:
 
 
 def _against_numbers(found: Certified, formulation: Formulation, whose: str) -> list[str]:
-    from mipforest.heuristics.node_problems import numbers_of_nodes
+    import numpy as np
+
+    from mipforest.data import Dataset
+    from mipforest.heuristics.node_problems import NodeProblems, numbers_of_nodes
+    from mipforest.problem.operations import Instance
     from mipforest.trees import Topology
 
-    nodes = formulation.node_problems(Topology(found.depth))
-    wanted = None if nodes is None else numbers_of_nodes(nodes)
+    structure = None
+    if (kind := formulation.structure_type) is not None and issubclass(kind, NodeProblems):
+        # Of a problem of this depth: numbers of nodes do not depend on the samples.
+        two = Dataset.from_arrays(np.eye(2), [0, 1], scaling="none")
+        structure = formulation.structure(Instance(data=two, topology=Topology(found.depth)))
+    wanted = numbers_of_nodes(structure) if isinstance(structure, NodeProblems) else None
     if wanted is None or formulation.variant == "paper":
         return [
             f"model: {formulation.name} (variant {formulation.variant}) {whose}, of which there are no certificates"

@@ -6,6 +6,7 @@ import platform
 import re
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
+from itertools import product
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ SELF_TEST_TOLERANCE = 1e-5
 #: The solver that everything works with unless another is named.
 DEFAULT = "highs"
 
+#: The model that solvers are tried on, in its variant of few rows.
+PROBE = "oct"
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -122,6 +125,7 @@ def _diagnosis(name: str) -> Diagnosis:
 
 
 def _search_diagnosis(name: str) -> Diagnosis:
+    from mipforest.problem.registry import models_of
     from mipforest.problem.tree_search import search_classes
 
     cls = search_classes()[name]
@@ -129,13 +133,13 @@ def _search_diagnosis(name: str) -> Diagnosis:
         return Diagnosis(name, "not installed", f"pip install {cls.install}")
     began, compiled = monotonic(), 0.0
     try:
-        search = cls()
-        for model in search.models:
+        models, searches = models_of(cls), [cls.named(method) for method in cls.methods or ("",)]
+        for search, model in product(searches, models):
             failure, seconds = _search_test(search, model)
             compiled += seconds
             if failure:
                 return Diagnosis(name, "fails", f"{model}: {failure}", monotonic() - began)
-        about = f"version {search.version()}: {', '.join(search.models)}"
+        about = f"version {searches[0].version()}: {', '.join(models)}"
     except Exception as error:  # as for solvers
         return Diagnosis(name, "fails", f"{type(error).__name__}: {error}", monotonic() - began)
     if compiled:
@@ -153,7 +157,7 @@ def _search_diagnosis(name: str) -> Diagnosis:
 
 def _search_test(search: TreeSearch, model: str) -> tuple[str, float]:
     """Let a search find a small tree; return what is wrong with it, or nothing, and the seconds of compiling."""
-    from mipforest.data import Dataset, load
+    from mipforest.data import DataError, Dataset, load
     from mipforest.problem.registry import get_formulation
 
     formulation = get_formulation(model)()
@@ -163,9 +167,11 @@ def _search_test(search: TreeSearch, model: str) -> tuple[str, float]:
     few = data.take(range(0, data.n, data.n // (40 if task == "prescription" else 15))).with_scaling(
         formulation.scaling
     )
-    if model == "ors":  # it takes features of 0 and 1
+    try:
+        problem = formulation.build(few, 1)
+    except DataError:  # it takes features of 0 and 1
         few = Dataset.from_arrays(few.X_raw > few.X_raw.mean(axis=0), few.y, scaling="none")
-    problem = formulation.build(few, 1)
+        problem = formulation.build(few, 1)
     if not search.takes(problem):  # a part of the models of that name, other than the default one
         return "", 0.0
     result = problem.solve(search, time_limit=SEARCH_TEST_SECONDS)
@@ -187,7 +193,7 @@ def _self_test(name: str) -> str:
     from mipforest.problem.registry import get_formulation
 
     data = load("iris").take(np.arange(0, 150, 4))
-    problem = get_formulation("oct")(variant="paper").build(data, 1)
+    problem = get_formulation(PROBE)(variant="paper").build(data, 1)
     result = problem.solve(name, time_limit=SELF_TEST_SECONDS)
     if result.status != "optimal":
         return f"the self-test ended with {result.status}: {result.solution.message}"

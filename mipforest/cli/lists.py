@@ -103,7 +103,7 @@ def solvers(as_json: o.Json = False) -> None:
         _availability(name, cls)
         | {
             "summary": cls.summary,
-            "models": cls.models_in_words or ", ".join(cls.models),
+            "models": _taken_by(cls),
             "proves": cls.proves,
         }
         for name, cls in search_classes().items()
@@ -135,6 +135,15 @@ def _availability(name: str, cls: type[Solver] | type[TreeSearch]) -> dict[str, 
 def _print_availability(plugin: dict[str, Any]) -> None:
     absent = f"not installed; run: pip install '{plugin['install']}'"
     print_text(f"{plugin['name']}: {plugin['version'] or 'installed' if plugin['available'] else absent}")
+
+
+def _taken_by(search: type[TreeSearch]) -> str:
+    """Say which structures a search takes, and the models that have them."""
+    from mipforest.problem.registry import models_of
+
+    structures = " or ".join(kind.words for kind in search.structures)
+    limits = f" ({search.limits_in_words})" if search.limits_in_words else ""
+    return f"{structures}{limits}: {', '.join(models_of(search))}"
 
 
 def data(as_json: o.Json = False) -> None:

@@ -524,12 +524,12 @@ def start_of(start: str, formulation: Formulation) -> str | Predictor | None:
         If the file cannot be read.
     """
     from mipforest.errors import did_you_mean
-    from mipforest.problem.tree_search import search_names
+    from mipforest.problem.tree_search import is_search
     from mipforest.runs import load_saved_card
     from mipforest.trees import load
 
     known = ("default", "none", *formulation.starts)
-    if start in known or start in search_names():
+    if start in known or is_search(start):
         return start
     path = Path(start)
     of_tree = formulation.gives.is_tree

@@ -47,8 +47,7 @@ from mipforest.estimators.gates import (
 from mipforest.estimators.generic import read_classes, read_values
 from mipforest.formatting import percent
 from mipforest.heuristics.cart import class_shares, from_scikit_learn
-from mipforest.problem.parameter_kinds import Number, WholeNumber
-from mipforest.problem.parameters import ParameterError
+from mipforest.problem.parameters import Number, ParameterError, WholeNumber
 from mipforest.trees import MAX_DEPTH, Topology, Tree
 from mipforest.trees.text import format_number, path_to_text
 

@@ -1,14 +1,9 @@
-"""Trees of other packages, as complete trees of this one.
-
-CART (scikit-learn): plain, with wide margins, and at random. ConTree (pycontree): optimal univariate trees by dynamic
-programming on continuous features.
-"""
+"""CART (scikit-learn): trees as complete ones of this package, plain, with wide margins, and at random."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from importlib.util import find_spec
 from itertools import product
 from typing import Any
 
@@ -16,8 +11,6 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.errors import SolverUnavailable
-from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import midpoint
 
@@ -229,103 +222,3 @@ def random_trees(data: Dataset, topology: Topology, min_leaf: int) -> Iterator[T
             labellings = rng.integers(0, K, (LABELLINGS, n_leaves))
         for labels in labellings:
             yield replace(tree, leaf_value=labels)
-
-
-#: Seconds after which ConTree returns the best tree so far.
-TIME_LIMIT = 60.0
-
-
-def contree(
-    data: Dataset,
-    topology: Topology,
-    *,
-    split_cost: float = 0.0,
-    time_limit: float = TIME_LIMIT,
-    budget: TimeBudget | None = None,
-) -> Tree:
-    """Find the tree with the fewest errors; see :func:`contree_within`. Where that has none, it is CART's."""
-    found, _ = contree_within(data, topology, split_cost=split_cost, time_limit=time_limit, budget=budget)
-    return cart(data, topology) if found is None else found
-
-
-def contree_within(
-    data: Dataset,
-    topology: Topology,
-    *,
-    split_cost: float = 0.0,
-    time_limit: float = TIME_LIMIT,
-    budget: TimeBudget | None = None,
-) -> tuple[Tree | None, bool]:
-    """Find the tree with the fewest errors (Brita, van der Linden and Demirovic 2025), in a process of its own.
-
-    Parameters
-    ----------
-    data
-        Scaled features; classes.
-    topology
-        Index sets of the tree.
-    split_cost
-        Cost of a split as a share of the samples, 0 to 1.
-    time_limit
-        Seconds.
-    budget
-        Whose stop ends the search at once, and whose limit does not count the loading of packages.
-
-    Returns
-    -------
-    tree
-        For scaled features; nodes without a split send every sample to the right. ``None`` where the search was
-        stopped, or had no tree soon after its limit.
-    ended
-        Whether the search ended within the time: the tree is optimal then.
-
-    Raises
-    ------
-    SolverUnavailable
-        If pycontree is not installed.
-    SolverError
-        If it fails.
-    """
-    if find_spec("pycontree") is None:
-        raise SolverUnavailable(
-            "start 'dp' needs the Python package pycontree; run: pip install 'mipforest[dp]'"
-        )
-    from mipforest.heuristics.contree_process import LEAF, fitted_nodes
-
-    budget = budget or TimeBudget()
-    answer = fitted_nodes(
-        data.X,
-        data.y.astype(np.int64),
-        depth=topology.depth,
-        split_cost=split_cost,
-        time_limit=time_limit,
-        stopped=lambda: budget.stopped,
-        loaded=lambda seconds: budget.exclude("load", seconds),
-    )
-    if answer is None:
-        return None, False
-    (feature, threshold, label), ended = answer
-    w = np.zeros((topology.n_branches, data.p))
-    b = np.zeros(topology.n_branches)
-    leaf_value = np.zeros(topology.n_leaves)
-    following = iter(range(len(feature)))
-
-    def copy(k: int, t: int, members: IntArray) -> None:
-        """Copy ConTree's node k, which the given samples reach, to node t, and all that lies below."""
-        if feature[k] == LEAF:
-            below = [t]
-            for s in below:
-                if s >= topology.n_branches:
-                    leaf_value[s - topology.n_branches] = label[k]
-                else:
-                    below += [topology.left(s), topology.right(s)]
-            return
-        j = feature[k]
-        goes_left = data.X[members, j] <= threshold[k]
-        w[t, j], b[t] = 1.0, -np.nextafter(threshold[k], np.inf)
-        copy(next(following), topology.left(t), members[goes_left])
-        copy(next(following), topology.right(t), members[~goes_left])
-
-    copy(next(following), 0, np.arange(data.n))
-    tree = Tree(topology.depth, w, b, leaf_value, tuple(data.classes), tuple(data.features.labels))
-    return tree, ended

@@ -32,8 +32,15 @@ from scipy.special import expit
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.heuristics.node_problems import NodeProblems, bias_if_empty, passed, top_down
-from mipforest.heuristics.node_split import Split, search_features, weighted_sum
+from mipforest.heuristics.node_problems import (
+    NodeProblems,
+    Split,
+    bias_if_empty,
+    passed,
+    search_features,
+    top_down,
+    weighted_sum,
+)
 from mipforest.objectives.branches import Norm
 from mipforest.trees import Topology, Tree
 

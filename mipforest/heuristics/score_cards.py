@@ -24,6 +24,7 @@ from decimal import Decimal
 from functools import cached_property
 from itertools import product
 from math import floor, log10
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit, xlogy
@@ -144,6 +145,8 @@ class CardProblem:
     budget
         Starts end with the best card that they have when it has run out.
     """
+
+    words: ClassVar[str] = "score cards of least log-loss"
 
     data: Dataset
     ranks: IntArray

@@ -12,7 +12,7 @@ For models with another loss or norm, the node problems of these take the place 
 
 **Many samples.** The path is searched on a seeded sample of them, with penalties that weigh each sample as many times
 as it stands for, and the splits of the best tree are scaled, and fitted at the last level, for all samples. The node
-problems of both are smoothed (:func:`~mipforest.heuristics.node_split.smoothed_split`).
+problems of both are smoothed (:func:`~mipforest.heuristics.node_problems.smoothed_split`).
 
 Four penalties per decade: on the data sets of the MARGOT paper this finds better trees than one per decade on
 five of nine, and eight per decade hardly any better (see ``docs/starts.md``).
@@ -27,8 +27,16 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.heuristics.node_problems import NodeProblems, bias_if_empty, top_down
-from mipforest.heuristics.node_split import Split, margin_split, search_features, weighted_sum, with_penalty
+from mipforest.heuristics.node_problems import (
+    NodeProblems,
+    Split,
+    bias_if_empty,
+    margin_split,
+    search_features,
+    top_down,
+    weighted_sum,
+    with_penalty,
+)
 from mipforest.model import Model, sum_squares
 from mipforest.solving import solve
 from mipforest.trees import Topology, Tree
@@ -122,9 +130,9 @@ def sparse_split(
     Parameters
     ----------
     X, sign, C, weight, right, epsilon, bias_if_empty
-        As for :func:`~mipforest.heuristics.node_split.margin_split`.
+        As for :func:`~mipforest.heuristics.node_problems.margin_split`.
     budget, alpha, quick
-        As for :func:`~mipforest.heuristics.node_split.search_features`.
+        As for :func:`~mipforest.heuristics.node_problems.search_features`.
 
     Returns
     -------

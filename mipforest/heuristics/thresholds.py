@@ -1,4 +1,4 @@
-"""The thresholds of a data set, all ways to split its samples on one feature; their trees; what searches are told.
+"""The thresholds of a data set, all ways to split its samples on one feature, and the trees of such splits.
 
 Thresholds between the same two neighbouring values of a feature route all samples alike, so one per gap is enough.
 Samples with equal features go to the same leaf, and are merged into groups first.
@@ -92,71 +92,6 @@ class Thresholds:
             if len(on):
                 chosen[t] = on[-1]  # the highest that is on
         return chosen
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class TreeCharges:
-    """What a tree is charged: a sum over its leaves, and a cost for each split.
-
-    Attributes
-    ----------
-    y
-        (n,) class numbers, or values.
-    loss
-        Of a leaf with its best prediction: ``"classes"``, ``"squared"``, ``"absolute"`` or ``"prescription"``.
-    split_cost
-        Cost of a split (of a feature in a hyperplane), in units of the loss.
-    N_min
-        Least number of samples in a leaf.
-    unit
-        What all this is divided by in the objective.
-    weight
-        (n,) weights of the samples in the loss, above 0; 1 unless given. They do not count for ``N_min``.
-    costs
-        (K, K) cost of predicting the second class for a sample of the first, at least 0; unless given, 1 for every
-        wrong prediction.
-    margin
-        Least distance between the scores of both sides of a hyperplane, for weights of sum 1 and features in [0, 1];
-        ``None`` for univariate splits.
-    coefficient_cost
-        Of leaves that predict a linear function (squared loss): the cost of its coefficients, by the sum of their
-        sizes, in units of the loss; ``None`` for constant leaves.
-    treatment
-        (n,) treatment of each sample, from 0, of leaves that prescribe one (loss ``"prescription"``): y holds outcomes
-        then, at least 0.
-    mu, n_treatment
-        Of such leaves: weight of the outcomes under the prescription, with 1 - mu that of the estimates' squared loss;
-        and least number of samples of a leaf that had the treatment it prescribes.
-    offset
-        What is added in the objective, after the division.
-    """
-
-    y: FloatArray | IntArray
-    loss: str
-    split_cost: float = 0.0
-    N_min: int = 1
-    unit: float = 1.0
-    weight: FloatArray | None = None
-    costs: FloatArray | None = None
-    margin: float | None = None
-    coefficient_cost: float | None = None
-    treatment: IntArray | None = None
-    mu: float = 0.0
-    n_treatment: int = 1
-    offset: float = 0.0
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class UnivariateProblem(TreeCharges):
-    """What a tree of univariate splits and constant leaves is charged, and its splits.
-
-    Attributes
-    ----------
-    thresholds
-        All thresholds of the data.
-    """
-
-    thresholds: Thresholds
 
 
 def find_thresholds(data: Dataset) -> Thresholds:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import prod
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -255,6 +255,39 @@ class Model:
         """Set the objective, to be maximised; see :meth:`minimize`."""
         self._objective = objective(self, expression, maximize=True)
         self._changed()
+
+    # ------------------------------------------------------------------ the names of other modelling packages
+
+    def add_variables(
+        self,
+        *,
+        name: str,
+        over: IndexSets = (),
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        integer: bool = False,
+        binary: bool = False,
+    ) -> VarArray:
+        """Add a block of variables, as linopy calls it: :meth:`continuous`, :meth:`integer` or :meth:`binary`."""
+        if binary:
+            return self.binary(name, over)
+        return self._add_block(name, over, lower, upper, integer=integer)
+
+    def add_constraint(
+        self, relation: Relation, name: str, *, over: IndexSets | None = None
+    ) -> ConstraintBlock:
+        """Add rows, as gurobipy and linopy call it: :meth:`add`, with the relation first."""
+        return self.add(name, relation, over=over)
+
+    add_constraints = add_constraint
+
+    def set_objective(
+        self, expression: LinearExpr | QuadraticExpr | float, sense: Literal["min", "max"] = "min"
+    ) -> None:
+        """Set the objective, as gurobipy calls it: :meth:`minimize` or :meth:`maximize`."""
+        if sense not in ("min", "max"):
+            raise DataValueError(f"sense is {sense!r}; give 'min' or 'max'")
+        (self.maximize if sense == "max" else self.minimize)(expression)
 
     # ------------------------------------------------------------------ solve parameters
 

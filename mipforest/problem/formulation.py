@@ -14,7 +14,8 @@ from mipforest.errors import MipforestError
 from mipforest.model import Model
 from mipforest.problem.operations import Instance, Operations
 from mipforest.problem.parameters import ParameterError, parameters_of
-from mipforest.problem.problem import HAND_OVER, Problem
+from mipforest.problem.problem import Problem
+from mipforest.problem.solve_problem import HAND_OVER
 from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.settings import one_blas_thread
 from mipforest.time_budget import TimeBudget
@@ -24,7 +25,7 @@ from mipforest.trees import Topology, Tree
 DECLARED_AT_ONCE = 0.5
 
 #: Bytes that a matrix entry takes while a model is declared, copies included, and most entries on any machine.
-BYTES_PER_ENTRY, MOST_ENTRIES = 100, 200_000_000
+BYTES_PER_ENTRY, MAX_ENTRIES = 100, 200_000_000
 
 #: Seconds for the model with one level less, where its solution is a start.
 PREVIOUS_DEPTH_TIME_LIMIT = 20.0
@@ -246,9 +247,9 @@ class Formulation(Operations):
 def most_entries() -> int:
     """Return the most matrix entries for which a model is declared: it takes half of the machine's memory then."""
     if not hasattr(os, "sysconf"):
-        return MOST_ENTRIES
+        return MAX_ENTRIES
     return min(
-        MOST_ENTRIES, int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (2 * BYTES_PER_ENTRY))
+        MAX_ENTRIES, int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (2 * BYTES_PER_ENTRY))
     )
 
 

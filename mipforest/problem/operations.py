@@ -18,13 +18,11 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.cart import cart
-from mipforest.heuristics.node_problems import NodeProblems
-from mipforest.heuristics.score_cards import CardProblem
-from mipforest.heuristics.thresholds import TreeCharges, UnivariateProblem
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import ParameterError
+from mipforest.problem.structure import Structure
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Predictor, Topology, Tree
 
@@ -96,18 +94,22 @@ class ModelOperations(ABC):
     scaling: ClassVar[Scaling] = "minmax"
     #: Options that help a solver with this model, by solver; a user's own come first.
     solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    #: Hyperparameter that stands for a strict inequality in the rows called ``left``, where there is one.
+    #: Hyperparameter that stands for a strict inequality in the rows that hold samples on a side, where there is one.
     gap_parameter: ClassVar[str] = ""
+    #: Constraint blocks that hold samples on a side: first those with the gap, which not every variant or depth has.
+    gap_rows: ClassVar[tuple[str, ...]] = ()
     #: What the objective of every tree is at least: 0 where it is a sum of losses and costs.
     least_objective: ClassVar[float] = float("-inf")
-    #: Whether it is stated in rows. Of a smooth model a built problem's model is empty, and only searches solve it.
+    #: Whether it is stated in rows. The model of a smooth one is empty, and only searches solve it.
     has_rows: ClassVar[bool] = True
+    #: The kind of :meth:`structure` that it has for searches, at least with some hyperparameters; ``None`` for none.
+    structure_type: ClassVar[type[Structure] | None] = None
     #: What makes a solver's point worth less than the tree that it stands for: its tolerances, or those of the model.
     slack: ClassVar[str] = "its tolerances"
     #: What closes the gap that this leaves, where tolerances are not what it is.
     slack_closed_by: ClassVar[str] = ""
     #: Constraint blocks that hold for solutions up to the known value alone, although they read no continuous variable.
-    rows_up_to_known: ClassVar[frozenset[str]] = frozenset()
+    rows_below_cutoff: ClassVar[frozenset[str]] = frozenset()
     #: Blocks of continuous variables whose bounds, and rows with each other and with integers, hold for every tree.
     blocks_of_every_tree: ClassVar[frozenset[str]] = frozenset()
 
@@ -147,21 +149,21 @@ class ModelOperations(ABC):
         """
         return None
 
-    def node_problems(self, topology: Topology) -> NodeProblems | None:  # noqa: ARG002
-        """Return what the objective charges at each branch node, where it is a sum of such charges; for searches."""
-        return None
+    def structure(self, instance: Any) -> Structure | None:  # noqa: ARG002
+        """Return what searches may know of the solutions, ``None`` where there is nothing that one could use.
 
-    def univariate_problem(self, instance: Any) -> UnivariateProblem | None:  # noqa: ARG002
-        """Return what the objective charges, where trees have univariate splits and constant leaves; for searches."""
-        return None
+        Parameters
+        ----------
+        instance
+            What :meth:`bind` returned. Node problems are also asked for with an :class:`Instance` of nothing but data
+            and topology: certificates are compared with them.
 
-    def card_problem(self, instance: Any) -> CardProblem | None:  # noqa: ARG002
-        """Return the rules and samples, where solutions are score cards of least log-loss; for searches."""
+        Returns
+        -------
+        Structure
+            Of the kind :attr:`structure_type`; ``None`` for hyperparameters with which it has none.
+        """
         return None
-
-    def tree_charges(self, instance: Any) -> TreeCharges | None:
-        """Return what the objective charges, also where splits are hyperplanes or leaves linear; for searches."""
-        return self.univariate_problem(instance)
 
     def size(self, instance: Any) -> dict[str, int]:  # noqa: ARG002
         """Count the variables and constraints of a model without rows; nothing where the rows tell it."""
@@ -179,11 +181,11 @@ class ModelOperations(ABC):
             What :meth:`bind` returned.
         """
 
-    def proven_up_to(self, instance: Any, changes: ModelChanges) -> float:  # noqa: ARG002
-        """Return the value up to which the built model, with a user's changes, holds every solution that it should.
+    def valid_below(self, instance: Any, changes: ModelChanges) -> float:  # noqa: ARG002
+        """Return the cutoff up to which the model, with a user's changes, holds every solution that it should.
 
         A variant may leave out solutions that cannot be optimal. Constraints added by a user can make them
-        so; a bound on the optimum is then proven up to this value only.
+        so; a bound on the optimum is then proven up to this cutoff only.
 
         Parameters
         ----------
@@ -194,10 +196,10 @@ class ModelOperations(ABC):
         """
         return float("inf")
 
-    def limited_at(self, instance: Any, value: float, changes: ModelChanges) -> Instance | None:  # noqa: ARG002
-        """Return an instance whose model, with a user's changes, holds every solution of at most some value.
+    def with_cutoff(self, instance: Any, value: float, changes: ModelChanges) -> Instance | None:  # noqa: ARG002
+        """Return an instance with a cutoff: its model, with a user's changes, holds every solution up to that value.
 
-        Asked where :meth:`proven_up_to` says less. The model that :meth:`declare` makes of it must have the same blocks
+        Asked where :meth:`valid_below` says less. The model that :meth:`declare` makes of it must have the same blocks
         of variables.
 
         Parameters
@@ -205,7 +207,7 @@ class ModelOperations(ABC):
         instance
             What :meth:`bind` returned.
         value
-            Objective value of a solution of the changed model.
+            The cutoff: objective value of a solution of the changed model.
         changes
             What the user changed.
 
@@ -224,7 +226,7 @@ class ModelOperations(ABC):
         Parameters
         ----------
         instance, value, changes
-            As for :meth:`limited_at`; infinite where no solution is known.
+            As for :meth:`with_cutoff`; infinite where no solution is known.
         """
         return True
 

@@ -1,28 +1,326 @@
-"""Hyperparameters of formulations, declared as fields of a dataclass: the source of ``--param``."""
+"""Hyperparameters of formulations: fields of a dataclass, the source of ``--param``, and the kinds of their values.
+
+A kind says how values are read from texts, checked, recorded in files and taken from there.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from typing import Any, ClassVar, get_type_hints
 
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.errors import ParameterError, did_you_mean, suggestion
-from mipforest.problem.parameter_kinds import (
-    CostMatrix,
-    Costs,
-    Number,
-    NumberPerNode,
-    ParameterKind,
-    PerNode,
-    Text,
-    TreeEnsemble,
-    WholeNumber,
-    YesOrNo,
-)
+from mipforest.data import Dataset
+from mipforest.ensembles import describe_target, fitted_target, names_no_file
+from mipforest.errors import ParameterError as ParameterError
+from mipforest.errors import did_you_mean, suggestion
+
+#: A value per branch node: one for all, one per level (root first), or one per node in heap order.
+PerNode = float | tuple[float, ...]
+
+#: K rows of K costs: of predicting the class of a column for a sample of the class of a row; ``None`` for 1 per error.
+CostMatrix = tuple[tuple[float, ...], ...] | None
+
+#: Integers beyond it are no numbers for numpy, and for no solver.
+_LARGEST_INTEGER = 2**63 - 1
+
+_YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParameterKind(ABC):
+    """What values a hyperparameter may have; the fields of a kind narrow them down."""
+
+    #: What a value is called in messages.
+    name: ClassVar[str]
+
+    @property
+    def label(self) -> str:
+        """What a value is called in lists of parameters."""
+        return self.name
+
+    @property
+    def range(self) -> str:
+        """The allowed values in words; empty where all are."""
+        return ""
+
+    @abstractmethod
+    def parse(self, parameter: str, text: str) -> Any:
+        """Read a value of the named parameter from the command line.
+
+        Raises
+        ------
+        ParameterError
+            If the text is no value of this kind or out of range.
+        """
+
+    @abstractmethod
+    def check(self, parameter: str, value: Any) -> Any:
+        """Return a value of the named parameter, normalised, if it is allowed.
+
+        Raises
+        ------
+        ParameterError
+            If it is of another kind or out of range.
+        """
+
+    def for_data(self, value: Any, data: Dataset) -> Any:  # noqa: ARG002
+        """Prepare a value that an estimator was given for the samples that the estimator is fitted on."""
+        return value
+
+    def to_json(self, value: Any) -> Any:
+        """Describe a value as JSON takes it."""
+        return value
+
+    def may_name_file(self, value: Any) -> bool:  # noqa: ARG002
+        """Say whether a value could name a file: one that stands in a file itself is then not to be trusted."""
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(ParameterKind):
+    """A finite number: ``> above``, ``>= at_least``, ``< below``."""
+
+    name = "number"
+    whole: ClassVar[bool] = False
+
+    above: float | None = None
+    at_least: float | None = None
+    below: float | None = None
+
+    @property
+    def range(self) -> str:
+        """The bounds in words."""
+        sides = [("> ", self.above), (">= ", self.at_least), ("< ", self.below)]
+        return ", ".join(f"{sign}{side:g}" for sign, side in sides if side is not None)
+
+    def parse(self, parameter: str, text: str) -> Any:
+        """Read ``10`` or ``1e-3``."""
+        try:
+            value = int(text) if self.whole else float(text)
+        except ValueError:
+            raise _no_value(parameter, text, self.name) from None
+        return self.check(parameter, value)
+
+    def check(self, parameter: str, value: Any) -> Any:
+        """Return an int for a whole number, else a float."""
+        return self._number(parameter, value, whole=self.whole)
+
+    def _number(self, parameter: str, value: Any, *, whole: bool) -> float | int:
+        if isinstance(value, bool | np.bool_) or not isinstance(
+            value, int | float | np.integer | np.floating
+        ):
+            raise ParameterError(f"parameter {parameter} is {value!r}; give a {self.name}")
+        exact: Any = value  # an integer of Python has any size
+        if (whole or isinstance(value, int)) and abs(exact) > _LARGEST_INTEGER:
+            raise ParameterError(
+                f"parameter {parameter} is beyond 2^63; give a {'whole number' if whole else 'number'} below it"
+            )
+        if whole:
+            if not float(value).is_integer():
+                raise ParameterError(f"parameter {parameter} is {value}; give a whole number")
+            number: float | int = int(value)
+        else:
+            number = float(value)
+        inside = (
+            np.isfinite(number)
+            and (self.above is None or number > self.above)
+            and (self.at_least is None or number >= self.at_least)
+            and (self.below is None or number < self.below)
+        )
+        if not inside:
+            raise ParameterError(
+                f"parameter {parameter} is {value}; it must be finite{', ' if self.range else ''}{self.range}"
+            )
+        return number
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeNumber(Number):
+    """A whole number within bounds."""
+
+    name = "whole number"
+    whole: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberPerNode(Number):
+    """One number, or a tuple with one per level or per branch node; ``whole_numbers`` takes no others."""
+
+    name = "number per node"
+
+    whole_numbers: bool = False
+
+    @property
+    def label(self) -> str:
+        """Say whether numbers are whole."""
+        return f"whole {self.name}" if self.whole_numbers else self.name
+
+    def parse(self, parameter: str, text: str) -> Any:
+        """Read ``10``, or ``1,10`` for one value per level or node."""
+        try:
+            parts = tuple(float(part) for part in text.split(","))
+        except ValueError:
+            error = _no_value(parameter, text, self.name)
+            raise ParameterError(f"{error}, or several with commas (one per level or per node)") from None
+        return self.check(parameter, parts[0] if len(parts) == 1 else parts)
+
+    def check(self, parameter: str, value: Any) -> Any:
+        """Return a number, or a tuple of numbers."""
+        several = (
+            isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) and np.ndim(value) > 0
+        )
+        if not several:
+            return self._number(parameter, value, whole=self.whole_numbers)
+        if not len(value):
+            raise ParameterError(
+                f"parameter {parameter} is empty; give one value, one per level, or one per node"
+            )
+        return tuple(self._number(parameter, one, whole=self.whole_numbers) for one in value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class YesOrNo(ParameterKind):
+    """True or false."""
+
+    name = "yes or no"
+
+    def parse(self, parameter: str, text: str) -> bool:
+        """Read ``yes``, ``true``, ``no`` or ``false``."""
+        if text.lower() not in _YES_OR_NO:
+            raise ParameterError(f"parameter {parameter}={text!r} is no {self.name}; give {self.name}")
+        return _YES_OR_NO[text.lower()]
+
+    def check(self, parameter: str, value: Any) -> bool:
+        """Return a bool of Python."""
+        if not isinstance(value, bool | np.bool_):
+            raise ParameterError(f"parameter {parameter} is {value!r}; give True or False")
+        return bool(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text(ParameterKind):
+    """A text: one of ``choices``, or any if there are none."""
+
+    name = "text"
+
+    choices: tuple[str, ...] = ()
+
+    @property
+    def range(self) -> str:
+        """The choices."""
+        return " | ".join(self.choices)
+
+    def parse(self, parameter: str, text: str) -> str:
+        """Take the text as it is."""
+        return self.check(parameter, text)
+
+    def check(self, parameter: str, value: Any) -> str:
+        """Suggest the nearest choice in place of another text."""
+        if self.choices and value not in self.choices:
+            hint = suggestion(str(value), self.choices, otherwise=".")
+            raise ParameterError(
+                f"parameter {parameter} is {value!r}{hint} Choose from: {', '.join(self.choices)}"
+            )
+        return str(value)
+
+    def may_name_file(self, value: Any) -> bool:  # noqa: ARG002
+        """Say that a free text may."""
+        return not self.choices
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs(ParameterKind):
+    """A matrix of misclassification costs, rows in lists or in a ``.csv`` file; the classes are in the data's order."""
+
+    name = "cost matrix"
+
+    @property
+    def range(self) -> str:
+        """The shape."""
+        return "K x K, >= 0"
+
+    def parse(self, parameter: str, text: str) -> Any:
+        """Read ``0,1;5,0``, or the name of a ``.csv`` file without column names."""
+        if text.endswith(".csv"):
+            return self.check(parameter, text)
+        try:
+            rows = [[float(entry) for entry in row.split(",")] for row in text.split(";")]
+        except ValueError:
+            error = _no_value(parameter, text, self.name)
+            raise ParameterError(f"{error} such as '0,1;5,0', or a .csv file of numbers") from None
+        return self.check(parameter, rows)
+
+    def check(self, parameter: str, value: Any) -> Any:
+        """Return a tuple of rows; ``None`` stays."""
+        if value is None:
+            return None
+        if isinstance(value, str):
+            try:
+                value = np.loadtxt(value, delimiter=",", ndmin=2)
+            except (OSError, ValueError) as error:
+                raise ParameterError(
+                    f"parameter {parameter}: no costs can be read from {value!r} ({error}); give a .csv file with K "
+                    "lines of K numbers and no names"
+                ) from None
+        try:
+            costs = np.array(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            costs = np.zeros(0)
+        if costs.ndim != 2 or len(costs) < 2 or costs.shape[0] != costs.shape[1]:
+            raise ParameterError(
+                f"parameter {parameter} has the shape {np.shape(costs)}; give K rows of K costs, one row for each "
+                "class of a sample, one column for each class that is predicted"
+            )
+        if not (np.isfinite(costs) & (costs >= 0)).all():
+            raise ParameterError(
+                f"parameter {parameter} has the entry {costs.min():g}; costs are finite and at least 0"
+            )
+        return tuple(map(tuple, costs.tolist()))
+
+    def may_name_file(self, value: Any) -> bool:
+        """Say that a text does; files record the numbers that were read from it."""
+        return isinstance(value, str)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeEnsemble(ParameterKind):
+    """A tree ensemble to mimic, in any form that :func:`mipforest.ensembles.ensemble_for` takes.
+
+    It is checked against the data when the model is built. The command line gives it with ``--ensemble``, suites and
+    metadata under the key ``ensemble``; loading one from a file runs code, so that only the user may name a file.
+    """
+
+    name = "tree ensemble"
+
+    def parse(self, parameter: str, text: str) -> str:  # noqa: ARG002
+        """Take the name of an ensemble to fit, or of a file."""
+        return text
+
+    def check(self, parameter: str, value: Any) -> Any:  # noqa: ARG002
+        """Take anything: what it means depends on the data."""
+        return value
+
+    def for_data(self, value: Any, data: Dataset) -> Any:
+        """Fit an estimator that is not fitted; take one out of scikit-learn's ``FrozenEstimator``."""
+        return fitted_target(value, data)
+
+    def to_json(self, value: Any) -> str:
+        """Say what it is in a few words; a name or a path is written as it is."""
+        return describe_target(value)
+
+    def may_name_file(self, value: Any) -> bool:
+        """Say that all may but the name of an ensemble to fit anew; ``None`` stands for an object that is gone."""
+        return not isinstance(value, str) or not names_no_file(value)
+
+
+def _no_value(parameter: str, text: str, kind: str) -> ParameterError:
+    return ParameterError(f"parameter {parameter}={text!r} is no {kind}; give a {kind}")
+
 
 #: Kind of a parameter that states none, by its annotation.
 _KINDS: dict[Any, type[ParameterKind]] = {
@@ -221,26 +519,3 @@ def per_node(name: str, value: PerNode, depth: int) -> FloatArray:
         f"parameter {name} has {len(values)} values; a tree of depth {depth} takes 1, {depth} (one per "
         f"level) or {n_branches} (one per branch node)"
     )
-
-
-__all__ = [
-    "CostMatrix",
-    "Costs",
-    "Number",
-    "NumberPerNode",
-    "Parameter",
-    "ParameterError",
-    "ParameterKind",
-    "PerNode",
-    "Text",
-    "TreeEnsemble",
-    "WholeNumber",
-    "YesOrNo",
-    "check_parameters",
-    "ensemble_parameter_of",
-    "parameter",
-    "parameters_of",
-    "parse_parameters",
-    "per_node",
-    "plain_parameters_of",
-]

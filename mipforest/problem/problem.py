@@ -1,55 +1,20 @@
-"""Solve a built problem, decode its solution, and check the tree against the definition."""
+"""A formulation built for a data set, ready to solve."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from time import monotonic
 from typing import Unpack
 
-import numpy as np
-
 from mipforest.model import Values
-from mipforest.problem.built import BuiltProblem
-from mipforest.problem.found import Found
-from mipforest.problem.proofs import (
-    broken_rows,
-    ended_by,
-    not_built,
-    not_called,
-    proven_progress,
-    proven_while_built,
-    same_value,
-    start_alone,
-    start_proven,
-    with_covered_bound,
-    with_least_objective,
-    with_start,
-)
-from mipforest.problem.repair import GROWTH, contradictory, feasible_start, refined_within, relimited
+from mipforest.problem.problem_data import ProblemData
+from mipforest.problem.repair import feasible_start
 from mipforest.problem.result import Result
-from mipforest.problem.tree_search import (
-    AUTO,
-    Auto,
-    TreeSearch,
-    check_settings,
-    solver_or_search,
-    start_search,
-)
-from mipforest.settings import (
-    FEASIBILITY_TOLERANCE,
-    SolveKeywords,
-    SolveSettings,
-    chosen_settings,
-    one_blas_thread,
-    takes_settings,
-)
+from mipforest.problem.solve_problem import check_solution, solve_problem, started
+from mipforest.problem.tree_search import AUTO, Auto, TreeSearch, solver_or_search
+from mipforest.settings import SolveKeywords, SolveSettings, chosen_settings, one_blas_thread, takes_settings
 from mipforest.solvers.base import Solver
-from mipforest.solvers.bound_check import checked_against, validated
-from mipforest.solvers.solution import Event, Progress, Solution, Status
-from mipforest.solvers.worker import out_of_memory
-from mipforest.solving import solve
-from mipforest.time_budget import Stopped
+from mipforest.solvers.solution import Progress, Solution
 from mipforest.trees import Predictor
 
 #: Default time limit in seconds: a first run ends soon and says how far it got.
@@ -58,18 +23,9 @@ TIME_LIMIT = 60.0
 #: How a problem is solved unless asked otherwise.
 SETTINGS = SolveSettings(time_limit=TIME_LIMIT, start="default")
 
-#: Seconds per matrix entry until a solver looks at its clock (1 to 3 s at a million): with less, it is not called.
-HAND_OVER = 2.7e-6
-
-#: Share of the time for a changed model with the limits that it was built with, where no solution of it is known.
-FIRST_SHARE = 0.5
-
-#: While a changed model has no solution within its limits, these grow to those of this multiple of the known value.
-MOST_GROWTH = 1e3
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Problem(BuiltProblem):
+class Problem(ProblemData):
     """A formulation built for a data set, ready to solve.
 
     ``problem.model`` is an ordinary model: add constraints or fix variables, then :meth:`solve`.
@@ -123,176 +79,13 @@ class Problem(BuiltProblem):
         with self.budget.phase("load"):  # as may the searches that are asked
             solver, why = solver.choose(self, settings) if isinstance(solver, Auto) else (solver, "")
         with one_blas_thread():
-            solved = self._by(solver, settings, on_progress)
+            solved = solve_problem(self, solver, settings, on_progress)
         message = "; ".join(filter(None, (why and f"auto: {why}", solved.solution.message)))
         return replace(solved, solution=replace(solved.solution, message=message))
 
-    def _by(
-        self, solver: Solver | TreeSearch, settings: SolveSettings, on_progress: Progress | None
-    ) -> Result:
-        """Solve with a solver, in the budget's time, and check the answer."""
-        check_settings(solver, settings)
-        (budget := self.budget).begin_solve(settings.time_limit or None)
-
-        def report(event: Event) -> bool:
-            if on_progress is not None and on_progress(event):
-                budget.stop()
-            return budget.stopped
-
-        if isinstance(solver, TreeSearch):
-            return self._searched(solver, settings, report)
-        self.require_rows(f"a model for {solver.name}")
-        with budget.phase("start"):
-            tree, least = self._started(settings.start, settings.seed)
-            known = self.at_least(least)
-            if self.unfinished:
-                return known._unfinished(solver, tree, settings.gap)
-            values, warnings = (None, []) if tree is None else self.start_values(tree)
-        suggested = self.formulation.solver_options.get(solver.name, {})
-        settings = replace(settings, solver_options={**suggested, **settings.solver_options})
-        with budget.phase("solve"):
-            problem, solution = known._within_limits(solver, settings, values, report)
-        with budget.phase("check"):
-            solution, bound_warnings = with_covered_bound(problem, solution, settings.gap)
-            solution = with_least_objective(problem, solution, settings.gap)
-            told = (*self.instance.notes, *budget.notes, *warnings, *solution.warnings, *bound_warnings)
-            result = problem._checked(replace(solution, warnings=told))
-        return replace(result, phase_seconds=budget.seconds)
-
-    def _within_limits(
-        self, solver: Solver, settings: SolveSettings, values: Values | None, on_progress: Progress
-    ) -> tuple[Problem, Solution]:
-        """Solve the model, built again with limits that hold under added constraints where it takes that for a proof.
-
-        Returns
-        -------
-        problem, solution
-            This one, or the one built again, whose columns are the same; and its solution.
-        """
-        value = np.inf if values is None else self.model.objective(values)
-        problem = relimited(self, value) or self
-        unproven = problem.covered_up_to() < value
-        # Without a solution to compute limits from, the built limits have to do at first.
-        share = FIRST_SHARE if unproven else 1.0
-        solution = problem._solved(solver, settings, values, on_progress, share=share)
-        spent, growth = solution.seconds, 1.0
-        while unproven and solution.status in (Status.OPTIMAL, Status.TIME_LIMIT, Status.INFEASIBLE):
-            if solution.status is Status.OPTIMAL and solution.objective <= problem.covered_up_to():
-                break
-            growth *= GROWTH
-            if not solution.found and (growth > MOST_GROWTH or contradictory(problem)):
-                break
-            again = relimited(self, solution.objective if solution.found else growth * self.known_value())
-            if again is None and solution.status is Status.TIME_LIMIT:
-                again = problem  # its limits do, or none are proven: the rest of the time is for it
-            if again is None or self.budget.expired:
-                break
-            start = solution.values if solution.found else None
-            found = again._solved(solver, settings, start, on_progress)
-            spent += found.seconds
-            if found.found or not solution.found:
-                problem, solution = again, found
-            if found.status is Status.TIME_LIMIT:
-                break
-        return problem, replace(solution, seconds=spent)
-
-    def _solved(
-        self,
-        solver: Solver,
-        settings: SolveSettings,
-        values: Values | None,
-        on_progress: Progress,
-        *,
-        share: float = 1.0,
-    ) -> Solution:
-        """Solve this model from a start, in a share of the time left; replace the solution by that of its tree."""
-        if values is not None and proven_while_built(self, values, settings.gap):
-            return start_proven(self, solver, values)
-        if (left := self.budget.remaining) <= HAND_OVER * self.model.matrix().A.nnz:
-            # Time that is left was not the limit: the size of the model was.
-            why = Status.LIMIT if left > 0 else Status.TIME_LIMIT
-            return start_alone(self, solver, values, not_called(self, solver), status=why)
-        limit = self.budget.at_most(share=share) if settings.time_limit != 0 else 0.0
-        settings = replace(settings, start=values or {}, time_limit=limit)
-        try:
-            solution = solve(
-                self.model, solver, settings=settings, on_progress=proven_progress(self, on_progress)
-            )
-        except MemoryError:
-            if values is None:
-                raise
-            return start_alone(self, solver, values, out_of_memory(solver.name), status=Status.LIMIT)
-        if solution.stopped:
-            self.budget.stop()
-        solution = replace(solution, status=ended_by(self, solution.status))
-        if values is not None and not solution.found:
-            solution = with_start(self, solution, values)
-        return self._snapped_to_tree(solution, settings.gap)
-
-    def _searched(self, search: TreeSearch, settings: SolveSettings, on_progress: Progress) -> Result:
-        """Let a tree search find the tree, checked as a solver's point is; one that proves nothing claims no bound."""
-        search.check(self)
-        budget = self.budget
-        began = monotonic() - budget.excluded_seconds
-        with budget.phase("start"):
-            start = self.start_tree(settings.start, seed=settings.seed)
-        with budget.phase("solve"):
-            within = replace(settings, time_limit=budget.at_most() if settings.time_limit != 0 else 0.0)
-            # One that sees added rows needs a model that leaves out nothing that they could make the best.
-            problem = relimited(self, np.inf) or self if self.changed() else self
-            try:
-                found = search.search(problem, within, start=start, on_progress=on_progress)
-            except Stopped:
-                if start is None:
-                    raise
-                found = Found(start, -np.inf, Status.INTERRUPTED, message="it was stopped before it began")
-        with budget.phase("check"):
-            seconds = monotonic() - budget.excluded_seconds - began
-            result = problem._found(search, found, start, seconds, settings.gap)
-        return replace(result, phase_seconds=budget.seconds)
-
-    def _unfinished(self, solver: Solver, tree: Predictor | None, gap: float) -> Result:
-        """Return the start, and what is known without a model, where the time ran out while it was declared."""
-        too_large = self.entries_given_up > 0 and not self.budget.expired
-        told = (not_built(self),) if tree is not None and (too_large or self.budget.expired) else ()
-        found = Found(tree, -np.inf, Status.LIMIT if too_large else Status.TIME_LIMIT, warnings=told)
-        return replace(self._found(solver, found, tree, 0.0, gap), phase_seconds=self.budget.seconds)
-
-    def _found(
-        self, by: Solver | TreeSearch, found: Found, start: Predictor | None, seconds: float, gap: float
-    ) -> Result:
-        x, values, objective = (None, {}, np.nan) if found.tree is None else self.point_of(found.tree)
-        solution = Solution(
-            status=ended_by(self, found.status),
-            x=x,
-            values=values,
-            objective=objective if np.isnan(found.objective) else found.objective,
-            bound=found.bound,
-            nodes=found.nodes,
-            seconds=seconds,
-            solver=by.name,
-            solver_version=by.version(),
-            events=found.events,
-            start_objective=np.nan if start is None else self.formulation.evaluate(start, self.instance),
-            warnings=(*self.instance.notes, *self.budget.notes, *found.warnings),
-            message=found.message,
-            reported=found.reported,
-        )
-        if isinstance(by, Solver) or found.bound > -np.inf:
-            solution = with_least_objective(self, solution, gap)
-        tree = None if self.has_rows else found.tree
-        return self._checked(solution, tree, sees_rows=not isinstance(by, TreeSearch))
-
     def start_tree(self, start: str | Predictor | None = "default", *, seed: int = 0) -> Predictor | None:
         """Return the tree to start from; of a tree search's name, its best tree after a share of the time."""
-        return self._started(start, seed)[0]
-
-    def _started(self, start: str | Predictor | None, seed: int) -> tuple[Predictor | None, float]:
-        """Return the tree to start from, and what a search for it proves of every tree as the problem was built."""
-        search = start_search(start, self) if isinstance(start, str) else None
-        if search is None:
-            return super().start_tree(start, seed=seed), -np.inf
-        return search.start_for(self, super().start_tree(seed=seed), seed=seed)
+        return started(self, start, seed)[0]
 
     def start_values(self, tree: Predictor) -> tuple[Values | None, list[str]]:
         """Encode a start tree as feasible values; see :func:`~mipforest.problem.repair.feasible_start`."""
@@ -300,97 +93,4 @@ class Problem(BuiltProblem):
 
     def checked(self, solution: Solution) -> Result:
         """Decode and check a solution from elsewhere, as :meth:`solve` does with its solver's."""
-        infeasible = solution.x is not None and self.model.violations(solution.x).max > FEASIBILITY_TOLERANCE
-        return self._checked(solution if infeasible else self._snapped_to_tree(solution))
-
-    def _snapped_to_tree(self, solution: Solution, gap: float | None = None) -> Solution:
-        """Replace a solution by that of the tree it stands for, where this is feasible and no worse.
-
-        A solver that stops early may leave slack that the tree does not need: a feature switched on and not
-        used, a leaf value off its optimum. Where the tree is worse, by what the solver's tolerances are worth, or its
-        point feasible and the solver's not, its own value counts. An optimum is then held to the ``gap`` again.
-        """
-        if solution.x is None:
-            return solution
-        tree = self.formulation.decode(solution.values, self.instance)
-        # Labels that suit the objective may break a constraint that a user added.
-        for candidate in (self.formulation.relabel(tree, self.instance), tree):
-            tidied = self._with_values_of(candidate, solution)
-            if tidied is not None:
-                return tidied
-        value = self.formulation.evaluate(tree, self.instance)
-        violation = self.model.violations(solution.x).max
-        feasible = violation <= FEASIBILITY_TOLERANCE
-        if self.as_built.objective_replaced() or (
-            feasible and same_value(value, solution.objective, self.objective_unit)
-        ):
-            return solution
-        own = self._with_values_of(tree, solution, worse=True)
-        if own is None:
-            return solution
-        status, bound, doubts = validated(self.model.matrix(), own.status, own.objective, own.bound, gap=gap)
-        if doubts and self.formulation.slack_closed_by:
-            doubts = [f"what is left of the gap is closed by {self.formulation.slack_closed_by}"]
-        loosened = self.changes().loosened
-        cause = (
-            "in the model without the rows that were removed" if loosened else f"by {self.formulation.slack}"
-        )
-        told = (
-            f"the solver's point has the value {solution.objective:.9g} {cause}, and its {tree.noun} "
-            f"{own.objective:.9g}"
-            if feasible
-            else f"the solver's point violates the model by {violation:.3g}, and that of its tree does not"
-        )
-        return replace(
-            own, status=status, bound=bound, warnings=(*own.warnings, f"{told}: this counts", *doubts)
-        )
-
-    def _with_values_of(self, tree: Predictor, solution: Solution, *, worse: bool = False) -> Solution | None:
-        """Put the values of a tree into a solution; ``None`` where they are infeasible, or worse unless it may be."""
-        form = self.model.matrix()
-        values = {**solution.values, **self.encoded(tree)}
-        x = form.to_point(values)
-        objective = self.value_of(tree, x)
-        loses = objective < solution.objective if form.maximize else objective > solution.objective
-        if (loses and not worse) or self.model.violations(x).max > FEASIBILITY_TOLERANCE:
-            return None
-        held = checked_against(solution, form, x)
-        bound = max(held.bound, objective) if form.maximize else min(held.bound, objective)
-        return replace(held, x=x, values=form.to_values(x), objective=objective, bound=bound)
-
-    def _checked(
-        self, solution: Solution, tree: Predictor | None = None, *, sees_rows: bool = True
-    ) -> Result:
-        """Decode the tree unless it is given, route the training samples through it, and compare objectives."""
-        if solution.x is None:
-            return Result(
-                problem=self,
-                solution=solution,
-                tree=None,
-                solved_tree=None,
-                evaluated_objective=np.nan,
-                max_violation=np.nan,
-                failed_checks=(),
-            )
-        if tree is None:
-            tree = self.formulation.decode(solution.values, self.instance)
-        evaluated = self.formulation.evaluate(tree, self.instance)
-        violation = self.violation(solution.x, tree)
-        failed_checks, told = broken_rows(self, solution, violation, sees_rows=sees_rows)
-        values = f"{evaluated:.9g}, the solver's is {solution.objective:.9g}"
-        different = f"the tree's objective by the definition is {values}"
-        if self.as_built.objective_replaced():
-            failed_checks.append(f"the model's objective was replaced: {different}")
-        elif not same_value(evaluated, solution.objective, self.objective_unit):
-            failed_checks.append(different)
-        offset, scale, levels = self.data.encoding.offset, self.data.encoding.scale, self.data.encoding.levels
-        refined, warnings = refined_within(self, tree)
-        return Result(
-            problem=self,
-            solution=replace(solution, warnings=(*solution.warnings, *told, *warnings)),
-            tree=refined.with_scaling(offset, scale).with_levels(levels),
-            solved_tree=tree.with_scaling(offset, scale).with_levels(levels),
-            evaluated_objective=evaluated,
-            max_violation=violation,
-            failed_checks=tuple(failed_checks),
-        )
+        return check_solution(self, solution)

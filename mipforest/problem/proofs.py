@@ -16,7 +16,7 @@ import numpy as np
 from mipforest.arrays import FloatArray
 from mipforest.model import Values
 from mipforest.model.matrix import MatrixForm
-from mipforest.problem.built import BuiltProblem
+from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.repair import contradictory
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.base import Solver
@@ -26,7 +26,7 @@ from mipforest.solvers.solution import Event, Progress, Solution, Status, closed
 
 #: Matrix entries up to which a solver is called although building has proven the start optimal: a second witness costs
 #: seconds there, and minutes beyond.
-MOST_WITNESSED = 250_000
+MAX_WITNESSED = 250_000
 
 #: How a solve may end without a proof.
 UNPROVEN = (Status.TIME_LIMIT, Status.INTERRUPTED, Status.LIMIT)
@@ -35,9 +35,9 @@ UNPROVEN = (Status.TIME_LIMIT, Status.INTERRUPTED, Status.LIMIT)
 # ------------------------------------------------------------------ bounds
 
 
-def with_covered_bound(problem: BuiltProblem, solution: Solution, gap: float) -> tuple[Solution, list[str]]:
-    """Limit bound and status to what the model covers, once a user has changed it; return doubts with them."""
-    covered, maximize = problem.covered_up_to(), problem.model.matrix().maximize
+def with_valid_bound(problem: ProblemData, solution: Solution, gap: float) -> tuple[Solution, list[str]]:
+    """Limit bound and status to what the model covers, once a user has changed it; return issues with them."""
+    covered, maximize = problem.valid_below(), problem.model.matrix().maximize
     proven_to = max(covered, problem.least_objective())
     if solution.status is Status.INFEASIBLE and proven_to < np.inf and contradictory(problem):
         return solution, []
@@ -48,7 +48,7 @@ def with_covered_bound(problem: BuiltProblem, solution: Solution, gap: float) ->
     if (solution.bound >= proven_to) if maximize else (solution.bound <= proven_to):
         return solution, []
     known = "is built" if np.isinf(covered) else f"covers solutions up to the value {covered:.6g} only"
-    doubt = (
+    issue = (
         f"variant {problem.formulation.variant} {known} for the unchanged model, and the model was changed: "
         f"no better bound than {proven_to:.6g} is proven"
     )
@@ -58,18 +58,18 @@ def with_covered_bound(problem: BuiltProblem, solution: Solution, gap: float) ->
         solution.status is Status.OPTIMAL
         and not closed(limited.objective, proven_to, gap, problem.objective_unit)
     )
-    return replace(limited, status=Status.LIMIT if unproven else solution.status), [doubt]
+    return replace(limited, status=Status.LIMIT if unproven else solution.status), [issue]
 
 
-def with_least_objective(problem: BuiltProblem, solution: Solution, gap: float) -> Solution:
+def with_least_objective(problem: ProblemData, solution: Solution, gap: float) -> Solution:
     """Raise the bound to what is known without the model; the solution may then be proven optimal."""
     least = problem.least_objective()
     if least == -np.inf:
         return solution
     if solution.status is Status.UNBOUNDED:
         # Where penalties are very large, a solver's tolerances on reduced costs outweigh the rest.
-        told = f"the solver says unbounded, and no tree has less than {least:g}: scale the penalties down"
-        provers, warnings = _provers(problem, solution, least, gap), (*solution.warnings, told)
+        warning = f"the solver says unbounded, and no tree has less than {least:g}: scale the penalties down"
+        provers, warnings = _provers(problem, solution, least, gap), (*solution.warnings, warning)
         return replace(solution, status=Status.LIMIT, bound=least, bound_by=provers, warnings=warnings)
     unproven = solution.status in UNPROVEN
     if not (unproven or solution.found):
@@ -86,7 +86,7 @@ def with_least_objective(problem: BuiltProblem, solution: Solution, gap: float) 
     )
 
 
-def _provers(problem: BuiltProblem, solution: Solution, least: float, gap: float) -> tuple[str, ...]:
+def _provers(problem: ProblemData, solution: Solution, least: float, gap: float) -> tuple[str, ...]:
     """Return who proves the greater one of a solution's bound and the least objective: both, where they agree."""
     known = {
         "exact-search": problem.instance.least_objective,
@@ -99,9 +99,9 @@ def _provers(problem: BuiltProblem, solution: Solution, least: float, gap: float
     return ("solver",) if solution.bound > least else without_model
 
 
-def proven_progress(problem: BuiltProblem, on_progress: Progress) -> Progress:
+def proven_progress(problem: ProblemData, on_progress: Progress) -> Progress:
     """Return progress for a solver, whose bounds reach ``on_progress`` as far as they will be kept in the end."""
-    form, covered, least = problem.model.matrix(), problem.covered_up_to(), problem.least_objective()
+    form, covered, least = problem.model.matrix(), problem.valid_below(), problem.least_objective()
     most = no_bound(form) if covered == -np.inf else covered
 
     def claimed(event: Event) -> bool | None:
@@ -124,7 +124,7 @@ def _at_most(event: Event, bound: float, *, maximize: bool) -> Event:
 # ------------------------------------------------------------------ starts in the place of a solve
 
 
-def with_start(problem: BuiltProblem, solution: Solution, values: Values) -> Solution:
+def with_start(problem: ProblemData, solution: Solution, values: Values) -> Solution:
     """Offer the start where a solver ends without a point, unless no start says anything: the objective has no bound.
 
     So it is after penalties that outweigh a solver's tolerances, an infeasibility that the start contradicts, or a
@@ -135,27 +135,27 @@ def with_start(problem: BuiltProblem, solution: Solution, values: Values) -> Sol
     unbounded = solution.status is Status.UNBOUNDED and problem.least_objective() == -np.inf
     if x is None or unbounded:
         return solution
-    told = f"{solution.solver} ends without a solution: the tree is the start"
+    warning = f"{solution.solver} ends without a solution: the tree is the start"
     return replace(
         solution,
         x=x,
         values=form.to_values(x),
         objective=form.objective(x),
-        warnings=(*solution.warnings, told),
+        warnings=(*solution.warnings, warning),
     )
 
 
-def proven_while_built(problem: BuiltProblem, values: Values, gap: float) -> bool:
+def proven_while_built(problem: ProblemData, values: Values, gap: float) -> bool:
     """Return whether an exact search has proven a start optimal, so that a solver could but repeat it at length."""
     form, least = problem.model.matrix(), problem.instance.least_objective
     return (
-        form.A.nnz > MOST_WITNESSED
+        form.A.nnz > MAX_WITNESSED
         and -np.inf < least <= problem.least_objective()
         and closed(form.objective(form.to_point(values)), least, gap, problem.objective_unit)
     )
 
 
-def start_proven(problem: BuiltProblem, solver: Solver, values: Values) -> Solution:
+def start_proven(problem: ProblemData, solver: Solver, values: Values) -> Solution:
     """Return a start that an exact search has proven optimal, in the place of a solver's outcome.
 
     The bound is raised to what is proven by :func:`with_least_objective`, as of any outcome.
@@ -168,16 +168,16 @@ def start_proven(problem: BuiltProblem, solver: Solver, values: Values) -> Solut
     )
 
 
-def ended_by(problem: BuiltProblem, status: Status) -> Status:
+def ended_by(problem: ProblemData, status: Status) -> Status:
     """Return why a solve ended: the user's stop, where it was that which left a part of the work no time."""
     return Status.INTERRUPTED if status is Status.TIME_LIMIT and problem.budget.stopped else status
 
 
 def start_alone(
-    problem: BuiltProblem,
+    problem: ProblemData,
     solver: Solver,
     values: Values | None,
-    *told: str,
+    *warnings: str,
     status: Status = Status.TIME_LIMIT,
 ) -> Solution:
     """Return the start as the outcome of a solve in which no solver said anything, with warnings of why."""
@@ -195,12 +195,12 @@ def start_alone(
         solver=solver.name,
         solver_version=solver.version(),
         start_objective=objective,
-        warnings=told,
+        warnings=warnings,
         stopped=stopped,
     )
 
 
-def not_called(problem: BuiltProblem, solver: Solver) -> str:
+def not_called(problem: ProblemData, solver: Solver) -> str:
     """Say why a solver was not called: the time left is less than it takes to read the model, or a user stopped it."""
     left, entries = problem.budget.remaining, problem.model.matrix().A.nnz
     why = "the preparation left no time" if left <= 0 else ""
@@ -208,7 +208,7 @@ def not_called(problem: BuiltProblem, solver: Solver) -> str:
     return f"{solver.name} was not called: {'it was stopped before' if problem.budget.stopped else why}"
 
 
-def not_built(problem: BuiltProblem) -> str:
+def not_built(problem: ProblemData) -> str:
     """Say why there is no model, and what the tree is worth without it."""
     if problem.budget.stopped:
         why = "it was stopped while the model was built"
@@ -236,7 +236,7 @@ def same_value(evaluated: float, objective: float, unit: float) -> bool:
 
 
 def broken_rows(
-    problem: BuiltProblem, solution: Solution, violation: float, *, sees_rows: bool
+    problem: ProblemData, solution: Solution, violation: float, *, sees_rows: bool
 ) -> tuple[list[str], list[str]]:
     """Judge a violation of the model, NaN of an unfinished one; return what speaks against the solution, and warnings.
 
@@ -247,16 +247,16 @@ def broken_rows(
         return [], []
     formulation = problem.formulation
     if sees_rows or formulation.constants_proven(problem.instance, solution.objective, problem.changes()):
-        told = f"the solution violates the model by {violation:.3g}, more than {FEASIBILITY_TOLERANCE:g}"
-        return [told], []
-    told = (
+        warning = f"the solution violates the model by {violation:.3g}, more than {FEASIBILITY_TOLERANCE:g}"
+        return [warning], []
+    warning = (
         f"the constants of variant {formulation.variant} leave this tree out (rows are violated by {violation:.3g}): "
         "its value is that by the definition"
     )
-    return [], [told]
+    return [], [warning]
 
 
-def needed_tolerance(problem: BuiltProblem) -> float | None:
+def needed_tolerance(problem: ProblemData) -> float | None:
     """Return the tolerance of a solver, on rows and integers, up to which no point takes a sample's other side.
 
     The rows of both sides slip by the tolerance, by it times their entries at integers, the big-Ms, and by the weights
@@ -264,12 +264,13 @@ def needed_tolerance(problem: BuiltProblem) -> float | None:
     the whole gap, and a solver's optimum may be that of no tree. ``None`` where no row has a gap.
     """
     blocks, formulation = problem.model.constraints, problem.formulation
-    if "left" not in blocks or not formulation.gap_parameter:
+    sides = [blocks[name].A for name in formulation.gap_rows if name in blocks]
+    if not (sides and formulation.gap_parameter and formulation.gap_rows[0] in blocks):
         return None
     gap = float(formulation.parameters()[formulation.gap_parameter])
     form = problem.model.matrix()
     slip, slips = np.where(form.integer, 1.0, _leaks(form)), 0.0
-    for rows in (blocks[side].A for side in ("left", "right") if side in blocks):
+    for rows in sides:
         slips += 1.0 + float((abs(rows) @ slip[: rows.shape[1]]).max(initial=0.0))
     return gap / slips
 

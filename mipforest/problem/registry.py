@@ -11,6 +11,8 @@ from mipforest.errors import MipforestError, suggestion
 from mipforest.objectives.branches import BranchLoss
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, check_parameters, ensemble_parameter_of
+from mipforest.problem.structure import Structure
+from mipforest.problem.tree_search import TreeSearch
 
 #: Groups of entry points.
 FORMULATIONS, LOSSES = "mipforest.formulations", "mipforest.losses"
@@ -32,19 +34,33 @@ def formulation_classes() -> dict[str, type[Formulation]]:
     }
 
 
+@cache
 def get_formulation(name: str) -> type[Formulation]:
-    """Return a formulation's class by name.
+    """Return a formulation's class by name, without loading the others.
 
     Raises
     ------
     UnknownFormulation
         If none has that name; the nearest names are suggested.
     """
-    classes = formulation_classes()
-    if name not in classes:
-        hint = suggestion(name, classes, 2, otherwise=".")
-        raise UnknownFormulation(f"no model named {name!r}{hint} Known: {', '.join(classes)}")
-    return classes[name]
+    entries = entry_points(group=FORMULATIONS)
+    if name not in entries.names:
+        known = sorted(entries.names)
+        hint = suggestion(name, known, 2, otherwise=".")
+        raise UnknownFormulation(f"no model named {name!r}{hint} Known: {', '.join(known)}")
+    formulation: type[Formulation] = entries[name].load()
+    return formulation
+
+
+def models_of(search: type[TreeSearch]) -> tuple[str, ...]:
+    """Return the names of the registered formulations that a search takes, at least with some hyperparameters."""
+    return tuple(name for name, cls in formulation_classes().items() if search.is_made_for(cls))
+
+
+def models_with(structure: type[Structure]) -> tuple[str, ...]:
+    """Return the names of the registered formulations of some structure, at least with some hyperparameters."""
+    kinds = {name: cls.structure_type for name, cls in formulation_classes().items()}
+    return tuple(name for name, kind in kinds.items() if kind is not None and issubclass(kind, structure))
 
 
 def make_formulation(

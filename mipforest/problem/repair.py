@@ -2,7 +2,7 @@
 
 **Limits.** A variant that rests on the value of a known solution leaves out what is worse, and a constraint may leave
 nothing else. Then the formulation computes its limits anew, from the value of a solution that satisfies the constraints
-(:meth:`~mipforest.problem.operations.ModelOperations.limited_at`); here the model is declared once more with them, and
+(:meth:`~mipforest.problem.operations.ModelOperations.with_cutoff`); here the model is declared once more with them, and
 the user's variables, rows, bounds and priorities are put in again. All columns keep their numbers, so points of the one
 model are points of the other.
 
@@ -20,8 +20,8 @@ import numpy as np
 
 from mipforest.arrays import BoolArray
 from mipforest.model import Model, Values, VarArray
-from mipforest.problem.built import BuiltProblem
 from mipforest.problem.expressions import TreeExpressions
+from mipforest.problem.problem_data import ProblemData
 from mipforest.solvers.solution import Status
 from mipforest.solving import solve
 from mipforest.trees import Predictor, Tree
@@ -32,11 +32,11 @@ GROWTH = 10.0
 #: Why a refined tree or score card is not taken.
 NOT_REFINED = "the {} is not refined: that would break the constraints that were added"
 
-AnyProblem = TypeVar("AnyProblem", bound=BuiltProblem)
+AnyProblem = TypeVar("AnyProblem", bound=ProblemData)
 
 
-def relimited(problem: AnyProblem, value: float) -> AnyProblem | None:
-    """Build a changed model again with limits for its solutions up to a value.
+def rebuilt_with_cutoff(problem: AnyProblem, value: float) -> AnyProblem | None:
+    """Build a changed model again with a cutoff: limits for its solutions up to a value.
 
     Parameters
     ----------
@@ -47,16 +47,16 @@ def relimited(problem: AnyProblem, value: float) -> AnyProblem | None:
 
     Returns
     -------
-    BuiltProblem
+    ProblemData
         ``None`` where the model covers them already, or nothing is proven for these changes.
     """
-    if problem.covered_up_to() >= value or problem.as_built.objective_replaced():
+    if problem.valid_below() >= value or problem.as_built.objective_replaced():
         return None
     changes = problem.changes()
     least = problem.known_value()
     # Limits below those of the built model could leave out a start that is feasible for it.
     value = max(value, least) if np.isfinite(least) else value
-    instance = problem.formulation.limited_at(problem.instance, value, changes)
+    instance = problem.formulation.with_cutoff(problem.instance, value, changes)
     if instance is None:
         return None
     model = Model(problem.model.name)
@@ -69,11 +69,11 @@ def relimited(problem: AnyProblem, value: float) -> AnyProblem | None:
         model.set_priority(name, priority)
     if model.matrix().columns != problem.model.matrix().columns:
         return None
-    twin.declare_covered(value)
+    twin.declare_valid_below(value)
     return twin
 
 
-def _set_bounds(twin: BuiltProblem, problem: BuiltProblem) -> None:
+def _set_bounds(twin: ProblemData, problem: ProblemData) -> None:
     """Set the bounds that a user changed on variables of the formulation."""
     changes = problem.changes()
     for name in problem.as_built.blocks:
@@ -84,7 +84,7 @@ def _set_bounds(twin: BuiltProblem, problem: BuiltProblem) -> None:
         )
 
 
-def _add_variables(twin: BuiltProblem, problem: BuiltProblem) -> None:
+def _add_variables(twin: ProblemData, problem: ProblemData) -> None:
     """Add the user's blocks, in their order, those of helpers with the rows that rest on limits."""
     expressions: TreeExpressions = twin.formulation.expressions(twin.model, twin.instance)
     for name, given in problem.model.variables.items():
@@ -105,7 +105,7 @@ def _add_like(model: Model, name: str, given: VarArray) -> None:
         model.continuous(name, over, lower=given.lower, upper=given.upper)
 
 
-def _add_rows(twin: BuiltProblem, problem: BuiltProblem) -> None:
+def _add_rows(twin: ProblemData, problem: ProblemData) -> None:
     for name, block in problem.model.constraints.items():
         if name not in twin.model.constraints:
             twin.model.add_copy(block)
@@ -130,7 +130,7 @@ AMPLE = 100.0
 CANDIDATES = 5000
 
 
-def feasible_start(problem: BuiltProblem, tree: Predictor) -> tuple[Values | None, list[str]]:
+def feasible_start(problem: ProblemData, tree: Predictor) -> tuple[Values | None, list[str]]:
     """Encode a start tree as values of the model, repaired where it breaks a row.
 
     The repairs, in turn: the nodes solved anew for the tree's routing; the tree known from building the model;
@@ -162,7 +162,7 @@ def feasible_start(problem: BuiltProblem, tree: Predictor) -> tuple[Values | Non
         return None, [*warnings, "it is dropped: no time is left to repair it"]
     if contradictory(problem):
         return None, [*warnings, "it is dropped: no tree satisfies the constraints"]
-    ample = relimited(problem, AMPLE * problem.known_value()) or problem
+    ample = rebuilt_with_cutoff(problem, AMPLE * problem.known_value()) or problem
     for what, repair in _repairs(ample, tree):
         values = repair()
         if values is not None:
@@ -170,7 +170,7 @@ def feasible_start(problem: BuiltProblem, tree: Predictor) -> tuple[Values | Non
     return None, [*warnings, "it is dropped: the solver starts from nothing"]
 
 
-def _repairs(problem: BuiltProblem, tree: Predictor) -> Iterator[tuple[str, Callable[[], Values | None]]]:
+def _repairs(problem: ProblemData, tree: Predictor) -> Iterator[tuple[str, Callable[[], Values | None]]]:
     polished = problem.formulation.polish(tree, problem.instance)
     yield (
         "its nodes were solved anew for its routing of the samples",
@@ -199,7 +199,7 @@ def _repairs(problem: BuiltProblem, tree: Predictor) -> Iterator[tuple[str, Call
         yield "splits were dropped from it", lambda: _with_fewer_splits(problem, tree)
 
 
-def contradictory(problem: BuiltProblem) -> bool:
+def contradictory(problem: ProblemData) -> bool:
     """Say whether no tree at all satisfies the constraints, whatever limits the model is built with.
 
     By a linear programme over rows that hold for every tree: all, if the model leaves out no solution; else those that
@@ -208,12 +208,12 @@ def contradictory(problem: BuiltProblem) -> bool:
     """
     rest = problem.model.copy()
     rest.minimize(0.0)
-    if problem.covered_up_to() < np.inf:
+    if problem.valid_below() < np.inf:
         limited = np.zeros(rest.n_columns, dtype=bool)
         for name in set(problem.as_built.blocks) - problem.formulation.blocks_of_every_tree:
             limited[rest[name].columns] = ~rest[name].integer
         for name, block in problem.model.constraints.items():
-            if limited[block.A.indices].any() or name in problem.formulation.rows_up_to_known:
+            if limited[block.A.indices].any() or name in problem.formulation.rows_below_cutoff:
                 rest.remove(name)
     for variables in rest.variables.values():
         variables.relax()
@@ -221,7 +221,7 @@ def contradictory(problem: BuiltProblem) -> bool:
     return solve(rest, time_limit=limit).status is Status.INFEASIBLE
 
 
-def _with_fewer_features(problem: BuiltProblem, tree: Predictor) -> Values | None:
+def _with_fewer_features(problem: ProblemData, tree: Predictor) -> Values | None:
     """Drop the features that are forbidden at a node, then the least important ones, half of them at a time."""
     if not isinstance(tree, Tree):
         return None
@@ -242,7 +242,7 @@ def _with_fewer_features(problem: BuiltProblem, tree: Predictor) -> Values | Non
     return None
 
 
-def _with_fewer_splits(problem: BuiltProblem, tree: Tree) -> Values | None:
+def _with_fewer_splits(problem: ProblemData, tree: Tree) -> Values | None:
     """Drop one split with those below it, the one that is missed least first; then all from some node on."""
     time, branches = problem.budget.part(SEARCH_TIME_LIMIT), problem.topology.branches
 
@@ -261,12 +261,12 @@ def _with_fewer_splits(problem: BuiltProblem, tree: Tree) -> Values | None:
     return None
 
 
-def _allowed_features(problem: BuiltProblem) -> BoolArray:
+def _allowed_features(problem: ProblemData) -> BoolArray:
     """Return the (|B|, p) features that the added rows and bounds, each taken alone, let a node use."""
     model, shape = problem.model, (problem.topology.n_branches, problem.data.p)
     allowed = np.ones(shape, dtype=bool)
     form = model.matrix()
-    for name in ("w", "a", "s", "uses"):
+    for name in problem.formulation.expressions(model, problem.instance).feature_blocks():
         if name not in model.variables or model[name].shape != shape:
             continue
         columns = model[name].columns
@@ -278,7 +278,7 @@ def _allowed_features(problem: BuiltProblem) -> BoolArray:
     return allowed
 
 
-def feasible_values(problem: BuiltProblem, tree: Predictor) -> Values | None:
+def feasible_values(problem: ProblemData, tree: Predictor) -> Values | None:
     """Return the values of all blocks for a tree; ``None`` if they break a row, or none are found for added blocks."""
     values = problem.encoded(tree)
     if values.keys() < problem.model.variables.keys():
@@ -286,7 +286,7 @@ def feasible_values(problem: BuiltProblem, tree: Predictor) -> Values | None:
     return None if problem.worst_violation(values) else values
 
 
-def _why_infeasible(problem: BuiltProblem, tree: Predictor) -> str:
+def _why_infeasible(problem: ProblemData, tree: Predictor) -> str:
     values = problem.encoded(tree)
     absent = [name for name in problem.model.variables if name not in values]
     if absent:
@@ -294,7 +294,7 @@ def _why_infeasible(problem: BuiltProblem, tree: Predictor) -> str:
     return problem.worst_violation(values)
 
 
-def _completed(problem: BuiltProblem, values: Values) -> Values | None:
+def _completed(problem: ProblemData, values: Values) -> Values | None:
     """Fix the integer variables at the values given and solve for the rest; ``None`` where that fails."""
     rest = problem.model.copy()
     for name, value in values.items():
@@ -308,7 +308,7 @@ def _completed(problem: BuiltProblem, values: Values) -> Values | None:
     return solution.values
 
 
-def _searched(problem: BuiltProblem) -> Values | None:
+def _searched(problem: ProblemData) -> Values | None:
     """Draw candidates of the formulation, and try them from the best on until one is feasible or time is over."""
     time = problem.budget.part(SEARCH_TIME_LIMIT, share=SEARCH_SHARE)
     drawing = time.part(share=0.5)
@@ -330,13 +330,13 @@ def _searched(problem: BuiltProblem) -> Values | None:
 # ---------------------------------------------------------------------- refined trees
 
 
-def refined_within(problem: BuiltProblem, tree: Predictor) -> tuple[Predictor, list[str]]:
+def refined_within(problem: ProblemData, tree: Predictor) -> tuple[Predictor, list[str]]:
     """Refine the solved tree, unless that breaks a constraint of the user's, or one cannot tell."""
     refined = problem.formulation.refine(tree, problem.instance)
     if refined is tree or not problem.changed():
         return refined, []
     # A refined tree may be worse for the model's objective: limits for its value have to do.
-    ample = relimited(problem, problem.formulation.evaluate(refined, problem.instance)) or problem
+    ample = rebuilt_with_cutoff(problem, problem.formulation.evaluate(refined, problem.instance)) or problem
     if feasible_values(ample, refined) is not None:
         return refined, []
     if not (isinstance(tree, Tree) and isinstance(refined, Tree)):

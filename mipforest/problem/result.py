@@ -13,7 +13,7 @@ import numpy as np
 
 from mipforest.data import Dataset
 from mipforest.formatting import number
-from mipforest.problem.built import BuiltProblem
+from mipforest.problem.problem_data import ProblemData
 from mipforest.solvers.solution import Solution, Status, closed, gap_in_words
 from mipforest.trees import (
     ClassMeasures,
@@ -74,7 +74,7 @@ class Result:
         overlap. Those of ``compile`` do not count against the time limit. Empty for a solution from elsewhere.
     """
 
-    problem: BuiltProblem
+    problem: ProblemData
     solution: Solution
     tree: Predictor | None
     solved_tree: Predictor | None
@@ -219,9 +219,9 @@ class Result:
         if data.treatments is not None:
             if self.tree is None:
                 return dict.fromkeys(PrescriptionMeasures._fields, np.nan)
-            told = self.tree.predict(data.X_raw).astype(np.int64), self.tree.predict_outcomes(data.X_raw)
+            predicted = self.tree.predict(data.X_raw).astype(np.int64), self.tree.predict_outcomes(data.X_raw)
             y = np.asarray(data.y, dtype=np.float64)
-            return prescription_measures(y, data.treatments, *told, data.weights)._asdict()
+            return prescription_measures(y, data.treatments, *predicted, data.weights)._asdict()
         if self.tree is None:
             return dict.fromkeys(ClassMeasures._fields, np.nan)
         weights = data.weights if data.weighted else None
@@ -346,11 +346,13 @@ def status_in_words(result: Mapping[str, Any]) -> str:
     """
     status, gap = result["status"], result["gap"]
     numbers = (gap, result["objective"], result.get("bound"))
-    told = "" if None in numbers else gap_in_words(result["objective"], result["bound"])
+    within = "" if None in numbers else gap_in_words(result["objective"], result["bound"])
     # Runs of older versions do not tell what is proven.
     proven_for = result.get("proven_for", "definition")
     if status == "optimal":
-        up_to = "" if not told or closed(result["objective"], result["bound"]) else f" up to a gap of {told}"
+        up_to = (
+            "" if not within or closed(result["objective"], result["bound"]) else f" up to a gap of {within}"
+        )
         if proven_for == "definition":
             return f"optimal, proven{up_to}"
         if proven_for == "constants":
@@ -366,7 +368,7 @@ def status_in_words(result: Mapping[str, Any]) -> str:
     stopped = _STOPPED.get(status, status)
     if result["objective"] is None:
         return f"{stopped}, without a solution"
-    return f"{stopped} with a gap of {told}" if told else f"{stopped}, without a bound"
+    return f"{stopped} with a gap of {within}" if within else f"{stopped}, without a bound"
 
 
 def provers_in_words(result: Mapping[str, Any]) -> str:

@@ -1,23 +1,27 @@
-"""The contract between mipforest and a tree search: a solver that sees the built problem instead of its matrix."""
+"""The contract between mipforest and a tree search: a solver that sees the problem instead of its matrix."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import entry_points, version
 from importlib.util import find_spec
+from math import inf
 from numbers import Integral
+from time import monotonic
 from typing import Any, ClassVar
 
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported
 from mipforest.model import Model
-from mipforest.problem.built import BuiltProblem, StartError
-from mipforest.problem.found import Found
+from mipforest.problem.operations import Operations
+from mipforest.problem.problem_data import ProblemData, StartError
+from mipforest.problem.structure import Structure
 from mipforest.settings import SolveSettings
+from mipforest.solvers.base import GROUP as SOLVERS
 from mipforest.solvers.base import Solver, get_solver
-from mipforest.solvers.solution import Progress
+from mipforest.solvers.solution import Event, Progress, Status
 from mipforest.trees import Predictor
 
 GROUP = "mipforest.searches"
@@ -31,6 +35,90 @@ START_SHARE, START_SECONDS = 0.1, 10.0
 #: Why no tree search takes a problem to whose model something was added.
 CHANGED = "the model was changed after it was built, and a tree search sees no rows"
 
+#: Seconds between two events of progress without a better tree.
+PROGRESS_INTERVAL = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """Outcome of a tree search.
+
+    Attributes
+    ----------
+    tree
+        Best tree found, for scaled features; ``None`` if there is none.
+    bound
+        Proven lower bound on the value of every tree, ``-inf`` of a search that proves nothing.
+    status
+        Why the search ended; :attr:`~mipforest.solvers.solution.Status.OPTIMAL` only where the bound proves the tree
+        within the gap.
+    nodes
+        Steps of the search.
+    events
+        Progress, in order of time.
+    warnings
+        What the user should know.
+    message
+        The search's own last word.
+    objective
+        Value of the tree by the search, of a model without rows; NaN where the model tells it.
+    reported
+        What else the search found out, ready for JSON: part of the result.
+    """
+
+    tree: Predictor | None
+    bound: float
+    status: Status
+    nodes: int = 0
+    events: tuple[Event, ...] = ()
+    warnings: tuple[str, ...] = ()
+    message: str = ""
+    objective: float = float("nan")
+    reported: Mapping[str, Any] = field(default_factory=dict)
+
+
+class SearchEvents:
+    """The progress of a search: better trees at once, the rest at most every :data:`PROGRESS_INTERVAL` seconds.
+
+    Parameters
+    ----------
+    on_progress
+        Called with every event; returning ``True`` stops the search.
+
+    Attributes
+    ----------
+    began
+        When the search began, on the clock of :func:`time.monotonic`.
+    """
+
+    def __init__(self, on_progress: Progress | None) -> None:
+        self.began = monotonic()
+        self._on_progress = on_progress
+        self._events: list[Event] = []
+
+    def deadline(self, time_limit: float | None) -> float:
+        """Return when a time limit (seconds, or ``None``) is over, on the clock of :func:`time.monotonic`."""
+        return inf if time_limit is None else self.began + time_limit
+
+    def tell(self, objective: float, bound: float, nodes: int) -> bool:
+        """Report objective, bound and nodes where it is time to; return whether to stop."""
+        last = self._events[-1] if self._events else None
+        if last is None or objective < last.objective or self._seconds() - last.seconds >= PROGRESS_INTERVAL:
+            return self._report(objective, bound, nodes)
+        return False
+
+    def end(self, objective: float, bound: float, nodes: int) -> tuple[Event, ...]:
+        """Report how the search ended; return all events."""
+        self._report(objective, bound, nodes)
+        return tuple(self._events)
+
+    def _report(self, objective: float, bound: float, nodes: int) -> bool:
+        self._events.append(Event(self._seconds(), objective, bound, nodes))
+        return bool(self._on_progress is not None and self._on_progress(self._events[-1]))
+
+    def _seconds(self) -> float:
+        return monotonic() - self.began
+
 
 class TreeSearch(ABC):
     """A tree-search plug-in: one subclass each, found through the entry-point group ``mipforest.searches``.
@@ -43,10 +131,16 @@ class TreeSearch(ABC):
     name: ClassVar[str]
     #: One line that says what it is.
     summary: ClassVar[str]
-    #: Names of the models that it is made for.
-    models: ClassVar[tuple[str, ...]]
-    #: The same in words, where names do not say it all.
-    models_in_words: ClassVar[str] = ""
+    #: Structures that it takes: classes of what :attr:`~mipforest.problem.problem.Problem.structure` is.
+    structures: ClassVar[tuple[type[Structure], ...]]
+    #: Which of these it takes, in words, where it does not take all.
+    limits_in_words: ClassVar[str] = ""
+    #: What may stand behind a colon in its name, ``scipy:slsqp``, where it is one of several methods.
+    methods: ClassVar[tuple[str, ...]] = ()
+    #: Names that it had, with those of today: they are understood, and the result says so.
+    former_names: ClassVar[Mapping[str, str]] = {}
+    #: What the user should know of how it was asked for: a warning of the result.
+    note: str = ""
     #: Top-level module that must be installed, and what ``pip install`` takes to bring it.
     package: ClassVar[str] = "mipforest"
     install: ClassVar[str] = "mipforest"
@@ -67,23 +161,51 @@ class TreeSearch(ABC):
         """Return whether what it needs is installed (it is not imported)."""
         return find_spec(cls.package) is not None
 
+    @classmethod
+    def named(cls, inner: str) -> TreeSearch:
+        """Return the search for a name with something behind a colon, empty where there is no colon.
+
+        Raises
+        ------
+        SolverUnavailable
+            If it knows nothing of that name.
+        """
+        if inner:
+            raise SolverUnavailable(f"tree search {cls.name!r} has no methods: leave ':{inner}' out")
+        return cls()
+
     def version(self) -> str:
         """Return the version of what does the work."""
         return version(self.package)
 
-    @abstractmethod
-    def refusal(self, problem: BuiltProblem) -> str:
-        """Say why the search does not take a problem as it was built; empty where it does."""
+    @classmethod
+    def is_made_for(cls, formulation: type[Operations]) -> bool:
+        """Return whether it takes problems of a formulation, at least with some hyperparameters: by their structure."""
+        kind = formulation.structure_type
+        return kind is not None and issubclass(kind, cls.structures)
+
+    def refusal(self, problem: ProblemData) -> str:
+        """Say why the search does not take a problem as it was built; empty where it does.
+
+        Here, and before all else that a search refuses: a problem of another structure.
+        """
+        structure = problem.structure
+        if isinstance(structure, self.structures):
+            return ""
+        taken = " or ".join(kind.words for kind in self.structures)
+        limits = f" ({self.limits_in_words})" if self.limits_in_words else ""
+        has = "no structure for searches, with these parameters" if structure is None else structure.words
+        return f"it takes {taken}{limits}, and {problem.formulation.name} has {has}"
 
     @abstractmethod
     def search(
         self,
-        problem: BuiltProblem,
+        problem: ProblemData,
         settings: SolveSettings,
         *,
         start: Any,
         on_progress: Progress | None,
-    ) -> Found:
+    ) -> SearchResult:
         """Search for the best tree.
 
         Parameters
@@ -118,7 +240,7 @@ class TreeSearch(ABC):
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
                 raise NotAllowed(f"{self.name}: option {name} is {value!r}; give a whole number, 0 or more")
 
-    def objection(self, problem: BuiltProblem) -> str:
+    def objection(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem as it is now, with its changes; empty where it does."""
         if problem.changed():
             return CHANGED
@@ -126,12 +248,12 @@ class TreeSearch(ABC):
             return "it takes no sample weights"
         return self.refusal(problem)
 
-    def takes(self, problem: BuiltProblem) -> bool:
+    def takes(self, problem: ProblemData) -> bool:
         """Return whether the search takes a problem as it is now."""
         return not self.objection(problem)
 
     def start_for(
-        self, problem: BuiltProblem, known: Predictor | None, *, seed: int
+        self, problem: ProblemData, known: Predictor | None, *, seed: int
     ) -> tuple[Predictor | None, float]:
         """Search for a share of the time for a tree that a matrix solver can start from.
 
@@ -168,7 +290,7 @@ class TreeSearch(ABC):
         found = self.search(as_built, settings, start=known, on_progress=lambda _: budget.stopped)
         return found.tree or known, found.bound
 
-    def check(self, problem: BuiltProblem) -> None:
+    def check(self, problem: ProblemData) -> None:
         """Refuse a problem that the search does not take.
 
         Raises
@@ -239,12 +361,34 @@ def search_classes() -> dict[str, type[TreeSearch]]:
     }
 
 
+@cache
+def get_search(name: str) -> TreeSearch:
+    """Return a tree search by name, without loading the others.
+
+    Raises
+    ------
+    SolverUnavailable
+        If none has that name.
+    """
+    found = entry_points(group=GROUP, name=name)
+    if not found:
+        raise SolverUnavailable(f"no tree search named {name!r}; known: {', '.join(search_names())}")
+    (entry,) = found
+    search: TreeSearch = entry.load()()
+    return search
+
+
 def search_names() -> list[str]:
     """Return the names of all registered tree searches, without loading them."""
     return sorted(entry_points(group=GROUP).names)
 
 
-def start_search(name: str, problem: BuiltProblem) -> TreeSearch | None:
+def is_search(name: str) -> bool:
+    """Return whether a name is that of a registered tree search, or was once."""
+    return name.partition(":")[0] in search_names() or bool(_renamed(name))
+
+
+def start_search(name: str, problem: ProblemData) -> TreeSearch | None:
     """Return the tree search that a start names; ``None`` where it is the formulation's own, or nothing of that name.
 
     Raises
@@ -253,7 +397,7 @@ def start_search(name: str, problem: BuiltProblem) -> TreeSearch | None:
         If what the search needs is not installed.
     """
     own = name in ("default", "none", *problem.formulation.starts)
-    found = None if own or name not in search_names() else solver_or_search(name)
+    found = None if own or not is_search(name) else solver_or_search(name)
     return found if isinstance(found, TreeSearch) else None
 
 
@@ -262,11 +406,11 @@ class Auto:
 
     name = AUTO
 
-    def takes(self, problem: BuiltProblem) -> bool:
+    def takes(self, problem: ProblemData) -> bool:
         """Return whether a tree search is chosen for a problem as it is now, with default settings."""
         return isinstance(self.choose(problem, SolveSettings())[0], TreeSearch)
 
-    def choose(self, problem: BuiltProblem, settings: SolveSettings) -> tuple[Solver | TreeSearch, str]:
+    def choose(self, problem: ProblemData, settings: SolveSettings) -> tuple[Solver | TreeSearch, str]:
         """Return who solves a problem as it is now, and why, in a few words.
 
         Parameters
@@ -293,13 +437,13 @@ class Auto:
                 reason = search.objection(problem)
                 if not reason:
                     return search, "an exact tree search takes this problem"
-                # Of a search that is made for other models there is no more to say.
-                if problem.formulation.name in search.models:
+                # Of a search that is made for other structures there is no more to say.
+                if search.is_made_for(type(problem.formulation)):
                     reasons.append(f"{search.name} does not take this problem: {reason}")
         return get_solver(MATRIX_SOLVER), "; ".join(reasons) or "no exact tree search takes this problem"
 
 
-def _smooth_search(problem: BuiltProblem) -> TreeSearch:
+def _smooth_search(problem: ProblemData) -> TreeSearch:
     """Return the preferred search of a model without rows."""
     for plugin in search_classes().values():
         if plugin.preferred and plugin.available() and not (search := plugin()).refusal(problem):
@@ -336,12 +480,26 @@ def solver_or_search(name: str) -> Solver | TreeSearch | Auto:
     if name == AUTO:
         return Auto()
     searches = search_names()
-    if name not in searches:
+    registered, _, inner = name.partition(":")
+    if registered not in searches:
+        if registered not in entry_points(group=SOLVERS).names and (today := _renamed(name)):
+            search = solver_or_search(today)
+            assert isinstance(search, TreeSearch)
+            search.note = f"the search {name!r} is called {today!r} now"
+            return search
         return get_solver(name, others=searches)
-    plugin = search_classes()[name]
+    plugin = search_classes()[registered]
     if not plugin.available():
         raise SolverUnavailable(
-            f"tree search {name!r} is not installed (no Python package {plugin.package!r}); "
+            f"tree search {registered!r} is not installed (no Python package {plugin.package!r}); "
             f"run: pip install {plugin.install}"
         )
-    return plugin()
+    return plugin.named(inner)
+
+
+def _renamed(name: str) -> str:
+    """Return what a search is called today that once had a name; empty where none had it."""
+    for plugin in search_classes().values():
+        if name in plugin.former_names:
+            return plugin.former_names[name]
+    return ""

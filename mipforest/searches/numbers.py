@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from mipforest.arrays import FloatArray
 from mipforest.errors import DataValueError
-from mipforest.heuristics.thresholds import TreeCharges
+from mipforest.problem.structure import TreeCharges
 
 #: Largest number that is multiplied: the square of a sum of products of three of them is far below 1.8e308.
 LARGEST = 1e50

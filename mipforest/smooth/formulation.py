@@ -15,6 +15,7 @@ from mipforest.model import Model, Values
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.operations import Instance
 from mipforest.problem.parameters import ParameterError, parameter
+from mipforest.problem.structure import SmoothProblem
 from mipforest.smooth.model import Point, SmoothModel
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import RandomizedTree, Topology, Tree
@@ -58,6 +59,7 @@ class SmoothFormulation(Formulation):
     has_rows = False
     starts = ("random",)
     takes_weights = True
+    structure_type = SmoothProblem
     least_objective = 0.0
 
     # What a subclass says
@@ -84,6 +86,10 @@ class SmoothFormulation(Formulation):
         """Bind the formulation to data; see :meth:`ModelOperations.bind`."""
         smooth = self.state(_merged(data), topology)
         return SmoothInstance(data=data, topology=topology, budget=budget or TimeBudget(), smooth=smooth)
+
+    def structure(self, instance: SmoothInstance) -> SmoothProblem:
+        """Return the smooth model, for searches."""
+        return SmoothProblem(instance.smooth)
 
     def size(self, instance: SmoothInstance) -> dict[str, int]:
         """Count variables and constraints."""

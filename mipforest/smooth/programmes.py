@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mipforest.arrays import FloatArray
+from mipforest.errors import SolverUnavailable
 from mipforest.smooth.search import SmoothSearch
 
 if TYPE_CHECKING:
@@ -154,10 +155,43 @@ class ProgrammeSearch(SmoothSearch):
 
 
 class Scipy(ProgrammeSearch):
-    """A method of ``scipy.optimize.minimize`` that takes constraints."""
+    """A method of ``scipy.optimize.minimize`` that takes constraints: ``scipy:slsqp``, or ``scipy:trust-constr``.
 
-    #: Its own options.
-    method_options: ClassVar[Mapping[str, Any]] = {}
+    Sequential least squares is what the thesis used for regression; the other is a trust-region interior point.
+
+    Parameters
+    ----------
+    method
+        One of :attr:`methods`.
+    """
+
+    name: ClassVar[str] = "scipy"
+    summary: ClassVar[str] = (
+        "a method of scipy, scipy:slsqp (least squares) or scipy:trust-constr (trust-region interior point), on splits "
+        "and leaves together; small models"
+    )
+    methods: ClassVar[tuple[str, ...]] = ("slsqp", "trust-constr")
+    former_names: ClassVar[Mapping[str, str]] = {"slsqp": "scipy:slsqp", "trust-constr": "scipy:trust-constr"}
+    #: Options of the methods themselves. Rows of the leaves and of the classes may depend on each other; the
+    #: factorisation of the second one takes dense rows, and scipy would make those of a model with nothing but bounds
+    #: sparse.
+    method_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "trust-constr": {"factorization_method": "SVDFactorization", "sparse_jacobian": False}
+    }
+
+    def __init__(self, method: str = methods[0]) -> None:
+        self.method = method
+        self.name = f"scipy:{method}"  # type: ignore[misc]  # what the result calls it
+
+    @classmethod
+    def named(cls, inner: str) -> Scipy:
+        """Return the search by a method."""
+        if inner and inner not in cls.methods:
+            raise SolverUnavailable(
+                f"no method {inner!r} of scipy takes these models; known: "
+                f"{', '.join(f'scipy:{method}' for method in cls.methods)}"
+            )
+        return cls(inner or cls.methods[0])
 
     def solve(self, programme: Programme, start: FloatArray, stop: Callable[[], bool]) -> FloatArray:
         """Return a local optimum; see :class:`ProgrammeSearch`."""
@@ -188,37 +222,15 @@ class Scipy(ProgrammeSearch):
                     programme.value,
                     start,
                     jac=True,
-                    method=self.name,
+                    method=self.method,
                     bounds=Bounds(programme.lower, programme.upper),
                     constraints=asked,
                     callback=between,
-                    options={"maxiter": ITERATIONS, **self.method_options},
+                    options={"maxiter": ITERATIONS, **self.method_options.get(self.method, {})},
                 )
             except StopIteration:  # SLSQP of some versions of scipy passes it on
                 return latest
         return np.asarray(found.x, dtype=np.float64)
-
-
-class Slsqp(Scipy):
-    """Sequential least squares of scipy, as the thesis used it for regression."""
-
-    name: ClassVar[str] = "slsqp"
-    summary: ClassVar[str] = "sequential least squares of scipy on splits and leaves together; small models"
-
-
-class TrustConstr(Scipy):
-    """The trust-region interior point of scipy."""
-
-    name: ClassVar[str] = "trust-constr"
-    summary: ClassVar[str] = (
-        "trust-region interior point of scipy on splits and leaves together; small models"
-    )
-    # Rows of the leaves and of the classes may depend on each other; that factorisation takes dense rows, and scipy
-    # would make those of a model with nothing but bounds sparse.
-    method_options: ClassVar[Mapping[str, Any]] = {
-        "factorization_method": "SVDFactorization",
-        "sparse_jacobian": False,
-    }
 
 
 class Ipopt(ProgrammeSearch):

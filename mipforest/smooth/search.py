@@ -10,19 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mipforest.problem.built import BuiltProblem
-from mipforest.problem.found import Found, SearchEvents
-from mipforest.problem.tree_search import TreeSearch
+from mipforest.problem.problem_data import ProblemData
+from mipforest.problem.structure import SmoothProblem, Structure
+from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.solution import Progress, Status
 from mipforest.trees import Tree
 
 if TYPE_CHECKING:
     from mipforest.smooth.model import Point, SmoothModel
-
-#: Models of this project that are smooth.
-SMOOTH_MODELS = ("orct", "s-orct", "s-orrt", "s-orrt-fd")
-
 
 #: With more samples, starts descend on so many of them, drawn at random, and the best one then on all.
 SCREENED = 20_000
@@ -34,14 +30,9 @@ RESERVED = 3.0
 class SmoothSearch(TreeSearch):
     """A search that descends from many starts of a smooth model, and keeps the best local optimum."""
 
-    models: ClassVar[tuple[str, ...]] = SMOOTH_MODELS
-    models_in_words: ClassVar[str] = f"smooth models: {', '.join(SMOOTH_MODELS)}"
+    structures: ClassVar[tuple[type[Structure], ...]] = (SmoothProblem,)
     proves: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
-
-    def refusal(self, problem: BuiltProblem) -> str:
-        """Say why the search does not take a problem; empty where it does."""
-        return f"{problem.formulation.name} is no smooth model" if problem.formulation.has_rows else ""
 
     @abstractmethod
     def descend(self, model: SmoothModel, point: Point, stop: Callable[[], bool]) -> Point:
@@ -49,16 +40,17 @@ class SmoothSearch(TreeSearch):
 
     def search(
         self,
-        problem: BuiltProblem,
+        problem: ProblemData,
         settings: SolveSettings,
         *,
         start: Tree | None,
         on_progress: Progress | None,
-    ) -> Found:
+    ) -> SearchResult:
         """Descend from the start and from random points; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         formulation: Any = problem.formulation
         instance: Any = problem.instance
-        whole: SmoothModel = instance.smooth
+        assert isinstance(problem.structure, SmoothProblem)  # ``refusal`` has seen to it
+        whole: SmoothModel = problem.structure.model
         events, rng = SearchEvents(on_progress), np.random.default_rng(settings.seed)
         deadline = events.deadline(settings.time_limit)
         model = whole
@@ -111,7 +103,7 @@ class SmoothSearch(TreeSearch):
             out_of_time = settings.time_limit == 0 or stop()
             point = whole.completed(point) if out_of_time else self.descend(whole, point, stop)
         status = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
-        return Found(
+        return SearchResult(
             formulation.tree_of(point, instance),
             -np.inf,
             Status.BEST_FOUND if len(values) == formulation.n_starts else status,

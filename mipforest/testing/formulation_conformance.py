@@ -201,7 +201,7 @@ class Trial:
         A value of -inf says that nothing is proven once the model is changed: as built, it holds every tree.
         """
         problem = self.problem(depth)
-        limit = self.formulation.proven_up_to(problem.instance, problem.changes())
+        limit = self.formulation.valid_below(problem.instance, problem.changes())
         return limit == -np.inf or self.value(tree, depth) <= limit + FEASIBILITY_TOLERANCE * max(
             1.0, abs(limit)
         )
@@ -445,9 +445,9 @@ def _proven_value_is_a_number(trial: Trial) -> None:
         for name, block in problem.model.variables.items():
             changed.add(f"reads_{name}", changed[name].sum() <= 1.0 + block.size)
         for changes in (problem.changes(), as_built.changes()):
-            value = trial.formulation.proven_up_to(problem.instance, changes)
-            assert isinstance(value, float), f"proven_up_to returns {value!r}, which is no float"
-            assert not np.isnan(value), "proven_up_to returns NaN"
+            value = trial.formulation.valid_below(problem.instance, changes)
+            assert isinstance(value, float), f"valid_below returns {value!r}, which is no float"
+            assert not np.isnan(value), "valid_below returns NaN"
 
 
 # ---------------------------------------------------------------------- trees and points
@@ -475,7 +475,7 @@ def _encode_is_complete(trial: Trial) -> None:
 def _encode_is_feasible(trial: Trial) -> None:
     for depth in trial.depths:
         covered = [(name, tree) for name, tree in trial.trees(depth) if trial.is_covered(tree, depth)]
-        assert covered, f"depth {depth}: proven_up_to covers none of the trees, the known one included"
+        assert covered, f"depth {depth}: valid_below covers none of the trees, the known one included"
         for name, tree in covered:
             _assert_feasible(trial, depth, name, tree)
 

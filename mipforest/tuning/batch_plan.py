@@ -12,9 +12,11 @@ import numpy as np
 from mipforest.data import Dataset
 from mipforest.errors import DataError, TuningError, did_you_mean
 from mipforest.heuristics.cart import cart
-from mipforest.heuristics.thresholds import TreeCharges, tree_of_splits
+from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import WholeNumber, plain_parameters_of
+from mipforest.problem.registry import models_with
+from mipforest.problem.structure import TreeCharges
 from mipforest.problem.tree_search import AUTO, Auto, TreeSearch, check_settings, solver_or_search
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver
@@ -35,9 +37,6 @@ FOLDS = 4
 #: Costs of coefficients that are tried for linear leaves, apart from the formulation's own: of values in units of the
 #: target's range, and of outcomes in their own units.
 COEFFICIENT_COSTS, ESTIMATE_COSTS = (1e-3, 1e-2, 1e-1), (1.0, 10.0)
-
-#: Built-in models that it is for.
-MODELS = ("oct", "oct-h", "ort", "ort-h", "ort-l", "ort-lh", "opt", "opt-h", "opt-l", "opt-lh")
 
 #: What the validation loss is, by the loss of the leaves.
 LOSS_NAMES = {"classes": "error", "squared": "mse", "absolute": "mae", "prescription": "objective"}
@@ -154,11 +153,16 @@ def charges_of(formulation: Formulation, data: Dataset) -> TreeCharges:
         If the local search does not take such trees.
     """
     # What is computed for the samples of deeper trees may take long, and is for matrix solvers.
-    charges = formulation.tree_charges(formulation.bind(data, Topology(1)))
-    if charges is None or charges.loss not in LOSS_NAMES or not hasattr(formulation, "alpha"):
+    charges = formulation.structure(formulation.bind(data, Topology(1)))
+    if (
+        not isinstance(charges, TreeCharges)
+        or charges.loss not in LOSS_NAMES
+        or not hasattr(formulation, "alpha")
+    ):
         raise TuningError(
-            f"batch tuning prunes trees of a local search, and {formulation.name} with these parameters has others: it "
-            f"takes {', '.join(MODELS)} (of linear leaves, the l1 regulariser with lam above 0); tune others by a grid"
+            f"batch tuning prunes trees of a local search, and {formulation.name} with these parameters has others: "
+            f"it takes {', '.join(models_with(TreeCharges))} (of linear leaves, the l1 regulariser with lam above 0); "
+            "tune others by a grid"
         )
     return charges
 

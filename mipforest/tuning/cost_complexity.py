@@ -23,8 +23,8 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.errors import TuningError, did_you_mean
-from mipforest.heuristics.thresholds import TreeCharges
 from mipforest.objectives.leaf_losses import LOSSES
+from mipforest.problem.structure import TreeCharges
 from mipforest.trees import Tree
 from mipforest.trees.reachable import ReachableNode, reachable_tree
 

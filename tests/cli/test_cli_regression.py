@@ -34,6 +34,7 @@ def run(houses, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "run"
     patch = pytest.MonkeyPatch()
     patch.setattr("mipforest.problem.registry.formulation_classes", lambda: {"linear-leaves": LinearLeaves})
+    patch.setattr("mipforest.problem.registry.get_formulation", lambda _: LinearLeaves)
     data = ("--data", str(houses[1]), "--target", "price", "--test-size", "0.2")
     done = CliRunner().invoke(
         app, ["solve", "--model", "linear-leaves", "--depth", "1", *data, "--out", str(out)]

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from mipforest.cli.main import app
 from mipforest.problem.registry import formulation_classes
+from mipforest.problem.tree_search import search_classes
 from mipforest.solvers.base import solver_classes
 
 ROOT = Path(__file__).parents[2]
@@ -45,9 +46,11 @@ def mipforest(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     formulation_classes.cache_clear()
     solver_classes.cache_clear()
+    search_classes.cache_clear()
     yield lambda *arguments: CliRunner().invoke(app, arguments)
     formulation_classes.cache_clear()
     solver_classes.cache_clear()
+    search_classes.cache_clear()
 
 
 def test_the_formulation_is_found_and_solved(installed, mipforest):
@@ -62,6 +65,16 @@ def test_the_formulation_is_found_and_solved(installed, mipforest):
     refused = mipforest("solve", "--model", name, "--depth", "2", *options[2:])
     assert refused.exit_code == 2
     assert "give depth 1" in refused.stdout
+
+
+def test_the_search_is_found_and_searches(installed, mipforest):
+    name = installed(ROOT / "docs" / "write_a_search.md")
+    solved = mipforest("solve", "--model", "ort", "--depth", "1", "--data", "diabetes", "--solver", name)
+    assert solved.exit_code == 0, solved.output
+    listed = mipforest("solvers")
+    assert "the best of many random trees, without a bound; takes trees of univariate splits" in " ".join(
+        listed.stdout.split()
+    )
 
 
 def test_the_solver_is_found_and_solves(installed, mipforest):

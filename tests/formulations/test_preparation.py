@@ -40,7 +40,7 @@ def test_a_large_model_whose_start_is_proven_needs_no_solver(formulation, monkey
     data = NUMBERS if formulation.task == "regression" else DATA
     problem = formulation.build(data, 2)
     witnessed = problem.solve("highs", gap=1e-6)
-    monkeypatch.setattr("mipforest.problem.proofs.MOST_WITNESSED", 0)
+    monkeypatch.setattr("mipforest.problem.proofs.MAX_WITNESSED", 0)
     result = problem.solve("highs", gap=1e-6)
     assert witnessed.solution.solver == "highs"
     assert result.solution.solver == "exact-search"
@@ -56,8 +56,8 @@ def test_a_large_model_whose_start_is_proven_needs_no_solver(formulation, monkey
 
 @pytest.mark.parametrize("formulation", [Oct(), Ort()], ids=["oct", "ort"])
 def test_a_search_that_is_cut_short_leaves_no_worse_tree_than_cart(formulation, monkeypatch):
-    monkeypatch.setattr("formulations.bounds.roots.MOST_COMPLETE", 0)
-    monkeypatch.setattr("formulations.bounds.roots.MOST_SCANNED", {1: 0, 2: 0})
+    monkeypatch.setattr("formulations.splits.univariate.MAX_COMPLETE", 0)
+    monkeypatch.setattr("formulations.splits.univariate.MAX_SCANNED", {1: 0, 2: 0})
     for seed in range(10):
         drawn = random_data(seed, n=60, p=4)
         data = drawn
@@ -129,7 +129,7 @@ def test_without_time_no_leaf_is_fitted_by_a_solver(stopped, monkeypatch):
 
 
 def test_without_time_the_model_with_one_level_less_is_not_solved(stopped, monkeypatch):
-    monkeypatch.setattr("mipforest.problem.problem.solve", refuse)
+    monkeypatch.setattr("mipforest.problem.solve_problem.solve", refuse)
     instance = OctH().bind(DATA, Topology(2), stopped)
     assert OctH().start("previous-depth", instance).depth == 2
 

@@ -7,8 +7,8 @@ from formulations.sorrt import SOrrt
 from formulations.sorrt_fd import SOrrtFd
 from mipforest import FunctionalTreeRegressor, load
 from mipforest.data import Dataset
-from mipforest.problem.built import StartError
 from mipforest.problem.parameters import ParameterError
+from mipforest.problem.problem_data import StartError
 from mipforest.trees import FunctionalTree, Topology, TreeFileError, from_dict, to_dict
 
 

@@ -3,12 +3,11 @@ import pytest
 from enumerate_trees import best_tree_value, misclassified
 from tolerance import at_most, same
 
-import mipforest.heuristics.cart as contree_module
+import mipforest.heuristics.contree as contree_module
 from formulations.oct import Oct
 from mipforest.data import Dataset, load
 from mipforest.errors import SolverError, SolverUnavailable, Unsupported
-from mipforest.heuristics.cart import contree, contree_within
-from mipforest.heuristics.contree_process import fitted_nodes
+from mipforest.heuristics.contree import contree, contree_within, fitted_nodes
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology
 

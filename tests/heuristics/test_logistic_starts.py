@@ -8,8 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from tolerance import same
 
 from mipforest.heuristics.logistic import greedy_logistic, logistic_split, logistic_value
-from mipforest.heuristics.node_problems import NodeProblems
-from mipforest.heuristics.node_split import margin_split
+from mipforest.heuristics.node_problems import NodeProblems, margin_split
 from mipforest.objectives.branches import (
     HALF_SQUARED_L2,
     HINGE,

@@ -11,8 +11,7 @@ from tolerance import same
 
 from formulations.margot import HfsMargot, Margot, SfsMargot
 from mipforest.data import Dataset
-from mipforest.heuristics.node_problems import NodeProblems, bias_if_empty
-from mipforest.heuristics.node_split import Split, margin_split
+from mipforest.heuristics.node_problems import NodeProblems, Split, bias_if_empty, margin_split
 from mipforest.heuristics.svm_starts import (
     exact_sparse_split,
     local_svm,

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from margin_data import random_data
 
-from mipforest.heuristics.node_problems import NodeProblems
-from mipforest.heuristics.node_split import margin_split, smoothed_split
+from mipforest.heuristics.node_problems import NodeProblems, margin_split, smoothed_split
 from mipforest.heuristics.svm_starts import svm_path
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1
 from mipforest.objectives.log_loss import LogisticLoss, tangent_points

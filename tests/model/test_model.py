@@ -320,3 +320,20 @@ def test_terms_are_announced_before_an_expression_has_them():
     heard.clear()
     m.add("again", x[0] == 1)
     assert max(heard) == 31  # all rows
+
+
+def test_the_names_of_other_modelling_packages_are_understood():
+    own, other = Model("m"), Model("m")
+    x, y = own.continuous("x", 2, lower=-1), own.binary("y")
+    own.add("cover", x.sum() + y >= 1)
+    own.maximize(x.sum() - y)
+    u, v = other.add_variables(name="x", over=2, lower=-1), other.add_variables(name="y", binary=True)
+    other.add_constraints(u.sum() + v >= 1, "cover")
+    other.set_objective(u.sum() - v, "max")
+    a, b = own.matrix(), other.matrix()
+    assert (a.A != b.A).nnz == 0
+    assert (a.maximize, a.columns) == (b.maximize, b.columns)
+    for name in ("c", "col_lower", "col_upper", "integer", "row_lower"):
+        assert np.array_equal(getattr(a, name), getattr(b, name))
+    with pytest.raises(ValueError, match="sense is 'maximise'; give 'min' or 'max'"):
+        other.set_objective(u.sum(), "maximise")

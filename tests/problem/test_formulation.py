@@ -180,5 +180,5 @@ def test_a_model_that_no_solver_would_be_called_with_is_not_built(monkeypatch):
     assert (result.status, result.objective) == ("limit", 0.0)
     assert "entries, which are too many for a solver" in result.solution.warnings[0]
     assert not Cheapest().build(DATA, 1, budget=TimeBudget(0.6)).unfinished  # whoever adds rows needs them
-    monkeypatch.setattr("mipforest.problem.formulation.MOST_ENTRIES", 1)
+    monkeypatch.setattr("mipforest.problem.formulation.MAX_ENTRIES", 1)
     assert Cheapest().build(DATA, 1, whole=False).unfinished

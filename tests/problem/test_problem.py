@@ -8,8 +8,9 @@ from tolerance import at_most, less
 from formulations.margot import Margot
 from mipforest.errors import Unsupported
 from mipforest.problem import repair
-from mipforest.problem.built import StartError
 from mipforest.problem.parameters import ParameterError
+from mipforest.problem.problem_data import StartError
+from mipforest.problem.solve_problem import check, snapped_to_tree
 
 pytestmark = pytest.mark.usefixtures("few_penalties")
 
@@ -291,12 +292,12 @@ def test_a_tree_that_is_not_the_models_is_not_verified():
     problem = built()
     result = problem.solve("highs", time_limit=0.0)
     wrong = replace(result.solution, objective=result.objective + 1.0)
-    checked = problem._checked(wrong)
+    checked = check(problem, wrong)
     assert not checked.verified
     assert "by the definition" in checked.failed_checks[0]
     x = result.solution.x.copy()
     x[0] += 30.0
-    assert "violates the model" in problem._checked(replace(wrong, x=x)).failed_checks[0]
+    assert "violates the model" in check(problem, replace(wrong, x=x)).failed_checks[0]
 
 
 def test_a_point_that_lives_on_tolerances_gives_way_to_its_tree():
@@ -318,9 +319,9 @@ def test_a_point_that_breaks_a_row_gives_way_to_its_tree():
     form, values = problem.model.matrix(), {**solution.values, "xi": solution.values["xi"] - 3e-6}
     x = form.to_point(values)
     broken = replace(solution, x=x, values=values, objective=form.objective(x))
-    assert "violates the model" in problem._checked(broken).failed_checks[0]
-    held = problem._snapped_to_tree(broken, 1e-4)
-    assert problem._checked(held).verified
+    assert "violates the model" in check(problem, broken).failed_checks[0]
+    held = snapped_to_tree(problem, broken, 1e-4)
+    assert check(problem, held).verified
     assert "violates the model by 3e-06, and that of its tree does not" in held.warnings[-1]
 
 

@@ -1,3 +1,7 @@
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
 import pytest
 
 from mipforest.problem.formulation import Formulation
@@ -7,7 +11,11 @@ from mipforest.problem.registry import (
     formulation_classes,
     get_formulation,
     make_formulation,
+    models_of,
+    models_with,
 )
+from mipforest.problem.structure import TreeCharges
+from mipforest.problem.tree_search import search_classes
 
 
 def test_built_in_models_are_known_by_their_names():
@@ -21,6 +29,24 @@ def test_built_in_models_are_known_by_their_names():
         assert cls.variants
         assert cls.starts
     assert list(classes) == sorted(classes)
+
+
+def test_one_formulation_is_loaded_without_the_others():
+    code = (
+        "import sys; from mipforest.problem.registry import get_formulation; get_formulation('orct'); "
+        "print(*(name for name in sys.modules if name.startswith('formulations.')))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    registered = {entry.module for entry in entry_points(group="mipforest.formulations")}
+    assert registered & set(told.stdout.split()) == {"formulations.orct"}
+
+
+def test_a_search_is_asked_for_the_models_that_it_takes_by_their_structure():
+    assert models_of(search_classes()["exact-search"]) == ("oct", "ort")
+    assert models_of(search_classes()["contree"]) == ("oct",)
+    assert models_of(search_classes()["prescription-search"]) == ("opt", "opt-l")
+    assert models_of(search_classes()["l-bfgs"]) == ("orct", "s-orct", "s-orrt", "s-orrt-fd")
+    assert set(models_of(search_classes()["local-search"])) == set(models_with(TreeCharges))
 
 
 def test_an_unknown_name_suggests_the_nearest():

@@ -8,7 +8,7 @@ from tolerance import same
 from formulations.margot import HfsMargot, Margot
 from formulations.olct import Olct
 from mipforest import constraints
-from mipforest.problem.repair import relimited
+from mipforest.problem.repair import rebuilt_with_cutoff
 
 pytestmark = pytest.mark.usefixtures("few_penalties")
 
@@ -63,13 +63,13 @@ def test_the_model_built_again_has_the_same_columns_rows_and_priorities():
     for name in ("min_samples_leaf", "demographic_parity"):
         ADDED[name](problem)
     constraints.require_features(problem, "x1")
-    again = relimited(problem, 10 * problem.known_value())
+    again = rebuilt_with_cutoff(problem, 10 * problem.known_value())
     assert again.model.matrix().columns == m.matrix().columns
     assert set(again.model.constraints) == set(m.constraints)
     assert (again.model["w"].lower == -7).all()
     assert (again.model["w"].upper >= m["w"].upper).all()
     assert again.model["v"].upper == 5
     assert (again.model.priorities["z"] == 3).all()
-    assert same(again.covered_up_to(), 10 * problem.known_value())
+    assert same(again.valid_below(), 10 * problem.known_value())
     again.model.add("more", again.model["b"] >= 1)
-    assert again.covered_up_to() == -np.inf
+    assert again.valid_below() == -np.inf

@@ -11,7 +11,7 @@ from formulations.oct_h import OctH
 from formulations.olct import Olct
 from mipforest.data import load
 from mipforest.errors import NotAllowed
-from mipforest.problem.built import StartError
+from mipforest.problem.problem_data import StartError
 from mipforest.problem.tree_search import Auto, solver_or_search
 from mipforest.settings import SolveSettings
 from mipforest.time_budget import TimeBudget
@@ -115,5 +115,5 @@ def test_what_the_search_for_a_start_proves_bounds_a_constrained_model_too():
 
 
 def test_a_search_that_does_not_take_the_model_is_no_start():
-    with pytest.raises(StartError, match="start 'exact-search': margot has other trees"):
+    with pytest.raises(StartError, match="start 'exact-search': it takes trees of univariate splits"):
         margot().solve("highs", start="exact-search")

@@ -5,7 +5,7 @@ import pytest
 
 from mipforest.constraints import min_samples_leaf
 from mipforest.data import Dataset
-from mipforest.problem import problem as problems
+from mipforest.problem import solve_problem as problems
 from mipforest.problem.registry import make_formulation
 from mipforest.time_budget import Stopped, TimeBudget
 
@@ -23,7 +23,7 @@ def small(name, depth=2):
 
 @pytest.mark.parametrize(
     ("name", "solver"),
-    [("hfs-margot", "routing"), ("ogrs", "three-rules"), ("olct", "routing"), ("ort-h", "highs")],
+    [("hfs-margot", "routing"), ("ogrs", "card-enumeration"), ("olct", "routing"), ("ort-h", "highs")],
 )
 def test_a_stop_that_leaves_a_search_no_time_is_no_time_limit(name, solver):
     problem = small(name)

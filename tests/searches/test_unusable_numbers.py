@@ -13,8 +13,8 @@ import pytest
 import mipforest
 from mipforest.data import Dataset
 from mipforest.errors import DataValueError, Unsupported
-from mipforest.heuristics.thresholds import TreeCharges
 from mipforest.problem.registry import get_formulation
+from mipforest.problem.structure import TreeCharges
 from mipforest.searches.numbers import LARGEST, require, require_charges, require_limits
 from mipforest.searches.routing.plugin import _Trees
 

@@ -13,7 +13,8 @@ from time import monotonic
 import numpy as np
 
 from mipforest.errors import MipforestError
-from mipforest.heuristics.thresholds import Thresholds, TreeCharges, UnivariateProblem
+from mipforest.heuristics.thresholds import Thresholds
+from mipforest.problem.structure import TreeCharges, UnivariateProblem
 from mipforest.searches.numbers import LARGEST
 
 NAN, INF = float("nan"), float("inf")
@@ -140,8 +141,7 @@ def prescription() -> Iterator[tuple[str, Run]]:
 
 def tao() -> Iterator[tuple[str, Run]]:
     """Alternating optimisation."""
-    from mipforest.searches.memetic.split_tree import SplitTree
-    from mipforest.searches.memetic.tao import AlternatingOptimization
+    from mipforest.searches.memetic.tao import AlternatingOptimization, SplitTree
     from mipforest.searches.memetic.tmo import evolve
 
     tree = SplitTree(np.array([0, 1, 1]), np.zeros(3))
@@ -165,9 +165,9 @@ def cards() -> Iterator[tuple[str, Run]]:
     """Score cards, by cuts and by sets of rules."""
     from mipforest.data import Dataset
     from mipforest.heuristics.score_cards import CardProblem
-    from mipforest.searches.cards.plugin import SupportEnumeration, ThreeRules, _Best
+    from mipforest.searches.cards.plugin import _Best, _Cuts, _Supports
 
-    for search, features in ((ThreeRules(), X), (SupportEnumeration(), (X > 0).astype(float))):
+    for search, features in ((_Cuts(), X), (_Supports(), (X > 0).astype(float))):
         data = Dataset.from_arrays(features, SIGN, scaling="none")
         problem = CardProblem.of(data, rules=2, least=-2, most=2)
 

@@ -7,12 +7,12 @@ from test_squared_error import error_model
 
 from mipforest import get_formulation, load
 from mipforest.errors import SolverUnavailable
-from mipforest.problem.tree_search import search_classes
+from mipforest.problem.tree_search import search_classes, solver_or_search
 from mipforest.smooth.model import RowNorms
 from mipforest.smooth.programmes import Ipopt, Programme
 
 needs_ipopt = pytest.mark.skipif(not Ipopt.available(), reason="cyipopt is not installed")
-SOLVERS = ["slsqp", "trust-constr", pytest.param("ipopt", marks=needs_ipopt)]
+SOLVERS = ["scipy:slsqp", "scipy:trust-constr", pytest.param("ipopt", marks=needs_ipopt)]
 
 
 def models(rng):
@@ -59,7 +59,7 @@ def test_all_solvers_find_the_same_local_optimum_from_the_same_start(solver):
     ):
         start = model.random_point(rng)
         own, other = (
-            search_classes()[name]().descend(model, start, lambda: False) for name in ("l-bfgs", solver)
+            solver_or_search(name).descend(model, start, lambda: False) for name in ("l-bfgs", solver)
         )
         assert model.objective(own) < 0.995 * model.objective(start)
         assert model.objective(other) == pytest.approx(model.objective(own), rel=STOPPED)
@@ -82,6 +82,20 @@ def test_general_solvers_find_verified_local_optima(solver):
     other = sparse.build(data, 1).solve(solver, time_limit=None)
     assert other.verified
     assert other.objective == pytest.approx(own.objective, rel=0.2)
+
+
+def test_names_of_methods():
+    problem = get_formulation("orct")(n_starts=1).build(load("iris").binarise("virginica"), 1)
+    assert problem.solve("scipy", time_limit=0).solution.solver == "scipy:slsqp"
+    old = problem.solve("trust-constr", time_limit=0).solution
+    assert old.solver == "scipy:trust-constr"
+    assert "the search 'trust-constr' is called 'scipy:trust-constr' now" in old.warnings
+    with pytest.raises(
+        SolverUnavailable, match=r"no method 'cobyla' of scipy.*known: scipy:slsqp, scipy:trust"
+    ):
+        problem.solve("scipy:cobyla")
+    with pytest.raises(SolverUnavailable, match="'l-bfgs' has no methods: leave ':fast' out"):
+        problem.solve("l-bfgs:fast")
 
 
 def test_a_solver_that_is_not_there_says_how_to_get_it(monkeypatch):

@@ -134,7 +134,7 @@ class ForgetsAParameter(Sound):
 
 
 class ProvesNothing(Sound):
-    def proven_up_to(self, instance, changes):
+    def valid_below(self, instance, changes):
         return None
 
 
@@ -209,7 +209,7 @@ BROKEN = [
     (BindsAtRandom, "bind repeats and changes nothing", "row_upper differs"),
     (ChangesTheData, "bind repeats and changes nothing", "changed the data set"),
     (ForgetsAParameter, "parameters survive JSON", "parameters gives alpha, and not N_min"),
-    (ProvesNothing, "proven value is a number", "proven_up_to returns None"),
+    (ProvesNothing, "proven value is a number", "valid_below returns None"),
     (DrawsUnseeded, "candidates repeat", "candidates differ when drawn anew"),
 ]
 

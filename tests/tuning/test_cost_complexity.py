@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import Lasso
 
 from mipforest.data import Dataset
-from mipforest.heuristics.thresholds import TreeCharges
+from mipforest.problem.structure import TreeCharges
 from mipforest.trees import Topology, Tree
 from mipforest.tuning import TuningError
 from mipforest.tuning.cost_complexity import (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from itertools import combinations
 from time import monotonic
 from typing import Any, ClassVar, cast
@@ -16,26 +16,26 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.cards import ScoreCard
 from mipforest.heuristics.score_cards import CardProblem, Chosen, saturated
 from mipforest.model import Values
-from mipforest.problem.built import BuiltProblem
-from mipforest.problem.found import Found, SearchEvents
+from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.repair import feasible_start, feasible_values
-from mipforest.problem.tree_search import MATRIX_SOLVER, TreeSearch
+from mipforest.problem.structure import Structure
+from mipforest.problem.tree_search import MATRIX_SOLVER, SearchEvents, SearchResult, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import get_solver
 from mipforest.solvers.solution import Event, Progress, Solution, Status, closed
 from mipforest.solving import solve
 
 #: Steps, one sample moved from a cell to another, beyond which an enumeration does not end: hours at 2 ns each.
-MOST_STEPS = 1e13
+MAX_STEPS = 1e13
 
 #: Sweeps of samples between two looks at the clock, as steps.
 STEPS_PER_CALL = 3e7
 
-#: Rules of a card that are enumerated: cells double with each.
-MOST_RULES = 8
+#: Rules of a card that are enumerated: cells double with each. Of cuts, which are many more.
+MAX_RULES, MAX_CUTS = 8, 4
 
 #: Weight of all samples up to which there is a table of logarithms: 80 MB.
-MOST_WEIGHT = 1e7
+MAX_WEIGHT = 1e7
 
 #: Share of the gap at which a model of a cut loop counts as solved; the rest is for its tangents.
 OWN_GAP = 0.5
@@ -44,48 +44,54 @@ OWN_GAP = 0.5
 NEW_MARGIN = 1e-6
 
 
-class _Enumeration(TreeSearch):
-    """What the two enumerations share: the start, the clock, and what is proven where they end before their end."""
+class CardEnumeration(TreeSearch):
+    """All cards of a few rules, by the method that the problem asks for.
 
-    models: ClassVar[tuple[str, ...]] = ("ors", "ogrs")
+    Where every feature has one rule, all sets of rules are tried (:class:`_Supports`); where rules are cuts of
+    features, all cuts but one, while the last one is swept (:class:`_Cuts`).
+    """
+
+    name: ClassVar[str] = "card-enumeration"
+    summary: ClassVar[str] = (
+        "exact search of risk scores: all sets of rules over binary features; else cuts tried, the last one swept"
+    )
+    structures: ClassVar[tuple[type[Structure], ...]] = (CardProblem,)
+    limits_in_words: ClassVar[str] = "at most four rules that are cuts, or eight of features of two values"
+    former_names: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("three-rules", "four-rules", "support-enumeration"), "card-enumeration"
+    )
     preferred: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
 
-    def refusal(self, problem: BuiltProblem) -> str:
+    def refusal(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem; empty where it does."""
-        cards = problem.formulation.card_problem(problem.instance)
-        if cards is None:
-            return f"{problem.formulation.name} finds no score card"
+        if reason := super().refusal(problem):
+            return reason
+        cards = problem.structure
+        assert isinstance(cards, CardProblem)
         weights = problem.data.weights
-        if (weights != np.rint(weights)).any() or weights.sum() > MOST_WEIGHT:
-            return f"it counts samples, so that weights have to be whole numbers of a sum up to {MOST_WEIGHT:.0e}"
-        reason = self.why_not(cards)
+        if (weights != np.rint(weights)).any() or weights.sum() > MAX_WEIGHT:
+            return (
+                f"it counts samples, so that weights have to be whole numbers of a sum up to {MAX_WEIGHT:.0e}"
+            )
+        method = _method_for(cards)
+        reason = method.why_not(cards)
         if reason:
             return reason
-        steps = self.steps(cards)
-        return f"about {steps:.1g} steps would not end in hours" if steps > MOST_STEPS else ""
-
-    @abstractmethod
-    def why_not(self, cards: CardProblem) -> str:
-        """Say why the search does not take the rules of a problem; empty where it does."""
-
-    @abstractmethod
-    def steps(self, cards: CardProblem) -> float:
-        """Return how many steps the search takes at most."""
-
-    @abstractmethod
-    def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
-        """Search all cards, writing better ones; return whether it came to the end."""
+        steps = method.steps(cards)
+        return f"about {steps:.1g} steps would not end in hours" if steps > MAX_STEPS else ""
 
     def search(
-        self, problem: BuiltProblem, settings: SolveSettings, *, start: Any, on_progress: Progress | None
-    ) -> Found:
+        self, problem: ProblemData, settings: SolveSettings, *, start: Any, on_progress: Progress | None
+    ) -> SearchResult:
         """Search for the best card; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches import compile_by
 
-        cards = problem.formulation.card_problem(problem.instance)
-        assert cards is not None  # ``refusal`` has seen to it
-        compile_by(lambda: self.run(_tiny(self), _Best(_tiny(self), ()), lambda: True), problem.budget)
+        cards = problem.structure
+        assert isinstance(cards, CardProblem)  # ``refusal`` has seen to it
+        method = _method_for(cards)
+        tiny = method.tiny()
+        compile_by(lambda: method.run(tiny, _Best(tiny, ()), lambda: True), problem.budget)
         events = SearchEvents(on_progress)
         deadline = events.deadline(settings.time_limit)
         best = _Best(cards, () if start is None else cards.chosen(start)[0])
@@ -97,15 +103,44 @@ class _Enumeration(TreeSearch):
             stopped = stopped or events.tell(best.loss, min(least, best.loss), best.done)
             return not stopped and monotonic() < deadline
 
-        ended = settings.time_limit != 0 and self.run(cards, best, going_on)
+        ended = settings.time_limit != 0 and method.run(cards, best, going_on)
         card = cards.card(best.chosen) if best.chosen or not cards.exact else None
         value = np.inf if card is None else problem.formulation.evaluate(card, problem.instance)
-        from mipforest.searches.cards.lattice import CLOSE
+        from mipforest.searches.cards.enumeration import CLOSE
 
         bound = value * (1 - CLOSE) if ended else min(least, value)
         status = Status.OPTIMAL if ended else Status.INTERRUPTED if stopped else Status.TIME_LIMIT
-        told = events.end(value, bound, best.done)
-        return Found(card, bound, status, best.done, told, message=best.message(ended=ended))
+        reported = events.end(value, bound, best.done)
+        return SearchResult(card, bound, status, best.done, reported, message=best.message(ended=ended))
+
+
+class _Method(ABC):
+    """One way to search all cards."""
+
+    @abstractmethod
+    def why_not(self, cards: CardProblem) -> str:
+        """Say why the method does not take the rules of a problem; empty where it does."""
+
+    @abstractmethod
+    def steps(self, cards: CardProblem) -> float:
+        """Return how many steps the method takes at most."""
+
+    @abstractmethod
+    def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
+        """Search all cards, writing better ones; return whether it came to the end."""
+
+    @abstractmethod
+    def tiny(self) -> CardProblem:
+        """Return a problem on which its kernels compile."""
+
+
+def _method_for(cards: CardProblem) -> _Method:
+    """Return the method that takes the rules of a problem, or the one that would take them if they were fewer."""
+    supports, cuts = _Supports(), _Cuts()
+    if cards.n_rules > cards.n_features:
+        return cuts
+    # With features of one value, more rules may be asked for than there are.
+    return cuts if cards.n_rules < cards.n_features and supports.why_not(cards) else supports
 
 
 class _Best:
@@ -125,8 +160,8 @@ class _Best:
 
     def message(self, *, ended: bool) -> str:
         """Say what was done."""
-        told = "the bound is of the log-loss itself"
-        return f"{told}; {self.boxes} boxes of points were searched" if ended else told
+        known = "the bound is of the log-loss itself"
+        return f"{known}; {self.boxes} boxes of points were searched" if ended else known
 
 
 def _shared(cards: CardProblem, best: _Best) -> tuple[FloatArray, FloatArray, float]:
@@ -145,7 +180,7 @@ def _shared(cards: CardProblem, best: _Best) -> tuple[FloatArray, FloatArray, fl
         ("negative", cards.negative),
         ("weights", cards.data.weights),
     ):
-        require("score cards", name, weights, least=0.0, most=MOST_WEIGHT)
+        require("score cards", name, weights, least=0.0, most=MAX_WEIGHT)
     of_one, of_zero = cards.total_weights
     counts = np.arange(round(of_one + of_zero) + 1.0)
     table = xlogy(counts, counts)
@@ -153,21 +188,16 @@ def _shared(cards: CardProblem, best: _Best) -> tuple[FloatArray, FloatArray, fl
     return table, ranges.astype(float), math.log(of_one / of_zero)
 
 
-class ThreeRules(_Enumeration):
-    """All cards of at most three rules that are cuts of features."""
-
-    name: ClassVar[str] = "three-rules"
-    summary: ClassVar[str] = "exact search of risk scores: two cuts tried, the third one swept"
-    models_in_words: ClassVar[str] = "ors and ogrs with at most three rules"
-    takes_rules: ClassVar[tuple[int, ...]] = (1, 2, 3)
+class _Cuts(_Method):
+    """All cards of at most four rules that are cuts of features; the fourth one encloses a search of three."""
 
     def why_not(self, cards: CardProblem) -> str:
-        """Say why the search does not take the rules of a problem; empty where it does."""
-        if cards.n_rules == cards.n_features and cards.rules > 1:
-            return "support-enumeration is faster where every feature has one rule"
         rules = min(cards.rules, cards.n_features)
-        words = self.name.replace("-", " ")
-        return "" if rules in self.takes_rules else f"it takes {words}, and these are {rules}"
+        return (
+            ""
+            if rules <= MAX_CUTS
+            else f"it takes at most {MAX_CUTS} rules that are cuts, and these are {rules}"
+        )
 
     def steps(self, cards: CardProblem) -> float:
         """Return the cuts that are tried together, times the samples."""
@@ -181,11 +211,10 @@ class ThreeRules(_Enumeration):
 
     def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
         """Search the sets of features; with fewer rules than three, some of them are no features."""
-        from mipforest.searches.cards.cuts import search_features
-        from mipforest.searches.cards.lattice import Room
+        from mipforest.searches.cards.enumeration import Workspace, search_features
 
         table, ranges, log_odds = _shared(cards, best)
-        rises = np.diff(table)
+        increments = np.diff(table)
         # Whole weights are repeated samples.
         each = np.repeat(np.arange(cards.data.n), np.rint(cards.data.weights).astype(np.int64))
         ranks, y, n = cards.ranks[cards.of_sample[each]], np.asarray(cards.data.y, np.int64)[each], len(each)
@@ -203,7 +232,7 @@ class ThreeRules(_Enumeration):
         starts = np.cumsum([0, *(len(own) for _, _, own in features)])
         # A rule that never holds stands for none, behind all others.
         nothing = (np.zeros(n, np.int64), np.zeros(1, np.int64), len(numbers) - 1)
-        codes, counts, room = np.zeros(n, np.int64), np.zeros((7, 1 << T), np.int64), Room.of(T)
+        codes, counts, workspace = np.zeros(n, np.int64), np.zeros((7, 1 << T), np.int64), Workspace.of(T)
         found = np.zeros(cards.n_rules)
         most_sweeps = max(1, int(STEPS_PER_CALL / n))
         for group in combinations(range(len(features)), rules):
@@ -226,40 +255,27 @@ class ThreeRules(_Enumeration):
                     if not going_on():
                         return False
                     loss, at, sat, sweeps, boxes = search_features(
-                        ranks1, ranks2, ranks3, cuts1, cuts2, cuts3, second_order, fixed, y[order], table, rises,
+                        ranks1, ranks2, ranks3, cuts1, cuts2, cuts3, second_order, fixed, y[order], table, increments,
                         ranges[numbers], offsets, cards.exact, best.loss, chosen, points, log_odds, at, most_sweeps,
-                        codes, counts, found[: len(cuts3)], room,
+                        codes, counts, found[: len(cuts3)], workspace,
                     )  # fmt: skip
                     slack = min(slack, sat)
                     best.take(loss, np.where(numbers[chosen] < cards.n_rules, numbers[chosen], -1), points)
                     best.done, best.boxes = best.done + sweeps, best.boxes + boxes
         return True
 
-
-class FourRules(ThreeRules):
-    """All cards of four rules that are cuts of features."""
-
-    name: ClassVar[str] = "four-rules"
-    summary: ClassVar[str] = "exact search of risk scores: three cuts tried, the fourth one swept"
-    models_in_words: ClassVar[str] = "ors and ogrs with four rules"
-    takes_rules: ClassVar[tuple[int, ...]] = (4,)
+    def tiny(self) -> CardProblem:
+        X = _BINARY.copy()
+        X[0] = 2.0
+        return _tiny(X)
 
 
-class SupportEnumeration(_Enumeration):
+class _Supports(_Method):
     """All sets of rules, where every feature has one rule."""
 
-    name: ClassVar[str] = "support-enumeration"
-    summary: ClassVar[str] = "exact search of risk scores over binary features: all sets of rules"
-    models_in_words: ClassVar[str] = "ors, and ogrs where every feature has two values"
-
     def why_not(self, cards: CardProblem) -> str:
-        """Say why the search does not take the rules of a problem; empty where it does."""
-        if cards.n_rules > cards.n_features:
-            return (
-                "some feature has several cuts; three-rules and four-rules take them, with at most four rules"
-            )
-        many = f"it takes at most {MOST_RULES} rules, and these are {cards.rules}"
-        return "" if cards.rules <= MOST_RULES else many
+        many = f"it takes at most {MAX_RULES} rules, and these are {cards.rules}"
+        return "" if cards.rules <= MAX_RULES else many
 
     def steps(self, cards: CardProblem) -> float:
         """Return the number of sets of rules, times the distinct samples."""
@@ -267,8 +283,7 @@ class SupportEnumeration(_Enumeration):
 
     def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
         """Search the sets of rules, by their first two."""
-        from mipforest.searches.cards.cuts import search_supports
-        from mipforest.searches.cards.lattice import Room
+        from mipforest.searches.cards.enumeration import Workspace, search_supports
 
         table, ranges, log_odds = _shared(cards, best)
         kept = np.flatnonzero(cards.up | cards.down)
@@ -281,28 +296,32 @@ class SupportEnumeration(_Enumeration):
         P, Q = cards.positive.astype(np.int64), cards.negative.astype(np.int64)
         chosen, points = np.zeros(T, np.int64), np.zeros(T, np.int64)
         codes, counts = np.zeros((T, len(P)), np.int64), np.zeros((4, 1 << (T - 1)), np.int64)
-        rules, room = np.zeros(T, np.int64), Room.of(T)
+        rules, workspace = np.zeros(T, np.int64), Workspace.of(T)
         for begin in combinations(range(len(kept)), min(2, T - 1)):
             if not going_on():
                 return False
             loss, supports, boxes = search_supports(
                 holds, ones, ends, P, Q, table, ranges[kept], T, np.array(begin, np.int64), cards.exact, best.loss,
-                chosen, points, log_odds, codes, counts, rules, room,
+                chosen, points, log_odds, codes, counts, rules, workspace,
             )  # fmt: skip
             best.take(loss, kept[chosen], points)
             best.done, best.boxes = best.done + supports, best.boxes + boxes
         return True
 
+    def tiny(self) -> CardProblem:
+        return _tiny(_BINARY)
 
-def _tiny(search: _Enumeration) -> CardProblem:
+
+def _tiny(X: FloatArray) -> CardProblem:
     """Return a problem on which kernels compile."""
     from mipforest.data import Dataset
 
-    X = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0], [0, 1, 0]], dtype=float)
-    if isinstance(search, ThreeRules):
-        X[0] = 2.0
     data = Dataset.from_arrays(X, [0, 1, 1, 0, 1], scaling="none")
     return CardProblem.of(data, rules=2, least=-1, most=1)
+
+
+#: Samples of features of two values.
+_BINARY = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0], [0, 1, 0]], dtype=float)
 
 
 class CutLoop(TreeSearch):
@@ -310,27 +329,27 @@ class CutLoop(TreeSearch):
 
     name: ClassVar[str] = "cut-loop"
     summary: ClassVar[str] = "mixed-integer models with more and more tangents, until the log-loss is proven"
-    models: ClassVar[tuple[str, ...]] = ("ors", "ogrs")
-    models_in_words: ClassVar[str] = "ors and ogrs, any number of rules, also with added constraints"
+    structures: ClassVar[tuple[type[Structure], ...]] = (CardProblem,)
+    limits_in_words: ClassVar[str] = "of variant tight, any number of rules, also with added constraints"
     takes_weights: ClassVar[bool] = True
 
-    def objection(self, problem: BuiltProblem) -> str:
+    def objection(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem as it is now; rows that were added are in its models too."""
         if problem.as_built.objective_replaced():
             return "the objective was replaced, and its bound is that of the log-loss"
         return self.refusal(problem)
 
-    def refusal(self, problem: BuiltProblem) -> str:
+    def refusal(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem; empty where it does."""
-        if problem.formulation.card_problem(problem.instance) is None:
-            return f"{problem.formulation.name} finds no score card"
+        if reason := super().refusal(problem):
+            return reason
         if problem.unfinished or "margin" not in problem.model.variables:
             return "it adds tangents to the margins of variant tight"
         return ""
 
     def search(
-        self, problem: BuiltProblem, settings: SolveSettings, *, start: Any, on_progress: Progress | None
-    ) -> Found:
+        self, problem: ProblemData, settings: SolveSettings, *, start: Any, on_progress: Progress | None
+    ) -> SearchResult:
         """Search for the best card; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         events = SearchEvents(on_progress)
         deadline = events.deadline(settings.time_limit)
@@ -338,7 +357,7 @@ class CutLoop(TreeSearch):
         status = Status.TIME_LIMIT
         while (left := deadline - monotonic()) > 0:
 
-            def told(event: Event) -> bool:
+            def report(event: Event) -> bool:
                 stop: bool = events.tell(loop.value, max(loop.bound, event.bound), loop.rounds)
                 return stop
 
@@ -349,7 +368,7 @@ class CutLoop(TreeSearch):
                 gap=settings.gap * OWN_GAP,
                 threads=settings.threads,
                 start=loop.point() or None,
-                on_progress=told,
+                on_progress=report,
             )
             proven = loop.take(found)
             if found.status is Status.INFEASIBLE or not found.found:
@@ -363,7 +382,7 @@ class CutLoop(TreeSearch):
                 break
         bound = loop.bound if loop.best is None else min(loop.bound, loop.value)
         events_told = events.end(loop.value, bound, loop.rounds)
-        return Found(
+        return SearchResult(
             loop.best, bound, status, loop.rounds, events_told, message=f"{loop.rounds} models were solved"
         )
 
@@ -371,7 +390,7 @@ class CutLoop(TreeSearch):
 class _Tangents:
     """The models of a cut loop: the best card, the bound, and the margins that tangents touch at."""
 
-    def __init__(self, problem: BuiltProblem, start: ScoreCard | None) -> None:
+    def __init__(self, problem: ProblemData, start: ScoreCard | None) -> None:
         self.problem, self.model = problem, problem.model.copy()
         self.best: ScoreCard | None = None
         self.value, self.bound = np.inf, problem.formulation.least_objective

@@ -1,20 +1,26 @@
-"""The tree searches ``exact-search`` and ``contree``: from a built problem to thresholds, and back to a tree."""
+"""The tree searches ``exact-search`` and ``contree``: from a problem to thresholds, and back to a tree."""
 
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mipforest.heuristics.cart import cart, contree_within
+from mipforest.heuristics.cart import cart
+from mipforest.heuristics.contree import contree_within
 from mipforest.heuristics.thresholds import tree_of_thresholds
-from mipforest.problem.built import BuiltProblem
-from mipforest.problem.found import Found, SearchEvents
-from mipforest.problem.tree_search import TreeSearch
+from mipforest.problem.operations import Operations
+from mipforest.problem.problem_data import ProblemData
+from mipforest.problem.structure import Structure, UnivariateProblem
+from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Tree
+
+if TYPE_CHECKING:
+    from mipforest.searches.exact.search import Outcome
 
 #: Seconds for ConTree where there is no limit: it takes a number.
 NO_LIMIT = 1e9
@@ -28,32 +34,41 @@ class ExactSearch(TreeSearch):
 
     name: ClassVar[str] = "exact-search"
     summary: ClassVar[str] = "exact branch and bound over intervals of thresholds"
-    models: ClassVar[tuple[str, ...]] = ("oct", "ort")
+    structures: ClassVar[tuple[type[Structure], ...]] = (UnivariateProblem,)
     preferred: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
 
-    def refusal(self, problem: BuiltProblem) -> str:
-        """Say why the search does not take a problem; empty where it does."""
-        if problem.formulation.univariate_problem(problem.instance) is None:
-            return f"{problem.formulation.name} has other trees than those of univariate splits and constant leaves"
-        return ""
+    def outcome(self, problem: UnivariateProblem, depth: int, budget: TimeBudget, **options: Any) -> Outcome:
+        """Search for the best tree of what is charged, without a model: what formulations ask before they have one.
+
+        Parameters
+        ----------
+        problem, depth, options
+            As for :func:`~mipforest.searches.exact.search.exact_search`.
+        budget
+            What compiling the search is excluded from.
+        """
+        from mipforest.searches.exact.search import compile_kernels, exact_search
+
+        compile_kernels(budget)
+        return exact_search(problem, depth, **options)
 
     def search(
         self,
-        problem: BuiltProblem,
+        problem: ProblemData,
         settings: SolveSettings,
         *,
         start: Tree | None,
         on_progress: Progress | None,
-    ) -> Found:
+    ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.exact.search import compile_kernels, exact_search
 
         compile_kernels(problem.budget)
         events = SearchEvents(on_progress)
         formulation, instance = problem.formulation, problem.instance
-        charged = formulation.univariate_problem(instance)
-        assert charged is not None  # ``refusal`` has seen to it
+        charged = problem.structure
+        assert isinstance(charged, UnivariateProblem)  # ``refusal`` has seen to it
         known = [tree for tree in (start, instance.known) if tree is not None]
         known = known[:1] if start is instance.known else known
         known += [formulation.polish(tree, instance) for tree in known]
@@ -78,7 +93,7 @@ class ExactSearch(TreeSearch):
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
         status = Status.OPTIMAL if outcome.ended else stopped
         told = events.end(value, bound, outcome.nodes)
-        return Found(best, bound, status, outcome.nodes, told)
+        return SearchResult(best, bound, status, outcome.nodes, told)
 
 
 class ConTreeSearch(TreeSearch):
@@ -89,35 +104,43 @@ class ConTreeSearch(TreeSearch):
 
     name: ClassVar[str] = "contree"
     summary: ClassVar[str] = "ConTree's dynamic programming, in a process of its own"
-    models: ClassVar[tuple[str, ...]] = ("oct",)
-    models_in_words: ClassVar[str] = "oct with N_min=1"
+    structures: ClassVar[tuple[type[Structure], ...]] = (UnivariateProblem,)
+    limits_in_words: ClassVar[str] = "that count errors, with N_min=1"
     package: ClassVar[str] = "pycontree"
     install: ClassVar[str] = "mipforest[dp]"
+
+    @classmethod
+    def is_made_for(cls, formulation: type[Operations]) -> bool:
+        """Return whether it takes problems of a formulation; see :class:`TreeSearch`."""
+        return formulation.task == "classification" and super().is_made_for(formulation)
 
     def version(self) -> str:
         """Return the version of pycontree."""
         return version(self.package)
 
-    def refusal(self, problem: BuiltProblem) -> str:
+    def refusal(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem; empty where it does."""
-        charged = problem.formulation.univariate_problem(problem.instance)
-        if charged is None or charged.loss != "classes" or charged.costs is not None:
+        if reason := super().refusal(problem):
+            return reason
+        charged = problem.structure
+        assert isinstance(charged, UnivariateProblem)
+        if charged.loss != "classes" or charged.costs is not None:
             return f"{problem.formulation.name} does not count errors of univariate trees"
         return "" if charged.N_min == 1 else f"it has no least leaf size, and N_min is {charged.N_min}"
 
     def search(
         self,
-        problem: BuiltProblem,
+        problem: ProblemData,
         settings: SolveSettings,
         *,
         start: Tree | None,
         on_progress: Progress | None,
-    ) -> Found:
+    ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         events = SearchEvents(on_progress)
         formulation, instance, data = problem.formulation, problem.instance, problem.data
-        charged = formulation.univariate_problem(instance)
-        assert charged is not None  # ``refusal`` has seen to it
+        charged = problem.structure
+        assert isinstance(charged, UnivariateProblem)  # ``refusal`` has seen to it
         limit = NO_LIMIT if settings.time_limit is None else settings.time_limit
         share = min(1.0, charged.split_cost / data.n)
         found = [
@@ -135,4 +158,4 @@ class ConTreeSearch(TreeSearch):
         bound = max(0.0, value - (COST_ROUNDING if share else 0.0)) if ended else 0.0
         told = events.end(value, bound, 0)
         stopped = Status.INTERRUPTED if problem.budget.stopped else Status.TIME_LIMIT
-        return Found(best, bound, Status.OPTIMAL if ended else stopped, 0, told)
+        return SearchResult(best, bound, Status.OPTIMAL if ended else stopped, 0, told)

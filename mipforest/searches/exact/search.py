@@ -13,21 +13,29 @@ import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.heuristics.thresholds import Thresholds, UnivariateProblem
+from mipforest.heuristics.thresholds import Thresholds
+from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
-from mipforest.searches.exact.branching import ALL, CLOSED, ENDED, ONE, OPENED, PAUSED, TAKEN, search
-from mipforest.searches.exact.frames import (
+from mipforest.searches.exact.branching import (
+    ALL,
     BEST,
     CLOSE,
+    CLOSED,
+    ENDED,
     FEATURE,
     GIVEN,
     KEY,
     N_OPEN,
+    ONE,
+    OPENED,
+    PAUSED,
     STAGE,
     TAKE,
+    TAKEN,
     Frames,
     Known,
     M,
+    search,
 )
 from mipforest.searches.exact.losses import (
     ABSOLUTE,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from mipforest.arrays import FloatArray
-from mipforest.heuristics.thresholds import TreeCharges
+from mipforest.problem.structure import TreeCharges
 
-#: Starts, and kicks of each, unless told otherwise. In as much time they beat 300 starts without kicks on 8 of the 9
+#: Starts, and kicks of each, unless set. In as much time they beat 300 starts without kicks on 8 of the 9
 #: deeper trees of ``docs/benchmarks/local_search.md``; on the other one they are better, and take a third longer.
 STARTS, KICKS = 10, 100
 

@@ -30,7 +30,7 @@ AT_WORK, BEST = 0, 1
 ROUNDS = 20
 
 #: Features of a random hyperplane, at most.
-MOST_FEATURES = 10
+MAX_FEATURES = 10
 
 #: Sizes of the largest weight between which a hyperplane is not scaled anew: scores stay far from overflow.
 SMALL, LARGE = 1e-6, 1e6
@@ -94,7 +94,7 @@ def no_hyperplane(*_: object) -> bool:
 def draw_hyperplane(samples: Samples, work: Work, order: Int32Array, begin: int, m: int) -> None:
     """Draw weights, and a threshold between the scores of two samples of the node."""
     p, a = len(samples.rank), work.weights[AT_WORK]
-    number = p if p <= MOST_FEATURES else 1 + draw(work, MOST_FEATURES)
+    number = p if p <= MAX_FEATURES else 1 + draw(work, MAX_FEATURES)
     for j in range(p):
         a[j], work.features[j] = 0.0, j
     for k in range(number):
@@ -217,9 +217,9 @@ def _best_threshold(
     leaves: int,
     k: int,
     size: float,
-    bar: float,
+    cutoff: float,
 ) -> tuple[float, float]:
-    """Return the least value below a bar of all thresholds without coefficient k (-1: with all), and the threshold."""
+    """Return the least value below a cutoff, of thresholds without coefficient k (-1: with all), and the threshold."""
     p, a, best, threshold = len(samples.rank), work.weights[AT_WORK], np.inf, 0.0
     for q in range(m):
         i = order[0, begin + q]
@@ -228,8 +228,8 @@ def _best_threshold(
     _sweep(samples, work, order, begin, m, leaves, m, 1)
     least = samples.margin * (1.0 + MARGIN_ROOM) * size
     for q in range(m - 1):
-        if work.curve[q] < bar and work.key[q + 1] - work.key[q] > least:
-            best = bar = work.curve[q]
+        if work.curve[q] < cutoff and work.key[q + 1] - work.key[q] > least:
+            best = cutoff = work.curve[q]
             threshold = work.key[q] + 0.5 * (work.key[q + 1] - work.key[q])
     return best, threshold
 
@@ -244,9 +244,9 @@ def _best_coefficient(
     leaves: int,
     k: int,
     size: float,
-    bar: float,
+    cutoff: float,
 ) -> tuple[float, float, float]:
-    """Return the least value below a bar of all coefficients k, that coefficient, and a move of the threshold."""
+    """Return the least value below a cutoff of all coefficients k, that coefficient, and a move of the threshold."""
     a, best, coefficient, shift, moving = work.weights[AT_WORK], np.inf, 0.0, 0.0, 0
     for q in range(begin, begin + m):
         i = order[0, q]
@@ -261,7 +261,7 @@ def _best_coefficient(
     before = _sweep(samples, work, order, begin, m, leaves, moving, 0)
     for q in range(-1, moving):
         found = before if q < 0 else work.curve[q]
-        if not found < bar:
+        if not found < cutoff:
             continue
         if q < 0:
             c = work.key[0] - max(1.0, abs(work.key[0]))
@@ -285,7 +285,7 @@ def _best_coefficient(
             samples.margin * (1.0 + MARGIN_ROOM) * (size + abs(c)),
         )
         if low < high:
-            best = bar = found
+            best = cutoff = found
             coefficient, shift = c, low + 0.5 * (high - low)
     return best, coefficient, shift
 

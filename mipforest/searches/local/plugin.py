@@ -1,22 +1,27 @@
-"""The tree search ``local-search``: from a built problem to starts, and back to a tree."""
+"""The tree search ``local-search``: from a problem to starts, and back to a tree."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from mipforest.arrays import FloatArray
 from mipforest.errors import NotAllowed
 from mipforest.heuristics.thresholds import tree_of_splits
-from mipforest.problem.built import BuiltProblem
-from mipforest.problem.found import Found, SearchEvents
-from mipforest.problem.tree_search import TreeSearch
+from mipforest.problem.problem_data import ProblemData
+from mipforest.problem.structure import Structure, TreeCharges
+from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Tree
+
+if TYPE_CHECKING:
+    from mipforest.searches.local.search import Outcome
 
 
 class LocalSearch(TreeSearch):
@@ -24,17 +29,9 @@ class LocalSearch(TreeSearch):
 
     name: ClassVar[str] = "local-search"
     summary: ClassVar[str] = "local search from many starts, for trees of any depth"
-    models: ClassVar[tuple[str, ...]] = (
-        "oct",
-        "oct-h",
-        "ort",
-        "ort-h",
-        "ort-l",
-        "ort-lh",
-        "opt",
-        "opt-h",
-        "opt-l",
-        "opt-lh",
+    structures: ClassVar[tuple[type[Structure], ...]] = (TreeCharges,)
+    limits_in_words: ClassVar[str] = (
+        "leaves are constant, or linear with squared loss, the l1 regulariser and lam above 0"
     )
     proves: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
@@ -53,28 +50,41 @@ class LocalSearch(TreeSearch):
         if not isinstance(address, str):
             raise NotAllowed(f"{self.name}: option dask is {address!r}; give the scheduler's address")
 
-    def refusal(self, problem: BuiltProblem) -> str:
-        """Say why the search does not take a problem; empty where it does."""
-        if charged_by(problem) is None:
-            return (
-                f"{problem.formulation.name} has other trees than it knows: leaves are constant, or linear with "
-                "squared loss, the l1 regulariser and lam above 0"
-            )
-        return ""
+    def improved(
+        self, charges: TreeCharges, X: FloatArray, tree: Tree, budget: TimeBudget, **options: Any
+    ) -> Outcome:
+        """Improve a tree for what is charged, without a model: what formulations ask before they have one.
+
+        Parameters
+        ----------
+        charges, X
+            What trees are charged, and the (n, p) samples, scaled as the tree is.
+        tree
+            Where to begin.
+        budget
+            What compiling the search is excluded from.
+        options
+            As for :func:`~mipforest.searches.local.search.local_search`.
+        """
+        from mipforest.searches.local.search import compile_kernels, local_search
+
+        problem = LocalProblem.of(charges, X)
+        compile_kernels(budget, oblique=problem.margin is not None)
+        return local_search(problem, tree.depth, trees=[LocalTree(tree.w, tree.b)], **options)
 
     def search(
         self,
-        problem: BuiltProblem,
+        problem: ProblemData,
         settings: SolveSettings,
         *,
         start: Tree | None,
         on_progress: Progress | None,
-    ) -> Found:
+    ) -> SearchResult:
         """Search for a good tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.local.search import compile_kernels, local_search
 
-        charged = charged_by(problem)
-        assert charged is not None  # ``refusal`` has seen to it
+        assert isinstance(problem.structure, TreeCharges)  # ``refusal`` has seen to it
+        charged = LocalProblem.of(problem.structure, problem.data.X)
         compile_kernels(problem.budget, oblique=charged.margin is not None)
         events = SearchEvents(on_progress)
         formulation, instance = problem.formulation, problem.instance
@@ -108,18 +118,12 @@ class LocalSearch(TreeSearch):
             key=lambda tree: formulation.evaluate(tree, instance),
         )
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
-        told = events.end(formulation.evaluate(best, instance), -np.inf, outcome.visits)
-        return Found(
+        reported = events.end(formulation.evaluate(best, instance), -np.inf, outcome.visits)
+        return SearchResult(
             best,
             -np.inf,
             Status.BEST_FOUND if outcome.ended else stopped,
             outcome.visits,
-            told,
+            reported,
             message=f"the best tree of {outcome.begun} starts with {kicks} kicks each; a local search proves nothing",
         )
-
-
-def charged_by(problem: BuiltProblem) -> LocalProblem | None:
-    """Return what the trees of a problem are charged; ``None`` where the search does not know such trees."""
-    charges = problem.formulation.tree_charges(problem.instance)
-    return None if charges is None else LocalProblem.of(charges, problem.data.X)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import glue, kernel
 from mipforest.searches.exact.losses import Int32Array
-from mipforest.searches.local.lasso import LINEAR
+from mipforest.searches.local.leaves import LINEAR
 
 #: In place of a split's feature: a leaf, no node at all, a hyperplane.
 LEAF, NONE, OBLIQUE = -1, -2, 2**30

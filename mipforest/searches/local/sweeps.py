@@ -32,8 +32,7 @@ from mipforest.searches.exact.losses import (
     settle,
     take_out,
 )
-from mipforest.searches.local.lasso import LINEAR, lasso_cost
-from mipforest.searches.local.prescription import PRESCRIPTION, prescription_cost
+from mipforest.searches.local.leaves import LINEAR, PRESCRIPTION, lasso_cost, prescription_cost
 from mipforest.searches.local.state import (
     LEAF,
     LEVEL,

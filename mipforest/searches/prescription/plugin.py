@@ -1,4 +1,4 @@
-"""The tree search ``prescription-search``: from a built problem to an enumeration, and back to a tree."""
+"""The tree search ``prescription-search``: from a problem to an enumeration, and back to a tree."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from mipforest.heuristics.thresholds import TreeCharges, tree_of_splits
-from mipforest.problem.built import BuiltProblem
-from mipforest.problem.found import Found, SearchEvents
-from mipforest.problem.tree_search import TreeSearch
+from mipforest.heuristics.thresholds import tree_of_splits
+from mipforest.problem.operations import Operations
+from mipforest.problem.problem_data import ProblemData
+from mipforest.problem.structure import HyperplaneCharges, Structure, TreeCharges
+from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
 from mipforest.searches import compile_by
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status, closed
@@ -20,7 +21,7 @@ from mipforest.trees import Tree
 ROUNDING = 1e-9
 
 #: Lassos that trees of depth 2 may need: some minutes.
-MOST_LASSOS = 2e7
+MAX_LASSOS = 2e7
 
 
 class PrescriptionSearch(TreeSearch):
@@ -32,42 +33,52 @@ class PrescriptionSearch(TreeSearch):
 
     name: ClassVar[str] = "prescription-search"
     summary: ClassVar[str] = "enumeration of prescriptive trees of depth 1 and 2"
-    models: ClassVar[tuple[str, ...]] = ("opt", "opt-l")
-    models_in_words: ClassVar[str] = "opt, opt-l of depth 1 and 2"
+    structures: ClassVar[tuple[type[Structure], ...]] = (TreeCharges,)
+    limits_in_words: ClassVar[str] = "prescriptive ones of univariate splits, of depth 1 and 2"
     preferred: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
 
-    def refusal(self, problem: BuiltProblem) -> str:
+    @classmethod
+    def is_made_for(cls, formulation: type[Operations]) -> bool:
+        """Return whether it takes problems of a formulation; see :class:`TreeSearch`."""
+        kind = formulation.structure_type
+        hyperplanes = kind is not None and issubclass(kind, HyperplaneCharges)
+        return formulation.task == "prescription" and not hyperplanes and super().is_made_for(formulation)
+
+    def refusal(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem; empty where it does."""
-        charges = problem.formulation.tree_charges(problem.instance)
-        if charges is None or charges.treatment is None or charges.margin is not None:
+        if reason := super().refusal(problem):
+            return reason
+        charges = problem.structure
+        assert isinstance(charges, TreeCharges)
+        if charges.treatment is None or charges.margin is not None:
             return f"{problem.formulation.name} has other trees than prescriptive ones of univariate splits"
         if problem.topology.depth > 2:
             return f"it enumerates trees of depth 1 and 2, not {problem.topology.depth}; local-search takes any depth"
         if charges.coefficient_cost is not None and problem.topology.depth == 2:
             thresholds = sum(len(np.unique(column)) - 1 for column in problem.data.X.T)
-            if (lassos := 2 * thresholds * problem.data.n * problem.data.p) > MOST_LASSOS:
+            if (lassos := 2 * thresholds * problem.data.n * problem.data.p) > MAX_LASSOS:
                 return (
-                    f"trees of depth 2 would need about {lassos:.1e} lassos, and it fits {MOST_LASSOS:.0e} at most; "
+                    f"trees of depth 2 would need about {lassos:.1e} lassos, and it fits {MAX_LASSOS:.0e} at most; "
                     "take --depth 1, or local-search, which proves nothing"
                 )
         return ""
 
     def search(
         self,
-        problem: BuiltProblem,
+        problem: ProblemData,
         settings: SolveSettings,
         *,
         start: Tree | None,
         on_progress: Progress | None,
-    ) -> Found:
+    ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.prescription.enumeration import enumerate_trees
         from mipforest.searches.prescription.linear import enumerate_linear_trees
 
         formulation, instance = problem.formulation, problem.instance
-        charges = formulation.tree_charges(instance)
-        assert charges is not None  # ``refusal`` has seen to it
+        charges = problem.structure
+        assert isinstance(charges, TreeCharges)  # ``refusal`` has seen to it
         line, linear = np.array([[0.0], [1.0]]), charges.coefficient_cost
         tiny = TreeCharges(
             y=line[:, 0], loss="prescription", treatment=np.array([0, 1]), coefficient_cost=linear
@@ -88,15 +99,15 @@ class PrescriptionSearch(TreeSearch):
             interrupted |= events.tell(objective, instance.least_objective, tried)
             return not interrupted and monotonic() < deadline
 
-        told = enumerated(problem.data.X, charges, problem.topology.depth, going_on)
-        splits = tree_of_splits(problem.data, problem.topology, told.w, told.b)
+        enumeration = enumerated(problem.data.X, charges, problem.topology.depth, going_on)
+        splits = tree_of_splits(problem.data, problem.topology, enumeration.w, enumeration.b)
         found = formulation.polish(splits, instance)
         if (found_value := formulation.evaluate(found, instance)) < value:
             best, value = found, found_value
         bound, message = instance.least_objective, ""
         status = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
-        if told.ended:
-            least, status = told.least / charges.unit + charges.offset, Status.OPTIMAL
+        if enumeration.ended:
+            least, status = enumeration.least / charges.unit + charges.offset, Status.OPTIMAL
             bound = min(value, least) - ROUNDING * abs(value)
             if not closed(value, bound, settings.gap):
                 status = Status.LIMIT
@@ -104,4 +115,4 @@ class PrescriptionSearch(TreeSearch):
                     "all trees were tried; their lassos have several minima, or features that depend on each other, "
                     "and the bound holds for whichever the model takes"
                 )
-        return Found(best, bound, status, tried, events.end(value, bound, tried), message=message)
+        return SearchResult(best, bound, status, tried, events.end(value, bound, tried), message=message)

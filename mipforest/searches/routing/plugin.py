@@ -12,12 +12,11 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import Unsupported
-from mipforest.heuristics.node_problems import NodeProblems, weights_by_class
-from mipforest.heuristics.node_split import Split
+from mipforest.heuristics.node_problems import NodeProblems, Split, weights_by_class
 from mipforest.objectives.branches import HALF_SQUARED_L2, HINGE, L1
-from mipforest.problem.built import BuiltProblem
-from mipforest.problem.found import Found, SearchEvents
-from mipforest.problem.tree_search import TreeSearch
+from mipforest.problem.problem_data import ProblemData
+from mipforest.problem.structure import Structure
+from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
 from mipforest.time_budget import TimeBudget
@@ -55,30 +54,20 @@ class Routing(TreeSearch):
 
     name: ClassVar[str] = "routing"
     summary: ClassVar[str] = "exact branch and bound over the routings of samples"
-    models: ClassVar[tuple[str, ...]] = (
-        "margot",
-        "hfs-margot",
-        "sfs-margot",
-        "olct",
-        "budgeted-olct",
-        "univariate-olct",
-        "loss-optimal",
-    )
-    models_in_words: ClassVar[str] = (
-        "margot, hfs-margot, sfs-margot; olct, budgeted-olct, univariate-olct; loss-optimal with a convex loss, "
-        "l1 or l2, all levels"
-    )
+    structures: ClassVar[tuple[type[Structure], ...]] = (NodeProblems,)
+    limits_in_words: ClassVar[str] = "a convex loss and the norm l1 or l2, charged at every branch node"
     preferred: ClassVar[bool] = True
     certifies: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
 
-    def refusal(self, problem: BuiltProblem) -> str:
+    def refusal(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem; empty where it does."""
-        nodes = problem.formulation.node_problems(problem.topology)
-        if nodes is None:
-            return f"the objective of {problem.formulation.name} is no sum of convex problems at the branch nodes"
+        if reason := super().refusal(problem):
+            return reason
+        nodes = problem.structure
+        assert isinstance(nodes, NodeProblems)
         if not nodes.exact or nodes.norm not in (HALF_SQUARED_L2, L1) or nodes.uncharged:
-            return "it takes a convex loss and the norm l1 or l2, charged at every branch node"
+            return f"it takes {self.limits_in_words}"
         if problem.formulation.variant == "paper":
             return "variant 'paper' has constants that may cut off the best tree, and the search knows no constants"
         groups = len(problem.instance.distinct[0])
@@ -88,12 +77,12 @@ class Routing(TreeSearch):
 
     def search(
         self,
-        problem: BuiltProblem,
+        problem: ProblemData,
         settings: SolveSettings,
         *,
         start: Tree | None,
         on_progress: Progress | None,
-    ) -> Found:
+    ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.routing.certificate_file import recording
         from mipforest.searches.routing.search import RoutingSearch
@@ -131,10 +120,10 @@ class Routing(TreeSearch):
         status = Status.OPTIMAL if outcome.proven else Status.LIMIT if inaccurate else stopped
         told_last = events.end(trees.value, bound, outcome.nodes)
         message = _INACCURATE if inaccurate else ""
-        return Found(trees.best, bound, status, outcome.nodes, told_last, message=message)
+        return SearchResult(trees.best, bound, status, outcome.nodes, told_last, message=message)
 
 
-def _names_of(problem: BuiltProblem) -> dict[str, Any]:
+def _names_of(problem: ProblemData) -> dict[str, Any]:
     """Return what the first line of a certificate calls a problem."""
     formulation, data = problem.formulation, problem.data
     return {
@@ -183,10 +172,10 @@ def _lowered(bound: float, objective: float) -> float:
 class _Trees:
     """The best tree of a search, and trees made from what the search finds."""
 
-    def __init__(self, problem: BuiltProblem, start: Tree | None) -> None:
+    def __init__(self, problem: ProblemData, start: Tree | None) -> None:
         self._problem = problem
-        nodes = problem.formulation.node_problems(problem.topology)
-        assert nodes is not None  # ``refusal`` has seen to it
+        nodes = problem.structure
+        assert isinstance(nodes, NodeProblems)  # ``refusal`` has seen to it
         self._nodes: NodeProblems = nodes
         self._data = problem.data
         self._X, self._group = problem.instance.distinct

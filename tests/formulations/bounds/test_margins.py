@@ -89,7 +89,7 @@ def test_without_a_norm_everywhere_nothing_is_proven(open_weights):
     problem = LossOptimal(**open_weights, variant="paper").build(data, 2)
     problem.model.add("moved", problem.model["b"] >= 1)
     assert problem.changes().blocks == {"b"}
-    assert problem.formulation.proven_up_to(problem.instance, problem.changes()) == np.inf
+    assert problem.formulation.valid_below(problem.instance, problem.changes()) == np.inf
     assert not problem.formulation.constants_proven(problem.instance, 1.0, problem.changes())
 
 

@@ -5,8 +5,7 @@ import pytest
 from margin_data import random_data, random_tree
 from tolerance import at_most, less
 
-from formulations.bounds.margins import proven_limits
-from formulations.bounds.screening import MOST_SCREENED, screened
+from formulations.bounds.margins import MAX_SCREENED, proven_limits, screened
 from formulations.margot import HfsMargot, Margot, SfsMargot
 from mipforest.model import Model
 from mipforest.problem import repair
@@ -100,7 +99,7 @@ def test_without_time_or_with_many_samples_nothing_is_screened():
     valid, tight = limits_up_to(formulation, instance, 20.0, TimeBudget(0.0))
     assert not tight.excluded.any()
     assert at_most(tight.M_right, valid.M_right)
-    many = replace(instance, data=random_data(0, n=MOST_SCREENED + 1, p=1))
+    many = replace(instance, data=random_data(0, n=MAX_SCREENED + 1, p=1))
     valid, tight = limits_up_to(formulation, many, 20.0)
     assert tight.M_right is valid.M_right
     assert not tight.excluded.any()

@@ -73,13 +73,12 @@ def test_auto_finds_and_proves_what_trying_all_cards_finds(formulation, data):
     assert result.verified
     assert result.objective == pytest.approx(expected, rel=1e-8)
     assert result.bound == pytest.approx(expected, rel=1e-6)
-    for_cuts = "four-rules" if formulation.rules == 4 else "three-rules"
-    assert result.solution.solver == ("support-enumeration" if formulation.name == "ors" else for_cuts)
+    assert result.solution.solver == "card-enumeration"
 
 
 def test_more_rules_than_three_over_binary_features():
     formulation, data = Ors(rules=4, min_points=-2, max_points=2), binary(6, p=6)
-    result = formulation.build(data).solve("support-enumeration")
+    result = formulation.build(data).solve("card-enumeration")
     fewer = Ors(rules=3, min_points=-2, max_points=2).build(data).solve()
     assert result.status == "optimal"
     assert at_most(result.objective, fewer.objective)
@@ -105,7 +104,7 @@ def test_the_cut_loop_keeps_added_rows_and_other_searches_refuse_them():
     max_total(problem, 3)
     at_most_of(problem, ["x0", "x2"], 1)
     with pytest.raises(Unsupported, match="changed after it was built"):
-        problem.solve("three-rules")
+        problem.solve("card-enumeration")
     result = problem.solve("cut-loop", time_limit=60, gap=1e-5)
     cards = formulation.bind(data, problem.topology).cards.with_all_signs()
     allowed = [
@@ -127,35 +126,46 @@ def test_the_cut_loop_keeps_added_rows_and_other_searches_refuse_them():
 def test_a_search_that_is_stopped_keeps_its_card_and_a_true_bound():
     data = with_ties(8, n=60, p=6)
     problem = Ogrs().build(data)
-    stopped = problem.solve("three-rules", on_progress=lambda event: True)
+    stopped = problem.solve("card-enumeration", on_progress=lambda event: True)
     assert stopped.status == "interrupted"
     assert stopped.verified
-    assert at_most(stopped.bound, problem.solve("three-rules").objective)
+    assert at_most(stopped.bound, problem.solve("card-enumeration").objective)
     cards = problem.instance.cards
     assert stopped.bound >= saturated(cards.positive, cards.negative).sum() - 1e-9
-    assert at_least(problem.solve("three-rules", time_limit=0).objective, problem.solve().objective)
+    assert at_least(problem.solve("card-enumeration", time_limit=0).objective, problem.solve().objective)
 
 
-@pytest.mark.parametrize(("model", "search"), [(Ogrs, "three-rules"), (Ors, "support-enumeration")])
-def test_whole_weights_are_repeated_samples(model, search):
+@pytest.mark.parametrize("model", [Ogrs, Ors])
+def test_whole_weights_are_repeated_samples(model):
     data = with_ties(3) if model is Ogrs else binary(3)
     counts = 1 + np.arange(data.n) % 3
     weighted, again = (
         model(rules=2).build(one).solve() for one in (data.with_weights(counts), repeated(data, counts))
     )
-    assert weighted.solution.solver == again.solution.solver == search
+    assert weighted.solution.solver == again.solution.solver == "card-enumeration"
     assert (weighted.status, weighted.verified) == ("optimal", True)
     assert weighted.objective == pytest.approx(again.objective, rel=1e-8)
 
 
+def test_names_that_the_search_had_are_understood_and_said_to_be_old():
+    problem = Ogrs(rules=2, min_points=-1, max_points=1).build(with_ties(1))
+    result = problem.solve("three-rules")
+    assert result.solution.solver == "card-enumeration"
+    assert "the search 'three-rules' is called 'card-enumeration' now" in result.solution.warnings
+    assert problem.solve().solution.warnings == result.solution.warnings[1:]
+
+
 def test_what_searches_do_not_take():
-    many = Ogrs(rules=4, min_points=0, max_points=1).build(with_ties(9, p=5))
-    with pytest.raises(Unsupported, match="three rules"):
-        many.solve("three-rules")
-    with pytest.raises(Unsupported, match="several cuts"):
-        many.solve("support-enumeration")
+    many = Ogrs(rules=5, min_points=0, max_points=1).build(with_ties(9, p=5))
+    with pytest.raises(Unsupported, match="at most 4 rules that are cuts, and these are 5"):
+        many.solve("card-enumeration")
+    many = Ors(rules=9, min_points=0, max_points=1).build(binary(1, p=10))
+    with pytest.raises(Unsupported, match="at most 8 rules, and these are 9"):
+        many.solve("card-enumeration")
     weighted = Ors(rules=2).build(binary(1).with_weights(np.linspace(1, 2, 40)))
     with pytest.raises(Unsupported, match="weights have to be whole numbers"):
-        weighted.solve("support-enumeration")
-    with pytest.raises(Unsupported, match="finds no score card"):
-        get_formulation("oct")().build(binary(1), 1).solve("three-rules")
+        weighted.solve("card-enumeration")
+    with pytest.raises(
+        Unsupported, match=r"takes score cards of least log-loss .* and oct has trees of univariate splits"
+    ):
+        get_formulation("oct")().build(binary(1), 1).solve("card-enumeration")

@@ -66,7 +66,7 @@ def test_a_split_that_gains_nothing_but_rounding_is_none():
 @pytest.mark.parametrize(("seed", "depth"), [(2, 3), (5, 4)])
 def test_the_outcome_is_the_same_for_any_number_of_threads(seed, depth, monkeypatch):
     data = medium(seed, n=70)
-    problem = Oct(alpha=0.01).univariate_problem(Oct(alpha=0.01).build(data, depth).instance)
+    problem = Oct(alpha=0.01).structure(Oct(alpha=0.01).build(data, depth).instance)
     alone = exact_search(problem, depth)
     monkeypatch.setattr(search_module, "SCANNED_ALONE", 1e5)
     one, two = (exact_search(problem, depth, threads=threads) for threads in (1, 2))
@@ -219,7 +219,7 @@ def test_other_models_are_refused_with_the_way_out():
     with pytest.raises(Unsupported, match=r"univariate splits and constant leaves.*--solver highs"):
         OctH().build(data, 1).solve("exact-search")
     numbers = load("diabetes").take(np.arange(15))
-    with pytest.raises(Unsupported, match="ort-l has other trees"):
+    with pytest.raises(Unsupported, match="ort-l has trees with additive losses"):
         OrtL().build(numbers, 1).solve("exact-search")
 
 

@@ -14,10 +14,9 @@ from formulations.ort import Ort, OrtH
 from formulations.ort_l import OrtL, OrtLH
 from mipforest.data import Dataset, load
 from mipforest.searches import entry
-from mipforest.searches.local import LocalTree
+from mipforest.searches.local import LocalProblem, LocalTree
 from mipforest.searches.local.descent import _enter
 from mipforest.searches.local.hyperplanes import _best_coefficient, _best_threshold, _score
-from mipforest.searches.local.plugin import charged_by
 from mipforest.searches.local.search import local_search, samples_of
 from mipforest.searches.local.state import LEAF, NONE, OWN, work_for
 
@@ -71,7 +70,7 @@ def test_hyperplanes_of_regression_trees_are_verified_and_no_worse_than_univaria
     assert result.verified, result.failed_checks
     assert at_most(result.objective, own.formulation.evaluate(own.start_tree("cart"), own.instance))
     # Without the margin, every univariate tree is one of hyperplanes.
-    free = replace(charged_by(own), margin=0.0)
+    free = replace(LocalProblem.of(own.structure, own.data.X), margin=0.0)
     start = plain.solve("local-search", solver_options=options)
     found = local_search(
         free, 2, starts=0, kicks=0, trees=[LocalTree(start.tree.unscaled().w, start.tree.unscaled().b)]
@@ -131,7 +130,8 @@ def test_every_value_of_a_coefficient_and_of_a_threshold_is_that_of_its_hyperpla
 @pytest.mark.slow
 def test_random_hyperplanes_help_and_units_of_weights_do_not_matter():
     data = diagonal()
-    problem = charged_by(OctH().build(data, 1))
+    built = OctH().build(data, 1)
+    problem = LocalProblem.of(built.structure, data.X)
     problem = replace(problem, X=data.X, margin=0.0, split_cost=0.0)
     univariate = local_search(replace(problem, margin=None), 1, starts=3, kicks=0).value
     none, some = (local_search(problem, 1, starts=3, kicks=0, hyperplanes=h).value for h in (0, 5))
@@ -193,7 +193,7 @@ def test_trees_with_linear_leaves_are_verified_and_no_worse_than_cart(model):
     # What the search has summed up is what the definition says, up to the accuracy of a leaf.
     assert result.solution.events[-2].objective == pytest.approx(result.objective, rel=1e-4)
     for other in ({"regulariser": "l0"}, {"loss": "absolute"}, {"lam": 0.0}):
-        assert replace(formulation, **other).tree_charges(problem.instance) is None
+        assert replace(formulation, **other).structure(problem.instance) is None
 
 
 @pytest.mark.parametrize(

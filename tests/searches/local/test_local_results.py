@@ -14,8 +14,8 @@ from formulations.ort import Ort, OrtH
 from formulations.ort_l import OrtL, OrtLH
 from mipforest.data import Dataset, load
 from mipforest.errors import NotAllowed, Unsupported
-from mipforest.problem.built import StartError
 from mipforest.problem.formulation import deepened
+from mipforest.problem.problem_data import StartError
 from mipforest.searches.local import LocalProblem
 from mipforest.searches.local.search import local_search
 from mipforest.trees import load as load_tree
@@ -111,7 +111,9 @@ def test_its_tree_is_a_start_of_a_matrix_solver(formulation):
 @pytest.mark.parametrize("formulation", [Margot(), Olct()])
 def test_margins_and_log_losses_have_no_such_start(formulation):
     problem = formulation.build(medium(1, n=20, classes=2), 1)
-    with pytest.raises(StartError, match=r"local-search.*has other trees than it knows.*take another start"):
+    with pytest.raises(
+        StartError, match=r"local-search.*it takes trees with additive losses.*take another start"
+    ):
         problem.solve("highs", start="local-search")
 
 
@@ -130,7 +132,9 @@ def test_a_search_that_is_stopped_keeps_its_tree():
 
 def test_other_models_and_options_are_refused():
     problem = Margot().build(medium(1, n=20, classes=2), 1)
-    with pytest.raises(Unsupported, match=r"margot has other trees than it knows.*--solver highs"):
+    with pytest.raises(
+        Unsupported, match=r"margot has trees of problems at the branch nodes.*--solver highs"
+    ):
         problem.solve("local-search")
     problem = Oct().build(medium(1, n=20), 1)
     with pytest.raises(NotAllowed, match=r"would not use restarts: its options are starts, how many"):

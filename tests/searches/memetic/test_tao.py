@@ -15,9 +15,8 @@ from formulations.ort import Ort
 from mipforest.data import Dataset, load
 from mipforest.errors import Unsupported
 from mipforest.heuristics.cart import cart, forest_trees, from_scikit_learn
-from mipforest.heuristics.thresholds import TreeCharges
-from mipforest.searches.memetic.split_tree import ABSENT, LEAF, SplitTree
-from mipforest.searches.memetic.tao import AlternatingOptimization
+from mipforest.problem.structure import TreeCharges
+from mipforest.searches.memetic.tao import ABSENT, LEAF, AlternatingOptimization, SplitTree
 from mipforest.searches.memetic.tmo import random_split
 from mipforest.trees import Topology
 
@@ -229,7 +228,9 @@ def test_as_a_solver_it_is_no_worse_than_cart_and_proves_nothing(formulation):
 
 
 def test_other_trees_are_refused():
-    with pytest.raises(Unsupported, match="no univariate splits"):
+    with pytest.raises(
+        Unsupported, match="takes trees of univariate splits and constant leaves, and oct-h has"
+    ):
         OctH().build(Dataset.from_arrays(np.eye(4), [0, 0, 1, 1], name="four"), 1).solve("tao")
 
 

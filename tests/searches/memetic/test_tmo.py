@@ -7,9 +7,9 @@ from tolerance import at_most
 from formulations.oct import Oct
 from formulations.ort import Ort
 from mipforest.data import Dataset, load
-from mipforest.heuristics.thresholds import TreeCharges, univariate_tree
-from mipforest.searches.memetic.split_tree import ABSENT, LEAF, SplitTree
-from mipforest.searches.memetic.tao import AlternatingOptimization
+from mipforest.heuristics.thresholds import univariate_tree
+from mipforest.problem.structure import TreeCharges
+from mipforest.searches.memetic.tao import ABSENT, LEAF, AlternatingOptimization, SplitTree
 from mipforest.searches.memetic.tmo import crossover, evolve, random_split
 from mipforest.trees import Topology
 

@@ -30,10 +30,15 @@ from formulations.bounds.margins import (
 from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import random_trees
-from mipforest.heuristics.node_problems import NodeProblems, bias_if_empty, passed
-from mipforest.heuristics.node_split import Split
-from mipforest.model import Model, Values, VarArray
-from mipforest.problem.expressions import LinearTreeExpressions, TreeExpressions
+from mipforest.heuristics.node_problems import NodeProblems, Split, bias_if_empty, passed
+from mipforest.model import LinearExpr, Model, Values, VarArray
+from mipforest.problem.expressions import (
+    Expression,
+    NotExpressed,
+    TreeExpressions,
+    one_sided,
+    require_weight,
+)
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.operations import Instance
@@ -43,7 +48,7 @@ from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import clear_residue, keep_sides
 
 #: Most samples for which the papers' constants are compared with proven ones: that takes all distances.
-MOST_SAMPLES = 10_000
+MAX_SAMPLES = 10_000
 
 #: Share of the time that the start from which the limits are proven may take: the solver has the rest.
 START_SHARE = 0.5
@@ -88,6 +93,8 @@ class LinearTree(Formulation):
     variants: ClassVar[tuple[str, ...]] = ("valid", "paper")
     least_objective = 0.0
     gap_parameter = "epsilon"
+    gap_rows = ("left", "right")
+    structure_type = NodeProblems
     #: The start that a tree search improves on soon, found in a fraction of a second without feature budgets.
     quick_start: ClassVar[str | None] = None
 
@@ -99,6 +106,9 @@ class LinearTree(Formulation):
     @abstractmethod
     def node_problems(self, topology: Topology) -> NodeProblems:
         """Return what the objective charges at each branch node."""
+
+    def structure(self, instance: Instance) -> NodeProblems:
+        return self.node_problems(instance.topology)
 
     @abstractmethod
     def paper_limits(self, nodes: NodeProblems) -> MarginLimits:
@@ -161,13 +171,13 @@ class LinearTree(Formulation):
             bias_read=bias_read,
         )
 
-    def proven_up_to(self, instance: LinearInstance, changes: ModelChanges) -> float:
+    def valid_below(self, instance: LinearInstance, changes: ModelChanges) -> float:
         upper_bound = instance.limits.upper_bound
         if not np.isfinite(upper_bound):
             return upper_bound
         return -np.inf if changes.loosened or changes.locked("b").any() else upper_bound
 
-    def limited_at(
+    def with_cutoff(
         self, instance: LinearInstance, value: float, changes: ModelChanges
     ) -> LinearInstance | None:
         limits = None if self.variant == "paper" else self._limits_under(instance, value, changes)
@@ -194,8 +204,8 @@ class LinearTree(Formulation):
     def constants_proven(self, instance: LinearInstance, value: float, changes: ModelChanges) -> bool:
         nodes, given, upper = instance.nodes, instance.limits, instance.topology.upper_branches
         if self.variant != "paper":
-            return True  # :meth:`proven_up_to` tells how far
-        if instance.data.n > MOST_SAMPLES:
+            return True  # :meth:`valid_below` tells how far
+        if instance.data.n > MAX_SAMPLES:
             return False
         if not upper and nodes.exact and nodes.budget is None:
             return True  # there are no constants in its rows
@@ -318,6 +328,184 @@ class LinearTree(Formulation):
 
     def expressions(self, m: Model, instance: LinearInstance) -> TreeExpressions:
         return LinearTreeExpressions(self.name, m, instance.data, instance.topology, self.epsilon)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearTreeExpressions(TreeExpressions):
+    """Expressions of trees with a linear classifier at every branch node, such as MARGOT's and OLCT's.
+
+    Left leaves predict the first class, right ones the second; the side at the last node is the sign of the score and
+    no variable of the model. Where a constraint reads it, a binary per sample is added, and the rows of the upper
+    levels hold at the last one too: right is a score of at least 0, left one of at most ``-epsilon``.
+
+    Attributes
+    ----------
+    epsilon
+        Gap that stands for a strict inequality.
+    """
+
+    epsilon: float
+
+    def neutral_rows(self) -> frozenset[str]:
+        """Return the rows that switch on weights, or tell the side at the last node.
+
+        Moving a bias as in step 2 of the proof (:mod:`formulations.bounds.margins`) changes no side, and keeps scores
+        on the left at -epsilon or below; the big-Ms of these rows are the bounds on w and b.
+        """
+        rows = {
+            "uses": ("uses_above", "uses_below"),
+            "second_class": ("second_class_right", "second_class_left"),
+        }
+        for name in self.m.variables:
+            if (feature := self._required(name)) is not None:
+                rows[name] = (f"require_{feature}_least", f"require_{feature}_most")
+        return frozenset(row for name in rows if name in self.m.variables for row in rows[name])
+
+    def feature_blocks(self) -> tuple[str, ...]:
+        """Name the weights, and what switches them on."""
+        return ("w", "s", "uses")
+
+    def write_again(self, name: str) -> bool:
+        """Add a block of these methods to another model of the formulation: its big-Ms are that model's bounds."""
+        if name == "uses":
+            self.features()
+        elif name == "second_class":
+            self._second_class()
+        elif (feature := self._required(name)) is not None:
+            self.require_feature(self.data.features.labels.index(feature))
+        else:
+            return False
+        return True
+
+    def _required(self, name: str) -> str | None:
+        """Return the feature of the first of the two blocks that require one."""
+        feature = name.removeprefix("require_").removesuffix("_above")
+        return (
+            feature if name == f"require_{feature}_above" and feature in self.data.features.labels else None
+        )
+
+    def features(self) -> Expression:
+        """Return the switches of the features, or new binaries without which a weight is 0."""
+        if "s" in self.m.variables:
+            return self.m["s"]
+        if "uses" not in self.m.variables:
+            w, over = self.m["w"], (self.topology.branches, self.data.features)
+            lower, upper = self._finite(w.lower), self._finite(w.upper)
+            uses = self.m.binary("uses", over)
+            self.m.add("uses_above", w <= upper * uses, over=over)
+            self.m.add("uses_below", w >= lower * uses, over=over)
+        return self.m["uses"]
+
+    def require_feature(self, j: int) -> None:
+        """Add rows and binaries: some split gives feature j a weight that is not negligible.
+
+        A binary that allows a weight may be 1 at a weight of 0.
+        """
+        w = self.m["w"][:, j]
+        limit = float(np.maximum(self._finite(w.upper), -self._finite(w.lower)).max())
+        require_weight(self, w, limit, j)
+
+    def leaves(self) -> Expression:
+        """Return the expression; it rests on products of the assignment and the side, 0 or 1 where these are."""
+        second, z = self._second_class(), self.m["z"]
+        if "right_leaf" not in self.m.variables:
+            right = self.m.nonnegative("right_leaf", z.shape)
+            self.m.add("right_leaf_here", right <= z)
+            self.m.add("right_leaf_second", right <= second[:, None])
+            self.m.add("right_leaf_both", right >= z + second[:, None] - 1)
+        # Left and right leaf of every last branch node, side by side.
+        first = np.kron(np.eye(z.shape[1]), [1.0, 0.0])
+        leaves: LinearExpr = z @ first + self.m["right_leaf"] @ np.kron(np.eye(z.shape[1]), [-1.0, 1.0])
+        return leaves
+
+    def predicted(self, k: int) -> Expression:
+        """Return the side of each sample at its last branch node, or the other one."""
+        second = self._second_class()
+        return second if k == 1 else 1 - second
+
+    def keep_monotone(self, j: int, *, increasing: bool) -> None:
+        """Add rows: the weight of feature j has one sign at the last branch nodes and is 0 above them."""
+        w, last = self.m["w"], np.asarray(self.topology.last_branches)
+        name = f"monotone_{self.data.features.labels[j]}"
+        sign = 1.0 if increasing else -1.0
+        self.m.add(f"{name}_last", sign * w[last, j] >= 0)
+        if self.topology.upper_branches:
+            self.m.add(f"{name}_above", w[np.asarray(self.topology.upper_branches), j] == 0)
+
+    def fix_split(self, t: int, j: int, threshold: float) -> None:
+        """Add rows: node t uses feature j alone, with a positive weight, and its score is 0 at the threshold."""
+        below = self.data.X[self.data.X[:, j] < threshold, j]
+        if not 0 < len(below) < self.data.n:
+            raise one_sided(self.data, j, threshold)
+        w, name = self.m["w"], f"split_n{t}"
+        least = self.epsilon / (threshold - float(below.max()))
+        if float(w.upper[t, j]) < least:
+            raise NotExpressed(
+                f"a split at {threshold:g} (scaled) needs a weight of {least:.4g} to keep the next sample "
+                f"{self.epsilon:g} away, and {self.formulation} bounds it by {float(w.upper[t, j]):.4g}; take a "
+                "threshold farther from the samples, or a smaller epsilon"
+            )
+        others = np.delete(np.arange(self.data.p), j)
+        self.m.add(f"{name}_alone", w[t, others] == 0)
+        self.m.add(f"{name}_weight", w[t, j] >= least)
+        self.m.add(f"{name}_at", self.m["b"][t] + threshold * w[t, j] == 0)
+
+    def fixed_splits(self) -> dict[int, tuple[int, float]]:
+        """Return the splits that :meth:`fix_split` has fixed, read from its rows."""
+        found, rows = {}, self.m.constraints
+        for t in self.topology.branches:
+            if (name := f"split_n{t}_at") in rows:
+                weights, alone = self.m["w"].columns[t], rows[f"split_n{t}_alone"].A.indices
+                (j,) = np.flatnonzero(~np.isin(weights, alone))
+                found[t] = (int(j), float(rows[name].A.toarray()[0, weights[j]]))
+        return found
+
+    def encode(self, tree: Tree) -> dict[str, FloatArray]:
+        """Return the values of the blocks that these methods have added, for a tree for scaled features."""
+        last = np.asarray(self.topology.last_branches)
+        here = tree.decision_path(self.data.X)[:, last]
+        right = here & (tree.scores(self.data.X)[:, last] >= 0)
+        added = {
+            "uses": (tree.w != 0).astype(float),
+            "second_class": right.any(axis=1).astype(float),
+            "right_leaf": right.astype(float),
+        }
+        return {name: value for name, value in added.items() if name in self.m.variables}
+
+    def _second_class(self) -> Expression:
+        """Return the (n,) binaries: 1 where the score of a sample at its last branch node is at least 0, else 0.
+
+        A score of at most -epsilon stands for one below 0, as at the upper levels.
+        """
+        if "second_class" not in self.m.variables:
+            last = np.asarray(self.topology.last_branches)
+            w, b, z = self.m["w"], self.m["b"], self.m["z"]
+            size = np.maximum(self._finite(w.upper), -self._finite(w.lower))[last]
+            limit = (
+                np.abs(self.data.X) @ size.T + np.maximum(self._finite(b.upper), -self._finite(b.lower))[last]
+            )
+            second = self.m.binary("second_class", self.data.samples)
+            score = self.data.X @ w[last].T + b[last]
+            over = (self.data.samples, self.topology.last_branches)
+            self.m.add(
+                "second_class_right",
+                score >= -limit * (1 - second[:, None]) - limit * (1 - z),
+                over=over,
+            )
+            self.m.add(
+                "second_class_left",
+                score + self.epsilon <= (limit + self.epsilon) * (second[:, None] + 1 - z),
+                over=over,
+            )
+        return self.m["second_class"]
+
+    def _finite(self, bound: FloatArray) -> FloatArray:
+        if not np.isfinite(bound).all():
+            raise NotExpressed(
+                f"{self.formulation} has no bounds on w and b in this variant, which the constraint needs; build "
+                "variant 'valid', or bound them: problem.model['w'].set_bounds(-50, 50), and 'b' likewise"
+            )
+        return bound
 
 
 def declare_hyperplanes(m: Model, instance: LinearInstance) -> tuple[VarArray, VarArray]:

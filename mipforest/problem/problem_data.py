@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -18,6 +19,7 @@ from mipforest.model.check import ROUNDING
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.problem.model_changes import BuiltModel, ModelChanges
 from mipforest.problem.operations import Instance, Operations
+from mipforest.problem.structure import Structure
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.bound_check import objective_unit
 from mipforest.time_budget import TimeBudget
@@ -29,7 +31,7 @@ class StartError(MipforestError, ValueError):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BuiltProblem:
+class ProblemData:
     """A formulation bound to a data set, and its model.
 
     Attributes
@@ -59,7 +61,7 @@ class BuiltProblem:
     unfinished: bool = False
     entries_given_up: int = 0
     as_built: BuiltModel = field(init=False, repr=False)
-    _covered: tuple[MatrixForm, float] | None = field(init=False, repr=False, default=None)
+    _valid: tuple[MatrixForm, float] | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "as_built", BuiltModel(self.model))
@@ -80,28 +82,33 @@ class BuiltProblem:
         """Whether there is a model: not of a smooth formulation, nor where time ran out while it was declared."""
         return self.formulation.has_rows and not self.unfinished
 
+    @cached_property
+    def structure(self) -> Structure | None:
+        """What searches may know of the solutions beside the rows; ``None`` where no search could use it."""
+        return self.formulation.structure(self.instance)
+
     def size(self) -> dict[str, int]:
         """Count columns and rows of the model, or variables and constraints of a smooth one."""
         form = self.model.matrix()
         rows = {"columns": form.n_columns, "rows": form.n_rows}
         return rows if self.formulation.has_rows else self.formulation.size(self.instance)
 
-    def covered_up_to(self) -> float:
-        """Return the value up to which the model, as a user has changed it, holds every solution that it should.
+    def valid_below(self) -> float:
+        """Return the cutoff up to which the model, as a user has changed it, holds every solution that it should.
 
         Minus infinity where the objective was replaced; of a model to maximise, solutions above that value are meant.
         """
         form = self.model.matrix()
         if self.as_built.objective_replaced():
             return -np.inf
-        if self._covered is not None and self._covered[0] is form:
-            return self._covered[1]
+        if self._valid is not None and self._valid[0] is form:
+            return self._valid[1]
         changes = self.changes()
-        return self.formulation.proven_up_to(self.instance, changes) if changes.anything else np.inf
+        return self.formulation.valid_below(self.instance, changes) if changes.anything else np.inf
 
-    def declare_covered(self, value: float) -> None:
+    def declare_valid_below(self, value: float) -> None:
         """Note that the model as it is now, changes included, holds every solution up to a value."""
-        object.__setattr__(self, "_covered", (self.model.matrix(), value))
+        object.__setattr__(self, "_valid", (self.model.matrix(), value))
 
     def least_objective(self) -> float:
         """Return a lower bound on the objective of every solution that is known without the model.
@@ -215,13 +222,15 @@ class BuiltProblem:
                 "auto, or choose one of those that 'mipforest solvers' lists for it"
             )
 
-    def start_tree(self, start: str | Predictor | None = "default", *, seed: int = 0) -> Predictor | None:
-        """Return the tree to start from, for scaled features.
+    def start_without_search(
+        self, start: str | Predictor | None = "default", *, seed: int = 0
+    ) -> Predictor | None:
+        """Return the tree to start from, for scaled features, where no tree search is to find it.
 
         Parameters
         ----------
         start
-            ``"default"``, the name of one of the formulation's starts or of a tree search, a tree (its own scaling,
+            ``"default"``, the name of one of the formulation's starts, a tree (its own scaling,
             if it has one, is taken into account), or ``None`` / ``"none"``.
         seed
             Seed of starts that draw.

@@ -10,7 +10,7 @@ Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MI
     & a_m^\top x_i + \mu \le b_m + (2 + \mu)(1 - z_{it}) && i,\; t \in L,\; m \in A_L(t) \quad (3.1) \\
     & a_m^\top x_i \ge b_m - 2 (1 - z_{it}) && i,\; t \in L,\; m \in A_R(t) \quad (3.2)
 
-with (2.5) to (2.8) and (*) as for univariate splits (:mod:`formulations.routing.univariate`); rows marked (3.3) have no
+with (2.5) to (2.8) and (*) as for univariate splits (:mod:`formulations.splits.univariate`); rows marked (3.3) have no
 number of their own in that problem. The split of a node sends ``a.x < b`` left; a node without a split sends everything
 right. As :math:`\|a_t\|_1 \le 1`, :math:`\mu` is a margin: only hyperplanes that keep both sides at least :math:`\mu`
 apart, in that scaling, are in the model.
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulations.routing.univariate import (
+from formulations.splits.univariate import (
     Routing,
     leaves_of,
     sides,

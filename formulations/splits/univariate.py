@@ -1,4 +1,4 @@
-r"""Univariate splits and the assignment of samples to leaves: shared by the models that use them.
+r"""Univariate splits and the assignment of samples to leaves: shared by the models that use them; bounds by the root.
 
 Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MIT 2018, section 2.2. Features in
 [0, 1]; a split sends ``a.x < b`` left and the rest right; a node that does not split sends everything right.
@@ -39,14 +39,25 @@ and (*). Cumulated like this, left has p entries; with one binary per threshold 
 above the sample. Both have the same linear relaxation: :math:`u_{tjk} - u_{t,j,k+1}` is the binary of threshold k. The
 assignment z is continuous: for binary u its rows leave each group one leaf only. With :math:`N_{\min} = 1` rows (2.6),
 (2.7), (*) only let a leaf be empty or not, and are left out.
+
+**The root.** Lower bounds on the objective by the root's threshold close the `tight` variants. An exact search
+(:class:`~mipforest.searches.exact.plugin.ExactSearch`) proves for every threshold c at the root a value
+:math:`V_c` that no tree with this root is below. So the objective of the model, for binary variables of the root, is at
+least :math:`\sum_c V_c [\text{threshold } c] + V_0 [\text{no split}]`: :func:`root_bound`.
+
+At depth one and two, and on data of moderate size, all :math:`V_c` are the exact values: that also helps where
+constraints forbid the best roots. Otherwise the search leaves out thresholds that cannot be best, with a bound that is
+no less than the best value; where it ends within its limit, the bound of the linear relaxation is the optimum. The
+limit is a number of steps: the model depends on the data alone (and on a time limit, where building has one).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -56,8 +67,15 @@ from mipforest.data import DataError, Dataset
 from mipforest.heuristics.thresholds import Thresholds, chosen_features, tree_of_thresholds, univariate_tree
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions, one_sided
+from mipforest.problem.formulation import Formulation
+from mipforest.problem.tree_search import get_search
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import keep_sides, midpoint
+
+if TYPE_CHECKING:
+    from mipforest.heuristics.thresholds import Thresholds
+    from mipforest.problem.structure import UnivariateProblem
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +156,9 @@ class RoutingExpressions(TreeExpressions):
 
     def fix_split(self, t: int, j: int, threshold: float) -> None:
         self.routing.fix_split(self.m, t, j, threshold)
+
+    def feature_blocks(self) -> tuple[str, ...]:
+        return ("a", "s")
 
     def leaves(self) -> Expression:
         return self.routing.assignment(self.m)[self.routing.group]
@@ -371,6 +392,30 @@ def without_splits(tree: Tree, nodes: Sequence[int]) -> Tree:
     return replace(tree, w=np.where(dropped[:, None], 0.0, tree.w), b=np.where(dropped, 0.0, tree.b))
 
 
+def best_pruned(splits: Tree, with_leaves: Callable[[Tree], Tree], value: Callable[[Tree], float]) -> Tree:
+    """Return a tree without the subtrees that do not pay for themselves, tried from the leaves up.
+
+    Parameters
+    ----------
+    splits
+        A tree whose leaves are still to be fitted.
+    with_leaves
+        Returns the tree of some splits with its best leaves.
+    value
+        Returns the objective of a tree.
+    """
+    best = with_leaves(splits)
+    best_value = value(best)
+    for t in reversed(splits.topology.branches):
+        if not splits.w[t].any():
+            continue
+        fewer = without_splits(splits, [t])
+        candidate = with_leaves(fewer)
+        if (candidate_value := value(candidate)) <= best_value:
+            splits, best, best_value = fewer, candidate, candidate_value
+    return best
+
+
 def with_paying_splits(tree: Tree, split_cost: FloatArray, alone: FloatArray) -> Tree:
     """Take back splits that do not pay for themselves, from the leaves up.
 
@@ -396,3 +441,141 @@ def with_paying_splits(tree: Tree, split_cost: FloatArray, alone: FloatArray) ->
         keeps[t] &= keeps[topology.parent(t)]
     kept = keeps[: topology.n_branches]
     return replace(tree, w=np.where(kept[:, None], tree.w, 0.0), b=np.where(kept, tree.b, 0.0))
+
+
+#: The search that bounds the objective by the root: one of :class:`~mipforest.problem.structure.UnivariateProblem`.
+EXACT = "exact-search"
+
+#: Resolution of the values in the row on the root, in the units of the objective they bound.
+RESOLUTION = 2.0**-24
+
+#: Most samples to scan for the exact values of all thresholds at depth one or two: some tenths of a second.
+MAX_COMPLETE = 3e8
+
+#: Most samples to scan otherwise: about a second; at depth two the search nearly always ends long before its limit.
+MAX_SCANNED = {1: 1e10, 2: 1e10}
+MAX_SCANNED_DEEPER = 5e8
+
+#: Scans for medians take this many times longer.
+MEDIANS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class RootValues:
+    """What an exact search proves of trees by their root, and its best tree; in the units of the search.
+
+    Attributes
+    ----------
+    by_threshold
+        (q,) least value of a tree with each threshold at the root, or a lower bound on it; infinite where a side would
+        be too small.
+    no_split
+        Value of the tree without a split.
+    least
+        Lower bound on the value of all trees.
+    chosen
+        (|B|,) thresholds of the best tree, -1 where a node does not split; ``None`` if it is the one that was given.
+    ended
+        Whether the search came to its end: its best tree is the best of all.
+    """
+
+    by_threshold: FloatArray
+    no_split: float
+    least: float
+    chosen: IntArray | None
+    ended: bool
+
+
+def root_values(
+    problem: UnivariateProblem,
+    depth: int,
+    no_split: float,
+    *,
+    best: float = np.inf,
+    budget: TimeBudget | None = None,
+) -> RootValues:
+    """Search for the best tree within a limit, and return what is proven by the root's threshold.
+
+    Parameters
+    ----------
+    problem
+        What trees are charged.
+    depth
+        Most splits on a path.
+    no_split
+        Value of the tree without a split.
+    best
+        Value of a tree that is known.
+    budget
+        Half of what is left of it ends the search as well: the solver has the rest.
+    """
+    search: Any = get_search(EXACT)
+    part = None if budget is None else budget.part(share=0.5)
+    scan = problem.thresholds.X.size * (MEDIANS if problem.loss == "absolute" else 1)
+    outcome = search.outcome(
+        problem,
+        depth,
+        budget or TimeBudget(),
+        best=best,
+        most_nodes=1 + int(MAX_SCANNED.get(depth, MAX_SCANNED_DEEPER) / scan),
+        on_progress=None if part is None else lambda *_: part.expired,
+        complete=depth <= 2 and len(problem.thresholds) * scan <= MAX_COMPLETE,
+    )
+    return RootValues(outcome.by_threshold, no_split, outcome.bound, outcome.chosen, outcome.ended)
+
+
+def root_bound(u: VarArray, d: VarArray, thresholds: Thresholds, roots: RootValues) -> LinearExpr:
+    """Return the least objective of a tree by its root: the sum over thresholds of value times binary.
+
+    Parameters
+    ----------
+    u, d
+        (q,) variables of the root's threshold (:class:`~formulations.splits.univariate.ThresholdRouting`), and
+        whether it splits.
+    thresholds, roots
+        The thresholds, and the least objective for each.
+    """
+    # A threshold that leaves too few samples on a side is infeasible; any value bounds it.
+    values = np.where(np.isfinite(roots.by_threshold), roots.by_threshold, roots.no_split)
+    # Rounded down to multiples of a power of two, so that their differences are exact: no coefficient of 1e-17.
+    values = np.floor(values / RESOLUTION) * RESOLUTION
+    steps = np.diff(values, prepend=0.0)
+    steps[thresholds.lowest] = values[thresholds.lowest]
+    bound: LinearExpr = steps @ u + roots.no_split * (1 - d)
+    return bound
+
+
+def search_by_root(
+    formulation: Formulation,
+    instance: Any,
+    problem: UnivariateProblem,
+    with_leaves: Callable[[Tree], Tree],
+    *,
+    unit: float,
+) -> tuple[Tree, RootValues]:
+    """Search for the best tree within a limit; return the best one found, and what is proven by the root.
+
+    Parameters
+    ----------
+    formulation, instance
+        What trees are of, and bound to; beyond depth 2 the start ``cart`` is known first.
+    problem
+        What trees are charged.
+    with_leaves
+        Returns the tree of some splits with its best leaves.
+    unit
+        What an objective of 1, that of the tree without a split, is in the units of the problem.
+    """
+    data, topology, given, best = instance.data, instance.topology, None, np.inf
+    if topology.depth > 2:
+        given = formulation.start("cart", instance)
+        best = formulation.evaluate(given, instance) * unit
+    roots = root_values(problem, topology.depth, unit, best=best, budget=instance.budget)
+    if given is not None and roots.chosen is None:
+        return given, roots
+    chosen = np.full(topology.n_branches, -1) if roots.chosen is None else roots.chosen
+    found = with_leaves(tree_of_thresholds(data, topology, problem.thresholds, chosen))
+    if not roots.ended:  # what it has by then may be worse than CART's tree
+        others = (found, given or formulation.start("cart", instance))
+        found = min(others, key=lambda tree: formulation.evaluate(tree, instance))
+    return found, roots

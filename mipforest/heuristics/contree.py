@@ -1,6 +1,7 @@
-"""ConTree in a process of its own: its native code hears no signal and looks at its clock too rarely, so it is killed.
+"""ConTree (pycontree): optimal univariate trees by dynamic programming on continuous features.
 
-``python -m mipforest.heuristics.contree_process FOLDER DEPTH COST SECONDS`` reads ``FOLDER/samples.npz`` and writes
+It runs in a process of its own: its native code hears no signal and looks at its clock too rarely, so it is killed.
+``python -m mipforest.heuristics.contree FOLDER DEPTH COST SECONDS`` reads ``FOLDER/samples.npz`` and writes
 ``FOLDER/tree.npz``; ``FOLDER/ready`` is there once its packages are loaded.
 """
 
@@ -12,16 +13,25 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from os import environ, pathsep
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.errors import SolverError
+from mipforest.errors import SolverError, SolverUnavailable
+from mipforest.time_budget import TimeBudget
+from mipforest.trees import Topology, Tree
+
+if TYPE_CHECKING:
+    from mipforest.data import Dataset
+
+#: Seconds after which ConTree returns the best tree so far.
+TIME_LIMIT = 60.0
 
 #: Seconds between two looks at the process, and beyond its limit until it is killed.
 INTERVAL, PATIENCE = 0.02, 0.5
@@ -34,6 +44,102 @@ LEAF = -1
 
 #: Of each node, in order of depth first: (m,) feature or :data:`LEAF`, (m,) threshold, (m,) label.
 Nodes = tuple[IntArray, FloatArray, IntArray]
+
+
+def contree(
+    data: Dataset,
+    topology: Topology,
+    *,
+    split_cost: float = 0.0,
+    time_limit: float = TIME_LIMIT,
+    budget: TimeBudget | None = None,
+) -> Tree:
+    """Find the tree with the fewest errors; see :func:`contree_within`. Where that has none, it is CART's."""
+    from mipforest.heuristics.cart import cart  # late: the process of ConTree needs none of it
+
+    found, _ = contree_within(data, topology, split_cost=split_cost, time_limit=time_limit, budget=budget)
+    return cart(data, topology) if found is None else found
+
+
+def contree_within(
+    data: Dataset,
+    topology: Topology,
+    *,
+    split_cost: float = 0.0,
+    time_limit: float = TIME_LIMIT,
+    budget: TimeBudget | None = None,
+) -> tuple[Tree | None, bool]:
+    """Find the tree with the fewest errors (Brita, van der Linden and Demirovic 2025), in a process of its own.
+
+    Parameters
+    ----------
+    data
+        Scaled features; classes.
+    topology
+        Index sets of the tree.
+    split_cost
+        Cost of a split as a share of the samples, 0 to 1.
+    time_limit
+        Seconds.
+    budget
+        Whose stop ends the search at once, and whose limit does not count the loading of packages.
+
+    Returns
+    -------
+    tree
+        For scaled features; nodes without a split send every sample to the right. ``None`` where the search was
+        stopped, or had no tree soon after its limit.
+    ended
+        Whether the search ended within the time: the tree is optimal then.
+
+    Raises
+    ------
+    SolverUnavailable
+        If pycontree is not installed.
+    SolverError
+        If it fails.
+    """
+    if find_spec("pycontree") is None:
+        raise SolverUnavailable(
+            "start 'dp' needs the Python package pycontree; run: pip install 'mipforest[dp]'"
+        )
+    budget = budget or TimeBudget()
+    answer = fitted_nodes(
+        data.X,
+        data.y.astype(np.int64),
+        depth=topology.depth,
+        split_cost=split_cost,
+        time_limit=time_limit,
+        stopped=lambda: budget.stopped,
+        loaded=lambda seconds: budget.exclude("load", seconds),
+    )
+    if answer is None:
+        return None, False
+    (feature, threshold, label), ended = answer
+    w = np.zeros((topology.n_branches, data.p))
+    b = np.zeros(topology.n_branches)
+    leaf_value = np.zeros(topology.n_leaves)
+    following = iter(range(len(feature)))
+
+    def copy(k: int, t: int, members: IntArray) -> None:
+        """Copy ConTree's node k, which the given samples reach, to node t, and all that lies below."""
+        if feature[k] == LEAF:
+            below = [t]
+            for s in below:
+                if s >= topology.n_branches:
+                    leaf_value[s - topology.n_branches] = label[k]
+                else:
+                    below += [topology.left(s), topology.right(s)]
+            return
+        j = feature[k]
+        goes_left = data.X[members, j] <= threshold[k]
+        w[t, j], b[t] = 1.0, -np.nextafter(threshold[k], np.inf)
+        copy(next(following), topology.left(t), members[goes_left])
+        copy(next(following), topology.right(t), members[~goes_left])
+
+    copy(next(following), 0, np.arange(data.n))
+    tree = Tree(topology.depth, w, b, leaf_value, tuple(data.classes), tuple(data.features.labels))
+    return tree, ended
 
 
 def fitted_nodes(

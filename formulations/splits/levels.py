@@ -33,12 +33,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from formulations.bounds.margins import MarginLimits, moved_into_limits
-from formulations.routing.linear import LinearInstance, LinearTree, losses_paid
+from formulations.splits.linear import LinearInstance, LinearTree, losses_paid
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.logistic import gain_at_pure_nodes, greedy_logistic, margins_at, refined
-from mipforest.heuristics.node_problems import NodeProblems, passed
-from mipforest.heuristics.node_split import weighted_sum
+from mipforest.heuristics.node_problems import NodeProblems, passed, weighted_sum
 from mipforest.heuristics.svm_starts import svm_path
 from mipforest.objectives.log_loss import largest_error, log_loss
 from mipforest.problem.parameters import ParameterError
@@ -95,7 +94,7 @@ class LevelTree(LinearTree):
     Parameters
     ----------
     C, epsilon
-        As for :class:`~formulations.routing.linear.LinearTree`.
+        As for :class:`~formulations.splits.linear.LinearTree`.
     """
 
     starts = ("penalty-path", "greedy-logistic", "cart")

@@ -1,0 +1,128 @@
+"""What a search may know of a problem beside its rows: the structure that a formulation states of its solutions.
+
+A formulation returns one of these from :meth:`~mipforest.problem.operations.ModelOperations.structure`, or none, and a
+search says which it takes (:attr:`~mipforest.problem.tree_search.TreeSearch.structures`). Neither knows the other's
+name, so that the searches of this package take the formulations of another one, and its searches those of this package.
+The structures that are here are
+
+- :class:`TreeCharges`, of trees whose objective is a sum over leaves and splits, with :class:`HyperplaneCharges` and
+  :class:`UnivariateProblem` for kinds of splits;
+- :class:`~mipforest.heuristics.node_problems.NodeProblems`, of trees whose objective is a sum of problems at the nodes;
+- :class:`~mipforest.heuristics.score_cards.CardProblem`, of score cards of least log-loss;
+- :class:`SmoothProblem`, of models without rows.
+
+Another package may add its own: any class with :attr:`Structure.words`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.heuristics.thresholds import Thresholds
+
+
+class Structure(Protocol):
+    """What a formulation states of its solutions for searches."""
+
+    #: What solutions there are, in a few words, for lists and refusals.
+    words: ClassVar[str]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TreeCharges:
+    """What a tree is charged: a sum over its leaves, and a cost for each split.
+
+    Attributes
+    ----------
+    y
+        (n,) class numbers, or values.
+    loss
+        Of a leaf with its best prediction: ``"classes"``, ``"squared"``, ``"absolute"`` or ``"prescription"``.
+    split_cost
+        Cost of a split (of a feature in a hyperplane), in units of the loss.
+    N_min
+        Least number of samples in a leaf.
+    unit
+        What all this is divided by in the objective.
+    weight
+        (n,) weights of the samples in the loss, above 0; 1 unless given. They do not count for ``N_min``.
+    costs
+        (K, K) cost of predicting the second class for a sample of the first, at least 0; unless given, 1 for every
+        wrong prediction.
+    margin
+        Least distance between the scores of both sides of a hyperplane, for weights of sum 1 and features in [0, 1];
+        ``None`` for univariate splits.
+    coefficient_cost
+        Of leaves that predict a linear function (squared loss): the cost of its coefficients, by the sum of their
+        sizes, in units of the loss; ``None`` for constant leaves.
+    treatment
+        (n,) treatment of each sample, from 0, of leaves that prescribe one (loss ``"prescription"``): y holds outcomes
+        then, at least 0.
+    mu, n_treatment
+        Of such leaves: weight of the outcomes under the prescription, with 1 - mu that of the estimates' squared loss;
+        and least number of samples of a leaf that had the treatment it prescribes.
+    offset
+        What is added in the objective, after the division.
+    """
+
+    words: ClassVar[str] = "trees with additive losses of leaves"
+
+    y: FloatArray | IntArray
+    loss: str
+    split_cost: float = 0.0
+    N_min: int = 1
+    unit: float = 1.0
+    weight: FloatArray | None = None
+    costs: FloatArray | None = None
+    margin: float | None = None
+    coefficient_cost: float | None = None
+    treatment: IntArray | None = None
+    mu: float = 0.0
+    n_treatment: int = 1
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HyperplaneCharges(TreeCharges):
+    """What a tree of hyperplane splits is charged: it has a :attr:`margin`."""
+
+    words: ClassVar[str] = "trees of hyperplane splits with additive losses of leaves"
+
+    margin: float
+
+    @classmethod
+    def of(cls, charges: TreeCharges, margin: float) -> HyperplaneCharges:
+        """Return what trees are charged whose splits are hyperplanes of a margin, and all else as for others."""
+        return cls(**{**vars(charges), "margin": margin})
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UnivariateProblem(TreeCharges):
+    """What a tree of univariate splits and constant leaves is charged, and its splits.
+
+    Attributes
+    ----------
+    thresholds
+        All thresholds of the data.
+    """
+
+    words: ClassVar[str] = "trees of univariate splits and constant leaves"
+
+    thresholds: Thresholds
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothProblem:
+    """A model without rows: a smooth objective over the points of randomised trees.
+
+    Attributes
+    ----------
+    model
+        A :class:`~mipforest.smooth.model.SmoothModel`.
+    """
+
+    words: ClassVar[str] = "smooth models without rows"
+
+    model: Any

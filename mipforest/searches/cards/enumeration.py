@@ -1,0 +1,599 @@
+r"""All cards of a few rules: sets of rules tried in turn, and the best integer points of each, by branch and bound.
+
+**Points.** They are searched over boxes. T rules part the samples into :math:`2^T` cells, and the log-loss reads the
+numbers P and Q of either class in each. Over a box of points, the loss is convex in points and intercept; where
+:math:`(s, \beta)` is any point with the gradient g,
+
+.. math:: f(s', \beta') \ge f(s, \beta) + g^\top (s' - s, \beta' - \beta)
+
+for all others, and the right side is least at a corner of the box. The intercept has a box too: the best one for any
+points is between ``logit(r)`` minus the largest total and minus the least one
+(:func:`~mipforest.heuristics.score_cards.best_intercepts`). So the bound is a true one wherever Newton's method stops.
+
+**Cuts.** Where each rule is a cut of a feature, all cuts but one are tried in turn, and the last one is swept. With
+L(x) = x log x, no card has less log-loss than
+
+.. math:: \mathrm{SAT} = \sum_c L(P_c + Q_c) - L(P_c) - L(Q_c),
+
+where each cell has its own risk. A sweep of the third feature's sorted samples moves them one by one from one cell to
+another, which changes two terms, read from a table of L. The points of cards with SAT below
+the best loss known are searched. With four rules, those of three features are searched within each cut of the fourth
+one.
+
+**Skipping.** Adding a sample to a cell of n raises SAT by 0 to :math:`\log N + 1`; taking it away lowers it by as much.
+So if SAT is at least m over all cuts of the third feature, it is at least :math:`m - d (\log N + 1)` once d samples
+have changed sides of the second cut, and these cuts are skipped while this is above the best loss; likewise for the
+first cut, with the least m over all second ones, and for that of a fourth rule, with the least m over all first ones.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.searches import entry, kernel
+
+#: Boxes whose bound is this close to the best card's loss, as a share of it, are not searched.
+CLOSE = 1e-9
+
+#: Steps of Newton's method in a box; it stops much earlier, and its bound holds wherever it stops.
+STEPS = 50
+
+#: Added to the diagonal of second derivatives, as a share of the number of samples: cells without samples have none.
+DAMPING = 1e-10
+
+#: Points this close to whole numbers count as such when a card is read off a box.
+WHOLE = 1e-6
+
+
+class Workspace(NamedTuple):
+    """Memory of a search of points: kernels allocate nothing.
+
+    Attributes
+    ----------
+    stack
+        (depth, 3, T + 1) boxes that wait: least and most points, and where to begin. A box that is split leaves two, so
+        there is never more than one for each halving of a range of points, and one.
+    space
+        Vectors and matrices of Newton's method.
+    now
+        (6, T + 1) the box at hand, its points and those rounded.
+    cells
+        (2, 2^T) samples of either class by cell.
+    lows, highs
+        (T,) range of the points of each rule.
+    """
+
+    stack: FloatArray
+    space: FloatArray
+    now: FloatArray
+    cells: FloatArray
+    lows: FloatArray
+    highs: FloatArray
+
+    @classmethod
+    def of(cls, T: int) -> Workspace:
+        """Return memory for T rules."""
+        m = T + 1
+        return cls(
+            np.zeros((64 + 24 * T, 3, m)),
+            np.zeros((5 + 3 * m, m)),
+            np.zeros((6, m)),
+            np.zeros((2, 1 << T)),
+            np.zeros(T),
+            np.zeros(T),
+        )
+
+
+@kernel
+def _value(
+    P: FloatArray, Q: FloatArray, T: int, x: FloatArray, gradient: FloatArray, second: FloatArray
+) -> float:
+    """Return the log-loss at points and intercept x, and write its first and second derivatives."""
+    loss = 0.0
+    for t in range(T + 1):
+        gradient[t] = 0.0
+        for r in range(T + 1):
+            second[t, r] = 0.0
+    for cell in range(1 << T):
+        n = P[cell] + Q[cell]
+        if n == 0.0:
+            continue
+        score = x[T]
+        for t in range(T):
+            if cell >> t & 1:
+                score += x[t]
+        size = math.exp(-abs(score))
+        loss += math.log1p(size) * n + (Q[cell] * score if score > 0 else -P[cell] * score)
+        risk = 1.0 / (1.0 + size) if score > 0 else size / (1.0 + size)
+        slope, curve = n * risk - P[cell], n * size / (1.0 + size) ** 2
+        for t in range(T + 1):
+            if t < T and not cell >> t & 1:
+                continue
+            gradient[t] += slope
+            for r in range(t + 1):
+                if r == T or cell >> r & 1:
+                    second[t, r] += curve
+    return loss
+
+
+@kernel
+def _step(
+    m: int,
+    free: FloatArray,
+    gradient: FloatArray,
+    second: FloatArray,
+    damping: float,
+    A: FloatArray,
+    d: FloatArray,
+) -> None:
+    """Write Newton's step for the free ones of m variables to d, by elimination in A; the others stay."""
+    for t in range(m):
+        for r in range(m):
+            A[t, r] = second[max(t, r), min(t, r)] if free[t] and free[r] else 0.0
+        A[t, t] = A[t, t] + damping if free[t] else 1.0
+        d[t] = -gradient[t] if free[t] else 0.0
+    for t in range(m):
+        for r in range(t + 1, m):
+            share = A[r, t] / A[t, t]
+            for c in range(t, m):
+                A[r, c] -= share * A[t, c]
+            d[r] -= share * d[t]
+    for t in range(m - 1, -1, -1):
+        for c in range(t + 1, m):
+            d[t] -= A[t, c] * d[c]
+        d[t] /= A[t, t]
+
+
+@kernel
+def _over_box(
+    P: FloatArray,
+    Q: FloatArray,
+    T: int,
+    low: FloatArray,
+    high: FloatArray,
+    x: FloatArray,
+    enough: float,
+    log_odds: float,
+    space: FloatArray,
+) -> float:
+    """Minimise over a box from x on, which is moved; return a lower bound, as soon as it is above ``enough``."""
+    most, least = 0.0, 0.0
+    for t in range(T):
+        x[t] = min(max(x[t], low[t]), high[t])
+        most, least = most + max(0.0, high[t]), least + min(0.0, low[t])
+    low[T], high[T] = log_odds - most, log_odds - least
+    x[T] = min(max(x[T], low[T]), high[T])
+    m = T + 1
+    gradient, new_gradient, other, free, d = space[0], space[1], space[2], space[3], space[4]
+    second, new_second, A = space[5 : 5 + m], space[5 + m : 5 + 2 * m], space[5 + 2 * m :]
+    loss, bound = _value(P, Q, T, x, gradient, second), -np.inf
+    damping = 0.0
+    for cell in range(1 << T):
+        damping += DAMPING * (P[cell] + Q[cell])
+    for _ in range(STEPS):
+        found = loss
+        for t in range(m):
+            at_low, at_high = x[t] <= low[t], x[t] >= high[t]
+            free[t] = 0.0 if (at_low and gradient[t] >= 0) or (at_high and gradient[t] <= 0) else 1.0
+            found += min(gradient[t] * (low[t] - x[t]), gradient[t] * (high[t] - x[t]))
+        bound = max(bound, found)
+        if bound >= enough or loss - bound <= CLOSE * 0.1 * loss:
+            break
+        _step(m, free, gradient, second, damping, A, d)
+        length, moved = 1.0, False
+        while length > 1e-10:
+            change = 0.0
+            for t in range(m):
+                other[t] = min(max(x[t] + length * d[t], low[t]), high[t])
+                change += gradient[t] * (other[t] - x[t])
+            value = _value(P, Q, T, other, new_gradient, new_second)
+            if value <= loss + 1e-4 * change and value < loss:
+                moved = True
+                break
+            length *= 0.5
+        if not moved:
+            break
+        loss = value
+        for t in range(m):
+            x[t] = other[t]
+        gradient, new_gradient, second, new_second = new_gradient, gradient, new_second, second
+    return bound
+
+
+@kernel
+def _push(
+    stack: FloatArray, filled: int, box: FloatArray, m: int, at: int, below: float, above: float
+) -> None:
+    """Put the two parts of a box on the stack: points of one rule at most ``below``, and at least ``above``."""
+    for t in range(m):
+        for side in range(2):
+            for row in range(3):
+                stack[filled + side, row, t] = box[row, t]
+    stack[filled, 1, at], stack[filled + 1, 0, at] = below, above
+
+
+@kernel
+def lattice(
+    P: FloatArray,
+    Q: FloatArray,
+    T: int,
+    lows: FloatArray,
+    highs: FloatArray,
+    exact: bool,
+    best: float,
+    points: IntArray,
+    log_odds: float,
+    workspace: Workspace,
+) -> tuple[float, int]:
+    """Search the points of T rules for a card better than ``best``.
+
+    Parameters
+    ----------
+    P, Q
+        (2^T,) samples of the second class and of the first in each cell; bit t says whether rule t holds.
+    T
+        Number of rules.
+    lows, highs
+        (T,) range of the points of each rule.
+    exact
+        Whether points of 0 are excluded, of rules whose range is not 0 alone.
+    best
+        Loss of the best card known.
+    points
+        (T,) points of a better card, if one is found, are written here.
+    log_odds
+        Logarithm of the number of samples of the second class over that of the first.
+    workspace
+        Memory for T rules.
+
+    Returns
+    -------
+    best, boxes
+        The least loss, and how many boxes were searched.
+    """
+    m = T + 1
+    stack, space, now = workspace.stack, workspace.space, workspace.now
+    now[0, T] = now[1, T] = now[2, T] = 0.0
+    low, high, x, whole, fixed_low, fixed_high = now[0], now[1], now[2], now[3], now[4], now[5]
+    for t in range(T):
+        stack[0, 0, t], stack[0, 1, t], stack[0, 2, t] = lows[t], highs[t], 0.0
+    stack[0, 0, T], stack[0, 1, T], stack[0, 2, T] = 0.0, 0.0, log_odds
+    filled, boxes = 1, 0
+    while filled > 0:
+        filled -= 1
+        for t in range(m):
+            low[t], high[t], x[t] = stack[filled, 0, t], stack[filled, 1, t], stack[filled, 2, t]
+        boxes += 1
+        if exact:
+            split = -1
+            for t in range(T):
+                if low[t] == 0 and high[t] > 0:
+                    low[t] = 1.0
+                elif high[t] == 0 and low[t] < 0:
+                    high[t] = -1.0
+                elif low[t] < 0 and high[t] > 0:
+                    split = t
+            if split >= 0:
+                _push(stack, filled, now, m, split, -1.0, 1.0)
+                filled += 2
+                continue
+        enough = best * (1.0 - CLOSE)
+        if _over_box(P, Q, T, low, high, x, enough, log_odds, space) >= enough:
+            continue
+        # A card: the points rounded, with their best intercept.
+        for t in range(T):
+            whole[t] = min(max(round(x[t]), low[t]), high[t])
+            fixed_low[t] = fixed_high[t] = whole[t]
+        whole[T] = x[T]
+        _over_box(P, Q, T, fixed_low, fixed_high, whole, np.inf, log_odds, space)
+        value = _value(P, Q, T, whole, space[0], space[5 : 5 + m])
+        if value < best:
+            best = value
+            for t in range(T):
+                points[t] = int(whole[t])
+        # The two parts beside the most fractional points, or beside any where all are whole.
+        at, far = -1, -1.0
+        for t in range(T):
+            away = abs(x[t] - round(x[t]))
+            if high[t] > low[t] and away > far:
+                at, far = t, away
+        if at < 0:
+            continue
+        cut = min(math.floor(x[at] + WHOLE), high[at] - 1.0)
+        _push(stack, filled, now, m, at, cut, cut + 1.0)
+        filled += 2
+    return best, boxes
+
+
+@kernel
+def _sweep(
+    codes: IntArray,
+    ranks: IntArray,
+    cuts: IntArray,
+    y: IntArray,
+    sizes: IntArray,
+    of_class: IntArray,
+    table: FloatArray,
+    increments: FloatArray,
+    found: FloatArray,
+) -> float:
+    """Return the least SAT over the cuts of the swept feature, by whose ranks samples are sorted; write each down.
+
+    ``sizes`` (C,) and ``of_class`` (2, C) have the samples in each cell, none of them above a cut.
+    """
+    sat = 0.0
+    for cell in range(len(sizes)):
+        sat += table[sizes[cell]] - table[of_class[0, cell]] - table[of_class[1, cell]]
+    least, at = np.inf, len(ranks)
+    for c in range(len(cuts) - 1, -1, -1):
+        while at > 0 and ranks[at - 1] > cuts[c]:
+            at -= 1
+            cell, k = codes[at], y[at]
+            sizes[cell] -= 1
+            of_class[k, cell] -= 1
+            sat -= increments[sizes[cell]] - increments[of_class[k, cell]]
+            cell += 4
+            sat += increments[sizes[cell]] - increments[of_class[k, cell]]
+            sizes[cell] += 1
+            of_class[k, cell] += 1
+        found[c] = sat
+        least = min(least, sat)
+    return least
+
+
+@entry
+def search_features(
+    first: IntArray,
+    second: IntArray,
+    third: IntArray,
+    first_cuts: IntArray,
+    second_cuts: IntArray,
+    third_cuts: IntArray,
+    second_order: IntArray,
+    fixed: IntArray,
+    y: IntArray,
+    table: FloatArray,
+    increments: FloatArray,
+    ranges: FloatArray,
+    offsets: IntArray,
+    exact: bool,
+    best: float,
+    chosen: IntArray,
+    points: IntArray,
+    log_odds: float,
+    begin: int,
+    most_sweeps: int,
+    codes: IntArray,
+    counts: IntArray,
+    found: FloatArray,
+    workspace: Workspace,
+) -> tuple[float, int, float, int, int]:
+    """Search the cards with a rule of each of three features, and a fourth rule that is given.
+
+    Parameters
+    ----------
+    first, second, third
+        (n,) ranks of the samples in the three features; the third one is swept, and samples are in its order.
+    first_cuts, second_cuts, third_cuts
+        Ranks above which rules hold, ascending.
+    second_order
+        (n,) samples in the order of the second feature.
+    fixed
+        (n,) 8 where the fourth rule holds, else 0.
+    y
+        (n,) class numbers.
+    table, increments
+        (n + 1,) values of x log x, and (n,) by how much each next one is larger.
+    ranges
+        (K, 2) least and most points of every rule, 0 between them.
+    offsets
+        (4,) number of the first rule of each feature, and of the fourth rule.
+    exact
+        Whether points of 0 are excluded.
+    best
+        Loss of the best card known.
+    chosen, points
+        (T,) rules and points of a better card are written here; T is 3, or 4 with a fourth rule.
+    log_odds
+        As for :func:`~mipforest.searches.cards.enumeration.lattice`.
+    begin, most_sweeps
+        First cut of the first feature to try, and after how many sweeps to return.
+    codes, counts, found, workspace
+        Memory: (n,), (7, 2^T), one entry for each cut of the third feature, and for the points of T rules.
+
+    Returns
+    -------
+    best, next, sat, sweeps, boxes
+        The least loss, the cut to begin with in the next call, the least SAT of the cards so far or less, and what was
+        done.
+    """
+    n, T, n_cells = len(y), len(points), counts.shape[1]
+    step = math.log(n) + 1.0
+    base, sizes, of_class, own = counts[:3], counts[3], counts[4:6], counts[6]
+    cells, lows, highs = workspace.cells, workspace.lows, workspace.highs
+    slack, least_of_all, sweeps, boxes, at_first = -np.inf, np.inf, 0, 0, begin
+    while at_first < len(first_cuts) and sweeps < most_sweeps:
+        cut1 = first_cuts[at_first]
+        if at_first > begin:
+            moved = 0
+            for i in range(n):
+                moved += first_cuts[at_first - 1] < first[i] <= cut1
+            slack -= moved * step
+        if slack > best:
+            least_of_all = min(least_of_all, slack)
+            at_first += 1
+            continue
+        for row in range(3):
+            for cell in range(n_cells):
+                base[row, cell] = 0
+        for i in range(n):
+            codes[i] = fixed[i] + (1 if first[i] > cut1 else 0)
+            base[y[i], codes[i]] += 1
+            base[2, codes[i]] += 1
+        least_of_first, inner_slack, passed = np.inf, -np.inf, n
+        for at_second in range(len(second_cuts) - 1, -1, -1):
+            cut2, moved = second_cuts[at_second], 0
+            while passed > 0 and second[second_order[passed - 1]] > cut2:
+                passed -= 1
+                i = second_order[passed]
+                base[y[i], codes[i]] -= 1
+                base[2, codes[i]] -= 1
+                codes[i] += 2
+                base[y[i], codes[i]] += 1
+                base[2, codes[i]] += 1
+                moved += 1
+            inner_slack -= moved * step
+            if inner_slack > best:
+                least_of_first = min(least_of_first, inner_slack)
+                continue
+            for cell in range(n_cells):
+                of_class[0, cell], of_class[1, cell], sizes[cell] = (
+                    base[0, cell],
+                    base[1, cell],
+                    base[2, cell],
+                )
+            sweeps += 1
+            inner_slack = _sweep(codes, third, third_cuts, y, sizes, of_class, table, increments, found)
+            least_of_first = min(least_of_first, inner_slack)
+            if inner_slack >= best * (1.0 - CLOSE):
+                continue
+            for at_third in range(len(third_cuts)):
+                if found[at_third] >= best * (1.0 - CLOSE):
+                    continue
+                for cell in range(n_cells):
+                    cells[0, cell] = cells[1, cell] = 0.0
+                for i in range(n):
+                    cells[1 - y[i], codes[i] + (4 if third[i] > third_cuts[at_third] else 0)] += 1.0
+                own[0], own[1], own[2] = offsets[0] + at_first, offsets[1] + at_second, offsets[2] + at_third
+                own[3] = offsets[3]
+                for t in range(T):
+                    lows[t], highs[t] = ranges[own[t], 0], ranges[own[t], 1]
+                value, more = lattice(
+                    cells[0], cells[1], T, lows, highs, exact, best, points, log_odds, workspace
+                )
+                boxes += more
+                if value < best:
+                    best = value
+                    for t in range(T):
+                        chosen[t] = own[t]
+        slack = least_of_first
+        least_of_all = min(least_of_all, slack)
+        at_first += 1
+    return best, at_first, least_of_all, sweeps, boxes
+
+
+@entry
+def search_supports(
+    holds: BoolArray,
+    ones: IntArray,
+    ends: IntArray,
+    P: IntArray,
+    Q: IntArray,
+    table: FloatArray,
+    ranges: FloatArray,
+    T: int,
+    begin: IntArray,
+    exact: bool,
+    best: float,
+    chosen: IntArray,
+    points: IntArray,
+    log_odds: float,
+    codes: IntArray,
+    counts: IntArray,
+    rules: IntArray,
+    workspace: Workspace,
+) -> tuple[float, int, int]:
+    """Search the cards of T rules that begin with some rules, each a column of its own.
+
+    Parameters
+    ----------
+    holds
+        (K, g) whether a rule holds for a distinct sample.
+    ones, ends
+        Samples that rules hold for, one rule after the other, and where each rule's samples end, with 0 before.
+    P, Q, table, ranges, exact, best, chosen, points, log_odds
+        As for :func:`search_features`; ``chosen`` and ``points`` are (T,).
+    T
+        Number of rules.
+    begin
+        First rules of the cards, ascending; fewer than T.
+    codes, counts, rules, workspace
+        Memory: (T, g), (4, 2^(T-1)), (T,), and for the points of T rules.
+
+    Returns
+    -------
+    best, supports, boxes
+        The least loss, and how many sets of rules and boxes of points were searched.
+    """
+    K, g = holds.shape
+    half = 1 << (T - 1)
+    for i in range(g):
+        codes[0, i] = 0
+    for t in range(len(begin)):
+        rules[t] = begin[t]
+        for i in range(g):
+            codes[t + 1, i] = codes[t, i] + (1 << t if holds[begin[t], i] else 0)
+    whole, upper = counts[:2], counts[2:]
+    cells, lows, highs = workspace.cells, workspace.lows, workspace.highs
+    supports, boxes, fixed = 0, 0, len(begin)
+    level = fixed
+    rules[level] = (rules[level - 1] if level else -1) + 1
+    stale = True
+    while level >= fixed:
+        if rules[level] > K - (T - level):
+            level -= 1
+            if level >= fixed:
+                rules[level] += 1
+            stale = True
+            continue
+        if level < T - 1:
+            k = rules[level]
+            for i in range(g):
+                codes[level + 1, i] = codes[level, i] + (1 << level if holds[k, i] else 0)
+            level += 1
+            rules[level] = k + 1
+            stale = True
+            continue
+        code = codes[T - 1]
+        if stale:
+            for cell in range(half):
+                whole[0, cell] = whole[1, cell] = 0
+            for i in range(g):
+                whole[0, code[i]] += P[i]
+                whole[1, code[i]] += Q[i]
+            stale = False
+        k = rules[level]
+        for cell in range(half):
+            upper[0, cell] = upper[1, cell] = 0
+        for at in range(ends[k], ends[k + 1]):
+            i = ones[at]
+            upper[0, code[i]] += P[i]
+            upper[1, code[i]] += Q[i]
+        supports += 1
+        sat = 0.0
+        for cell in range(half):
+            p, q = upper[0, cell], upper[1, cell]
+            sat += table[p + q] - table[p] - table[q]
+            p, q = whole[0, cell] - p, whole[1, cell] - q
+            sat += table[p + q] - table[p] - table[q]
+        if sat < best * (1.0 - CLOSE):
+            for cell in range(half):
+                for side in range(2):
+                    cells[side, cell] = whole[side, cell] - upper[side, cell]
+                    cells[side, cell + half] = upper[side, cell]
+            for t in range(T):
+                lows[t], highs[t] = ranges[rules[t], 0], ranges[rules[t], 1]
+            value, more = lattice(
+                cells[0], cells[1], T, lows, highs, exact, best, points, log_odds, workspace
+            )
+            boxes += more
+            if value < best:
+                best = value
+                for t in range(T):
+                    chosen[t] = rules[t]
+        rules[level] += 1
+    return best, supports, boxes
