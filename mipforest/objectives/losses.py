@@ -11,10 +11,11 @@ entry-point group ``mipforest.losses``.
 **Leaves** of a regression tree are charged absolute or squared errors, as weighted sums over samples.
 
 **Log-loss**, :math:`f(v) = \log(1 + e^{-v})`, by tangents. f is convex, so every tangent lies below it, and so does
-the largest of several (T. Sato, Y. Takano, R. Miyashiro, A. Yoshise, *Feature subset selection for logistic regression via mixed integer optimization*, Computational
-Optimization and Applications 64 (2016)). The tangents at :math:`\pm\infty` are the lines 0 and :math:`-v`; they
-always belong to the set, so that the area between f and the underestimator is finite. Points are chosen greedily: each
-further tangent is the one that leaves the least area. The published sets are these points to two digits:
+the largest of several (T. Sato, Y. Takano, R. Miyashiro, A. Yoshise, *Feature subset selection for logistic regression
+via mixed integer optimization*, Computational Optimization and Applications 64 (2016)). The tangents at
+:math:`\pm\infty` are the lines 0 and :math:`-v`; they always belong to the set, so that the area between f and the
+underestimator is finite. Points are chosen greedily: each further tangent is the one that leaves the least area. The
+published sets are these points to two digits:
 
 .. math::
 

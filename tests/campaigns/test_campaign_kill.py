@@ -122,7 +122,8 @@ def test_ctrl_c_stops_and_says_how_to_go_on(tmp_path, jobs):
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
+    # Where Ctrl-C met an import, CPython ends itself by the signal after all: shells report 130 for both.
+    assert process.returncode in (130, -signal.SIGINT), errors
     assert "the same command goes on" in out
     assert "Traceback" not in errors
     with Store(campaign.results) as store:
