@@ -11,8 +11,7 @@ import pytest
 from tolerance import same
 
 from mipforest.certificates import CertificateError, certify
-from mipforest.certificates.arithmetic import Exact, Outward
-from mipforest.certificates.nodes import Charges, Points
+from mipforest.certificates.nodes import Charges, Exact, Outward, Points
 from mipforest.unpacking import UnpackingError
 
 #: Samples 0 (class -1) and 1 (class +1) with C = 10: w = 2, b = -1 is best, and the margins' dual point is (2, 2).

@@ -22,22 +22,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.certificates.arithmetic import (
+from mipforest.certificates.nodes import (
     MAX_LINE,
     MAX_UNITS,
     CertificateError,
+    Charges,
+    Decided,
     Exact,
     Outward,
+    Points,
+    Units,
     double_above,
     list_of,
     number_of,
     numbers_of,
     object_of,
     require,
+    units,
     whole,
     written,
 )
-from mipforest.certificates.nodes import Charges, Decided, Points, Units, units
 from mipforest.unpacking import UnpackingError, unpacked_blocks
 
 #: Longest text and most entries of the words of a certificate.

@@ -24,14 +24,12 @@ from mipforest.estimators.papers import (
     OCTClassifier,
     OCTHClassifier,
     OLCTClassifier,
+    OptimalPrescriptiveTree,
     ORTRegressor,
     RandomizedTreeClassifier,
     RandomizedTreeRegressor,
-    RiskScoreClassifier,
-)
-from mipforest.estimators.prescriptive import (
-    OptimalPrescriptiveTree,
     RegressAndCompare,
+    RiskScoreClassifier,
 )
 
 __all__ = [
