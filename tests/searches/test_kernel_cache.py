@@ -42,6 +42,47 @@ def raised(number):
     return number + {}
 """
 
+ENTRY_OF_OPERATIONS = """
+from mipforest.searches import entry
+from mipforest.searches.tiny.inner import Product, Sum, worth
+
+@entry
+def reported(number):
+    return 10.0 * worth(Sum(number, 2.0)) + worth(Product(number, 2.0))
+"""
+
+OPERATIONS = """
+from typing import NamedTuple
+from mipforest.searches import implement, kernel, operation
+
+class Sum(NamedTuple):
+    a: float
+    b: float
+
+class Product(NamedTuple):
+    a: float
+    b: float
+
+@operation
+def worth(pair):
+    raise NotImplementedError
+
+declared = worth
+
+@kernel
+def worth(pair):
+    return pair.a + pair.b
+
+implement(Sum, worth)
+
+@kernel
+def worth(pair):
+    return pair.a * pair.b
+
+implement(Product, worth)
+worth = declared
+"""
+
 #: Runs the kernel as a search is run, and says what came of it.
 RUN = """
 import json
@@ -115,6 +156,14 @@ def test_a_change_of_what_an_entry_calls_is_seen_and_the_old_code_is_still_there
     elsewhere = Checkout(tmp_path / "elsewhere").run(cache)
     assert (elsewhere["value"], elsewhere["compiled"]) == (2.0, False)
     assert len(list((cache / "mipforest").iterdir())) == 2
+
+
+def test_operations_are_chosen_by_the_type_and_kept_for_later_processes(checkout, tmp_path):
+    for name, text in (("outer", ENTRY_OF_OPERATIONS), ("inner", OPERATIONS)):
+        (checkout.root / "mipforest" / "searches" / "tiny" / f"{name}.py").write_text(text)
+    first, later = checkout.run(tmp_path / "cache"), checkout.run(tmp_path / "cache")
+    assert (first["value"], first["compiled"]) == (32.0, True)
+    assert (later["value"], later["compiled"]) == (32.0, False)
 
 
 def test_what_is_whole_but_no_machine_code_is_compiled_anew(checkout, tmp_path):

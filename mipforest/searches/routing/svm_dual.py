@@ -16,7 +16,9 @@ warm start, an early stop and an inexact solver are all safe.
 Two solvers. Pair steps (sequential minimal optimisation with second-order selection: Fan, Chen, Lin, *Working set
 selection using second order information for training support vector machines*, JMLR 6, 2005) cost microseconds where
 little has changed since the warm start. An interior point takes over where they do not converge, as with large
-capacities, or where sides nearly clash.
+capacities, or where sides nearly clash. It is not that of :mod:`mipforest.searches.routing.convex_relaxation`, which
+takes as many iterations and 0.8 to 1.2 times the time on nodes of 100 to 500 samples: this one allocates nothing in a
+plunge, and goes on to 1e-8 at complete routings. Factorisation and rounding are the same.
 """
 
 from __future__ import annotations
