@@ -99,12 +99,14 @@ class Job:
             )
 
     def _announcement(self, problem: Problem) -> str:
-        if problem.unfinished:
+        if problem.unfinished and (problem.entries_given_up or problem.budget.expired):
             return f"{problem.data.name}: the time ran out while the model was built"
         limit = self.settings.time_limit
         within = "without a time limit" if limit is None else f"for at most {duration(limit)}"
         depth = f", depth {self.depth}" if self.formulation.gives.is_tree else ""
         size = ", ".join(f"{count} {name}" for name, count in problem.size().items())
+        if problem.unfinished:
+            size = "no rows, as a tree search reads none"
         return (
             f"solving {self.formulation.name}{depth}, {problem.data.name}: "
             f"{size}, with {self._chosen(problem)} {within}"

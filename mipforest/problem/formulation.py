@@ -27,6 +27,10 @@ DECLARED_AT_ONCE = 0.5
 #: Bytes that a matrix entry takes while a model is declared, copies included, and most entries on any machine.
 BYTES_PER_ENTRY, MAX_ENTRIES = 100, 200_000_000
 
+#: Samples times leaves above which no model is declared for a tree search, which reads no rows: its tree is checked by
+#: the definition alone.
+MAX_ASSIGNED = 200_000
+
 #: Seconds for the model with one level less, where its solution is a start.
 PREVIOUS_DEPTH_TIME_LIMIT = 20.0
 
@@ -105,7 +109,8 @@ class Formulation(Operations):
         solver
             Who will solve the unchanged model from its default start, where that is known
             (:func:`~mipforest.problem.tree_search.searching`): for a tree search that takes it, the start is a simple
-            tree, and limits proven from it are wide.
+            tree, and limits proven from it are wide. Where a ``whole`` model is not wanted, and samples times leaves
+            are more than :data:`MAX_ASSIGNED`, nothing is declared for it.
         whole
             Whether a model is wanted however long it takes. Where it is not, declaring it ends with the budget, and
             the problem is ``unfinished``: its model is empty, and a solve returns the start and what is known of it.
@@ -129,6 +134,7 @@ class Formulation(Operations):
         depth = 1 if depth is None else depth
         budget = budget or TimeBudget()
         began, topology = monotonic() - budget.excluded_seconds, Topology(depth)
+        large = not whole and data.n * topology.n_leaves > MAX_ASSIGNED
         self.check_treatments(data)
         self.check_data(data, topology)
         self.check_weights(data)
@@ -136,13 +142,15 @@ class Formulation(Operations):
             with budget.phase("prepare"):
                 quick = self.bind_quickly(data, topology, budget)
             if quick is not None:
-                problem = self._declared(quick, began, whole=whole, declare=declare)
-                with budget.phase("load"):  # the packages of searches
-                    taken = solver.takes(problem)
-                if taken:
+                problem = self._declared(quick, began, whole=whole, declare=declare and not large)
+                if _takes(solver, problem):
                     return problem
         with budget.phase("prepare"), one_blas_thread():
             instance = self.bind(data, topology, budget)
+        if solver is not None and large:
+            problem = self._declared(instance, began, whole=whole, declare=False)
+            if _takes(solver, problem):
+                return problem
         return self._declared(instance, began, whole=whole, declare=declare)
 
     def _declared(self, instance: Instance, began: float, *, whole: bool, declare: bool) -> Problem:
@@ -242,6 +250,12 @@ class Formulation(Operations):
         """
         if data.X.min() < 0 or data.X.max() > 1:
             raise DataError(f"{self.name} takes features in [0, 1]; load the data with min-max scaling")
+
+
+def _takes(solver: TreeSearch | Auto, problem: Problem) -> bool:
+    """Return whether a tree search takes a problem; its package is loaded for that."""
+    with problem.budget.phase("load"):
+        return solver.takes(problem)
 
 
 def most_entries() -> int:

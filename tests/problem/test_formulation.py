@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from margin_data import random_data
 
+from formulations.oct import Oct
+from mipforest.data import load
 from mipforest.model import Model
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.operations import Instance
 from mipforest.problem.parameters import ParameterError, parameter
+from mipforest.problem.tree_search import solver_or_search
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology
 
@@ -182,3 +185,21 @@ def test_a_model_that_no_solver_would_be_called_with_is_not_built(monkeypatch):
     assert not Cheapest().build(DATA, 1, budget=TimeBudget(0.6)).unfinished  # whoever adds rows needs them
     monkeypatch.setattr("mipforest.problem.formulation.MAX_ENTRIES", 1)
     assert Cheapest().build(DATA, 1, whole=False).unfinished
+
+
+def test_nothing_is_declared_for_a_tree_search_where_the_model_would_be_large(monkeypatch):
+    data = load("iris")
+    search = solver_or_search("local-search")
+    assert not Oct().build(data, 2, solver=search, whole=False).unfinished
+    monkeypatch.setattr("mipforest.problem.formulation.MAX_ASSIGNED", 4 * data.n - 1)
+    problem = Oct().build(data, 2, solver=search, whole=False)
+    assert problem.unfinished
+    result = problem.solve(search)
+    assert result.verified
+    assert result.status == "best_found"
+    assert result.objective == pytest.approx(Oct().build(data, 2).solve(search).objective)
+    # Who reads rows has them.
+    assert not Oct().build(data, 2, solver=search).unfinished
+    assert not Oct().build(data, 2, whole=False).unfinished
+    refused = Oct(variant="paper").build(data, 2, solver=solver_or_search("routing"), whole=False)
+    assert not refused.unfinished
