@@ -178,7 +178,7 @@ MIRET's `alpha = 0.2` is the paper's, `epsilon` and `mu` are margins that solver
 pages of the models).
 
 {tables}
-{measured} The machine was shared: unloaded, more fits are proven. `heart`, `auto_mpg` and `yacht` are from the UCI
+{measured} The limits of fits are those on the clock. `heart`, `auto_mpg` and `yacht` are from the UCI
 repository, given with `--data`; all others come with scikit-learn.
 
 Run again: `python benchmarks/defaults.py --data FILE.csv ... --output docs/benchmarks/defaults.md`.
