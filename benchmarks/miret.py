@@ -198,11 +198,11 @@ The result adds
 
 - `fidelity`: share of samples that tree and ensemble predict alike; `ensemble_accuracy`;
 - `close_pairs`: pairs of samples at or above `proximity`, and the share of them that share a leaf of the tree;
-- `unfaithfulness` and `feature_cost`, the two parts of the objective; `features_by_level`, tree beside ensemble;
+- `unfaithfulness` and `feature_cost`, the two parts of the objective; `features_by_level`, of tree and ensemble;
 - `merged` and `forced`: where `proximity` puts samples of opposite predictions into one leaf, how many these are, and
   what this costs at least.
 
-Constraints of one's own go with `--variant paper`: the other variants break symmetries, and claim no bound once the
+Add constraints of your own to `--variant paper`: the other variants break symmetries, and report no bound once the
 model is changed.
 
 ## On the paper's data

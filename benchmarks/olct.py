@@ -231,7 +231,7 @@ the default, the best of this one, CART's and a search over penalties.
 
 {solves}
 
-### The surrogate and the log-loss, V0 beside V3
+### The surrogate and the log-loss, V0 and V3
 
 `surrogate` is the objective of the solved tree, `exact` the same with the log-loss itself, `refined` the exact one
 after the refinement; `gained` is the difference of the last two.
