@@ -1,8 +1,14 @@
-"""What pages and docstrings name by its path exists: modules, classes and functions, and files of the project."""
+"""What pages and docstrings name by its path exists: modules, classes and functions, and files of the project.
+
+The closures of models in the design notes are those of the code.
+"""
 
 import ast
 import importlib
+import json
 import re
+import subprocess
+import sys
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -22,6 +28,9 @@ FILE = re.compile(
 
 #: Endings of files, which look like attributes of a package.
 ENDINGS = {"egg", "toml", "json", "mps", "html"}
+
+#: Most files in the closure of a model.
+MOST_FILES = {"oct": 6, "margot": 8, "ort": 9, "olct": 10, "miret": 10}
 
 
 def docstrings(file):
@@ -99,3 +108,19 @@ def test_names_are_found():
     assert not exists("mipforest.trees.NoSuchTree")
     files = {name for text in texts().values() for name in FILE.findall(text)}
     assert "docs/tools/closure.py" in files
+
+
+def test_closures_of_models_are_small():
+    """Few files have to be read to know a model; the table is in the design notes."""
+    counted = json.loads(
+        subprocess.run(
+            [sys.executable, str(ROOT / "docs" / "tools" / "closure.py"), "--json"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    )["models"]
+    notes = (ROOT / "docs" / "design-notes.md").read_text(encoding="utf-8")
+    for model, most in MOST_FILES.items():
+        assert counted[model]["files"] <= most
+        assert f"| {model.upper()} | {counted[model]['files']} |" in notes
