@@ -150,8 +150,8 @@ Take 1 for a first look, then `mipforest tune --grid C=0.1,1,10,100`.
 
 **`OptimalTreeClassifier` takes `oct`, `OptimalTreeRegressor` takes `ort`, at depth 2**: univariate splits are read
 most easily, any number of classes is possible, and nearly all of these trees are proven within seconds (below). Those
-that tune themselves (`...CV`) try depths up to 5, with 4 folds and 50 starts: half the starts of `mipforest tune --method
-batch`, because the user waits for a call from Python. Raise the depth first; deeper trees can hardly be read.
+that tune themselves (`...CV`) try depths up to 5, with 4 folds and 50 starts: half the starts of `mipforest tune
+--method batch`, because the user waits for a call from Python. Raise the depth first; deeper trees can hardly be read.
 
 **Randomised trees: `gamma` is 512**, 20 starts (of the regressors 5, as each takes longer) and every class with a
 leaf (`coverage`), as in all experiments of the papers. On few samples of many features less is better on test samples
