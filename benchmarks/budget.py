@@ -39,7 +39,7 @@ PATIENCE = 60.0
 #: What a case may take: seconds beyond the limit, and GB of memory.
 MOST_BEYOND, MOST_MEMORY = 2.0, 2.0
 
-#: Bytes that a case may ask for: one that takes more than it may ends with an error, and not with the machine.
+#: Bytes that a case may ask for; one that asks for more ends with an error.
 MOST_BYTES = 5_000_000_000
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "highspy", "clarabel", "numba")

@@ -131,7 +131,7 @@ PAGE = """# Defaults
 
 Scores on training samples and on test samples (accuracy, R2 of `ort` and `ort-l`) for values around the defaults,
 means of {folds} folds, at most {limit:g} s for each fit; in brackets the fits that were proven. Where there are more
-than two classes, the second one is told from the others by the models of two classes.
+than two classes, models of two classes separate the second one from the others.
 
 **`N_min` is 1**, the number of samples below which a leaf is not allowed. At depth 2 a least leaf of 5% of the
 samples changes next to nothing: four leaves are large anyway. At depth 3 it costs more on test samples than it saves.
@@ -149,9 +149,9 @@ is smooth (`yacht`) and lose on `diabetes`.
 Take 1 for a first look, then `mipforest tune --grid C=0.1,1,10,100`.
 
 **`OptimalTreeClassifier` takes `oct`, `OptimalTreeRegressor` takes `ort`, at depth 2**: univariate splits are read
-most easily, any number of classes goes, and nearly all of these trees are proven within seconds (below). Those that
-tune themselves (`...CV`) try depths up to 5, with 4 folds and 50 starts: half the starts of `mipforest tune --method
-batch`, as a call from Python is waited for; the depth, beyond which a tree is hardly read, is what to raise first.
+most easily, any number of classes is possible, and nearly all of these trees are proven within seconds (below). Those
+that tune themselves (`...CV`) try depths up to 5, with 4 folds and 50 starts: half the starts of `mipforest tune
+--method batch`, because the user waits for a call from Python. Raise the depth first; deeper trees can hardly be read.
 
 **Randomised trees: `gamma` is 512**, 20 starts (of the regressors 5, as each takes longer) and every class with a
 leaf (`coverage`), as in all experiments of the papers. On few samples of many features less is better on test samples
@@ -178,7 +178,7 @@ MIRET's `alpha = 0.2` is the paper's, `epsilon` and `mu` are margins that solver
 pages of the models).
 
 {tables}
-{measured} The machine was shared: unloaded, more fits are proven. `heart`, `auto_mpg` and `yacht` are from the UCI
+{measured} The limits of fits are those on the clock. `heart`, `auto_mpg` and `yacht` are from the UCI
 repository, given with `--data`; all others come with scikit-learn.
 
 Run again: `python benchmarks/defaults.py --data FILE.csv ... --output docs/benchmarks/defaults.md`.

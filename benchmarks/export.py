@@ -102,9 +102,9 @@ def page(
 MARGOT, variant `paper`: {arguments.n} samples, {arguments.p} features, depth {arguments.depth}, which makes
 {expected["columns"]:,} columns ({expected["integers"]:,} binary), {expected["rows"]:,} rows and
 {expected["nonzeros"]:,} nonzeros. Medians of {arguments.repeats} writes, each in a fresh process, the writers in turns.
-Seconds are processor time, so that neither other programs nor the disk count. "Peak MB" is the growth of the
+Seconds are processor time; waiting for the disk does not count. "Peak MB" is the growth of the
 process's memory from the flat arrays to the file; HiGHS' contains its own copy of the model, which takes no
-time here. Memory that the build had freed is used again and does not count.
+time here. Memory that the build had freed is used again, and does not count.
 HiGHS writes plain text also to names that end in `.gz`.
 
 {table(("writer", "seconds", "range", "peak MB", "file MB"), rows)}

@@ -212,7 +212,7 @@ Errors, or squared loss.
 ## Many samples
 
 {args.samples} samples of 20 features in three classes, 10% of the labels at random, depth 6, 10 starts without kicks;
-wall time. Beside the data, which take 8 bytes per sample and feature, the search takes 8 for ranks and orders, up to 8
+wall time. The data take 8 bytes per sample and feature. In addition the search takes 8 for ranks and orders, up to 8
 for distinct values, 8 more while it collects them, and, on each thread, 4 for each level below the first: 20 at
 depth 6.
 

@@ -198,18 +198,18 @@ The result adds
 
 - `fidelity`: share of samples that tree and ensemble predict alike; `ensemble_accuracy`;
 - `close_pairs`: pairs of samples at or above `proximity`, and the share of them that share a leaf of the tree;
-- `unfaithfulness` and `feature_cost`, the two parts of the objective; `features_by_level`, tree beside ensemble;
+- `unfaithfulness` and `feature_cost`, the two parts of the objective; `features_by_level`, of tree and ensemble;
 - `merged` and `forced`: where `proximity` puts samples of opposite predictions into one leaf, how many these are, and
   what this costs at least.
 
-Constraints of one's own go with `--variant paper`: the other variants break symmetries, and claim no bound once the
+Add constraints of your own to `--variant paper`: the other variants break symmetries, and report no bound once the
 model is changed.
 
 ## On the paper's data
 
 `python benchmarks/miret.py FOLDER --output docs/miret.md`, with HiGHS, at most {limit:.0f} s per solve. {measured}
-Other work ran on the same cores: times are wall times, with the processor's in brackets, which are closer to those of
-an idle machine. In the first table, figures are "ours / the paper's"; the paper solved with Gurobi 10 on a server
+Times are seconds on the clock, with processor seconds in brackets. In the first table, figures are
+"ours / the paper's"; the paper solved with Gurobi 10 on a server
 (tables 5 to 8 of Di Teodoro, Monaci, Palagi 2024), each of the three data sets to proven optimality, as we do where no
 gap is given.
 

@@ -220,9 +220,8 @@ feature among the samples that reach the node, in log-odds.
 ## Measured
 
 `python benchmarks/olct.py FOLDER --output docs/olct.md`: variant `valid`, C = 1, HiGHS, at most {limit:.0f} s per
-solve; 80% of the samples for training, stratified, seed 0; labels 1 to 4 of cleveland merged. {measured} Other work ran
-on the same cores: an idle machine closes more of the gaps. The tree search
-`routing`, which `auto` takes, certifies four of these five trees, with much better ones:
+solve; 80% of the samples for training, stratified, seed 0; labels 1 to 4 of cleveland merged. {measured}
+The tree search `routing`, which `auto` takes, certifies four of these five trees, with much better ones:
 [its page](benchmarks/routing_olct.md).
 
 ### Solving, V0
@@ -232,7 +231,7 @@ the default, the best of this one, CART's and a search over penalties.
 
 {solves}
 
-### The surrogate and the log-loss, V0 beside V3
+### The surrogate and the log-loss, V0 and V3
 
 `surrogate` is the objective of the solved tree, `exact` the same with the log-loss itself, `refined` the exact one
 after the refinement; `gained` is the difference of the last two.

@@ -158,7 +158,7 @@ def page(limit: int, pythons: dict[str, str]) -> str:
     rows = [row(data, depth, limit, pythons) for data in DATA for depth in DEPTHS]
     names = [f"{name} (binary)" if name in BINARY else name for name in pythons]
     versions = "; ".join(f"{name} {_version(name, python)}" for name, python in pythons.items())
-    return f"""# Beside other tools
+    return f"""# Comparison with other tools
 
 Errors on all samples and processor seconds of one fit, at most {limit} s of wall time; "(limit)": stopped there, not
 proven. `mipforest` is `exact-search` on model `oct`: like ConTree it searches all thresholds of numeric features, and

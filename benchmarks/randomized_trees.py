@@ -378,7 +378,8 @@ leads from 0.925 to 0.958 with 4 starts on 4,000 samples (other splits).
 
 ## Curves
 
-400 curves of `synthetic:curves`, 60 points, depth 1; 15% of the domain tell the target, noise leaves an R2 of 0.995.
+400 curves of `synthetic:curves`, 60 points, depth 1; the target depends on 15% of the domain, noise leaves an R2
+of 0.995.
 
 {curves_table(args.data, store)}
 

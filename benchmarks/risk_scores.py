@@ -239,7 +239,7 @@ def variant_rows(folder: Path, limit: float, names: list[str] | None) -> list[li
 
 
 def _solved(problem: Any, solver: str, limit: float) -> str:
-    """Solve within processor seconds: other programs on the machine do not take from them."""
+    """Solve within processor seconds."""
     began = process_time()
     try:
         found = solve(problem.model, solver, threads=1, on_progress=lambda _: process_time() - began >= limit)

@@ -2,8 +2,8 @@
 
     python benchmarks/session.py [--output FILE]
 
-Each session is a process of its own. "Cold" has no compiled search on the machine: the first fit compiles it, once;
-"warm" has one, as every later session. In brackets processor seconds, where the machine is shared.
+Each session is a process of its own. "Cold" has no compiled search: the first fit compiles it, once;
+"warm" has one, as every later session. Processor seconds stand in brackets.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 PAGE = """# A first session
 
-Seconds of `OCTClassifier().fit(X, y)` with default arguments in a new process, from the beginning of the import; in
-brackets processor seconds, which count here: wall time depends on what else runs. Every tree is a proven optimum.
+Seconds of `OCTClassifier().fit(X, y)` with default arguments in a new process, from the beginning of the import;
+processor seconds stand in brackets. Every tree is a proven optimum.
 
 {table}
 
 Most of a warm session is the import of numpy, pandas, scikit-learn and numba. In a cold one the search is compiled,
-once on a machine, which the time limit does not count. To have that done beforehand, as in the image of a notebook
+once on each computer; the time limit does not count that. To compile it beforehand, as in the image of a notebook
 server, run
 
 ```
