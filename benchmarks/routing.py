@@ -113,7 +113,7 @@ TRIED = {
 ## What was tried
 
 - Interior points at every node, as for nodes that select features: some 75 nodes per processor second on heart, gaps of
-  24%, 23% and 27% on heart, wholesale and parkinsons after 20 s (two threads, busy machine). The simplex method with
+  24%, 23% and 27% on heart, wholesale and parkinsons after 20 s on the clock (two threads). The simplex method with
   bases handed down: 1700 nodes per processor second, and 4.6%, 5.1% and 7.1% after 15 s of processor time on one
   thread; 16% on cleveland and 12% on ionosphere.
 - Eight candidates that are tried for 20 steps. After 12 s of processor time, gaps on cleveland and parkinsons are 16.6%
@@ -259,7 +259,7 @@ def over_at(end: float) -> Callable[[Event], bool]:
 def draw_growth(limit: float, file: Path) -> None:
     """Draw nodes and processor seconds of one thread against the number of samples, and against C.
 
-    The limit is one of processor seconds, so that the picture depends less on what else the machine does. What is not
+    The limit is one of processor seconds. What is not
     proven until then is a circle.
     """
     figure = Figure(figsize=(8, 5), layout="constrained")
