@@ -9,6 +9,7 @@ import heapq
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from copy import copy
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -41,6 +42,9 @@ INTERVAL = 0.05
 
 #: Samples times features from which on kernels run while another thread looks at the clock.
 LONG = 100_000
+
+#: Share of the time in which a search of more levels looks for the best tree of three, at whose root it begins.
+SHARE_OF_THREE = 0.25
 
 #: Open intervals that are evaluated at a time then, whatever the number of threads.
 AT_A_TIME = 8
@@ -322,9 +326,9 @@ class CoverSearch:
             return None
         return heapq.heappop(self.open)
 
-    def evaluate(self, interval: OpenInterval, stamp: int, depth: int) -> Evaluated:
-        """Evaluate the threshold in the middle of an interval."""
-        t = int(nearest_middle(self.tables.weight_below[interval.feature], interval.low, interval.high))
+    def evaluate(self, interval: OpenInterval, stamp: int, depth: int, t: int = 0) -> Evaluated:
+        """Evaluate a threshold of an interval, the one in the middle where none is given."""
+        t = t or int(nearest_middle(self.tables.weight_below[interval.feature], interval.low, interval.high))
         if depth > 3:
             return self._evaluate_deep(interval, t, depth)
         work, again = self.workspace(interval.covers, 64, self._sides(interval.feature, t)), False
@@ -470,13 +474,12 @@ class CoverSearch:
         look
             Called now and then; returns whether to stop.
         """
-        interrupted = False
-        long = depth > 3 or self.tables.walk.size >= LONG
+        interrupted, until = False, deadline
 
         def stopped() -> bool:
             nonlocal interrupted
             interrupted = interrupted or look()
-            if interrupted or monotonic() >= deadline:
+            if interrupted or monotonic() >= until:
                 self.stop[0] = 1
             return bool(self.stop[0])
 
@@ -491,30 +494,95 @@ class CoverSearch:
                     raise
                 return [future.result() for future in running]
 
+            def branch(search: CoverSearch, levels: int) -> bool:
+                """Evaluate open intervals until none is left, or the search is stopped."""
+                long = levels > 3 or self.tables.walk.size >= LONG
+                looked, batches = monotonic(), 0
+                while True:
+                    # Deep trees take long: the first few are known before many are begun.
+                    size = (
+                        1 if not long else AT_A_TIME if levels == 3 else min(AT_A_TIME, 2 ** (batches // 2))
+                    )
+                    batches += 1
+                    batch: list[tuple[OpenInterval, int]] = []
+                    while len(batch) < size and (interval := search.take(gap)) is not None:
+                        search._stamp += 1
+                        batch.append((interval, search._stamp))
+                    if not batch:
+                        return True
+                    search._taken = batch[0][0].bound
+                    if long:
+                        results = finish([pool.submit(search.evaluate, *task, levels) for task in batch])
+                    else:
+                        results = [search.evaluate(*task, levels) for task in batch]
+                        if monotonic() - looked > INTERVAL:
+                            looked = monotonic()
+                            stopped()
+                    for (interval, _), found in zip(batch, results, strict=True):
+                        search.close(interval, found)
+                    search._taken = np.inf
+                    if self.stop[0]:
+                        return False
+
             if depth == 2:
                 return finish([pool.submit(self.run_two)])[0] == DONE, interrupted
             self.begin(depth)
-            looked = monotonic()
-            while True:
-                batch: list[tuple[OpenInterval, int]] = []
-                while len(batch) < (AT_A_TIME if long else 1) and (interval := self.take(gap)) is not None:
-                    self._stamp += 1
-                    batch.append((interval, self._stamp))
-                if not batch:
-                    return True, interrupted
-                self._taken = batch[0][0].bound
-                if long:
-                    results = finish([pool.submit(self.evaluate, *task, depth) for task in batch])
-                else:
-                    results = [self.evaluate(*task, depth) for task in batch]
-                    if monotonic() - looked > INTERVAL:
-                        looked = monotonic()
-                        stopped()
-                for (interval, _), found in zip(batch, results, strict=True):
-                    self.close(interval, found)
-                self._taken = np.inf
+            if depth > 3 and self.incumbent > self.tolerance:
+                until = min(deadline, monotonic() + SHARE_OF_THREE * (deadline - monotonic()))
+                smaller = self._without_incumbent()
+                smaller.begin(3)
+                branch(smaller, 3)
+                self.pairs += smaller.pairs
+                root = self._grow(smaller, depth)
+                until = deadline
+                if not interrupted and monotonic() < deadline:
+                    self.stop[0] = 0
+                    task = self._take_feature(root[0])
+                    if task is not None:
+                        self._taken = 0.0
+                        self._stamp += 1
+                        self.close(
+                            task, finish([pool.submit(self.evaluate, task, self._stamp, depth, root[1])])[0]
+                        )
+                        self._taken = np.inf
                 if self.stop[0]:
                     return False, interrupted
+            return branch(self, depth), interrupted
+
+    def _without_incumbent(self) -> CoverSearch:
+        """Return a search with the same tables that knows of one leaf only."""
+        other = copy(self)
+        other.incumbent, other.splits = float(self._loss(self._sums.sum(axis=0))), [(-1, -1)]
+        other.pairs, other.open = 0, []
+        return other
+
+    def _grow(self, smaller: CoverSearch, depth: int) -> tuple[int, int]:
+        """Take the tree of a search with fewer levels, with the best splits below; return its root's split."""
+        nodes, value = smaller.tree(depth), 0.0
+        rows: dict[int, BoolArray] = {0: np.ones(len(self.rows), np.bool_)}
+        for node in range(2 ** (depth + 1) - 1):
+            here = rows.pop(node, None)
+            if here is None:
+                continue
+            f, t = nodes[node] if node < len(nodes) else (-1, -1)
+            if f < 0:
+                value += float(self._loss(self._sums[here].sum(axis=0)))
+                continue
+            value += self.cost
+            right = self.rank[f] >= t
+            rows[2 * node + 1], rows[2 * node + 2] = here & ~right, here & right
+        if value < self.incumbent - self.tolerance:
+            self.incumbent, self.splits = value, nodes
+        return nodes[0]
+
+    def _take_feature(self, f: int) -> OpenInterval | None:
+        """Take the open interval of all thresholds of a feature, if it has any."""
+        for i, interval in enumerate(self.open):
+            if interval.feature == f:
+                del self.open[i]
+                heapq.heapify(self.open)
+                return interval
+        return None
 
     def tree(self, depth: int) -> list[tuple[int, int]]:
         """Return feature and threshold of all nodes of the best tree in heap order, -1 where one does not split."""

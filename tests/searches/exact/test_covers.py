@@ -294,6 +294,28 @@ def test_what_walks_do_not_take_goes_to_the_older_search(changes):
     assert exact_search(other, 2).ended
 
 
+@LOSSES
+@pytest.mark.usefixtures("by_walks")
+def test_four_levels_begin_with_the_best_tree_of_three(loss, monkeypatch):
+    problem = medium(0, n=400, loss=loss)
+    three, seen = exact_search(problem, 3).value, []
+    monkeypatch.setattr(inherited, "INTERVAL", 0.001)
+    evaluate_deep, at = inherited.CoverSearch._evaluate_deep, []
+
+    def noted(search, interval, t, depth):
+        at.append((interval.feature, t))
+        seen.append(search.incumbent)
+        return evaluate_deep(search, interval, t, depth)
+
+    monkeypatch.setattr(inherited.CoverSearch, "_evaluate_deep", noted)
+    four = exact_search(problem, 4, on_progress=lambda *_: len(at) > 0)
+    assert at_most(seen[0], three)
+    assert at_most(four.bound, four.value)
+    assert at_most(four.value, three)
+    root = exact_search(problem, 3).chosen[0]
+    assert at[0][0] == problem.thresholds.feature[root]
+
+
 @pytest.mark.skipif(not LARGE.is_dir(), reason="ConTree's data sets are not here")
 @pytest.mark.parametrize(
     ("name", "depth", "errors"),
