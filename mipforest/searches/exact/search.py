@@ -77,7 +77,7 @@ SCANNED_ALONE = 2e7
 #: cost more than they save.
 LEAST_FOR_COVERS = {
     "classes": {2: 20_000, 3: 2_000, 4: 3_000},
-    "squared": {2: 20_000, 3: 2_500, 4: 10_000},
+    "squared": {2: 20_000, 3: 2_500, 4: 2_500},
 }
 
 #: Least and most that the greatest centred target may be, and weights, for walks: products of four sums are doubles.
@@ -128,17 +128,16 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
     X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
     left = sparse.csr_array(np.array([[1.0], [0.0]]))
     tiny = Thresholds(X, y, np.zeros(1, np.int64), np.array([0.5]), np.array([0, 1]), left, ("x",))
-    loss = "squared" if problem is not None and problem.loss == "squared" else "classes"
-    small = UnivariateProblem(thresholds=tiny, y=y, loss=loss)
 
     def run() -> None:
-        rows, order = _rows(small)
         walks = problem is not None and _takes_covers(problem, depth)
-        if problem is None or walks:
-            for levels in (2, 3):
-                _by_covers(small, rows, order, levels, np.inf, 0.0, np.inf, None, 1)
+        for loss in ("classes", "squared"):
+            small = UnivariateProblem(thresholds=tiny, y=y, loss=loss)
+            if problem is None or (walks and loss == problem.loss):
+                for levels in (2, 3):
+                    _by_covers(small, *_rows(small), levels, np.inf, 0.0, np.inf, None, 1)
         if not walks:
-            exact_search(small, 2)
+            exact_search(UnivariateProblem(thresholds=tiny, y=y, loss="classes"), 2)
 
     return compile_by(run, budget)
 
