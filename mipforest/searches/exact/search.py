@@ -268,7 +268,8 @@ def _takes_covers(problem: UnivariateProblem, depth: int) -> bool:
         least, most = WALKED_TARGETS
         spread = float(np.abs(y - np.average(y, weights=weight)).max())
         return bool(
-            CoverSearch.fits(n, p, values)
+            # Each thread has copies of both sides, as large as the tables.
+            CoverSearch.fits(n if depth == 2 else 3 * n, p, values)
             and least < spread < most
             and least < weight.min()
             and weight.max() < most
