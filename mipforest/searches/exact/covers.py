@@ -1,14 +1,16 @@
-r"""Exact search of trees of two and three levels for classes, by vector walks and covers that are inherited.
+r"""Exact search of trees of two and three levels, by vector walks and covers that are inherited.
 
 **Depth one.** :math:`W_1(S)`, the least loss of at most one split on some rows S, comes from one walk over each feature
-(:mod:`mipforest.searches.exact.walks`), for both sides of a threshold at once.
+(:mod:`mipforest.searches.exact.walks`), for both sides of a threshold at once. What differs between losses are
+operations on tables: :mod:`mipforest.searches.exact.classes` and :mod:`mipforest.searches.exact.squared`.
 
 **Depth two: a cover** of S is a list of intervals of thresholds, each of one feature f with ranks lo to hi and two
 numbers: a lower bound ``left`` on :math:`W_1` of the rows of S below lo, and ``right`` on that of the rows from hi on.
 Fewer rows never lose more, so every tree whose first split is in the interval loses at least ``left + right``, its
 **key**, beside the cost of that split. :func:`refine` takes the interval of the least key: one whose numbers were found
 for other rows is evaluated anew with its hole left out; any other is split at the threshold in the middle of its rows.
-Moving rows of weight m to the other side changes a loss by m at most, which drops thresholds near a bad one.
+Moving rows of weight m to the other side changes a number of errors by m at most, which drops thresholds near a bad
+one.
 
 **Depth three.** An open interval of thresholds of the root has bounds on :math:`W_2` of the rows below its first and
 from its last threshold on, each with the cover that proves it. The threshold in the middle is evaluated, the best
@@ -16,25 +18,19 @@ bound first, and both parts inherit its covers: the rows left of a threshold in 
 was made for, so that all keys remain valid, and an interval whose key has reached what the node can use never comes
 back, as that only falls.
 
-Ranks, weights and covers are those of distinct rows: samples that are equal in features and class are one.
+Ranks, weights and covers are those of distinct rows: samples that are equal in features and class are one; with the
+squared loss, those that are equal in features.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches import entry, kernel
-from mipforest.searches.exact.walks import (
-    LANES,
-    sums_of_both,
-    walk_both,
-    walk_classes,
-    weight_of_class,
-)
+from mipforest.searches import entry, kernel, operation
 
 #: Columns of :attr:`Cover.at`: feature, first and last threshold, and the evaluation of which its numbers are: that
 #: number where the interval is one threshold that was evaluated, else the number below 0.
@@ -45,34 +41,6 @@ LEFT, RIGHT = range(2)
 
 #: How :func:`evaluate` ends: done; the working covers are too small, call again with larger ones; stopped.
 DONE, FULL, STOPPED = range(3)
-
-#: Rank above all others.
-_ABOVE = 65535
-
-
-class Tables(NamedTuple):
-    """Rows in the order of every feature, as walks read them.
-
-    Attributes
-    ----------
-    rank
-        (p, p, N) ``rank[g, f]``: ranks in f of the rows in the slots of the order of g.
-    walk
-        (p, N) signed weights of the rows in slots, of two classes; labels of more.
-    weight, penalty
-        (p, N) weights, and what is added between rows of equal value.
-    below
-        (p, U + 1, K) weight of each class among the rows below each rank.
-    weight_below
-        (p, U + 1) weight of all classes.
-    """
-
-    rank: NDArray[np.uint16]
-    walk: NDArray[np.int16]
-    weight: NDArray[np.int16]
-    penalty: NDArray[np.int16]
-    below: IntArray
-    weight_below: IntArray
 
 
 class Cover(NamedTuple):
@@ -92,7 +60,7 @@ class Workspace(NamedTuple):
     size
         (2,) number of intervals of each, in and out.
     side
-        (2, p, N) walks of the rows on each side.
+        (2,) rows on each side, as :func:`pair` takes them; all rows in front where there are no sides.
     found
         (5,) bounds on :math:`W_2` of both sides, their least values found, and the incumbent less the cost of the
         root's split, in and out.
@@ -101,7 +69,7 @@ class Workspace(NamedTuple):
     best
         (6,) root and splits of an incumbent that was found; -1 in front where none was.
     totals, out
-        (K,) and (8,) for sums of classes and walks.
+        For sums of classes and walks.
     counts
         (1,) pairs of sides that were evaluated, in and out.
     """
@@ -109,159 +77,80 @@ class Workspace(NamedTuple):
     left: Cover
     right: Cover
     size: IntArray
-    side: NDArray[np.int16]
+    side: Any
     found: FloatArray
     split: IntArray
     best: IntArray
-    totals: IntArray
-    out: IntArray
+    totals: Any
+    out: Any
     counts: IntArray
 
 
+@operation
+def put(tables: Any, rows: Any, row: int, g: int, slot: int, t: int) -> None:
+    """Write a row into a slot of the order of g, and into the sums below rank t."""
+    raise NotImplementedError
+
+
+@operation
+def restrict(tables: Any, sides: Any, f: int, t: int) -> None:
+    """Write the walks of the rows below a threshold, and of those from it on."""
+    raise NotImplementedError
+
+
+@operation
+def leaf_below(tables: Any, f: int, t: int, right: bool) -> float:
+    """Return the loss of one leaf for the rows below a threshold, or for those from it on."""
+    raise NotImplementedError
+
+
+@operation
+def reach(tables: Any, excess: float) -> float:
+    """Return the weight of rows that may change sides before a loss falls by more than a value, -1 if it is unknown."""
+    raise NotImplementedError
+
+
+@operation
+def pair(
+    tables: Any, rows: Any, f: int, below: int, first: int, cost: float, totals: Any, out: Any
+) -> tuple[float, float]:
+    """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
+    raise NotImplementedError
+
+
 @entry
-def fill(
-    order: NDArray[np.int32],
-    rank: NDArray[np.int32],
-    label: NDArray[np.int32],
-    weight: IntArray,
-    tables: Tables,
-) -> None:
+def fill(order: NDArray[np.int32], rank: NDArray[np.int32], rows: Any, lanes: int, tables: Any) -> None:
     """Write the tables of rows.
 
     Parameters
     ----------
     order
         (p, n) rows in the order of each feature.
-    rank, label, weight
-        (p, n) ranks, (n,) classes and (n,) weights, whole numbers.
+    rank, rows
+        (p, n) ranks, and (n, V) what :func:`put` reads of a row.
+    lanes
+        Rows of a vector.
     tables
-        All zeros, with the penalty everywhere and -1 in the place of labels.
+        All zeros, with the penalty everywhere, and -1 in the place of labels.
     """
     p, n = order.shape
-    steps, two = tables.walk.shape[1] // LANES, tables.below.shape[2] == 2
+    steps = tables.walk.shape[1] // lanes
     for g in range(p):
         i = 0
-        for lane in range(LANES):
+        for lane in range(lanes):
             for s in range(steps):
                 if i < n:
-                    row, slot = order[g, i], s * LANES + lane
+                    row, slot = order[g, i], s * lanes + lane
                     for f in range(p):
                         tables.rank[g, f, slot] = rank[f, row]
-                    w, k = weight[row], label[row]
-                    tables.weight[g, slot] = w
-                    tables.walk[g, slot] = k if not two else (w if k == 0 else -w)
                     if i == n - 1 or rank[g, order[g, i + 1]] != rank[g, row]:
                         tables.penalty[g, slot] = 0
-                    tables.below[g, rank[g, row] + 1, k] += w
-                    tables.weight_below[g, rank[g, row] + 1] += w
+                    put(tables, rows, row, g, slot, rank[g, row] + 1)
                 i += 1
         for t in range(1, tables.below.shape[1]):
             tables.weight_below[g, t] += tables.weight_below[g, t - 1]
             for k in range(tables.below.shape[2]):
                 tables.below[g, t, k] += tables.below[g, t - 1, k]
-
-
-@kernel
-def leaf_below(tables: Tables, f: int, t: int, right: bool) -> float:
-    """Return the loss of one leaf for the rows below a threshold, or for those from it on."""
-    last = tables.below.shape[1] - 1
-    total, most = 0, 0
-    for k in range(tables.below.shape[2]):
-        w = tables.below[f, t, k]
-        if right:
-            w = tables.below[f, last, k] - w
-        total += w
-        most = max(most, w)
-    return float(total - most)
-
-
-@kernel
-def _pair(
-    tables: Tables,
-    rows: NDArray[np.int16],
-    f: int,
-    below: int,
-    first: int,
-    cost: float,
-    totals: IntArray,
-    out: IntArray,
-) -> tuple[float, float]:
-    """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
-    if tables.below.shape[2] == 2:
-        return _pair_of_two_classes(tables, rows, f, below, first, cost, out)
-    left = _one_of_classes(tables, rows, f, 0, below, cost, totals, out)
-    return left, _one_of_classes(tables, rows, f, first, _ABOVE, cost, totals, out)
-
-
-@kernel
-def _pair_of_two_classes(
-    tables: Tables, rows: NDArray[np.int16], f: int, below: int, first: int, cost: float, out: IntArray
-) -> tuple[float, float]:
-    p, steps = rows.shape[0], rows.shape[1] // LANES
-    sums_of_both(tables.rank[0, f], rows[0], steps, below, first, out)
-    n_left, n_right = (out[1] + out[0]) // 2, (out[3] + out[2]) // 2  # of the class that walks upwards
-    o_left, o_right = out[1] - n_left, out[3] - n_right
-    high_left, low_left, high_right, low_right = 0, 0, 0, 0
-    for g in range(p):
-        walk_both(tables.rank[g, f], rows[g], tables.penalty[g], steps, below, first, out)
-        high_left, low_left = max(high_left, out[0]), min(low_left, out[1])
-        high_right, low_right = max(high_right, out[2]), min(low_right, out[3])
-    left = min(float(min(n_left, o_left)), cost + float(min(n_left - high_left, o_left + low_left)))
-    right = min(float(min(n_right, o_right)), cost + float(min(n_right - high_right, o_right + low_right)))
-    return left, right
-
-
-@kernel
-def _one_of_classes(
-    tables: Tables,
-    rows: NDArray[np.int16],
-    f: int,
-    first: int,
-    beyond: int,
-    cost: float,
-    totals: IntArray,
-    out: IntArray,
-) -> float:
-    """Return the least loss of at most one split for the rows of a side with ranks in an interval.
-
-    Pairs of classes are walked by falling weight: no pair is right for more than all of its two classes.
-    """
-    p, steps, K = rows.shape[0], rows.shape[1] // LANES, len(totals)
-    total, best = 0, 0
-    for k in range(K):
-        totals[k] = weight_of_class(tables.rank[0, f], rows[0], tables.weight[0], steps, first, beyond, k)
-        total += totals[k]
-        best = max(best, totals[k])
-    leaf = float(total - best)
-    walked = 2**62
-    while True:
-        # The next pair in the order of its weight; pairs of equal weight by number.
-        up, down, most, number = -1, -1, -1, 0
-        for i in range(K):
-            for j in range(i + 1, K):
-                size = (totals[i] + totals[j]) * K * K + (K * K - 1 - (i * K + j))
-                if size < walked and size > most:
-                    up, down, most, number = i, j, size, totals[i] + totals[j]
-        if up < 0 or number <= best:
-            break
-        walked = most
-        for g in range(p):
-            walk_classes(
-                tables.rank[g, f],
-                rows[g],
-                tables.weight[g],
-                tables.penalty[g],
-                steps,
-                first,
-                beyond,
-                up,
-                down,
-                out,
-            )
-            best = max(best, totals[down] + out[0], totals[up] - out[1])
-            if best >= number:
-                break
-    return min(leaf, cost + float(total - best))
 
 
 @kernel
@@ -297,8 +186,8 @@ def _drop(cover: Cover, q: int, last: int) -> None:
 
 @kernel
 def refine(
-    tables: Tables,
-    rows: NDArray[np.int16],
+    tables: Any,
+    rows: Any,
     cover: Cover,
     size: int,
     keep: float,
@@ -314,7 +203,7 @@ def refine(
     Parameters
     ----------
     tables, rows
-        The tables, and (p, N) the walks of the rows of the side.
+        The tables, and the walks of the rows of the side.
     cover, size
         Intervals of thresholds, in and out.
     keep
@@ -354,7 +243,7 @@ def refine(
         left, right = cover.key[i, LEFT], cover.key[i, RIGHT]
         weight_below = tables.weight_below[f]
         if low == high or abs(seen) != stamp:
-            x, y = _pair(tables, rows, f, low, high, cost, work.totals, work.out)
+            x, y = pair(tables, rows, f, low, high, cost, work.totals, work.out)
             _set(cover, i, f, low, high, stamp, max(x, left), max(y, right))
             if low == high:
                 _note(work, side, f, low, x + y + cost)
@@ -363,7 +252,7 @@ def refine(
                 _drop(cover, i, size)
             continue
         c = middle(weight_below, low, high)
-        x, y = _pair(tables, rows, f, c, c, cost, work.totals, work.out)
+        x, y = pair(tables, rows, f, c, c, cost, work.totals, work.out)
         value = x + y
         _note(work, side, f, c, value + cost)
         size -= 1
@@ -371,14 +260,15 @@ def refine(
         if value < keep:
             _set(cover, size, f, c, c, stamp, x, y)
             size += 1
+        near = reach(tables, value - keep)
         a = c - 1
-        while a >= low and weight_below[c] - weight_below[a] <= value - keep:
+        while a >= low and weight_below[c] - weight_below[a] <= near:
             a -= 1
         if a >= low and left + y < keep:
             _set(cover, size, f, low, a, -stamp, left, y)
             size += 1
         a = c + 1
-        while a <= high and weight_below[a] - weight_below[c] <= value - keep:
+        while a <= high and weight_below[a] - weight_below[c] <= near:
             a += 1
         if a <= high and x + right < keep:
             _set(cover, size, f, a, high, -stamp, x, right)
@@ -408,7 +298,7 @@ def thin(cover: Cover, size: int, keep: float) -> tuple[int, float]:
 
 
 @entry
-def evaluate_all(tables: Tables, work: Workspace, cost: float, keep: float, stop: IntArray) -> int:
+def evaluate_all(tables: Any, work: Workspace, cost: float, keep: float, stop: IntArray) -> int:
     """Find the best tree of two levels for all rows, if it loses less than a value; the cover is the left one.
 
     Returns
@@ -418,7 +308,7 @@ def evaluate_all(tables: Tables, work: Workspace, cost: float, keep: float, stop
     """
     target = min(keep, work.found[2]) - cost
     end, size, key = refine(
-        tables, tables.walk, work.left, work.size[0], keep - cost, target, 1, cost, work, 0, stop
+        tables, work.side[0], work.left, work.size[0], keep - cost, target, 1, cost, work, 0, stop
     )
     work.size[0], work.found[0] = size, min(work.found[2], cost + key)
     return end
@@ -426,7 +316,7 @@ def evaluate_all(tables: Tables, work: Workspace, cost: float, keep: float, stop
 
 @entry
 def evaluate(
-    tables: Tables,
+    tables: Any,
     work: Workspace,
     f: int,
     t: int,
@@ -464,17 +354,9 @@ def evaluate(
     int
         :data:`DONE`, :data:`FULL` or :data:`STOPPED`.
     """
-    found, two = work.found, tables.below.shape[2] == 2
+    found = work.found
     if not again:
-        p, N = tables.walk.shape
-        outside = np.int16(0 if two else -1)
-        for g in range(p):
-            ranks, walk = tables.rank[g, f], tables.walk[g]
-            on_left, on_right = work.side[0, g], work.side[1, g]
-            for i in range(N):
-                is_left = ranks[i] < t
-                on_left[i] = walk[i] if is_left else outside
-                on_right[i] = outside if is_left else walk[i]
+        restrict(tables, work.side, f, t)
         for side in range(2):
             found[2 + side] = leaf_below(tables, f, t, side == 1)
             work.split[side, 0] = -1
@@ -514,7 +396,7 @@ def evaluate(
 
 
 @entry
-def leaf_loss(tables: Tables, f: int, t: int, right: bool) -> float:
+def leaf_loss(tables: Any, f: int, t: int, right: bool) -> float:
     """As :func:`leaf_below`, for callers that are not compiled."""
     return leaf_below(tables, f, t, right)
 

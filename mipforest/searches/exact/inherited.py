@@ -1,4 +1,4 @@
-"""The exact search of two and three levels for classes: open intervals of the root's thresholds, the best bound first.
+"""The exact search of two and three levels: open intervals of the root's thresholds, the best bound first.
 
 :mod:`mipforest.searches.exact.covers` has the mathematics; here are the tables, the open intervals and the tree.
 """
@@ -9,18 +9,20 @@ import heapq
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from copy import copy
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.searches.exact.classes import Tables
 from mipforest.searches.exact.covers import (
     DONE,
     FULL,
     Cover,
-    Tables,
     Workspace,
     evaluate,
     evaluate_all,
@@ -29,7 +31,8 @@ from mipforest.searches.exact.covers import (
     nearest_middle,
 )
 from mipforest.searches.exact.losses import Int32Array
-from mipforest.searches.exact.walks import LANES, MOST_OF_A_CHUNK, PENALTY
+from mipforest.searches.exact.squared import Part, SquaredTables
+from mipforest.searches.exact.walks import LANES, MOST_OF_A_CHUNK, PENALTY, TWO_WIDE, WIDE_LANES
 
 #: Most bytes of the tables of ranks, and most values of a feature.
 MOST_BYTES, MOST_RANKS = 1_500_000_000, 65_000
@@ -39,6 +42,9 @@ INTERVAL = 0.05
 
 #: Samples times features from which on kernels run while another thread looks at the clock.
 LONG = 100_000
+
+#: Share of the time in which a search of more levels looks for the best tree of three, at whose root it begins.
+SHARE_OF_THREE = 0.25
 
 #: Open intervals that are evaluated at a time then, whatever the number of threads.
 AT_A_TIME = 8
@@ -104,14 +110,15 @@ class Evaluated:
 
 
 class CoverSearch:
-    """A search on the rows of a problem with classes.
+    """A search on the rows of a problem with classes or with the squared loss.
 
     Parameters
     ----------
     rank, order
         (p, n) ranks of the rows among the values of each feature, and rows in the order of each.
-    label, weight
-        (n,) classes from 0, and whole weights.
+    rows
+        (n, 2) classes from 0 and weights, whole numbers; or (n, 3) for the squared loss, the sums of weights w, of w y
+        and of w y^2 of centred targets y.
     cost
         Cost of a split.
     tolerance
@@ -123,25 +130,42 @@ class CoverSearch:
     """
 
     def __init__(
-        self, rank: Int32Array, order: Int32Array, label: Int32Array, weight: IntArray, *, cost: float,
-        tolerance: float, incumbent: float, n_values: IntArray | None = None, n_classes: int = 0,
+        self, rank: Int32Array, order: Int32Array, rows: NDArray[Any], *, cost: float, tolerance: float,
+        incumbent: float, n_values: IntArray | None = None, n_classes: int = 0,
     ) -> None:  # fmt: skip
-        self.rank, self.label, self.weight, self.cost, self.tolerance = rank, label, weight, cost, tolerance
-        (p, n), K = rank.shape, n_classes or max(2, int(label.max()) + 1)
+        self.rank, self.rows, self.cost, self.tolerance = rank, rows, cost, tolerance
         self.values = rank.max(axis=1).astype(np.int64) + 1 if n_values is None else n_values
-        self._order = order
-        N, U = -(-n // LANES) * LANES, int(self.values.max())
-        self.tables = Tables(
-            rank=np.zeros((p, p, N), np.uint16),
-            walk=np.full((p, N), 0 if K == 2 else -1, np.int16),
-            weight=np.zeros((p, N), np.int16),
-            penalty=np.full((p, N), PENALTY, np.int16),
-            below=np.zeros((p, U + 1, K), np.int64),
-            weight_below=np.zeros((p, U + 1), np.int64),
-        )
-        fill(order, rank, label, weight, self.tables)
-        counts = np.bincount(label, weight, K)
-        leaf = float(counts.sum() - counts.max())
+        self._order, self.squared = order, rows.shape[1] == 3
+        (p, n), U = rank.shape, int(self.values.max())
+        lanes, slots = (WIDE_LANES, TWO_WIDE) if self.squared else (LANES, LANES)
+        N = -(-n // slots) * slots
+        ranks, penalty = np.zeros((p, p, N), np.uint16), np.full((p, N), PENALTY, np.int16)
+        weight_below = np.zeros((p, U + 1), np.int64)
+        self.tables: Tables | SquaredTables
+        if self.squared:
+            self._sums: FloatArray = rows
+            self._least = 0.5 * float(rows[:, 0].min())
+            self.tables = SquaredTables(
+                rank=ranks,
+                walk=np.zeros((2 * p + 1, N)),
+                penalty=penalty,
+                below=np.zeros((p, U + 1, 3)),
+                weight_below=weight_below,
+                least=np.array([self._least]),
+            )
+        else:
+            K = n_classes or max(2, int(rows[:, 0].max()) + 1)
+            self._sums = rows[:, 1:] * np.eye(K)[rows[:, 0]]
+            self.tables = Tables(
+                rank=ranks,
+                walk=np.full((p, N), 0 if K == 2 else -1, np.int16),
+                weight=np.zeros((p, N), np.int16),
+                penalty=penalty,
+                below=np.zeros((p, U + 1, K), np.int64),
+                weight_below=weight_below,
+            )
+        fill(order, rank, rows, lanes, self.tables)
+        leaf = float(self._loss(self._sums.sum(axis=0)))
         self.incumbent = min(incumbent, leaf)
         #: Feature and threshold of each node of the best tree in heap order, -1 for a leaf; ``None``: the known one.
         self.splits: list[tuple[int, int]] | None = [(-1, -1)] if leaf <= incumbent else None
@@ -150,6 +174,18 @@ class CoverSearch:
         self._taken = np.inf
         self.pairs, self._stamp = 0, p
         self.stop = np.zeros(1, np.int64)
+
+    def _loss(self, sums: FloatArray) -> FloatArray:
+        """Return the loss of leaves from their sums, by class or of the squared loss."""
+        if not self.squared:
+            return np.asarray(sums.sum(axis=-1) - sums.max(axis=-1, initial=0))
+        weight = np.maximum(sums[..., 0], self._least)
+        return np.maximum(0.0, sums[..., 2] - sums[..., 1] ** 2 / weight)
+
+    @staticmethod
+    def fits(rows: int, p: int, values: int) -> bool:
+        """Return whether the tables of so many rows and features fit into memory, and ranks into 16 bits."""
+        return values <= MOST_RANKS and 2 * p * p * rows <= MOST_BYTES
 
     @staticmethod
     def takes(X: FloatArray, group: IntArray, y: IntArray, weight: FloatArray, values: int) -> bool:
@@ -165,7 +201,7 @@ class CoverSearch:
             Most values of a feature.
         """
         rows, p = len(np.unique(group * (int(y.max()) + 1) + y)), X.shape[1]
-        if values > MOST_RANKS or 2 * p * p * rows > MOST_BYTES or not (weight == np.rint(weight)).all():
+        if not CoverSearch.fits(rows, p, values) or not (weight == np.rint(weight)).all():
             return False
         heaviest = np.bincount(group * (int(y.max()) + 1) + y, weight)
         steps = -(-rows // LANES)
@@ -184,7 +220,7 @@ class CoverSearch:
         at[:, 0], at[:, 1], at[:, 2] = features, 1, self.values[features] - 1
         return Cover(at, np.zeros((len(features), 2)))
 
-    def workspace(self, covers: tuple[Cover, Cover], room: int) -> Workspace:
+    def workspace(self, covers: tuple[Cover, Cover], room: int, sides: Any) -> Workspace:
         """Return a workspace with covers and room for more intervals."""
 
         def roomy(cover: Cover) -> Cover:
@@ -196,19 +232,44 @@ class CoverSearch:
             left=roomy(covers[0]),
             right=roomy(covers[1]),
             size=np.array([len(cover.at) for cover in covers], np.int64),
-            side=np.empty((2, *self.tables.walk.shape), np.int16),
+            side=sides,
             found=np.array([0.0, 0.0, np.inf, np.inf, self.incumbent - self.cost]),
             split=np.full((2, 2), -1, np.int64),
             best=np.full(6, -1, np.int64),
-            totals=np.zeros(self.tables.below.shape[2], np.int64),
-            out=np.zeros(8, np.int64),
+            totals=np.zeros(self.tables.below.shape[2], self.tables.below.dtype),
+            out=np.zeros(8, self.tables.below.dtype),
             counts=np.zeros(1, np.int64),
         )
+
+    def _all_rows(self) -> Any:
+        """Return all rows as those of a side."""
+        tables = self.tables
+        if isinstance(tables, Tables):
+            return tables.walk[None]
+        return (Part(tables.rank, tables.walk, tables.penalty, np.zeros(0, np.int64)),)
+
+    def _sides(self, f: int, t: int) -> Any:
+        """Return memory for the rows of both sides of a threshold."""
+        if not self.squared:
+            return np.empty((2, *self.tables.walk.shape), np.int16)
+        p, n, parts = len(self.rank), len(self.rows), []
+        below = int(self.tables.weight_below[f, t])
+        for m in (below, n - below):
+            N = -(-m // TWO_WIDE) * TWO_WIDE
+            parts.append(
+                Part(
+                    np.empty((p, p, N), np.uint16),
+                    np.empty((2 * p + 1, N)),
+                    np.empty((p, N), np.int16),
+                    np.empty(N, np.int64),
+                )
+            )
+        return tuple(parts)
 
     def larger(self, work: Workspace) -> Workspace:
         """Return the same workspace with twice the room for intervals."""
         covers = _cover(work, 0), _cover(work, 1)
-        new = self.workspace(covers, 64 + 2 * max(len(cover.at) for cover in covers))
+        new = self.workspace(covers, 64 + 2 * max(len(cover.at) for cover in covers), None)
         return work._replace(left=new.left, right=new.right)
 
     # ------------------------------------------------------------------ two levels
@@ -216,7 +277,7 @@ class CoverSearch:
     def run_two(self) -> int:
         """Search all trees of two levels; return how it ended."""
         self._taken = -np.inf
-        work = self.workspace((self.first_cover(), self.first_cover()), 1000)
+        work = self.workspace((self.first_cover(), self.first_cover()), 1000, self._all_rows())
         work.found[2] = self.incumbent
         while True:
             end: int = evaluate_all(self.tables, work, self.cost, self.incumbent - self.tolerance, self.stop)
@@ -265,12 +326,12 @@ class CoverSearch:
             return None
         return heapq.heappop(self.open)
 
-    def evaluate(self, interval: OpenInterval, stamp: int, depth: int) -> Evaluated:
-        """Evaluate the threshold in the middle of an interval."""
-        t = int(nearest_middle(self.tables.weight_below[interval.feature], interval.low, interval.high))
+    def evaluate(self, interval: OpenInterval, stamp: int, depth: int, t: int = 0) -> Evaluated:
+        """Evaluate a threshold of an interval, the one in the middle where none is given."""
+        t = t or int(nearest_middle(self.tables.weight_below[interval.feature], interval.low, interval.high))
         if depth > 3:
             return self._evaluate_deep(interval, t, depth)
-        work, again = self.workspace(interval.covers, 64), False
+        work, again = self.workspace(interval.covers, 64, self._sides(interval.feature, t)), False
         while True:
             end: int = evaluate(
                 self.tables, work, interval.feature, t, interval.left, interval.right, stamp, self.cost,
@@ -313,9 +374,9 @@ class CoverSearch:
         number = np.cumsum(rows) - 1
         order = self._order[rows[self._order]].reshape(len(self._order), -1)
         part = CoverSearch(
-            np.ascontiguousarray(self.rank[:, rows]), number[order].astype(np.int32), self.label[rows],
-            self.weight[rows], cost=self.cost, tolerance=self.tolerance, incumbent=incumbent,
-            n_values=self.values, n_classes=self.tables.below.shape[2],
+            np.ascontiguousarray(self.rank[:, rows]), number[order].astype(np.int32), self.rows[rows],
+            cost=self.cost, tolerance=self.tolerance, incumbent=incumbent, n_values=self.values,
+            n_classes=self.tables.below.shape[2],
         )  # fmt: skip
         part.stop = self.stop
         return part
@@ -330,10 +391,12 @@ class CoverSearch:
             return
         known = self.incumbent - self.cost - self.tolerance
         (left, right), t = found.bounds, found.t
-        weight, excess = self.tables.weight_below[interval.feature], left + right - known
-        # Thresholds so near that moving the rows between cannot make up for what this one loses too much.
-        last = min(t - 1, int(np.searchsorted(weight, weight[t] - excess, side="left")) - 1)
-        first = max(t + 1, int(np.searchsorted(weight, weight[t] + excess, side="right")))
+        weight, last, first = self.tables.weight_below[interval.feature], t - 1, t + 1
+        if not self.squared:
+            # Thresholds so near that moving the rows between cannot make up for what this one loses too much.
+            excess = left + right - known
+            last = min(last, int(np.searchsorted(weight, weight[t] - excess, side="left")) - 1)
+            first = max(first, int(np.searchsorted(weight, weight[t] + excess, side="right")))
         old_left, old_right = interval.covers
         new_left, new_right = found.covers
         if last >= interval.low:
@@ -411,13 +474,12 @@ class CoverSearch:
         look
             Called now and then; returns whether to stop.
         """
-        interrupted = False
-        long = depth > 3 or self.tables.walk.size >= LONG
+        interrupted, until = False, deadline
 
         def stopped() -> bool:
             nonlocal interrupted
             interrupted = interrupted or look()
-            if interrupted or monotonic() >= deadline:
+            if interrupted or monotonic() >= until:
                 self.stop[0] = 1
             return bool(self.stop[0])
 
@@ -432,37 +494,102 @@ class CoverSearch:
                     raise
                 return [future.result() for future in running]
 
+            def branch(search: CoverSearch, levels: int) -> bool:
+                """Evaluate open intervals until none is left, or the search is stopped."""
+                long = levels > 3 or self.tables.walk.size >= LONG
+                looked, batches = monotonic(), 0
+                while True:
+                    # Deep trees take long: the first few are known before many are begun.
+                    size = (
+                        1 if not long else AT_A_TIME if levels == 3 else min(AT_A_TIME, 2 ** (batches // 2))
+                    )
+                    batches += 1
+                    batch: list[tuple[OpenInterval, int]] = []
+                    while len(batch) < size and (interval := search.take(gap)) is not None:
+                        search._stamp += 1
+                        batch.append((interval, search._stamp))
+                    if not batch:
+                        return True
+                    search._taken = batch[0][0].bound
+                    if long:
+                        results = finish([pool.submit(search.evaluate, *task, levels) for task in batch])
+                    else:
+                        results = [search.evaluate(*task, levels) for task in batch]
+                        if monotonic() - looked > INTERVAL:
+                            looked = monotonic()
+                            stopped()
+                    for (interval, _), found in zip(batch, results, strict=True):
+                        search.close(interval, found)
+                    search._taken = np.inf
+                    if self.stop[0]:
+                        return False
+
             if depth == 2:
                 return finish([pool.submit(self.run_two)])[0] == DONE, interrupted
             self.begin(depth)
-            looked = monotonic()
-            while True:
-                batch: list[tuple[OpenInterval, int]] = []
-                while len(batch) < (AT_A_TIME if long else 1) and (interval := self.take(gap)) is not None:
-                    self._stamp += 1
-                    batch.append((interval, self._stamp))
-                if not batch:
-                    return True, interrupted
-                self._taken = batch[0][0].bound
-                if long:
-                    results = finish([pool.submit(self.evaluate, *task, depth) for task in batch])
-                else:
-                    results = [self.evaluate(*task, depth) for task in batch]
-                    if monotonic() - looked > INTERVAL:
-                        looked = monotonic()
-                        stopped()
-                for (interval, _), found in zip(batch, results, strict=True):
-                    self.close(interval, found)
-                self._taken = np.inf
+            if depth > 3 and self.incumbent > self.tolerance:
+                until = min(deadline, monotonic() + SHARE_OF_THREE * (deadline - monotonic()))
+                smaller = self._without_incumbent()
+                smaller.begin(3)
+                branch(smaller, 3)
+                self.pairs += smaller.pairs
+                root = self._grow(smaller, depth)
+                until = deadline
+                if not interrupted and monotonic() < deadline:
+                    self.stop[0] = 0
+                    task = self._take_feature(root[0])
+                    if task is not None:
+                        self._taken = 0.0
+                        self._stamp += 1
+                        self.close(
+                            task, finish([pool.submit(self.evaluate, task, self._stamp, depth, root[1])])[0]
+                        )
+                        self._taken = np.inf
                 if self.stop[0]:
                     return False, interrupted
+            return branch(self, depth), interrupted
+
+    def _without_incumbent(self) -> CoverSearch:
+        """Return a search with the same tables that knows of one leaf only."""
+        other = copy(self)
+        other.incumbent, other.splits = float(self._loss(self._sums.sum(axis=0))), [(-1, -1)]
+        other.pairs, other.open = 0, []
+        return other
+
+    def _grow(self, smaller: CoverSearch, depth: int) -> tuple[int, int]:
+        """Take the tree of a search with fewer levels, with the best splits below; return its root's split."""
+        nodes, value = smaller.tree(depth), 0.0
+        rows: dict[int, BoolArray] = {0: np.ones(len(self.rows), np.bool_)}
+        for node in range(2 ** (depth + 1) - 1):
+            here = rows.pop(node, None)
+            if here is None:
+                continue
+            f, t = nodes[node] if node < len(nodes) else (-1, -1)
+            if f < 0:
+                value += float(self._loss(self._sums[here].sum(axis=0)))
+                continue
+            value += self.cost
+            right = self.rank[f] >= t
+            rows[2 * node + 1], rows[2 * node + 2] = here & ~right, here & right
+        if value < self.incumbent - self.tolerance:
+            self.incumbent, self.splits = value, nodes
+        return nodes[0]
+
+    def _take_feature(self, f: int) -> OpenInterval | None:
+        """Take the open interval of all thresholds of a feature, if it has any."""
+        for i, interval in enumerate(self.open):
+            if interval.feature == f:
+                del self.open[i]
+                heapq.heapify(self.open)
+                return interval
+        return None
 
     def tree(self, depth: int) -> list[tuple[int, int]]:
         """Return feature and threshold of all nodes of the best tree in heap order, -1 where one does not split."""
         assert self.splits is not None
         given = dict(enumerate(self.splits))
         nodes = [(-1, -1)] * (2**depth - 1)
-        rows: dict[int, BoolArray] = {0: np.ones(len(self.label), np.bool_)}
+        rows: dict[int, BoolArray] = {0: np.ones(len(self.rows), np.bool_)}
         for node in range(2**depth - 1):
             here = rows.pop(node, None)
             if here is None:
@@ -481,17 +608,16 @@ class CoverSearch:
 
     def _best_split(self, rows: BoolArray) -> tuple[int, int]:
         """Return the best split of some rows, -1 where one leaf loses no more."""
-        K = self.tables.below.shape[2]
-        label, weight = self.label[rows], self.weight[rows]
-        totals = np.bincount(label, weight, K)
-        best, split = totals.sum() - totals.max(initial=0) - self.tolerance, (-1, -1)
+        sums = self._sums[rows]
+        totals = sums.sum(axis=0)
+        best, split = self._loss(totals) - self.tolerance, (-1, -1)
         for f in range(len(self.rank)):
             rank = self.rank[f, rows]
-            below = np.zeros((self.values[f] + 1, K))
-            np.add.at(below, (rank + 1, label), weight)
+            below = np.zeros((self.values[f] + 1, len(totals)))
+            np.add.at(below, rank + 1, sums)
             below = below.cumsum(axis=0)
-            loss = self.cost + totals.sum() - below.max(axis=1) - (totals - below).max(axis=1)
-            loss[0] = loss[-1] = np.inf
+            loss = self.cost + self._loss(below) + self._loss(totals - below)
+            loss[: rank.min() + 1] = loss[rank.max() + 1 :] = np.inf
             t = int(loss.argmin())
             if loss[t] < best:
                 best, split = loss[t], (f, t)

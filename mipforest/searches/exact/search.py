@@ -73,9 +73,15 @@ AT_A_TIME = 8
 #: Samples times features that one thread scans before others are asked: about 0.05 s.
 SCANNED_ALONE = 2e7
 
-#: By depth, samples times features from which on the search by vector walks takes over: on fewer, its tables cost more
-#: than they save.
-LEAST_FOR_COVERS = {2: 20_000, 3: 2_000, 4: 3_000}
+#: By loss and depth, samples times features from which on the search by vector walks takes over: on fewer, its tables
+#: cost more than they save.
+LEAST_FOR_COVERS = {
+    "classes": {2: 20_000, 3: 2_000, 4: 3_000},
+    "squared": {2: 20_000, 3: 2_500, 4: 2_500},
+}
+
+#: Least and most that the greatest centred target may be, and weights, for walks: products of four sums are doubles.
+WALKED_TARGETS = 1e-30, 1e30
 
 
 #: Seconds between two looks at the clock, and at what was found.
@@ -122,16 +128,16 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
     X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
     left = sparse.csr_array(np.array([[1.0], [0.0]]))
     tiny = Thresholds(X, y, np.zeros(1, np.int64), np.array([0.5]), np.array([0, 1]), left, ("x",))
-    small = UnivariateProblem(thresholds=tiny, y=y, loss="classes")
 
     def run() -> None:
-        rows, order = _rows(small)
         walks = problem is not None and _takes_covers(problem, depth)
-        if problem is None or walks:
-            for levels in (2, 3):
-                _by_covers(small, rows, order, levels, np.inf, 0.0, np.inf, None, 1)
+        for loss in ("classes", "squared"):
+            small = UnivariateProblem(thresholds=tiny, y=y, loss=loss)
+            if problem is None or (walks and loss == problem.loss):
+                for levels in (2, 3):
+                    _by_covers(small, *_rows(small), levels, np.inf, 0.0, np.inf, None, 1)
         if not walks:
-            exact_search(small, 2)
+            exact_search(UnivariateProblem(thresholds=tiny, y=y, loss="classes"), 2)
 
     return compile_by(run, budget)
 
@@ -250,16 +256,27 @@ def exact_search(
 
 
 def _takes_covers(problem: UnivariateProblem, depth: int) -> bool:
-    """Return whether the search by vector walks takes a problem: errors with whole weights, leaves of any size."""
+    """Return whether the search by vector walks takes a problem: errors with whole weights, or the squared loss."""
     n, p = problem.thresholds.X.shape
-    few_levels = n * p >= LEAST_FOR_COVERS.get(depth, np.inf)
-    if not few_levels or problem.loss != "classes" or problem.costs is not None or problem.N_min > 1:
+    enough = n * p >= LEAST_FOR_COVERS.get(problem.loss, {}).get(depth, np.inf)
+    if not enough or problem.costs is not None or problem.N_min > 1:
         return False
     weight = np.ones(len(problem.y)) if problem.weight is None else problem.weight
     values = int(np.diff(problem.thresholds.first).max(initial=0)) + 1
-    return CoverSearch.takes(
-        problem.thresholds.X, problem.thresholds.group, np.asarray(problem.y), weight, values
-    )
+    y = np.asarray(problem.y)
+    if problem.loss == "squared":
+        least, most = WALKED_TARGETS
+        spread = float(np.abs(y - np.average(y, weights=weight)).max())
+        return bool(
+            # Each thread has copies of both sides, as large as the tables.
+            CoverSearch.fits(n if depth == 2 else 3 * n, p, values)
+            and least < spread < most
+            and least < weight.min()
+            and weight.max() < most
+            and weight.max() < 1e9 * weight.min()
+        )
+    labels = y.astype(np.int64)
+    return CoverSearch.takes(problem.thresholds.X, problem.thresholds.group, labels, weight, values)
 
 
 def _by_covers(
@@ -275,20 +292,25 @@ def _by_covers(
 ) -> Outcome:
     """Search by vector walks; see :func:`exact_search`."""
     unit, thresholds = problem.unit, problem.thresholds
+    squared = problem.loss == "squared"
+    tolerance, slack = TOLERANCE * unit if problem.split_cost else 0.0, 1.0
+    if squared:
+        # The loss of one leaf, which rounding errors are shares of, may be far from the unit.
+        slack = max(1.0, float(rows.value[:, 2].sum()) / unit)
+        tolerance = TOLERANCE * unit * slack
     found = CoverSearch(
         rows.rank,
         order,
-        rows.label,
-        rows.weight.astype(np.int64),
+        rows.value if squared else np.column_stack([rows.label, rows.weight]).astype(np.int64),
         cost=problem.split_cost,
-        tolerance=TOLERANCE * unit if problem.split_cost else 0.0,
+        tolerance=tolerance,
         incumbent=best * unit,
     )
 
     def look() -> bool:
         if on_progress is None or not np.isfinite(found.incumbent):
             return False
-        bound = float(_lowered(np.asarray(found.bound), problem))
+        bound = float(_lowered(np.asarray(found.bound), problem, slack))
         return bool(on_progress(found.incumbent / unit, bound, found.pairs))
 
     ended, interrupted = found.run(depth, gap=GAP_SHARE * gap, deadline=deadline, threads=threads, look=look)
@@ -303,24 +325,24 @@ def _by_covers(
         chosen = _in_the_middle(np.array(nodes), thresholds, depth)
     return Outcome(
         value=found.incumbent / unit,
-        bound=float(_lowered(np.asarray(found.bound), problem)),
+        bound=float(_lowered(np.asarray(found.bound), problem, slack)),
         chosen=chosen,
-        by_threshold=_lowered(by_threshold, problem),
+        by_threshold=_lowered(by_threshold, problem, slack),
         nodes=found.pairs,
         ended=ended,
         interrupted=interrupted,
     )
 
 
-def _lowered(bound: FloatArray, problem: UnivariateProblem) -> FloatArray:
-    """Return bounds that rounding errors cannot have raised, in units of the objective."""
+def _lowered(bound: FloatArray, problem: UnivariateProblem, slack: float = 1.0) -> FloatArray:
+    """Return bounds that rounding errors cannot have raised, in units of the objective, by so many roundings."""
     whole = (
         problem.loss == "classes"
         and problem.split_cost == 0
         and problem.weight is None
         and problem.costs is None
     )
-    return bound / problem.unit if whole else np.maximum(0.0, bound / problem.unit - ROUNDING)
+    return bound / problem.unit if whole else np.maximum(0.0, bound / problem.unit - slack * ROUNDING)
 
 
 class _Memory(NamedTuple):

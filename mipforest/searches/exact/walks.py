@@ -16,6 +16,10 @@ the prefix sums of their totals. **Membership is a comparison**: ``rank[g, f]`` 
 in each slot of the order of g, so that the walk over g of the rows below a threshold of f reads memory in sequence and
 branches nowhere.
 
+**Squared loss.** With sums w of weights and s of weighted targets of the first t rows, and W and S of the set, a split
+gains :math:`d^2 W / (w (W - w))`, where :math:`d = s - w S / W`. These are doubles in 8 lanes, and the gain needs true
+sums: one pass finds the sums of every lane, from which a second one starts and compares gains by their cross products.
+
 LLVM lowers ``<32 x i16>`` to whatever the processor has: AVX-512, AVX2, NEON, or plain registers.
 """
 
@@ -41,6 +45,13 @@ PENALTY, _NONE = 16384, 24576
 _I16, _I32, _I64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
 _SHORT, _LONG = ir.VectorType(_I16, LANES), ir.VectorType(_I32, LANES)
 
+#: Rows of a vector of doubles, and how many the number of slots is a multiple of.
+WIDE_LANES = 8
+TWO_WIDE = 2 * WIDE_LANES
+
+_DOUBLE = ir.DoubleType()
+_WIDE, _RANKS = ir.VectorType(_DOUBLE, WIDE_LANES), ir.VectorType(_I16, WIDE_LANES)
+
 _State = Sequence[Any]
 
 
@@ -52,10 +63,18 @@ def _long(value: int) -> ir.Constant:
     return ir.Constant(_LONG, [value] * LANES)
 
 
-def _splat(b: Any, value: Any) -> Any:
+def _splat(b: Any, value: Any, kind: Any = _SHORT) -> Any:
     """Return a vector of one number."""
-    one = b.insert_element(ir.Constant(_SHORT, ir.Undefined), b.trunc(value, _I16), ir.Constant(_I32, 0))
-    return b.shuffle_vector(one, ir.Constant(_SHORT, ir.Undefined), _long(0))
+    if isinstance(value.type, ir.IntType):
+        value = b.trunc(value, _I16)
+    undefined = ir.Constant(kind, ir.Undefined)
+    one = b.insert_element(undefined, value, ir.Constant(_I32, 0))
+    return b.shuffle_vector(one, undefined, _lanes([0] * kind.count))
+
+
+def _lanes(numbers: Sequence[int]) -> ir.Constant:
+    """Return numbers of lanes, for a shuffle."""
+    return ir.Constant(ir.VectorType(_I32, len(numbers)), list(numbers))
 
 
 def _greater(b: Any, x: Any, y: Any) -> Any:
@@ -122,7 +141,7 @@ def _loop(b: Any, steps: Any, first: _State, body: Callable[[Any, _State], _Stat
 
 
 class _Emitter:
-    """Loads of vectors from the arrays of a call, and stores of whole numbers into its last one."""
+    """Loads of vectors from the arrays of a call, and stores of numbers into its last one."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any) -> None:
         self.b, self._data = builder, []
@@ -133,15 +152,15 @@ class _Emitter:
     def __getitem__(self, k: int) -> Any:
         return self._data[k]
 
-    def load(self, k: int, i: Any) -> Any:
+    def load(self, k: int, i: Any, kind: Any = _SHORT) -> Any:
         """Return vector i of array k."""
-        vectors = self.b.bitcast(self._data[k], _SHORT.as_pointer())
+        vectors = self.b.bitcast(self._data[k], kind.as_pointer())
         loaded = self.b.load(self.b.gep(vectors, [i]))
-        loaded.align = 2
+        loaded.align = 8 if kind is _WIDE else 2
         return loaded
 
     def store(self, at: int, value: Any) -> None:
-        """Write a whole number into the last array."""
+        """Write a number into the last array."""
         self.b.store(value, self.b.gep(self._data[-1], [ir.Constant(_I64, at)]))
 
 
@@ -275,5 +294,108 @@ def weight_of_class(
             return [b.add(s[0], b.select(b.and_(inside, b.icmp_signed("==", labels, own)), weights, zero))]
 
         return _total(b, _loop(b, e[3], [zero], body)[0])
+
+    return signature, generate
+
+
+def _before(b: Any, lanes: Any) -> tuple[Any, Any]:
+    """Return the sums of the lanes in front of each lane, and the sum of all in every lane."""
+    L = WIDE_LANES
+    zero, inclusive, shift = ir.Constant(_WIDE, [0.0] * L), lanes, 1
+    while shift < L:
+        shifted = b.shuffle_vector(zero, inclusive, _lanes([L - shift + lane for lane in range(L)]))
+        inclusive = b.fadd(inclusive, shifted)
+        shift *= 2
+    before = b.shuffle_vector(zero, inclusive, _lanes([L - 1 + lane for lane in range(L)]))
+    return before, b.shuffle_vector(inclusive, zero, _lanes([L - 1] * L))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def walk_squared(
+    _context: Any, rank: Any, weight: Any, target: Any, penalty: Any, steps: Any, below: Any, first: Any, least: Any,
+    out: Any,
+) -> Any:  # fmt: skip
+    """Find the greatest gain of a split for the rows with rank < ``below`` and for those with rank >= ``first``.
+
+    Parameters
+    ----------
+    rank, weight, target, penalty
+        (N,) uint16, doubles and int16: rank, weight, weighted target and penalty by slot, of 8 lanes.
+    steps, below, first
+        Half the number of vectors, and the ranks.
+    least
+        Half of the least weight of a row, a double: sums that differ by less differ by rounding.
+    out
+        (6,) doubles: weight, weighted target and gain of the left rows, then of the right ones, written.
+    """
+    signature = types.void(
+        rank, weight, target, penalty, types.int64, types.int64, types.int64, types.float64, out
+    )
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        e, b = _Emitter(context, builder, signature, arguments), builder
+        left_of, right_from = _splat(b, e[5], _RANKS), _splat(b, e[6], _RANKS)
+        zero, one = (ir.Constant(_WIDE, [x] * WIDE_LANES) for x in (0.0, 1.0))
+        no_penalty = ir.Constant(_RANKS, [0] * WIDE_LANES)
+
+        def members(i: Any) -> list[list[Any]]:
+            """Weight and weighted target of a vector's rows on both sides."""
+            ranks, values = e.load(0, i, _RANKS), [e.load(k, i, _WIDE) for k in (1, 2)]
+            sides = b.icmp_unsigned("<", ranks, left_of), b.icmp_unsigned(">=", ranks, right_from)
+            return [[b.select(side, value, zero) for value in values] for side in sides]
+
+        def vectors_of(i: Any) -> tuple[Any, Any]:
+            return b.shl(i, ir.Constant(_I64, 1)), b.add(b.shl(i, ir.Constant(_I64, 1)), ir.Constant(_I64, 1))
+
+        def add(i: Any, s: _State) -> _State:
+            both = [[value for side in members(j) for value in side] for j in vectors_of(i)]
+            return [b.fadd(x, b.fadd(*pair)) for x, *pair in zip(s, *both, strict=True)]
+
+        begin, means, weights, smallest = [], [], [], []
+        sums = [_before(b, lanes) for lanes in _loop(b, e[4], [zero] * 4, add)]
+        for side in (0, 1):
+            (before, total), (before_target, total_target) = sums[2 * side], sums[2 * side + 1]
+            begin += [before, before_target, zero, one, zero, one]
+            # Without weight this is not a number, and compares with nothing.
+            means.append(b.fdiv(total_target, total))
+            weights.append(total)
+            smallest.append(
+                b.fmul(b.fmul(total, _splat(b, e[7], _WIDE)), ir.Constant(_WIDE, [0.5] * WIDE_LANES))
+            )
+            for k, lanes in enumerate((total, total_target)):
+                e.store(3 * side + k, b.extract_element(lanes, ir.Constant(_I32, 0)))
+
+        def compare(i: Any, s: _State) -> _State:
+            # Two vectors, each with a best of its own: to compare with the best is what takes longest.
+            after = list(s)
+            for at, j in enumerate(vectors_of(i)):
+                allowed = b.icmp_signed("==", e.load(3, j, _RANKS), no_penalty)
+                for side, (weight, target) in enumerate(members(j)):
+                    own, kept = 6 * side, 6 * side + 2 + 2 * at
+                    w, t = b.fadd(after[own], weight), b.fadd(after[own + 1], target)
+                    d = b.fsub(t, b.fmul(w, means[side]))
+                    gain, by = b.fmul(d, d), b.fmul(w, b.fsub(weights[side], w))
+                    more = b.fcmp_ordered(">", b.fmul(gain, after[kept + 1]), b.fmul(after[kept], by))
+                    more = b.and_(more, b.and_(allowed, b.fcmp_ordered(">", by, smallest[side])))
+                    after[own], after[own + 1] = w, t
+                    after[kept] = b.select(more, gain, after[kept])
+                    after[kept + 1] = b.select(more, by, after[kept + 1])
+            return after
+
+        def greater(x: Any, y: Any) -> Any:
+            return b.select(b.fcmp_ordered(">", x, y), x, y)
+
+        lanes = _loop(b, e[4], begin, compare)
+        for side in (0, 1):
+            _, _, *kept = lanes[6 * side : 6 * side + 6]
+            gains, shift = greater(b.fdiv(kept[0], kept[1]), b.fdiv(kept[2], kept[3])), WIDE_LANES // 2
+            while shift:
+                other = b.shuffle_vector(
+                    gains, gains, _lanes([(lane + shift) % WIDE_LANES for lane in range(WIDE_LANES)])
+                )
+                gains = greater(gains, other)
+                shift //= 2
+            e.store(3 * side + 2, b.extract_element(b.fmul(gains, weights[side]), ir.Constant(_I32, 0)))
+        return context.get_dummy_value()
 
     return signature, generate

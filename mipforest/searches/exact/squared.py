@@ -1,0 +1,152 @@
+"""What the squared loss is to a search by covers: tables of doubles, and leaves and walks on them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.searches import implement, kernel
+from mipforest.searches.exact.walks import TWO_WIDE, WIDE_LANES, walk_squared
+
+
+class Part(NamedTuple):
+    """Rows of a side in the order of every feature, as walks read them: no others, as each costs far more than a copy.
+
+    Attributes
+    ----------
+    rank, walk, penalty
+        As of the tables, with as many slots as the side needs.
+    slot
+        (N,) workspace.
+    """
+
+    rank: NDArray[np.uint16]
+    walk: FloatArray
+    penalty: NDArray[np.int16]
+    slot: IntArray
+
+
+class SquaredTables(NamedTuple):
+    """Rows in the order of every feature, as walks read them.
+
+    Attributes
+    ----------
+    rank
+        (p, p, N) ``rank[g, f]``: ranks in f of the rows in the slots of the order of g.
+    walk
+        (2p + 1, N) weights w of the rows in slots by feature, then w y, then w y^2 in the order of the first feature.
+    penalty
+        (p, N) not 0 between rows of equal value.
+    below
+        (p, U + 1, 3) sums of w, w y and w y^2 of the rows below each rank.
+    weight_below
+        (p, U + 1) number of these rows.
+    least
+        (1,) half of the least weight of a row.
+    """
+
+    rank: NDArray[np.uint16]
+    walk: FloatArray
+    penalty: NDArray[np.int16]
+    below: FloatArray
+    weight_below: IntArray
+    least: FloatArray
+
+
+@kernel
+def put(tables: SquaredTables, rows: FloatArray, row: int, g: int, slot: int, t: int) -> None:
+    """Write a row, of its three sums, into a slot of the order of g, and into the sums below rank t."""
+    p = tables.rank.shape[0]
+    tables.walk[g, slot], tables.walk[p + g, slot] = rows[row, 0], rows[row, 1]
+    if g == 0:
+        tables.walk[2 * p, slot] = rows[row, 2]
+    for v in range(3):
+        tables.below[g, t, v] += rows[row, v]
+    tables.weight_below[g, t] += 1
+
+
+@kernel
+def restrict(tables: SquaredTables, sides: tuple[Part, Part], f: int, t: int) -> None:
+    """Write the rows below a threshold into one part, and those from it on into the other."""
+    _copy(tables, sides[0], f, 0, t)
+    _copy(tables, sides[1], f, t, 65536)
+
+
+@kernel
+def _copy(tables: SquaredTables, part: Part, f: int, first: int, beyond: int) -> None:
+    """Write the rows with ranks in an interval into a part."""
+    p, n = tables.rank.shape[0], tables.weight_below[0, tables.weight_below.shape[1] - 1]
+    N, steps = part.walk.shape[1], tables.walk.shape[1] // WIDE_LANES
+    for g in range(p):
+        ranks, own, slots, penalty = tables.rank[g, f], tables.rank[g, g], part.slot, part.penalty[g]
+        for j in range(N):
+            slots[j], penalty[j] = -1, 1
+        k, new, last = 0, 0, -1
+        for lane in range(WIDE_LANES):
+            for slot in range(lane, min(steps, n - k) * WIDE_LANES + lane, WIDE_LANES):
+                if first <= ranks[slot] < beyond:
+                    slots[new] = slot
+                    if last >= 0 and own[slots[last]] != own[slot]:
+                        penalty[last] = 0
+                    last = new
+                    new += WIDE_LANES
+                    if new >= N:
+                        new = new % WIDE_LANES + 1
+            k += steps
+        if last >= 0:
+            penalty[last] = 0
+        for h in range(p):
+            old, copied_ranks = tables.rank[g, h], part.rank[g, h]
+            for j in range(N):
+                copied_ranks[j] = old[max(0, slots[j])]
+        for plane in range(g, 2 * p + 1, p):
+            if plane < 2 * p or g == 0:
+                values, copied = tables.walk[plane], part.walk[plane]
+                for j in range(N):
+                    copied[j] = values[slots[j]] if slots[j] >= 0 else 0.0
+
+
+@kernel
+def leaf_below(tables: SquaredTables, f: int, t: int, right: bool) -> float:
+    """Return the loss of one leaf for the rows below a threshold, or for those from it on."""
+    w, s, q = tables.below[f, t, 0], tables.below[f, t, 1], tables.below[f, t, 2]
+    if right:
+        last = tables.below.shape[1] - 1
+        w, s, q = tables.below[f, last, 0] - w, tables.below[f, last, 1] - s, tables.below[f, last, 2] - q
+    return max(0.0, q - s * s / w) if w > tables.least[0] else 0.0
+
+
+@kernel
+def reach(tables: SquaredTables, excess: float) -> float:  # noqa: ARG001
+    """Return the number of rows that may change sides before a loss falls by more than a value: nothing is known."""
+    return -1.0
+
+
+@kernel
+def pair(
+    tables: SquaredTables, rows: Part, f: int, below: int, first: int, cost: float,
+    totals: FloatArray, out: FloatArray,  # noqa: ARG001
+) -> tuple[float, float]:  # fmt: skip
+    """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
+    p, N = tables.rank.shape[0], rows.walk.shape[1]
+    ranks, squares = rows.rank[0, f], rows.walk[2 * p]
+    left, right, gain_left, gain_right = 0.0, 0.0, 0.0, 0.0
+    for i in range(N):
+        left += squares[i] if ranks[i] < below else 0.0
+        right += squares[i] if ranks[i] >= first else 0.0
+    for g in range(p):
+        walk_squared(
+            rows.rank[g, f], rows.walk[g], rows.walk[p + g], rows.penalty[g], N // TWO_WIDE, below, first,
+            tables.least[0], out,
+        )  # fmt: skip
+        gain_left, gain_right = max(gain_left, out[2]), max(gain_right, out[5])
+    # Without weight on a side nothing is lost there.
+    left = max(0.0, left - out[1] * out[1] / out[0]) if out[0] > tables.least[0] else 0.0
+    right = max(0.0, right - out[4] * out[4] / out[3]) if out[3] > tables.least[0] else 0.0
+    return min(left, cost + max(0.0, left - gain_left)), min(right, cost + max(0.0, right - gain_right))
+
+
+implement(SquaredTables, put, restrict, leaf_below, reach, pair)
