@@ -269,6 +269,10 @@ class Costs(ParameterKind):
                 ) from None
         try:
             costs = np.array(value, dtype=np.float64)
+        except OverflowError:
+            raise ParameterError(
+                f"parameter {parameter} has an entry beyond double precision; costs are finite and at least 0"
+            ) from None
         except (TypeError, ValueError):
             costs = np.zeros(0)
         if costs.ndim != 2 or len(costs) < 2 or costs.shape[0] != costs.shape[1]:

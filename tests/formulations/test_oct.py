@@ -247,3 +247,8 @@ def test_thresholds_are_found_once_however_often_a_problem_is_solved(variant, mo
     for start in ("depth-two", "cart"):
         assert problem.solve("highs", start=start, time_limit=20).verified
     assert found == [data]
+
+
+def test_costs_beyond_double_precision_are_refused():
+    with pytest.raises(ParameterError, match="costs has an entry beyond double precision"):
+        Oct(costs=((0, 10**400), (1, 0)))

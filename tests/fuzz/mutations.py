@@ -50,6 +50,10 @@ ODD_VALUES: list[Any] = [
 ]
 
 
+#: Bytes that copies of a line may have: the damaged file itself counts in the memory of the process.
+LARGEST = 20_000_000
+
+
 def mutated(chance: Random, content: bytes) -> bytes:
     """Damage a file in one to three ways."""
     if content[:2] == b"\x1f\x8b":
@@ -86,7 +90,7 @@ def _lines(chance: Random, content: bytes) -> bytes:
     i, j = chance.randrange(len(lines)), chance.randrange(len(lines))
     kind = chance.randrange(4)
     if kind == 0:
-        lines[i:i] = [lines[j]] * chance.choice([1, 1, 1000])
+        lines[i:i] = [lines[j]] * min(chance.choice([1, 1, 1000]), 1 + LARGEST // (1 + len(lines[j])))
     elif kind == 1:
         del lines[i : i + chance.randint(1, 5)]
     elif kind == 2:
