@@ -259,7 +259,7 @@ class _Routing:
     below: float
 
     @property
-    def promise(self) -> float:
+    def bound(self) -> float:
         return self.split.value + self.below
 
 
@@ -333,8 +333,8 @@ class _Search:
         width = WIDTHS.get(routing_levels_below, 1)
         best: _Subtree | None = None
         # The node's own routing is the local SVM's: with it, the tree is never worse.
-        for routing in (own, *sorted(others, key=lambda routing: routing.promise)[:width]):
-            if best is not None and (routing.promise >= best.value or self.nodes.time.expired):
+        for routing in (own, *sorted(others, key=lambda routing: routing.bound)[:width]):
+            if best is not None and (routing.bound >= best.value or self.nodes.time.expired):
                 break
             left = self.subtree(self.topology.left(t), members[~routing.right])
             right = self.subtree(self.topology.right(t), members[routing.right])

@@ -376,20 +376,24 @@ def evaluate(
         right_done = found[1] >= min(keep_right, found[3]) - tolerance
         if left_done and right_done:
             return DONE
-        if (side == 0 and not left_done) or right_done:
-            end, size, key = refine(
-                tables, work.side[0], work.left, work.size[0], keep_left - cost,
-                min(keep_left, found[2]) - cost, stamp, cost, work, 0, stop,
-            )  # fmt: skip
-            work.size[0] = size
-            found[0] = max(found[0], min(found[2], cost + key))
-        else:
-            end, size, key = refine(
-                tables, work.side[1], work.right, work.size[1], keep_right - cost,
-                min(keep_right, found[3]) - cost, stamp, cost, work, 1, stop,
-            )  # fmt: skip
-            work.size[1] = size
-            found[1] = max(found[1], min(found[3], cost + key))
+        if left_done if side == 0 else right_done:
+            side = 1 - side
+        cover, keep = (work.left, keep_left) if side == 0 else (work.right, keep_right)
+        target = min(keep, found[2 + side]) - cost
+        end, work.size[side], key = refine(
+            tables,
+            work.side[side],
+            cover,
+            work.size[side],
+            keep - cost,
+            target,
+            stamp,
+            cost,
+            work,
+            side,
+            stop,
+        )
+        found[side] = max(found[side], min(found[2 + side], cost + key))
         if end != DONE:
             return end
         side = 1 - side

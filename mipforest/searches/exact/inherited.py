@@ -1,4 +1,4 @@
-"""The exact search of two and three levels: open intervals of the root's thresholds, the best bound first.
+"""The exact search of two to four levels: open intervals of the root's thresholds, the best bound first.
 
 :mod:`mipforest.searches.exact.covers` has the mathematics; here are the tables, the open intervals and the tree.
 """
@@ -200,10 +200,11 @@ class CoverSearch:
         values
             Most values of a feature.
         """
-        rows, p = len(np.unique(group * (int(y.max()) + 1) + y)), X.shape[1]
+        row = group * (int(y.max()) + 1) + y
+        rows, p = int(np.count_nonzero(np.bincount(row))), X.shape[1]
         if not CoverSearch.fits(rows, p, values) or not (weight == np.rint(weight)).all():
             return False
-        heaviest = np.bincount(group * (int(y.max()) + 1) + y, weight)
+        heaviest = np.bincount(row, weight)
         steps = -(-rows // LANES)
         return bool(np.partition(heaviest, -steps)[-steps:].sum() <= MOST_OF_A_CHUNK)
 
