@@ -38,18 +38,20 @@ PAPERS_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile the searches before pytest-xdist starts its workers: each would compile them at the same time."""
+    """Compile the searches before pytest-xdist starts its workers: each would compile them at the same time, and say so."""
     controls = getattr(config.option, "numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ
     if controls and not config.option.collectonly:
         from mipforest.searches.exact import search as exact
         from mipforest.searches.local import search as local
         from mipforest.searches.routing.convex_backend import ConvexBackend
+        from mipforest.searches.routing.feature_branching import FeatureBackend
+        from mipforest.searches.routing.l1_simplex import L1Backend
         from mipforest.searches.routing.svm_backend import SvmBackend
         from mipforest.time_budget import TimeBudget
 
         for search in (exact, local):
             search.compile_kernels(TimeBudget())
-        for backend in (SvmBackend, ConvexBackend):
+        for backend in (SvmBackend, L1Backend, ConvexBackend, FeatureBackend):
             backend.compile(TimeBudget())
 
 
