@@ -38,7 +38,7 @@ PAPERS_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile the searches before pytest-xdist starts its workers: each would compile them at the same time, and say so."""
+    """Compile the searches before pytest-xdist starts its workers: each would compile them at the same time."""
     controls = getattr(config.option, "numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ
     if controls and not config.option.collectonly:
         from mipforest.searches.exact import search as exact
