@@ -100,10 +100,10 @@ def operation(function: _F) -> _F:
     return function
 
 
-def implement(kind: type, *functions: Callable[..., Any]) -> None:
+def implement(kind: type, *functions: Callable[..., Any], **named: Callable[..., Any]) -> None:
     """Let functions, each a :func:`kernel`, carry out the operations of their names on named tuples of a type."""
-    for function in functions:
-        _IMPLEMENTATIONS[kind, function.__name__] = getattr(function, "py_func", function)
+    for name, function in {**{own.__name__: own for own in functions}, **named}.items():
+        _IMPLEMENTATIONS[kind, name] = getattr(function, "py_func", function)
 
 
 def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:

@@ -1,164 +1,211 @@
-"""What numbers of errors are to a search by covers: tables of whole numbers in 16 bits, leaves and walks on them."""
+"""What weights of wrong classes are to a search by covers: tables of whole numbers or doubles, leaves and walks."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mipforest.arrays import IntArray
+from mipforest.arrays import FloatArray
 from mipforest.searches import implement, kernel
-from mipforest.searches.exact.walks import (
-    LANES,
-    sums_of_both,
-    walk_both,
-    walk_classes,
-    weight_of_class,
-)
+from mipforest.searches.exact.walks import sums_of_both, walk_both, walk_classes, weight_of_class
 
-#: Rank above all others.
-_ABOVE = 65535
+#: Lanes of vectors by the bytes of a weight.
+_LANES = (0, 0, 32, 0, 16, 0, 0, 0, 8)
 
 
-class Tables(NamedTuple):
-    """Rows in the order of every feature, as walks read them.
+class TwoClasses(NamedTuple):
+    """Rows of two classes in the order of every feature, as walks read them.
 
     Attributes
     ----------
     rank
-        (p, p, N) ``rank[g, f]``: ranks in f of the rows in the slots of the order of g.
-    walk
-        (p, N) signed weights of the rows in slots, of two classes; labels of more.
-    weight, penalty
-        (p, N) weights, and what is added between rows of equal value.
+        (p, p, N) ``rank[g, f]``: ranks in f of the rows in the slots of the order of g; 16 or 32 bits.
+    walk, penalty
+        (p, N) signed weights of the rows in slots, and what is added between rows of equal value: whole numbers of 16
+        or 32 bits, or doubles.
     below
-        (p, U + 1, K) weight of each class among the rows below each rank.
+        (p, U + 1, 2) weight of each class among the rows below each rank: 64-bit whole numbers or doubles.
     weight_below
-        (p, U + 1) weight of all classes.
+        (p, U + 1) weight of both.
     """
 
-    rank: NDArray[np.uint16]
+    rank: NDArray[Any]
+    walk: NDArray[Any]
+    penalty: NDArray[Any]
+    below: NDArray[Any]
+    weight_below: NDArray[Any]
+
+
+class ManyClasses(NamedTuple):
+    """Rows of K classes; as :class:`TwoClasses`, but for labels (p, N) of 16 bits, -1 in empty slots, and weights."""
+
+    rank: NDArray[Any]
     walk: NDArray[np.int16]
-    weight: NDArray[np.int16]
-    penalty: NDArray[np.int16]
-    below: IntArray
-    weight_below: IntArray
+    weight: NDArray[Any]
+    penalty: NDArray[Any]
+    below: NDArray[Any]
+    weight_below: NDArray[Any]
 
 
 @kernel
-def put(tables: Tables, rows: IntArray, row: int, g: int, slot: int, t: int) -> None:
+def put(tables: TwoClasses, rows: FloatArray, row: int, g: int, slot: int, t: int) -> None:
     """Write a row, of a class and a weight, into a slot of the order of g, and into the sums below rank t."""
-    k, w = rows[row, 0], rows[row, 1]
-    tables.weight[g, slot] = w
-    tables.walk[g, slot] = k if tables.below.shape[2] > 2 else (w if k == 0 else -w)
+    k, w = int(rows[row, 0]), rows[row, 1]
+    tables.walk[g, slot] = w if k == 0 else -w
     tables.below[g, t, k] += w
     tables.weight_below[g, t] += w
 
 
 @kernel
-def restrict(tables: Tables, sides: NDArray[np.int16], f: int, t: int) -> None:
-    """Write the walks of the rows below a threshold, and of those from it on."""
-    p, N = tables.walk.shape
-    outside = np.int16(0 if tables.below.shape[2] == 2 else -1)
-    for g in range(p):
-        ranks, walk, on_left, on_right = tables.rank[g, f], tables.walk[g], sides[0, g], sides[1, g]
-        for i in range(N):
-            is_left = ranks[i] < t
-            on_left[i] = walk[i] if is_left else outside
-            on_right[i] = outside if is_left else walk[i]
+def _put_label(tables: ManyClasses, rows: FloatArray, row: int, g: int, slot: int, t: int) -> None:
+    """As :func:`put`, of many classes."""
+    k, w = int(rows[row, 0]), rows[row, 1]
+    tables.walk[g, slot], tables.weight[g, slot] = k, w
+    tables.below[g, t, k] += w
+    tables.weight_below[g, t] += w
 
 
 @kernel
-def leaf_below(tables: Tables, f: int, t: int, right: bool) -> float:
-    """Return the loss of one leaf for the rows below a threshold, or for those from it on."""
+def _restrict(
+    tables: Any, sides: tuple[NDArray[Any], NDArray[Any]], f: int, below: int, first: int, outside: int
+) -> None:
+    p, N = tables.walk.shape
+    for g in range(p):
+        ranks, walk, on_left, on_right = tables.rank[g, f], tables.walk[g], sides[0][g], sides[1][g]
+        for i in range(N):
+            on_left[i] = walk[i] if ranks[i] < below else outside
+            on_right[i] = walk[i] if ranks[i] >= first else outside
+
+
+@kernel
+def restrict(
+    tables: TwoClasses, sides: tuple[NDArray[Any], NDArray[Any]], f: int, below: int, first: int
+) -> None:
+    """Write the walks of the rows below a rank, and of those from a rank on."""
+    _restrict(tables, sides, f, below, first, 0)
+
+
+@kernel
+def _restrict_labels(
+    tables: ManyClasses, sides: tuple[NDArray[Any], NDArray[Any]], f: int, below: int, first: int
+) -> None:
+    """As :func:`restrict`, of many classes."""
+    _restrict(tables, sides, f, below, first, -1)
+
+
+@kernel
+def leaf_below(tables: Any, f: int, t: int, right: bool) -> tuple[float, float]:
+    """Return the loss of one leaf for the rows below a threshold, or for those from it on; twice."""
     last = tables.below.shape[1] - 1
-    total, most = 0, 0
+    total, most = 0.0, 0.0
     for k in range(tables.below.shape[2]):
-        w = tables.below[f, t, k]
+        w = float(tables.below[f, t, k])
         if right:
-            w = tables.below[f, last, k] - w
+            w = float(tables.below[f, last, k]) - w
         total += w
         most = max(most, w)
-    return float(total - most)
+    return total - most, total - most
 
 
 @kernel
-def reach(tables: Tables, excess: float) -> float:  # noqa: ARG001
+def reach(tables: Any, excess: float) -> float:  # noqa: ARG001
     """Return the weight of rows that may change sides before a loss falls by more than a value."""
     return excess
 
 
 @kernel
-def pair(
-    tables: Tables,
-    rows: NDArray[np.int16],
-    f: int,
-    below: int,
-    first: int,
-    cost: float,
-    totals: IntArray,
-    out: IntArray,
-) -> tuple[float, float]:
-    """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
-    if tables.below.shape[2] == 2:
-        return _pair_of_two_classes(tables, rows, f, below, first, cost, out)
-    left = _one_of_classes(tables, rows, f, 0, below, cost, totals, out)
-    return left, _one_of_classes(tables, rows, f, first, _ABOVE, cost, totals, out)
-
-
-@kernel
-def _pair_of_two_classes(
-    tables: Tables, rows: NDArray[np.int16], f: int, below: int, first: int, cost: float, out: IntArray
-) -> tuple[float, float]:
-    p, steps = rows.shape[0], rows.shape[1] // LANES
-    sums_of_both(tables.rank[0, f], rows[0], steps, below, first, out)
-    n_left, n_right = (out[1] + out[0]) // 2, (out[3] + out[2]) // 2  # of the class that walks upwards
-    o_left, o_right = out[1] - n_left, out[3] - n_right
-    high_left, low_left, high_right, low_right = 0, 0, 0, 0
-    for g in range(p):
-        walk_both(tables.rank[g, f], rows[g], tables.penalty[g], steps, below, first, out)
-        high_left, low_left = max(high_left, out[0]), min(low_left, out[1])
-        high_right, low_right = max(high_right, out[2]), min(low_right, out[3])
-    left = min(float(min(n_left, o_left)), cost + float(min(n_left - high_left, o_left + low_left)))
-    right = min(float(min(n_right, o_right)), cost + float(min(n_right - high_right, o_right + low_right)))
+def value_of(
+    tables: Any, rows: NDArray[Any], f: int, t: int, cost: float, left: float, right: float  # noqa: ARG001
+) -> tuple[float, float]:  # fmt: skip
+    """Return both numbers: leaves may have any size."""
     return left, right
 
 
 @kernel
-def _one_of_classes(
-    tables: Tables,
-    rows: NDArray[np.int16],
+def allowed(tables: Any, rows: NDArray[Any], f: int) -> tuple[int, int]:  # noqa: ARG001
+    """Return the first and the last threshold: leaves may have any size."""
+    return 1, tables.below.shape[1]
+
+
+@kernel
+def pair(
+    tables: TwoClasses, rows: NDArray[Any], f: int, below: int, first: int, cost: float,
+    totals: NDArray[Any], out: NDArray[Any],  # noqa: ARG001
+) -> tuple[float, float]:  # fmt: skip
+    """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
+    p, steps = rows.shape[0], rows.shape[1] // _LANES[rows.itemsize]
+    sums_of_both(tables.rank[0, f], rows[0], steps, below, first, out)
+    # Of the class that walks upwards, and of the other one.
+    up_left, up_right = 0.5 * (out[1] + out[0]), 0.5 * (out[3] + out[2])
+    down_left, down_right = out[1] - up_left, out[3] - up_right
+    high_left, low_left, high_right, low_right = 0.0, 0.0, 0.0, 0.0
+    for g in range(p):
+        walk_both(tables.rank[g, f], rows[g], tables.penalty[g], steps, below, first, out)
+        high_left, low_left = max(high_left, float(out[0])), min(low_left, float(out[1]))
+        high_right, low_right = max(high_right, float(out[2])), min(low_right, float(out[3]))
+    left = max(0.0, min(up_left - high_left, down_left + low_left))
+    right = max(0.0, min(up_right - high_right, down_right + low_right))
+    return min(up_left, down_left, cost + left), min(up_right, down_right, cost + right)
+
+
+@kernel
+def _pair_of_many(
+    tables: ManyClasses, rows: NDArray[Any], f: int, below: int, first: int, cost: float, totals: NDArray[Any],
+    out: NDArray[Any],
+) -> tuple[float, float]:  # fmt: skip
+    """As :func:`pair`, of many classes."""
+    left = _one_of_many(tables, rows, f, 0, below, cost, totals, out)
+    return left, _one_of_many(tables, rows, f, first, tables.below.shape[1], cost, totals, out)
+
+
+@kernel
+def _one_of_many(
+    tables: ManyClasses,
+    rows: NDArray[Any],
     f: int,
     first: int,
     beyond: int,
     cost: float,
-    totals: IntArray,
-    out: IntArray,
+    totals: NDArray[Any],
+    out: NDArray[Any],
 ) -> float:
     """Return the least loss of at most one split for the rows of a side with ranks in an interval.
 
-    Pairs of classes are walked by falling weight: no pair is right for more than all of its two classes.
+    Pairs of classes are walked by falling weight: no pair is right for more than all of its two classes. The pair that
+    was best before comes first, as it often is again, and leaves fewer to walk.
     """
-    p, steps, K = rows.shape[0], rows.shape[1] // LANES, len(totals)
-    total, best = 0, 0
+    p, steps, K = rows.shape[0], rows.shape[1] // _LANES[tables.weight.itemsize], len(totals)
+    total, best = 0.0, 0.0
     for k in range(K):
         totals[k] = weight_of_class(tables.rank[0, f], rows[0], tables.weight[0], steps, first, beyond, k)
-        total += totals[k]
-        best = max(best, totals[k])
-    leaf = float(total - best)
-    walked = 2**62
+        total += float(totals[k])
+        best = max(best, float(totals[k]))
+    leaf, hint = total - best, 4 if first == 0 else 5
+    before, last_weight, last_number = int(out[hint]), np.inf, -1
+    winner, is_first = before, True
     while True:
-        # The next pair in the order of its weight; pairs of equal weight by number.
-        up, down, most, number = -1, -1, -1, 0
-        for i in range(K):
-            for j in range(i + 1, K):
-                size = (totals[i] + totals[j]) * K * K + (K * K - 1 - (i * K + j))
-                if size < walked and size > most:
-                    up, down, most, number = i, j, size, totals[i] + totals[j]
-        if up < 0 or number <= best:
-            break
-        walked = most
+        pair, weight = -1, -1.0
+        if is_first:
+            pair, is_first = before, False
+            weight = float(totals[pair // K]) + float(totals[pair % K])
+            if pair // K >= pair % K or weight <= best:
+                continue
+        else:
+            # The next pair in the order of its weight; pairs of equal weight by number.
+            for i in range(K):
+                for j in range(i + 1, K):
+                    w, number = float(totals[i]) + float(totals[j]), i * K + j
+                    follows = w < last_weight or (w == last_weight and number > last_number)
+                    if follows and w > weight:
+                        pair, weight = number, w
+            if pair < 0 or weight <= best:
+                break
+            last_weight, last_number = weight, pair
+            if pair == before:
+                continue
+        up, down = pair // K, pair % K
         for g in range(p):
             walk_classes(
                 tables.rank[g, f],
@@ -172,10 +219,23 @@ def _one_of_classes(
                 down,
                 out,
             )
-            best = max(best, totals[down] + out[0], totals[up] - out[1])
-            if best >= number:
+            right = max(float(totals[down] + out[0]), float(totals[up] - out[1]))
+            if right > best:
+                best, winner = right, pair
+            if best >= weight:
                 break
-    return min(leaf, cost + float(total - best))
+    out[hint] = winner
+    return min(leaf, cost + max(0.0, total - best))
 
 
-implement(Tables, put, restrict, leaf_below, reach, pair)
+implement(TwoClasses, put, restrict, leaf_below, reach, value_of, allowed, pair)
+implement(
+    ManyClasses,
+    leaf_below,
+    reach,
+    value_of,
+    allowed,
+    put=_put_label,
+    restrict=_restrict_labels,
+    pair=_pair_of_many,
+)

@@ -1,8 +1,9 @@
-r"""Exact search of trees of two and three levels, by vector walks and covers that are inherited.
+r"""Exact search of trees of two levels by covers, and of the sides of a threshold of a tree of three levels.
 
 **Depth one.** :math:`W_1(S)`, the least loss of at most one split on some rows S, comes from one walk over each feature
 (:mod:`mipforest.searches.exact.walks`), for both sides of a threshold at once. What differs between losses are
-operations on tables: :mod:`mipforest.searches.exact.classes` and :mod:`mipforest.searches.exact.squared`.
+operations on tables: :mod:`mipforest.searches.exact.classes`, :mod:`~mipforest.searches.exact.squared` and, by plain
+loops for any loss, :mod:`~mipforest.searches.exact.plain`.
 
 **Depth two: a cover** of S is a list of intervals of thresholds, each of one feature f with ranks lo to hi and two
 numbers: a lower bound ``left`` on :math:`W_1` of the rows of S below lo, and ``right`` on that of the rows from hi on.
@@ -13,10 +14,14 @@ Moving rows of weight m to the other side changes a number of errors by m at mos
 one.
 
 **Depth three.** An open interval of thresholds of the root has bounds on :math:`W_2` of the rows below its first and
-from its last threshold on, each with the cover that proves it. The threshold in the middle is evaluated, the best
-bound first, and both parts inherit its covers: the rows left of a threshold in a part contain those that its left cover
+from its last threshold on, each with the cover that proves it. :func:`evaluate` raises both at one threshold, and the
+two parts of the interval inherit its covers: the rows left of a threshold in a part contain those that its left cover
 was made for, so that all keys remain valid, and an interval whose key has reached what the node can use never comes
-back, as that only falls.
+back, as that only falls (:mod:`mipforest.searches.exact.open_intervals`).
+
+**Leaves of at least** ``N_min`` **samples.** More rows may allow a split that fewer do not, so keys and bounds are those
+of trees without this limit: these are inherited. Beside them, an evaluated threshold has its **value**, that of trees
+whose leaves are large enough, which counts for these rows alone.
 
 Ranks, weights and covers are those of distinct rows: samples that are equal in features and class are one; with the
 squared loss, those that are equal in features.
@@ -36,15 +41,25 @@ from mipforest.searches import entry, kernel, operation
 #: number where the interval is one threshold that was evaluated, else the number below 0.
 FEATURE, LOW, HIGH, STAMP = range(4)
 
-#: Columns of :attr:`Cover.key`.
-LEFT, RIGHT = range(2)
+#: Columns of :attr:`Cover.key`; the last counts for one threshold that was evaluated on the rows at work.
+LEFT, RIGHT, VALUE = range(3)
 
-#: How :func:`evaluate` ends: done; the working covers are too small, call again with larger ones; stopped.
+#: Entries of :attr:`Workspace.found`, of the left and of the right side: bound that more rows inherit; bound for these
+#: rows; least value of a tree; loss of one leaf of any size.
+BOUND, LIMITED, BEST, LEAF = 0, 2, 4, 6
+
+#: Further ones: value of both sides' trees to improve on, and from which on bounds are of no use to the caller.
+KNOWN, KEEP = 8, 9
+
+#: How an evaluation ends: done; the working covers are too small, call again with larger ones; stopped.
 DONE, FULL, STOPPED = range(3)
+
+#: Entries of the array ``stop``: not 0 to stop, and the number of pairs from which on to stop.
+FLAG, MAX_PAIRS = range(2)
 
 
 class Cover(NamedTuple):
-    """Intervals of thresholds (C, 4), see the names of its columns, and their two numbers (C, 2)."""
+    """Intervals of thresholds (C, 4) and their numbers (C, 3): see the names of the columns."""
 
     at: NDArray[np.int32]
     key: FloatArray
@@ -60,10 +75,9 @@ class Workspace(NamedTuple):
     size
         (2,) number of intervals of each, in and out.
     side
-        (2,) rows on each side, as :func:`pair` takes them; all rows in front where there are no sides.
+        (2,) rows on each side, as :func:`pair` takes them.
     found
-        (5,) bounds on :math:`W_2` of both sides, their least values found, and the incumbent less the cost of the
-        root's split, in and out.
+        (10,) see the names of its entries.
     split
         (2, 2) feature and threshold of the best split of each side; -1 where it is a leaf.
     best
@@ -93,14 +107,17 @@ def put(tables: Any, rows: Any, row: int, g: int, slot: int, t: int) -> None:
 
 
 @operation
-def restrict(tables: Any, sides: Any, f: int, t: int) -> None:
-    """Write the walks of the rows below a threshold, and of those from it on."""
+def restrict(tables: Any, sides: Any, f: int, below: int, first: int) -> None:
+    """Write the rows below a rank into the left side, and those from a rank on into the right one."""
     raise NotImplementedError
 
 
 @operation
-def leaf_below(tables: Any, f: int, t: int, right: bool) -> float:
-    """Return the loss of one leaf for the rows below a threshold, or for those from it on."""
+def leaf_below(tables: Any, f: int, t: int, right: bool) -> tuple[float, float]:
+    """Return the loss of one leaf for the rows below a threshold, or for those from it on.
+
+    The second number is its value: infinite if there are fewer than ``N_min`` samples.
+    """
     raise NotImplementedError
 
 
@@ -115,6 +132,20 @@ def pair(
     tables: Any, rows: Any, f: int, below: int, first: int, cost: float, totals: Any, out: Any
 ) -> tuple[float, float]:
     """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
+    raise NotImplementedError
+
+
+@operation
+def value_of(
+    tables: Any, rows: Any, f: int, t: int, cost: float, left: float, right: float
+) -> tuple[float, float]:
+    """Return what both numbers of :func:`pair` at a threshold are for leaves of at least ``N_min`` samples."""
+    raise NotImplementedError
+
+
+@operation
+def allowed(tables: Any, rows: Any, f: int) -> tuple[int, int]:
+    """Return the first and the last threshold with ``N_min`` samples of a side below it and from it on."""
     raise NotImplementedError
 
 
@@ -154,9 +185,9 @@ def fill(order: NDArray[np.int32], rank: NDArray[np.int32], rows: Any, lanes: in
 
 
 @kernel
-def middle(weight_below: IntArray, low: int, high: int) -> int:
+def middle(weight_below: Any, low: int, high: int) -> int:
     """Return the threshold in an interval that comes nearest to halving the weight in it."""
-    goal = (weight_below[low - 1] + weight_below[min(high + 1, len(weight_below) - 1)]) // 2
+    goal = 0.5 * (weight_below[low - 1] + weight_below[min(high + 1, len(weight_below) - 1)])
     a, b = low, high
     while a < b:
         m = (a + b) // 2
@@ -170,18 +201,42 @@ def middle(weight_below: IntArray, low: int, high: int) -> int:
 
 
 @kernel
-def _set(cover: Cover, q: int, f: int, low: int, high: int, stamp: int, left: float, right: float) -> None:
+def put_interval(
+    cover: Cover, q: int, f: int, low: int, high: int, stamp: int, left: float, right: float, value: float
+) -> None:
+    """Write an interval of a cover."""
     cover.at[q, FEATURE], cover.at[q, LOW], cover.at[q, HIGH], cover.at[q, STAMP] = f, low, high, stamp
-    cover.key[q, LEFT], cover.key[q, RIGHT] = left, right
+    cover.key[q, LEFT], cover.key[q, RIGHT], cover.key[q, VALUE] = left, right, value
 
 
 @kernel
-def _drop(cover: Cover, q: int, last: int) -> None:
-    """Put the last interval in the place of another one."""
+def copy_interval(source: Cover, i: int, to: Cover, q: int) -> None:
+    """Copy interval i of a cover to place q of another one."""
     for c in range(4):
-        cover.at[q, c] = cover.at[last, c]
-    for c in range(2):
-        cover.key[q, c] = cover.key[last, c]
+        to.at[q, c] = source.at[i, c]
+    for c in range(3):
+        to.key[q, c] = source.key[i, c]
+
+
+@kernel
+def _least(tables: Any, rows: Any, cover: Cover, size: int, stamp: int) -> tuple[int, float]:
+    """Return the interval with the least bound for the rows at work, and that bound; -1 where none may be split."""
+    i, least, f, first, last = -1, np.inf, -1, 0, 0
+    for q in range(size):
+        x = cover.key[q, LEFT] + cover.key[q, RIGHT]
+        if x >= least:
+            continue
+        if cover.at[q, STAMP] == stamp and cover.at[q, LOW] == cover.at[q, HIGH]:
+            x = cover.key[q, VALUE]
+        else:
+            if cover.at[q, FEATURE] != f:
+                f = cover.at[q, FEATURE]
+                first, last = allowed(tables, rows, f)
+            if cover.at[q, HIGH] < first or cover.at[q, LOW] > last:
+                continue
+        if x < least:
+            i, least = q, x
+    return i, least
 
 
 @kernel
@@ -198,18 +253,18 @@ def refine(
     side: int,
     stop: IntArray,
 ) -> tuple[int, int, float]:
-    """Raise the least key of a cover to a value, or find the best tree of two levels.
+    """Raise the least bound of a cover to a value, or find the best tree of two levels.
 
     Parameters
     ----------
     tables, rows
-        The tables, and the walks of the rows of the side.
+        The tables, and the rows of the side.
     cover, size
         Intervals of thresholds, in and out.
     keep
         Key from which on an interval is dropped for good.
     target
-        Key that is enough.
+        Bound that is enough.
     stamp
         Number of this evaluation.
     cost
@@ -217,69 +272,83 @@ def refine(
     work, side
         Where the value of a tree that is found and its split are written.
     stop
-        Not 0 as soon as the search is to end.
+        See the names of its entries.
 
     Returns
     -------
-    end, size, key
-        :data:`DONE`, :data:`FULL` or :data:`STOPPED`; the number of intervals; and the least key, at most ``keep``.
+    end, size, bound
+        :data:`DONE`, :data:`FULL` or :data:`STOPPED`; the number of intervals; and the least bound for these rows, at
+        most ``keep``.
     """
     while True:
-        i, key = -1, np.inf
-        for q in range(size):
-            x = cover.key[q, LEFT] + cover.key[q, RIGHT]
-            if x < key:
-                i, key = q, x
-        if i < 0 or key >= target or key >= keep:
-            return DONE, size, min(key, keep)
+        i, bound = _least(tables, rows, cover, size, stamp)
+        if i < 0 or bound >= target or bound >= keep:
+            return DONE, size, min(bound, keep)
         f, low, high, seen = cover.at[i, FEATURE], cover.at[i, LOW], cover.at[i, HIGH], cover.at[i, STAMP]
         if low == high and seen == stamp:
-            return DONE, size, min(key, keep)  # evaluated on these rows
-        if stop[0] != 0:
-            return STOPPED, size, min(key, keep)
+            return DONE, size, min(bound, keep)  # evaluated on these rows
+        if stop[FLAG] != 0 or work.counts[0] >= stop[MAX_PAIRS]:
+            return STOPPED, size, min(bound, keep)
         if size + 3 > len(cover.at):
-            return FULL, size, min(key, keep)
-        work.counts[0] += 1
+            return FULL, size, min(bound, keep)
         left, right = cover.key[i, LEFT], cover.key[i, RIGHT]
+        first, last = allowed(tables, rows, f)
+        if low < first or high > last:
+            # What these rows do not allow stays for more rows.
+            if low < first:
+                put_interval(cover, size, f, low, first - 1, -abs(seen), left, right, 0.0)
+                size += 1
+            if high > last:
+                put_interval(cover, size, f, last + 1, high, -abs(seen), left, right, 0.0)
+                size += 1
+            put_interval(cover, i, f, max(low, first), min(high, last), -abs(seen), left, right, 0.0)
+            continue
+        work.counts[0] += 1
         weight_below = tables.weight_below[f]
         if low == high or abs(seen) != stamp:
             x, y = pair(tables, rows, f, low, high, cost, work.totals, work.out)
-            _set(cover, i, f, low, high, stamp, max(x, left), max(y, right))
-            if low == high:
-                _note(work, side, f, low, x + y + cost)
-            if cover.key[i, LEFT] + cover.key[i, RIGHT] >= keep:
+            value = _value(tables, rows, work, side, f, low, x, y, cost) if low == high else 0.0
+            x, y = max(x, left), max(y, right)
+            put_interval(cover, i, f, low, high, stamp, x, y, max(value, x + y))
+            if x + y >= keep:
                 size -= 1
-                _drop(cover, i, size)
+                copy_interval(cover, size, cover, i)
             continue
         c = middle(weight_below, low, high)
         x, y = pair(tables, rows, f, c, c, cost, work.totals, work.out)
-        value = x + y
-        _note(work, side, f, c, value + cost)
         size -= 1
-        _drop(cover, i, size)
-        if value < keep:
-            _set(cover, size, f, c, c, stamp, x, y)
+        copy_interval(cover, size, cover, i)
+        if x + y < keep:
+            value = _value(tables, rows, work, side, f, c, x, y, cost)
+            put_interval(cover, size, f, c, c, stamp, x, y, value)
             size += 1
-        near = reach(tables, value - keep)
+        near = reach(tables, x + y - keep)
         a = c - 1
         while a >= low and weight_below[c] - weight_below[a] <= near:
             a -= 1
         if a >= low and left + y < keep:
-            _set(cover, size, f, low, a, -stamp, left, y)
+            put_interval(cover, size, f, low, a, -stamp, left, y, 0.0)
             size += 1
         a = c + 1
         while a <= high and weight_below[a] - weight_below[c] <= near:
             a += 1
         if a <= high and x + right < keep:
-            _set(cover, size, f, a, high, -stamp, x, right)
+            put_interval(cover, size, f, a, high, -stamp, x, right, 0.0)
             size += 1
 
 
 @kernel
-def _note(work: Workspace, side: int, f: int, t: int, value: float) -> None:
-    """Write the value of a tree of a side, where it is the least one."""
-    if value < work.found[2 + side]:
-        work.found[2 + side], work.split[side, 0], work.split[side, 1] = value, f, t
+def _value(
+    tables: Any, rows: Any, work: Workspace, side: int, f: int, t: int, x: float, y: float, cost: float
+) -> float:
+    """Return the value of a threshold, its bound where that is no better than what is known; note a better tree."""
+    value = x + y
+    if value + cost < work.found[BEST + side]:
+        x, y = value_of(tables, rows, f, t, cost, x, y)
+        value = x + y
+        if value + cost < work.found[BEST + side]:
+            work.found[BEST + side], work.split[side, 0], work.split[side, 1] = value + cost, f, t
+    return value
 
 
 @kernel
@@ -290,7 +359,7 @@ def thin(cover: Cover, size: int, keep: float) -> tuple[int, float]:
         x = cover.key[q, LEFT] + cover.key[q, RIGHT]
         if x >= keep:
             size -= 1
-            _drop(cover, q, size)
+            copy_interval(cover, size, cover, q)
         else:
             least = min(least, x)
             q += 1
@@ -304,50 +373,86 @@ def evaluate_all(tables: Any, work: Workspace, cost: float, keep: float, stop: I
     Returns
     -------
     int
-        As :func:`refine`; ``work.found[0]`` is a lower bound, at most ``keep``, and ``work.found[2]`` the least loss.
+        As :func:`refine`; ``work.found[LIMITED]`` is a lower bound, at most ``keep``, and ``work.found[BEST]`` the
+        least loss.
     """
-    target = min(keep, work.found[2]) - cost
-    end, size, key = refine(
+    target = min(keep, work.found[BEST]) - cost
+    end, work.size[0], bound = refine(
         tables, work.side[0], work.left, work.size[0], keep - cost, target, 1, cost, work, 0, stop
     )
-    work.size[0], work.found[0] = size, min(work.found[2], cost + key)
+    work.found[LIMITED] = min(work.found[BEST], cost + bound)
     return end
 
 
 @entry
+def evaluate_each(
+    tables: Any, work: Workspace, first: IntArray, cost: float, value: FloatArray, stop: IntArray
+) -> int:
+    """Find the value of the best tree of two levels for every threshold of its root, on all rows.
+
+    Parameters
+    ----------
+    first
+        (p + 1,) number of each feature's first threshold.
+    value
+        (q,) written; infinite where a side is too small.
+    """
+    for f in range(len(first) - 1):
+        low, high = allowed(tables, work.side[0], f)
+        for t in range(1, first[f + 1] - first[f] + 1):
+            number = first[f] + t - 1
+            value[number] = np.inf
+            if low <= t <= high:
+                if stop[FLAG] != 0 or work.counts[0] >= stop[MAX_PAIRS]:
+                    return STOPPED
+                work.counts[0] += 1
+                x, y = pair(tables, work.side[0], f, t, t, cost, work.totals, work.out)
+                x, y = value_of(tables, work.side[0], f, t, cost, x, y)
+                value[number] = cost + x + y
+                if value[number] < work.found[BEST]:
+                    work.found[BEST], work.split[0, 0], work.split[0, 1] = value[number], f, t
+    return DONE
+
+
+@kernel
 def evaluate(
     tables: Any,
     work: Workspace,
     f: int,
-    t: int,
+    below: int,
+    first: int,
     left: float,
     right: float,
     stamp: int,
     cost: float,
     tolerance: float,
+    inherits: bool,
     again: bool,
     stop: IntArray,
 ) -> int:
-    """Evaluate a threshold of the root: bounds and covers of both sides, and their trees.
+    """Raise the bounds of both sides of an interval of the root's thresholds, or evaluate one threshold.
 
     Parameters
     ----------
     tables
         The tables of all rows.
     work
-        Covers of the open interval, the incumbent in ``found[4]``; all else is written.
-    f, t
-        Feature and threshold.
+        Covers of the open interval, :data:`KNOWN` and :data:`KEEP`; all else is written.
+    f, below, first
+        The feature; the left side has the ranks below one number, the right side those from the other one on: the same
+        for one threshold, the first and the last one of an interval to raise its bounds.
     left, right
         Bounds on :math:`W_2` left of the interval's first and right of its last threshold.
     stamp
         Number of this evaluation, unlike those before.
     cost, tolerance
         Cost of a split, and values closer than this are the same.
+    inherits
+        Whether more rows inherit covers: then they keep what a better tree on these rows would drop.
     again
         Whether the call goes on with larger covers.
     stop
-        Not 0 as soon as the search is to end.
+        See the names of its entries.
 
     Returns
     -------
@@ -356,56 +461,41 @@ def evaluate(
     """
     found = work.found
     if not again:
-        restrict(tables, work.side, f, t)
+        restrict(tables, work.side, f, below, first)
         for side in range(2):
-            found[2 + side] = leaf_below(tables, f, t, side == 1)
+            t, cover = (below, work.left) if side == 0 else (first, work.right)
+            found[LEAF + side], found[BEST + side] = leaf_below(tables, f, t, side == 1)
             work.split[side, 0] = -1
-        work.size[0], key = thin(work.left, work.size[0], found[4] - tolerance - right - cost)
-        found[0] = max(left, min(found[2], cost + key))
-        work.size[1], key = thin(work.right, work.size[1], found[4] - tolerance - left - cost)
-        found[1] = max(right, min(found[3], cost + key))
-    side = 0 if 2 * tables.weight_below[f, t] > tables.weight_below[f, -1] else 1
+            other, own = (right, left) if side == 0 else (left, right)
+            work.size[side], key = thin(cover, work.size[side], found[KEEP] - other - cost)
+            found[BOUND + side] = max(own, min(found[LEAF + side], cost + key))
+            found[LIMITED + side] = found[BOUND + side]
+    side = 0 if 2 * tables.weight_below[f, below] > tables.weight_below[f, -1] else 1
     while True:
-        if found[2] + found[3] < found[4] - tolerance:
-            found[4] = found[2] + found[3]
-            work.best[0], work.best[1] = f, t
+        if below == first and found[BEST] + found[BEST + 1] < found[KNOWN] - tolerance:
+            found[KNOWN] = found[BEST] + found[BEST + 1]
+            work.best[0], work.best[1] = f, below
             for s in range(2):
                 work.best[2 + 2 * s], work.best[3 + 2 * s] = work.split[s, 0], work.split[s, 1]
-        keep_left, keep_right = found[4] - tolerance - right, found[4] - tolerance - left
-        left_done = found[0] >= min(keep_left, found[2]) - tolerance
-        right_done = found[1] >= min(keep_right, found[3]) - tolerance
+        wanted = min(found[KEEP], found[KNOWN] - tolerance)
+        if not inherits:
+            found[KEEP] = wanted
+        left_done = found[LIMITED] >= min(wanted - right, found[BEST]) - tolerance
+        right_done = found[LIMITED + 1] >= min(wanted - left, found[BEST + 1]) - tolerance
         if left_done and right_done:
             return DONE
         if left_done if side == 0 else right_done:
             side = 1 - side
-        cover, keep = (work.left, keep_left) if side == 0 else (work.right, keep_right)
-        target = min(keep, found[2 + side]) - cost
-        end, work.size[side], key = refine(
-            tables,
-            work.side[side],
-            cover,
-            work.size[side],
-            keep - cost,
-            target,
-            stamp,
-            cost,
-            work,
-            side,
-            stop,
+        cover, other = (work.left, right) if side == 0 else (work.right, left)
+        keep, target = found[KEEP] - other - cost, min(wanted - other, found[BEST + side]) - cost
+        end, work.size[side], bound = refine(
+            tables, work.side[side], cover, work.size[side], keep, target, stamp, cost, work, side, stop
         )
-        found[side] = max(found[side], min(found[2 + side], cost + key))
+        key = keep
+        for q in range(work.size[side]):
+            key = min(key, cover.key[q, LEFT] + cover.key[q, RIGHT])
+        found[BOUND + side] = max(found[BOUND + side], min(found[LEAF + side], cost + key))
+        found[LIMITED + side] = max(found[LIMITED + side], min(found[BEST + side], cost + bound))
         if end != DONE:
             return end
         side = 1 - side
-
-
-@entry
-def leaf_loss(tables: Any, f: int, t: int, right: bool) -> float:
-    """As :func:`leaf_below`, for callers that are not compiled."""
-    return leaf_below(tables, f, t, right)
-
-
-@entry
-def nearest_middle(weight_below: IntArray, low: int, high: int) -> int:
-    """As :func:`middle`, for callers that are not compiled."""
-    return middle(weight_below, low, high)

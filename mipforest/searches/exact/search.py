@@ -1,13 +1,10 @@
-"""The exact search from Python: memory, limits, progress, and what was found in units of the objective."""
+"""The exact search from Python: limits, progress, and what was found in units of the objective."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from time import monotonic
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
@@ -16,39 +13,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.heuristics.thresholds import Thresholds
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
-from mipforest.searches.exact.branching import (
-    ALL,
-    BEST,
-    CLOSE,
-    CLOSED,
-    ENDED,
-    FEATURE,
-    GIVEN,
-    KEY,
-    N_OPEN,
-    ONE,
-    OPENED,
-    PAUSED,
-    STAGE,
-    TAKE,
-    TAKEN,
-    Frames,
-    Known,
-    M,
-    search,
-)
-from mipforest.searches.exact.inherited import CoverSearch
-from mipforest.searches.exact.losses import (
-    ABSOLUTE,
-    CLASSES,
-    COUNTS,
-    SQUARED,
-    TWO_CLASSES,
-    Int32Array,
-    Prepared,
-    Room,
-    Rows,
-)
+from mipforest.searches.exact.cover_search import LONG, MAX_SHORT_RANKS, CoverSearch, Rows, kind_of
 from mipforest.searches.numbers import ANY_SIZE, require, require_charges, require_limits
 from mipforest.time_budget import TimeBudget
 
@@ -61,31 +26,14 @@ ROUNDING = 1e-10
 #: Share of the gap that the search may use; the rest is for what bounds are lowered by.
 GAP_SHARE = 0.99
 
-#: Sets of rows that are remembered; a power of two.
-MOST_KNOWN = 2**18
-
-#: Sets of rows that the evaluation of one position of the root may add to these; a power of two.
-MOST_KNOWN_BESIDE = 2**12
-
-#: Positions of the root that are taken before the first of them is closed, whatever the number of threads.
-AT_A_TIME = 8
-
-#: Samples times features that one thread scans before others are asked: about 0.05 s.
-SCANNED_ALONE = 2e7
-
-#: By loss and depth, samples times features from which on the search by vector walks takes over: on fewer, its tables
-#: cost more than they save.
-LEAST_FOR_COVERS = {
-    "classes": {2: 20_000, 3: 2_000, 4: 3_000},
-    "squared": {2: 20_000, 3: 2_500, 4: 2_500},
-}
-
 #: Least and most that the greatest centred target may be, and weights, for walks: products of four sums are doubles.
 WALKED_TARGETS = 1e-30, 1e30
 
+#: Most that weights may differ by for walks of the squared loss: less than rounding hides of a sum.
+WALKED_WEIGHTS = 1e9
 
-#: Seconds between two looks at the clock, and at what was found.
-INTERVAL = 0.05
+#: Distinct rows of problems, which compiling and searching both ask for.
+_ROWS: WeakKeyDictionary[UnivariateProblem, tuple[Rows, float]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +52,7 @@ class Outcome:
     by_threshold
         (q,) proven lower bound on the objective of every tree with this threshold at the root.
     nodes
-        Positions of nodes with two levels that were evaluated.
+        Pairs of sides of a threshold for which the best split of each side was found.
     ended
         Whether nothing is left to search.
     interrupted
@@ -120,24 +68,38 @@ class Outcome:
     interrupted: bool
 
 
-def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None, depth: int = 2) -> float:
-    """Load what a search of a problem runs, or compile it; all kernels where no problem is given.
+def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None, depth: int = 3) -> float:
+    """Load what a search of a problem runs, or compile it; that of errors and squares where no problem is given.
 
     See :func:`~mipforest.searches.compile_by`.
     """
-    X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
-    left = sparse.csr_array(np.array([[1.0], [0.0]]))
-    tiny = Thresholds(X, y, np.zeros(1, np.int64), np.array([0.5]), np.array([0, 1]), left, ("x",))
+    X, y = np.arange(4.0)[:, None], np.array([0, 1, 0, 1])
+    left = sparse.csr_array(np.tri(4, 3)[:, ::-1].copy())
+    tiny = Thresholds(
+        X, np.arange(4), np.zeros(3, np.int64), np.arange(3) + 0.5, np.array([0, 3]), left, ("x",)
+    )
 
     def run() -> None:
-        walks = problem is not None and _takes_covers(problem, depth)
-        for loss in ("classes", "squared"):
-            small = UnivariateProblem(thresholds=tiny, y=y, loss=loss)
-            if problem is None or (walks and loss == problem.loss):
-                for levels in (2, 3):
-                    _by_covers(small, *_rows(small), levels, np.inf, 0.0, np.inf, None, 1)
-        if not walks:
-            exact_search(UnivariateProblem(thresholds=tiny, y=y, loss="classes"), 2)
+        for loss in ("classes", "squared", "absolute") if problem is None else (problem.loss,):
+            if problem is None and loss == "absolute":
+                continue
+            rows, _ = _rows(UnivariateProblem(thresholds=tiny, y=y, loss=loss))
+            is_long = False
+            if problem is not None:
+                real, _ = _rows(problem)
+                is_long, most = real.rank.size >= LONG, int(real.n_values.max(initial=1))
+                if real.loss == "costs":
+                    rows = replace(rows, loss="costs", value=rows.costs, n_classes=2)
+                if real.loss == "classes" and real.n_classes > 2:
+                    rows = replace(rows, n_classes=3)
+                # What is compiled depends on the types of weights and ranks, and on leaf sizes.
+                n_values = np.full(1, most) if most > MAX_SHORT_RANKS else rows.n_values
+                rows = replace(rows, kind=real.kind, N_min=min(2, real.N_min), n_values=n_values)
+            for levels in (2,) if depth == 2 else (3,) if depth > 2 else ():
+                search = CoverSearch(rows, levels, cost=0.0, tolerance=0.0, incumbent=np.inf)
+                search.compile(is_long=is_long, is_short=not is_long or depth > 3)
+            if depth == 1 and loss == "absolute":
+                rows.splits(0.0)
 
     return compile_by(run, budget)
 
@@ -167,7 +129,7 @@ def exact_search(
     gap
         Relative gap within which the best tree will do.
     most_nodes
-        Positions to evaluate; the outcome depends on nothing else then.
+        Pairs of sides to evaluate; the outcome depends on nothing else then.
     deadline
         On the clock of :func:`time.monotonic`.
     on_progress
@@ -176,9 +138,8 @@ def exact_search(
         Whether to evaluate every threshold of the root, also those that cannot be best: exact values of
         ``by_threshold`` at depth 1 and 2.
     threads
-        Positions of the root that are evaluated at a time, ``None`` for one on each processor: at most
-        :data:`AT_A_TIME`, from depth 3 on, without ``most_nodes``. The outcome is the same for any number, unless it
-        is stopped.
+        Thresholds of the root that are evaluated at a time, ``None`` for one on each processor, from depth 3 on. The
+        outcome is the same for any number, unless the search is stopped.
 
     Raises
     ------
@@ -188,283 +149,127 @@ def exact_search(
     require_charges("exact-search", problem, problem.thresholds.X)
     require("exact-search", "thresholds", problem.thresholds.value, least=-ANY_SIZE, most=ANY_SIZE)
     require_limits("exact-search", best=best, gap=gap, deadline=deadline)
-    rows, order = _rows(problem)
-    unit, (n, p) = problem.unit, (len(rows.size), len(rows.rank))
-    if most_nodes is None and not complete and _takes_covers(problem, depth):
-        return _by_covers(problem, rows, order, depth, best, gap, deadline, on_progress, threads)
-    stop, by_threshold = np.zeros(1, np.int64), np.zeros(len(problem.thresholds))
-    unlimited = np.iinfo(np.int64).max
-    alone = unlimited if depth < 3 or most_nodes is not None else 1 + int(SCANNED_ALONE / (n * p))
-    main = _memory(rows, order, depth, MOST_KNOWN)
-    main.frames.value[0, BEST], main.frames.tree[0, 0, 0] = best * unit, GIVEN
-    others: list[_Memory] = []
-
-    def run(memory: _Memory, task: int) -> int:
-        ended: int = search(
-            rows, memory.frames, memory.prepared, memory.room, main.known, memory.known, depth, problem.split_cost,
-            GAP_SHARE * gap, TOLERANCE * unit, unlimited if most_nodes is None else most_nodes, alone, task, complete,
-            stop, memory.report, by_threshold,
-        )  # fmt: skip
-        return ended
-
-    def nodes() -> int:
-        return int(sum(memory.report[2] for memory in (main, *others)))
-
-    interrupted = False
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-
-        def finish(running: list[Future[int]]) -> list[int]:
-            nonlocal interrupted
-            while wait(running, timeout=INTERVAL).not_done:
-                if on_progress is not None and np.isfinite(main.report[0]):
-                    bound = float(_lowered(main.report[1], problem))
-                    interrupted |= bool(on_progress(main.report[0] / unit, bound, nodes()))
-                if interrupted or monotonic() >= deadline:
-                    stop[0] = 1
-            return [future.result() for future in running]
-
-        try:
-            ended = finish([pool.submit(run, main, ALL)])[0]
-            while ended == PAUSED:
-                others = others or [_memory(rows, order, depth, MOST_KNOWN_BESIDE) for _ in range(AT_A_TIME)]
-                bound, begun = main.report[1], []
-                for memory in others:
-                    ended = run(main, TAKEN)
-                    if ended != PAUSED:
-                        break
-                    memory.begin(main)
-                    begun.append(memory)
-                if not begun:
-                    break
-                main.report[1] = bound  # what was taken is open still
-                ends = finish([pool.submit(run, memory, ONE) for memory in begun])
-                for memory, end in zip(begun, ends, strict=True):
-                    main.take_back(memory)
-                    ended = run(main, CLOSED if end == PAUSED else OPENED)
-        finally:
-            stop[0] = 1
-    tree = main.frames.tree[0, 0].astype(np.int64)
-    return Outcome(
-        value=main.report[0] / unit,
-        bound=float(_lowered(main.report[1], problem)),
-        chosen=None if tree[0] == GIVEN else _in_the_middle(tree, problem.thresholds, depth),
-        by_threshold=_lowered(by_threshold, problem),
-        nodes=nodes(),
-        ended=ended == ENDED,
-        interrupted=interrupted,
-    )
-
-
-def _takes_covers(problem: UnivariateProblem, depth: int) -> bool:
-    """Return whether the search by vector walks takes a problem: errors with whole weights, or the squared loss."""
-    n, p = problem.thresholds.X.shape
-    enough = n * p >= LEAST_FOR_COVERS.get(problem.loss, {}).get(depth, np.inf)
-    if not enough or problem.costs is not None or problem.N_min > 1:
-        return False
-    weight = np.ones(len(problem.y)) if problem.weight is None else problem.weight
-    values = int(np.diff(problem.thresholds.first).max(initial=0)) + 1
-    y = np.asarray(problem.y)
-    if problem.loss == "squared":
-        least, most = WALKED_TARGETS
-        spread = float(np.abs(y - np.average(y, weights=weight)).max())
-        return bool(
-            # Each thread has copies of both sides, as large as the tables.
-            CoverSearch.fits(n if depth == 2 else 3 * n, p, values)
-            and least < spread < most
-            and least < weight.min()
-            and weight.max() < most
-            and weight.max() < 1e9 * weight.min()
-        )
-    labels = y.astype(np.int64)
-    return CoverSearch.takes(problem.thresholds.X, problem.thresholds.group, labels, weight, values)
-
-
-def _by_covers(
-    problem: UnivariateProblem,
-    rows: Rows,
-    order: Int32Array,
-    depth: int,
-    best: float,
-    gap: float,
-    deadline: float,
-    on_progress: Callable[[float, float, int], bool | None] | None,
-    threads: int | None,
-) -> Outcome:
-    """Search by vector walks; see :func:`exact_search`."""
+    rows, base = _rows(problem)
     unit, thresholds = problem.unit, problem.thresholds
-    squared = problem.loss == "squared"
-    tolerance, slack = TOLERANCE * unit if problem.split_cost else 0.0, 1.0
-    if squared:
-        # The loss of one leaf, which rounding errors are shares of, may be far from the unit.
-        slack = max(1.0, float(rows.value[:, 2].sum()) / unit)
-        tolerance = TOLERANCE * unit * slack
+    # The loss of one leaf, which rounding errors are shares of, may be far from the unit.
+    slack = max(1.0, float(rows.value[:, 2].sum()) / unit) if rows.loss == "squared" else 1.0
+    if rows.is_whole and problem.split_cost == 0:
+        slack = 0.0
+
+    def lowered(bound: FloatArray) -> FloatArray:
+        """Return bounds that rounding errors cannot have raised, in units of the objective."""
+        return np.maximum(0.0, (bound + base) / unit - slack * ROUNDING)
+
     found = CoverSearch(
-        rows.rank,
-        order,
-        rows.value if squared else np.column_stack([rows.label, rows.weight]).astype(np.int64),
-        cost=problem.split_cost,
-        tolerance=tolerance,
-        incumbent=best * unit,
+        rows, depth, cost=problem.split_cost, tolerance=slack * TOLERANCE * unit, incumbent=best * unit - base
     )
 
     def look() -> bool:
         if on_progress is None or not np.isfinite(found.incumbent):
             return False
-        bound = float(_lowered(np.asarray(found.bound), problem, slack))
-        return bool(on_progress(found.incumbent / unit, bound, found.pairs))
+        value = (found.incumbent + base) / unit
+        return bool(on_progress(value, float(lowered(np.asarray(found.bound))), found.pairs))
 
-    ended, interrupted = found.run(depth, gap=GAP_SHARE * gap, deadline=deadline, threads=threads, look=look)
-    by_threshold = np.full(len(thresholds), found.incumbent)
-    for interval in found.open:
-        at = thresholds.first[interval.feature] - 1
-        part = by_threshold[at + interval.low : at + interval.high + 1]
-        np.minimum(part, interval.bound + problem.split_cost, out=part)
+    if depth == 1 or (complete and depth == 2):
+        by_threshold, ended, interrupted = found.each_threshold(), True, False
+    else:
+        ended, interrupted = found.run(
+            gap=GAP_SHARE * gap, deadline=deadline, threads=threads, look=look, max_pairs=most_nodes
+        )
+        by_threshold = found.by_threshold(thresholds.first)
     chosen = None
     if found.splits is not None:
-        nodes = [-1 if f < 0 else thresholds.first[f] + t - 1 for f, t in found.tree(depth)]
+        nodes = [-1 if f < 0 else thresholds.first[f] + t - 1 for f, t in found.tree()]
         chosen = _in_the_middle(np.array(nodes), thresholds, depth)
     return Outcome(
-        value=found.incumbent / unit,
-        bound=float(_lowered(np.asarray(found.bound), problem, slack)),
+        value=best if chosen is None else (found.incumbent + base) / unit,
+        bound=float(lowered(np.asarray(found.bound))),
         chosen=chosen,
-        by_threshold=_lowered(by_threshold, problem, slack),
+        by_threshold=lowered(by_threshold),
         nodes=found.pairs,
         ended=ended,
         interrupted=interrupted,
     )
 
 
-def _lowered(bound: FloatArray, problem: UnivariateProblem, slack: float = 1.0) -> FloatArray:
-    """Return bounds that rounding errors cannot have raised, in units of the objective, by so many roundings."""
-    whole = (
-        problem.loss == "classes"
-        and problem.split_cost == 0
-        and problem.weight is None
-        and problem.costs is None
-    )
-    return bound / problem.unit if whole else np.maximum(0.0, bound / problem.unit - slack * ROUNDING)
+def _rows(problem: UnivariateProblem) -> tuple[Rows, float]:
+    """Return the distinct rows of a problem, and what every tree loses beside them."""
+    if problem not in _ROWS:
+        _ROWS[problem] = _distinct(problem)
+    return _ROWS[problem]
 
 
-class _Memory(NamedTuple):
-    """What a search works in, or the evaluation of one position of its root."""
-
-    frames: Frames
-    prepared: Prepared
-    room: Room
-    known: Known
-    report: FloatArray
-
-    def begin(self, main: _Memory) -> None:
-        """Take over the position that the root of a search has taken, which may then take another one."""
-        for name in ("state", "value"):
-            getattr(self.frames, name)[0] = getattr(main.frames, name)[0]
-        self.frames.state[0, N_OPEN] = 0
-        main.frames.state[0, STAGE] = TAKE
-
-    def take_back(self, other: _Memory) -> None:
-        """Give the root a position that was evaluated elsewhere, to close it, and what became known there."""
-        own, its = self.frames, other.frames
-        own.state[0, FEATURE:], own.value[0, KEY:] = its.state[0, FEATURE:], its.value[0, KEY:]
-        own.tree[0, 1:], own.state[0, STAGE] = its.tree[0, 1:], CLOSE
-        found = other.known.hash[:, 0] != 0
-        slot = other.known.hash[found, 0] & np.uint64(max(0, len(self.known.hash) - 1))
-        known, new = self.known, other.known
-        known.hash[slot], known.found[slot], known.tree[slot] = (
-            new.hash[found],
-            new.found[found],
-            new.tree[found],
-        )
-        other.known.hash[:] = 0
-
-
-def _memory(rows: Rows, order: Int32Array, depth: int, most_known: int) -> _Memory:
-    """Return the memory of a search, with all rows in its first frame."""
-    (n, V), p = rows.value.shape, len(rows.rank)
-    F, N, T = max(1, depth - 1), p * (n // 2 + 2), 2**depth - 1
-    frames = Frames(
-        order=np.zeros((F, *order.shape), np.int32),
-        state=np.zeros((F, 8), np.int64),
-        value=np.full((F, 11), np.inf),
-        tree=np.full((F, 3, T), -1, np.int32),
-        open=np.zeros((F, N, 3)),
-        open_at=np.zeros((F, N, 3), np.int64),
-        hash=np.zeros((F, 2), np.uint64),
-    )
-    frames.order[0], frames.state[0, M] = order, n
-    summed = {CLASSES: V, COUNTS: V, TWO_CLASSES: 1, SQUARED: 2, ABSOLUTE: 0}[rows.kind]
-    slots, width = (most_known, 2 ** (depth - 2) - 1) if depth > 3 else (0, 1)
-    return _Memory(
-        frames,
-        Prepared(
-            np.zeros(p, np.int64), np.zeros((n, p), np.uint32), np.zeros((p, summed, n)), np.zeros((p, n), np.int64),
-            np.zeros(V),
-        ),
-        Room(
-            np.zeros((p, summed, n)), np.zeros((p, n), np.int64), np.zeros((4, n)), np.zeros((3, V)),
-            np.zeros((2, 2)), np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros((2, 2), np.int64),
-            np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros((4, 2)), np.zeros(n, np.bool_),
-            np.zeros(n, np.int32), np.zeros(n, np.int32),
-        ),
-        Known(np.zeros((slots, 2), np.uint64), np.zeros((slots, 2)), np.zeros((slots, width), np.int32)),
-        np.array([np.inf, 0.0, 0.0]),
-    )  # fmt: skip
-
-
-def _rows(problem: UnivariateProblem) -> tuple[Rows, Int32Array]:
-    """Return the rows of a problem, and their orders (p or p + 1, n)."""
+def _distinct(problem: UnivariateProblem) -> tuple[Rows, float]:
     thresholds, y = problem.thresholds, np.asarray(problem.y)
-    weight = np.ones(len(y)) if problem.weight is None else problem.weight
-    # Samples that are equal in features and target are one row; for the squared loss, those equal in features.
-    target = np.zeros(len(y), np.int64) if problem.loss == "squared" else np.unique(y, return_inverse=True)[1]
+    n, base, target = len(y), 0.0, np.zeros(len(y), np.int64)
+    weight = np.ones(n) if problem.weight is None else np.asarray(problem.weight, dtype=np.float64)
+    loss, K, group = problem.loss, 0, thresholds.group
+    if loss == "classes":
+        K = max(2, int(y.max(initial=0)) + 1) if problem.costs is None else len(problem.costs)
+        loss = "costs" if K > 2 and problem.costs is not None else loss
+    if loss == "absolute":
+        target = np.unique(y, return_inverse=True)[1]
+    elif loss == "classes" and K > 2:
+        target = y.astype(np.int64)
+    # Samples that are equal in features, and in what is lost, are one row.
     _, of, row = np.unique(
-        thresholds.group * (target.max() + 1) + target, return_index=True, return_inverse=True
+        group * (int(target.max(initial=0)) + 1) + target, return_index=True, return_inverse=True
     )
-    n, group = len(of), thresholds.group[of]
-    X = thresholds.X[group]
-    rank = np.array([np.unique(column, return_inverse=True)[1] for column in X.T], dtype=np.int32)
-    size = np.bincount(row, minlength=n)
-    values, centred, most = np.zeros((n, 1)), np.zeros(n), np.full(n, np.inf)
-    row_weight, label = np.bincount(row, weight, n).astype(np.float64), np.zeros(n, np.int32)
-    if problem.loss == "classes":
-        labels = y.astype(np.int64)
-        K = int(labels.max()) + 1 if problem.costs is None else len(problem.costs)
-        costs = 1.0 - np.eye(K) if problem.costs is None else problem.costs
-        losses = row_weight[:, None] * costs[labels[of]]
-        kind = TWO_CLASSES if K == 2 and problem.N_min == 1 else CLASSES
-        difference = losses[:, 0] - losses[:, 1]
-        values, label = losses, labels[of].astype(np.int32)
-        if kind == TWO_CLASSES:
-            values = np.column_stack([difference, losses.sum(axis=1)])
-        elif problem.costs is None and problem.N_min == 1:
-            kind, values = COUNTS, row_weight[:, None] * np.eye(K)[label]
-        most = losses.max(axis=1)
-        of_group = np.zeros((len(thresholds.X), K))
-        np.add.at(of_group, group, losses)
-        own = of_group.min(axis=1)
+    size, X = np.bincount(row), thresholds.X[group[of]]
+    shifted = np.zeros(n)
+    if K:
+        charged = 1.0 - np.eye(K) if problem.costs is None else np.asarray(problem.costs)
+        losses = np.zeros((len(of), K))
+        np.add.at(losses, row, weight[:, None] * charged[y.astype(np.int64)])
+        least = losses.min(axis=1)
+        if loss == "costs" or K == 2:
+            # What the best class of a row loses is lost by every tree.
+            base = float(least.sum())
+            losses -= least[:, None]
+        value = losses
+        if K == 2:
+            value = np.column_stack([losses[:, 0] > losses[:, 1], np.abs(losses[:, 0] - losses[:, 1])])
+        elif loss == "classes":
+            value = np.column_stack([target[of], np.bincount(row, weight)])
     else:
-        kind = SQUARED if problem.loss == "squared" else ABSOLUTE
         shifted = y - np.average(y, weights=weight)
-        values = np.column_stack([np.bincount(row, weight * shifted**k, n) for k in (0, 1, 2)])
-        centred = values[:, 1] / values[:, 0] if kind == SQUARED else shifted[of]
-        own = np.zeros(len(thresholds.X))
-        if kind == SQUARED:
-            np.add.at(own, group, np.maximum(0.0, values[:, 2] - values[:, 1] * centred))
-    least = np.zeros(n)
-    representative = np.unique(group, return_index=True)[1]
-    least[representative] = own
-    order = np.argsort(rank, axis=1, kind="stable")
-    place = np.zeros(n, np.int64)
-    if kind == ABSOLUTE:
-        by_target = np.argsort(centred, kind="stable")
-        place[by_target] = np.arange(n)
-        order = np.vstack([order, by_target])
+        value = np.column_stack([np.bincount(row, weight * shifted**k) for k in (0, 1, 2)])
+    if K == 2 and problem.N_min == 1:
+        chosen = value[:, 1] > 0.0
+        X, value, size, of = X[chosen], value[chosen], size[chosen], of[chosen]
+    n_values = np.diff(thresholds.first) + 1
+    rank = np.zeros((X.shape[1], len(of)), np.int32)
+    for f in range(X.shape[1]):
+        values = np.unique(thresholds.X[:, f])
+        rank[f] = np.searchsorted(values, X[:, f])
+    order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
+    kind: np.dtype[np.generic] | None = None
+    if loss == "classes":
+        kind = kind_of(len(of), len(rank), int(n_values.max(initial=1)), value[:, 1])
+    elif loss == "squared" and _are_walked(weight, shifted):
+        kind = kind_of(len(of), len(rank), int(n_values.max(initial=1)), np.full(len(of), 0.5))
+    elif loss == "absolute":
+        order = np.vstack([order, np.argsort(shifted[of], kind="stable").astype(np.int32)])
     rows = Rows(
-        kind, problem.N_min, rank, thresholds.first.astype(np.int64), np.ascontiguousarray(values), centred,
-        row_weight, label, size.astype(np.int64), most, least, place.astype(np.int32),
-        np.random.default_rng(0).integers(0, 2**64, (n, 2), np.uint64, endpoint=False),
-        problem.N_min == 1 and bool((row_weight == np.rint(row_weight)).all()),
-    )  # fmt: skip
-    return rows, order.astype(np.int32)
+        loss=loss,
+        rank=rank,
+        order=order,
+        n_values=n_values.astype(np.int64),
+        value=np.ascontiguousarray(value, dtype=np.float64),
+        n_classes=K,
+        target=shifted[of],
+        size=size.astype(np.int64),
+        N_min=problem.N_min,
+        kind=kind,
+    )
+    return rows, base
+
+
+def _are_walked(weight: FloatArray, shifted: FloatArray) -> bool:
+    """Return whether products of sums of these weights and centred targets are doubles."""
+    (least, most), spread = WALKED_TARGETS, float(np.abs(shifted).max(initial=0.0))
+    light, heavy = weight.min(initial=1.0), weight.max(initial=1.0)
+    return bool(least < spread < most and least < light and heavy < min(most, WALKED_WEIGHTS * light))
 
 
 def _in_the_middle(chosen: IntArray, thresholds: Thresholds, depth: int) -> IntArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,18 @@ class Part(NamedTuple):
     Attributes
     ----------
     rank, walk, penalty
-        As of the tables, with as many slots as the side needs.
+        As of the tables; both sides share the memory.
     slot
         (N,) workspace.
+    span
+        (2,) first slot of the side, and how many it has.
     """
 
-    rank: NDArray[np.uint16]
+    rank: NDArray[Any]
     walk: FloatArray
     penalty: NDArray[np.int16]
     slot: IntArray
+    span: IntArray
 
 
 class SquaredTables(NamedTuple):
@@ -48,7 +51,7 @@ class SquaredTables(NamedTuple):
         (1,) half of the least weight of a row.
     """
 
-    rank: NDArray[np.uint16]
+    rank: NDArray[Any]
     walk: FloatArray
     penalty: NDArray[np.int16]
     below: FloatArray
@@ -69,19 +72,25 @@ def put(tables: SquaredTables, rows: FloatArray, row: int, g: int, slot: int, t:
 
 
 @kernel
-def restrict(tables: SquaredTables, sides: tuple[Part, Part], f: int, t: int) -> None:
-    """Write the rows below a threshold into one part, and those from it on into the other."""
-    _copy(tables, sides[0], f, 0, t)
-    _copy(tables, sides[1], f, t, 65536)
+def restrict(tables: SquaredTables, sides: tuple[Part, Part], f: int, below: int, first: int) -> None:
+    """Write the rows below a rank into one part, and those from a rank on into the other."""
+    n, last = tables.weight_below[f], tables.weight_below.shape[1] - 1
+    slots = int(n[below]) + TWO_WIDE - 1
+    sides[0].span[0], sides[0].span[1] = 0, slots - slots % TWO_WIDE
+    slots = int(n[last] - n[first]) + TWO_WIDE - 1
+    sides[1].span[0], sides[1].span[1] = sides[0].span[1], slots - slots % TWO_WIDE
+    _copy(tables, sides[0], f, 0, below)
+    _copy(tables, sides[1], f, first, last)
 
 
 @kernel
 def _copy(tables: SquaredTables, part: Part, f: int, first: int, beyond: int) -> None:
     """Write the rows with ranks in an interval into a part."""
-    p, n = tables.rank.shape[0], tables.weight_below[0, tables.weight_below.shape[1] - 1]
-    N, steps = part.walk.shape[1], tables.walk.shape[1] // WIDE_LANES
+    p, n = tables.rank.shape[0], int(tables.weight_below[0, tables.weight_below.shape[1] - 1])
+    begin, N, steps = part.span[0], part.span[1], tables.walk.shape[1] // WIDE_LANES
     for g in range(p):
-        ranks, own, slots, penalty = tables.rank[g, f], tables.rank[g, g], part.slot, part.penalty[g]
+        ranks, own, slots = tables.rank[g, f], tables.rank[g, g], part.slot
+        penalty = part.penalty[g, begin : begin + N]
         for j in range(N):
             slots[j], penalty[j] = -1, 1
         k, new, last = 0, 0, -1
@@ -99,24 +108,25 @@ def _copy(tables: SquaredTables, part: Part, f: int, first: int, beyond: int) ->
         if last >= 0:
             penalty[last] = 0
         for h in range(p):
-            old, copied_ranks = tables.rank[g, h], part.rank[g, h]
+            old, copied_ranks = tables.rank[g, h], part.rank[g, h, begin : begin + N]
             for j in range(N):
                 copied_ranks[j] = old[max(0, slots[j])]
         for plane in range(g, 2 * p + 1, p):
             if plane < 2 * p or g == 0:
-                values, copied = tables.walk[plane], part.walk[plane]
+                values, copied = tables.walk[plane], part.walk[plane, begin : begin + N]
                 for j in range(N):
                     copied[j] = values[slots[j]] if slots[j] >= 0 else 0.0
 
 
 @kernel
-def leaf_below(tables: SquaredTables, f: int, t: int, right: bool) -> float:
-    """Return the loss of one leaf for the rows below a threshold, or for those from it on."""
+def leaf_below(tables: SquaredTables, f: int, t: int, right: bool) -> tuple[float, float]:
+    """Return the loss of one leaf for the rows below a threshold, or for those from it on; twice."""
     w, s, q = tables.below[f, t, 0], tables.below[f, t, 1], tables.below[f, t, 2]
     if right:
         last = tables.below.shape[1] - 1
         w, s, q = tables.below[f, last, 0] - w, tables.below[f, last, 1] - s, tables.below[f, last, 2] - q
-    return max(0.0, q - s * s / w) if w > tables.least[0] else 0.0
+    loss = max(0.0, q - s * s / w) if w > tables.least[0] else 0.0
+    return loss, loss
 
 
 @kernel
@@ -126,21 +136,36 @@ def reach(tables: SquaredTables, excess: float) -> float:  # noqa: ARG001
 
 
 @kernel
+def value_of(
+    tables: SquaredTables, rows: Part, f: int, t: int, cost: float, left: float, right: float  # noqa: ARG001
+) -> tuple[float, float]:  # fmt: skip
+    """Return both numbers: leaves may have any size."""
+    return left, right
+
+
+@kernel
+def allowed(tables: SquaredTables, rows: Part, f: int) -> tuple[int, int]:  # noqa: ARG001
+    """Return the first and the last threshold: leaves may have any size."""
+    return 1, tables.below.shape[1]
+
+
+@kernel
 def pair(
     tables: SquaredTables, rows: Part, f: int, below: int, first: int, cost: float,
     totals: FloatArray, out: FloatArray,  # noqa: ARG001
 ) -> tuple[float, float]:  # fmt: skip
     """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
-    p, N = tables.rank.shape[0], rows.walk.shape[1]
-    ranks, squares = rows.rank[0, f], rows.walk[2 * p]
+    p, begin, N = tables.rank.shape[0], rows.span[0], rows.span[1]
+    end = begin + N
+    ranks, squares = rows.rank[0, f, begin:end], rows.walk[2 * p, begin:end]
     left, right, gain_left, gain_right = 0.0, 0.0, 0.0, 0.0
     for i in range(N):
         left += squares[i] if ranks[i] < below else 0.0
         right += squares[i] if ranks[i] >= first else 0.0
     for g in range(p):
         walk_squared(
-            rows.rank[g, f], rows.walk[g], rows.walk[p + g], rows.penalty[g], N // TWO_WIDE, below, first,
-            tables.least[0], out,
+            rows.rank[g, f, begin:end], rows.walk[g, begin:end], rows.walk[p + g, begin:end],
+            rows.penalty[g, begin:end], N // TWO_WIDE, below, first, tables.least[0], out,
         )  # fmt: skip
         gain_left, gain_right = max(gain_left, out[2]), max(gain_right, out[5])
     # Without weight on a side nothing is lost there.
@@ -149,4 +174,4 @@ def pair(
     return min(left, cost + max(0.0, left - gain_left)), min(right, cost + max(0.0, right - gain_right))
 
 
-implement(SquaredTables, put, restrict, leaf_below, reach, pair)
+implement(SquaredTables, put, restrict, leaf_below, reach, value_of, allowed, pair)

@@ -10,17 +10,18 @@ where T are the weights of the classes in the set. So one running sum, its maxim
 of a split on the feature for two classes; t = 0 and the end stand for one leaf. Rows of equal value are not parted: a
 penalty is subtracted before the maximum and added before the minimum.
 
-**Vectors.** The order is cut into 32 chunks of equal length, and slot ``s * 32 + l`` holds row s of chunk l. Vector s
-has the s-th row of every chunk: each of 32 lanes of 16 bits walks its own chunk, and at the end the lanes are joined by
-the prefix sums of their totals. **Membership is a comparison**: ``rank[g, f]`` holds the rank in feature f of the row
-in each slot of the order of g, so that the walk over g of the rows below a threshold of f reads memory in sequence and
-branches nowhere.
+**Vectors.** The order is cut into L chunks of equal length, and slot ``s * L + l`` holds row s of chunk l. Vector s has
+the s-th row of every chunk: each of its L lanes walks its own chunk, and at the end the lanes are joined by the prefix
+sums of their totals. Weights are whole numbers in 32 lanes of 16 bits or 16 lanes of 32 bits, or doubles in 8 lanes: by
+the type of the arrays that hold them. **Membership is a comparison**: ``rank[g, f]`` holds the rank in feature f of the
+row in each slot of the order of g, so that the walk over g of the rows below a threshold of f reads memory in sequence
+and branches nowhere.
 
 **Squared loss.** With sums w of weights and s of weighted targets of the first t rows, and W and S of the set, a split
 gains :math:`d^2 W / (w (W - w))`, where :math:`d = s - w S / W`. These are doubles in 8 lanes, and the gain needs true
 sums: one pass finds the sums of every lane, from which a second one starts and compares gains by their cross products.
 
-LLVM lowers ``<32 x i16>`` to whatever the processor has: AVX-512, AVX2, NEON, or plain registers.
+LLVM lowers vectors to whatever the processor has: AVX-512, AVX2, NEON, or plain registers.
 """
 
 from __future__ import annotations
@@ -28,48 +29,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-#: Rows that a vector holds, one from each chunk.
-LANES = 32
+#: Rows that a vector holds, one from each chunk, by the type of the weights.
+LANES = {np.dtype(np.int16): 32, np.dtype(np.int32): 16, np.dtype(np.float64): 8}
 
-#: Most weight of a chunk: running sums of 16 bits stay away from the penalty and from the ends of their range.
-MOST_OF_A_CHUNK = 8191
+#: Most weight of a chunk, or of all rows: running sums stay away from the penalty and from the ends of their range.
+MAX_CHUNK_WEIGHT, MAX_WEIGHT = 8191, 2**29
 
-#: What is subtracted between rows of equal value, and where a running maximum begins.
-PENALTY, _NONE = 16384, 24576
+#: What is subtracted between rows of equal value, by the type of the weights.
+PENALTY = {np.dtype(np.int16): 2**14, np.dtype(np.int32): 2**30, np.dtype(np.float64): np.inf}
 
-_I16, _I32, _I64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
-_SHORT, _LONG = ir.VectorType(_I16, LANES), ir.VectorType(_I32, LANES)
+_I16, _I32, _I64, _DOUBLE = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.DoubleType()
 
-#: Rows of a vector of doubles, and how many the number of slots is a multiple of.
+#: Rows of a vector of the squared loss, and how many the number of slots is a multiple of.
 WIDE_LANES = 8
 TWO_WIDE = 2 * WIDE_LANES
 
-_DOUBLE = ir.DoubleType()
-_WIDE, _RANKS = ir.VectorType(_DOUBLE, WIDE_LANES), ir.VectorType(_I16, WIDE_LANES)
+_WIDE = ir.VectorType(_DOUBLE, WIDE_LANES)
 
 _State = Sequence[Any]
-
-
-def _short(value: int) -> ir.Constant:
-    return ir.Constant(_SHORT, [value] * LANES)
-
-
-def _long(value: int) -> ir.Constant:
-    return ir.Constant(_LONG, [value] * LANES)
-
-
-def _splat(b: Any, value: Any, kind: Any = _SHORT) -> Any:
-    """Return a vector of one number."""
-    if isinstance(value.type, ir.IntType):
-        value = b.trunc(value, _I16)
-    undefined = ir.Constant(kind, ir.Undefined)
-    one = b.insert_element(undefined, value, ir.Constant(_I32, 0))
-    return b.shuffle_vector(one, undefined, _lanes([0] * kind.count))
 
 
 def _lanes(numbers: Sequence[int]) -> ir.Constant:
@@ -77,44 +60,97 @@ def _lanes(numbers: Sequence[int]) -> ir.Constant:
     return ir.Constant(ir.VectorType(_I32, len(numbers)), list(numbers))
 
 
-def _greater(b: Any, x: Any, y: Any) -> Any:
-    return b.select(b.icmp_signed(">", x, y), x, y)
+def _splat(b: Any, value: Any, kind: Any) -> Any:
+    """Return a vector of one number."""
+    if isinstance(value.type, ir.IntType) and value.type.width > kind.element.width:
+        value = b.trunc(value, kind.element)
+    undefined = ir.Constant(kind, ir.Undefined)
+    one = b.insert_element(undefined, value, ir.Constant(_I32, 0))
+    return b.shuffle_vector(one, undefined, _lanes([0] * kind.count))
 
 
-def _less(b: Any, x: Any, y: Any) -> Any:
-    return b.select(b.icmp_signed("<", x, y), x, y)
-
-
-def _call(b: Any, name: str, result: Any, argument: Any) -> Any:
+def _call(b: Any, name: str, result: Any, arguments: Sequence[Any]) -> Any:
     function = b.module.globals.get(name) or ir.Function(
-        b.module, ir.FunctionType(result, [argument.type]), name
+        b.module, ir.FunctionType(result, [argument.type for argument in arguments]), name
     )
-    return b.call(function, [argument])
+    return b.call(function, arguments)
 
 
-def _total(b: Any, lanes: Any) -> Any:
-    """Return the sum of all lanes."""
-    return b.sext(_call(b, "llvm.vector.reduce.add.v32i32", _I32, b.sext(lanes, _LONG)), _I64)
-
-
-def _joined(b: Any, total: Any, greatest: Any, least: Any) -> tuple[Any, Any]:
-    """Return the greatest and the least sum of a walk from the total, greatest and least sum of each lane."""
-    zero = _long(0)
-    inclusive, shift = b.sext(total, _LONG), 1
-    while shift < LANES:
-        mask = [LANES - shift + lane for lane in range(LANES)]
-        inclusive = b.add(inclusive, b.shuffle_vector(zero, inclusive, ir.Constant(_LONG, mask)))
+def _sums_before(b: Any, lanes: Any, zero: Any, add: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    """Return the sums of the lanes in front of each lane, and those up to each lane."""
+    L, inclusive, shift = lanes.type.count, lanes, 1
+    while shift < L:
+        mask = [L - shift + lane for lane in range(L)]
+        inclusive = add(inclusive, b.shuffle_vector(zero, inclusive, _lanes(mask)))
         shift *= 2
-    before = b.shuffle_vector(
-        zero, inclusive, ir.Constant(_LONG, [LANES - 1 + lane for lane in range(LANES)])
-    )
-    greatest, least = b.sext(greatest, _LONG), b.sext(least, _LONG)
-    # A lane without a position between two values has none: it holds what the running maximum began with, penalised.
-    greatest = b.select(b.icmp_signed("<", greatest, _long(-MOST_OF_A_CHUNK)), _long(-(2**29)), greatest)
-    least = b.select(b.icmp_signed(">", least, _long(MOST_OF_A_CHUNK)), _long(2**29), least)
-    high = _call(b, "llvm.vector.reduce.smax.v32i32", _I32, b.add(greatest, before))
-    low = _call(b, "llvm.vector.reduce.smin.v32i32", _I32, b.add(least, before))
-    return b.sext(high, _I64), b.sext(low, _I64)
+    return b.shuffle_vector(zero, inclusive, _lanes([L - 1 + lane for lane in range(L)])), inclusive
+
+
+class _Weights:
+    """Vectors of weights: of whole numbers of 16 or 32 bits, or of doubles."""
+
+    def __init__(self, builder: Any, kind: Any) -> None:
+        self.b, dtype = builder, np.dtype(str(kind.dtype))
+        self.is_whole, self.lanes = dtype.kind == "i", LANES[dtype]
+        element = {"int16": _I16, "int32": _I32, "float64": _DOUBLE}[dtype.name]
+        #: Vectors of weights, and of their sums over lanes.
+        self.kind = ir.VectorType(element, self.lanes)
+        self.sums = ir.VectorType(_I32, self.lanes) if self.is_whole else self.kind
+        # A running maximum begins below every penalised sum.
+        self.none = -PENALTY[dtype] * 1.5 if self.is_whole else -np.inf
+        self.least_sum = -MAX_CHUNK_WEIGHT if element is _I16 else -MAX_WEIGHT
+
+    def constant(self, value: float, kind: Any = None) -> Any:
+        kind = kind or self.kind
+        return ir.Constant(kind, [int(value) if self.is_whole else value] * self.lanes)
+
+    def add(self, x: Any, y: Any) -> Any:
+        return self.b.add(x, y) if self.is_whole else self.b.fadd(x, y)
+
+    def subtract(self, x: Any, y: Any) -> Any:
+        return self.b.sub(x, y) if self.is_whole else self.b.fsub(x, y)
+
+    def greater(self, x: Any, y: Any) -> Any:
+        more = self.b.icmp_signed(">", x, y) if self.is_whole else self.b.fcmp_ordered(">", x, y)
+        return self.b.select(more, x, y)
+
+    def less(self, x: Any, y: Any) -> Any:
+        less = self.b.icmp_signed("<", x, y) if self.is_whole else self.b.fcmp_ordered("<", x, y)
+        return self.b.select(less, x, y)
+
+    def widened(self, lanes: Any) -> Any:
+        """Return lanes as they are summed."""
+        return self.b.sext(lanes, self.sums) if lanes.type != self.sums else lanes
+
+    def number(self, value: Any) -> Any:
+        """Return a number as the last array of a call holds it."""
+        return self.b.sext(value, _I64) if self.is_whole else value
+
+    def total(self, lanes: Any) -> Any:
+        """Return the sum of all lanes."""
+        if self.is_whole:
+            name = f"llvm.vector.reduce.add.v{self.lanes}i32"
+            return self.number(_call(self.b, name, _I32, [self.widened(lanes)]))
+        _, inclusive = _sums_before(self.b, lanes, self.constant(0), self.add)
+        return self.b.extract_element(inclusive, ir.Constant(_I32, self.lanes - 1))
+
+    def joined(self, total: Any, greatest: Any, least: Any) -> tuple[Any, Any]:
+        """Return the greatest and the least sum of a walk from the total, greatest and least sum of each lane."""
+        b, zero = self.b, self.constant(0, self.sums)
+        before, _ = _sums_before(b, self.widened(total), zero, self.add)
+        greatest, least = self.widened(greatest), self.widened(least)
+        if self.is_whole:
+            # A lane without a position between two values holds what its maximum began with, or a penalised sum.
+            lowest, far = self.constant(self.least_sum, self.sums), self.constant(2**30, self.sums)
+            highest = self.constant(-self.least_sum, self.sums)
+            greatest = b.select(b.icmp_signed("<", greatest, lowest), b.sub(zero, far), greatest)
+            least = b.select(b.icmp_signed(">", least, highest), far, least)
+        ends = []
+        for name, lanes in (("max", self.add(greatest, before)), ("min", self.add(least, before))):
+            prefix, element = (f"s{name}", "i32") if self.is_whole else (f"f{name}", "f64")
+            intrinsic_name = f"llvm.vector.reduce.{prefix}.v{self.lanes}{element}"
+            ends.append(self.number(_call(b, intrinsic_name, self.sums.element, [lanes])))
+        return ends[0], ends[1]
 
 
 def _loop(b: Any, steps: Any, first: _State, body: Callable[[Any, _State], _State]) -> _State:
@@ -152,11 +188,16 @@ class _Emitter:
     def __getitem__(self, k: int) -> Any:
         return self._data[k]
 
-    def load(self, k: int, i: Any, kind: Any = _SHORT) -> Any:
+    def vector(self, k: int, lanes: int) -> Any:
+        """Return the type of vectors of array k."""
+        return ir.VectorType(self._data[k].type.pointee, lanes)
+
+    def load(self, k: int, i: Any, lanes: int) -> Any:
         """Return vector i of array k."""
+        kind = self.vector(k, lanes)
         vectors = self.b.bitcast(self._data[k], kind.as_pointer())
         loaded = self.b.load(self.b.gep(vectors, [i]))
-        loaded.align = 8 if kind is _WIDE else 2
+        loaded.align = 8 if kind.element is _DOUBLE else kind.element.width // 8
         return loaded
 
     def store(self, at: int, value: Any) -> None:
@@ -173,34 +214,35 @@ def walk_both(
     Parameters
     ----------
     rank, walk, penalty
-        (N,) uint16, int16 and int16: rank, signed weight and penalty by slot.
+        (N,) rank (without a sign), signed weight and penalty by slot.
     steps, below, first
         Number of vectors, and the ranks.
     out
-        (8,) int64: greatest and least sum of the left rows, then of the right ones, written.
+        (8,) int64 or doubles: greatest and least sum of the left rows, then of the right ones, written.
     """
     signature = types.void(rank, walk, penalty, types.int64, types.int64, types.int64, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        e, b = _Emitter(context, builder, signature, arguments), builder
-        left_of, right_from, zero = _splat(b, e[4]), _splat(b, e[5]), _short(0)
+        e, b, w = _Emitter(context, builder, signature, arguments), builder, _Weights(builder, walk)
+        ranks_of = e.vector(0, w.lanes)
+        left_of, right_from, zero = _splat(b, e[4], ranks_of), _splat(b, e[5], ranks_of), w.constant(0)
 
         def body(i: Any, s: _State) -> _State:
-            ranks, weights, penalties = e.load(0, i), e.load(1, i), e.load(2, i)
-            left = b.add(s[0], b.select(b.icmp_unsigned("<", ranks, left_of), weights, zero))
-            right = b.add(s[3], b.select(b.icmp_unsigned(">=", ranks, right_from), weights, zero))
+            ranks, weights, penalties = (e.load(k, i, w.lanes) for k in range(3))
+            left = w.add(s[0], b.select(b.icmp_unsigned("<", ranks, left_of), weights, zero))
+            right = w.add(s[3], b.select(b.icmp_unsigned(">=", ranks, right_from), weights, zero))
             return [
                 left,
-                _greater(b, s[1], b.sub(left, penalties)),
-                _less(b, s[2], b.add(left, penalties)),
+                w.greater(s[1], w.subtract(left, penalties)),
+                w.less(s[2], w.add(left, penalties)),
                 right,
-                _greater(b, s[4], b.sub(right, penalties)),
-                _less(b, s[5], b.add(right, penalties)),
+                w.greater(s[4], w.subtract(right, penalties)),
+                w.less(s[5], w.add(right, penalties)),
             ]
 
-        lanes = _loop(b, e[3], [zero, _short(-_NONE), _short(_NONE)] * 2, body)
+        lanes = _loop(b, e[3], [zero, w.constant(w.none), w.constant(-w.none)] * 2, body)
         for side in (0, 1):
-            high, low = _joined(b, *lanes[3 * side : 3 * side + 3])
+            high, low = w.joined(*lanes[3 * side : 3 * side + 3])
             e.store(2 * side, high)
             e.store(2 * side + 1, low)
         return context.get_dummy_value()
@@ -217,18 +259,19 @@ def sums_of_both(_context: Any, rank: Any, walk: Any, steps: Any, below: Any, fi
     signature = types.void(rank, walk, types.int64, types.int64, types.int64, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        e, b = _Emitter(context, builder, signature, arguments), builder
-        left_of, right_from, zero = _splat(b, e[3]), _splat(b, e[4]), _short(0)
+        e, b, w = _Emitter(context, builder, signature, arguments), builder, _Weights(builder, walk)
+        ranks_of = e.vector(0, w.lanes)
+        left_of, right_from, zero = _splat(b, e[3], ranks_of), _splat(b, e[4], ranks_of), w.constant(0)
 
         def body(i: Any, s: _State) -> _State:
-            ranks, weights = e.load(0, i), e.load(1, i)
+            ranks, weights = e.load(0, i, w.lanes), e.load(1, i, w.lanes)
             left = b.select(b.icmp_unsigned("<", ranks, left_of), weights, zero)
             right = b.select(b.icmp_unsigned(">=", ranks, right_from), weights, zero)
-            sizes = [_greater(b, x, b.sub(zero, x)) for x in (left, right)]
-            return [b.add(s[0], left), b.add(s[1], sizes[0]), b.add(s[2], right), b.add(s[3], sizes[1])]
+            sizes = [w.greater(x, w.subtract(zero, x)) for x in (left, right)]
+            return [w.add(x, y) for x, y in zip(s, (left, sizes[0], right, sizes[1]), strict=True)]
 
         for k, lanes in enumerate(_loop(b, e[2], [zero] * 4, body)):
-            e.store(k, _total(b, lanes))
+            e.store(k, w.total(lanes))
         return context.get_dummy_value()
 
     return signature, generate
@@ -244,31 +287,32 @@ def walk_classes(
     Parameters
     ----------
     rank, label, weight, penalty
-        (N,) uint16 and int16: rank, class, weight and penalty by slot.
+        (N,) rank (without a sign), class (16 bits), weight and penalty by slot.
     steps, first, beyond, up, down
         Number of vectors, the ranks, and the classes.
     out
-        (8,) int64: greatest and least sum, written.
+        (8,) int64 or doubles: greatest and least sum, written.
     """
     signature = types.void(rank, label, weight, penalty, *[types.int64] * 5, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        e, b = _Emitter(context, builder, signature, arguments), builder
-        lowest, highest, plus, minus = (_splat(b, e[j]) for j in (5, 6, 7, 8))
-        zero = _short(0)
+        e, b, w = _Emitter(context, builder, signature, arguments), builder, _Weights(builder, weight)
+        lowest, highest = (_splat(b, e[j], e.vector(0, w.lanes)) for j in (5, 6))
+        plus, minus = (_splat(b, e[j], e.vector(1, w.lanes)) for j in (7, 8))
+        zero = w.constant(0)
 
         def body(i: Any, s: _State) -> _State:
-            ranks, labels, weights, penalties = (e.load(j, i) for j in range(4))
+            ranks, labels, weights, penalties = (e.load(j, i, w.lanes) for j in range(4))
             inside = b.and_(b.icmp_unsigned(">=", ranks, lowest), b.icmp_unsigned("<", ranks, highest))
-            total = b.add(s[0], b.select(b.and_(inside, b.icmp_signed("==", labels, plus)), weights, zero))
-            total = b.sub(total, b.select(b.and_(inside, b.icmp_signed("==", labels, minus)), weights, zero))
+            is_up, is_down = (b.and_(inside, b.icmp_signed("==", labels, own)) for own in (plus, minus))
+            total = w.subtract(w.add(s[0], b.select(is_up, weights, zero)), b.select(is_down, weights, zero))
             return [
                 total,
-                _greater(b, s[1], b.sub(total, penalties)),
-                _less(b, s[2], b.add(total, penalties)),
+                w.greater(s[1], w.subtract(total, penalties)),
+                w.less(s[2], w.add(total, penalties)),
             ]
 
-        high, low = _joined(b, *_loop(b, e[4], [zero, _short(-_NONE), _short(_NONE)], body))
+        high, low = w.joined(*_loop(b, e[4], [zero, w.constant(w.none), w.constant(-w.none)], body))
         e.store(0, high)
         e.store(1, low)
         return context.get_dummy_value()
@@ -281,33 +325,22 @@ def weight_of_class(
     _context: Any, rank: Any, label: Any, weight: Any, steps: Any, first: Any, beyond: Any, k: Any
 ) -> Any:
     """Return the weight of class k among the rows with ``first <= rank < beyond``; as :func:`walk_classes`."""
-    signature = types.int64(rank, label, weight, *[types.int64] * 4)
+    is_whole = np.dtype(str(weight.dtype)).kind == "i"
+    signature = (types.int64 if is_whole else types.float64)(rank, label, weight, *[types.int64] * 4)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        e, b = _Emitter(context, builder, signature, arguments), builder
-        lowest, highest, own = (_splat(b, e[j]) for j in (4, 5, 6))
-        zero = _short(0)
+        e, b, w = _Emitter(context, builder, signature, arguments), builder, _Weights(builder, weight)
+        lowest, highest = (_splat(b, e[j], e.vector(0, w.lanes)) for j in (4, 5))
+        own, zero = _splat(b, e[6], e.vector(1, w.lanes)), w.constant(0)
 
         def body(i: Any, s: _State) -> _State:
-            ranks, labels, weights = (e.load(j, i) for j in range(3))
+            ranks, labels, weights = (e.load(j, i, w.lanes) for j in range(3))
             inside = b.and_(b.icmp_unsigned(">=", ranks, lowest), b.icmp_unsigned("<", ranks, highest))
-            return [b.add(s[0], b.select(b.and_(inside, b.icmp_signed("==", labels, own)), weights, zero))]
+            return [w.add(s[0], b.select(b.and_(inside, b.icmp_signed("==", labels, own)), weights, zero))]
 
-        return _total(b, _loop(b, e[3], [zero], body)[0])
+        return w.total(_loop(b, e[3], [zero], body)[0])
 
     return signature, generate
-
-
-def _before(b: Any, lanes: Any) -> tuple[Any, Any]:
-    """Return the sums of the lanes in front of each lane, and the sum of all in every lane."""
-    L = WIDE_LANES
-    zero, inclusive, shift = ir.Constant(_WIDE, [0.0] * L), lanes, 1
-    while shift < L:
-        shifted = b.shuffle_vector(zero, inclusive, _lanes([L - shift + lane for lane in range(L)]))
-        inclusive = b.fadd(inclusive, shifted)
-        shift *= 2
-    before = b.shuffle_vector(zero, inclusive, _lanes([L - 1 + lane for lane in range(L)]))
-    return before, b.shuffle_vector(inclusive, zero, _lanes([L - 1] * L))
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -320,7 +353,7 @@ def walk_squared(
     Parameters
     ----------
     rank, weight, target, penalty
-        (N,) uint16, doubles and int16: rank, weight, weighted target and penalty by slot, of 8 lanes.
+        (N,) rank (without a sign), doubles and int16: rank, weight, weighted target and penalty by slot, of 8 lanes.
     steps, below, first
         Half the number of vectors, and the ranks.
     least
@@ -333,14 +366,14 @@ def walk_squared(
     )
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        e, b = _Emitter(context, builder, signature, arguments), builder
-        left_of, right_from = _splat(b, e[5], _RANKS), _splat(b, e[6], _RANKS)
-        zero, one = (ir.Constant(_WIDE, [x] * WIDE_LANES) for x in (0.0, 1.0))
-        no_penalty = ir.Constant(_RANKS, [0] * WIDE_LANES)
+        e, b, L = _Emitter(context, builder, signature, arguments), builder, WIDE_LANES
+        left_of, right_from = (_splat(b, e[k], e.vector(0, L)) for k in (5, 6))
+        zero, one = (ir.Constant(_WIDE, [x] * L) for x in (0.0, 1.0))
+        no_penalty = ir.Constant(e.vector(3, L), [0] * L)
 
         def members(i: Any) -> list[list[Any]]:
             """Weight and weighted target of a vector's rows on both sides."""
-            ranks, values = e.load(0, i, _RANKS), [e.load(k, i, _WIDE) for k in (1, 2)]
+            ranks, values = e.load(0, i, L), [e.load(k, i, L) for k in (1, 2)]
             sides = b.icmp_unsigned("<", ranks, left_of), b.icmp_unsigned(">=", ranks, right_from)
             return [[b.select(side, value, zero) for value in values] for side in sides]
 
@@ -352,16 +385,17 @@ def walk_squared(
             return [b.fadd(x, b.fadd(*pair)) for x, *pair in zip(s, *both, strict=True)]
 
         begin, means, weights, smallest = [], [], [], []
-        sums = [_before(b, lanes) for lanes in _loop(b, e[4], [zero] * 4, add)]
+        sums = []
+        for lanes in _loop(b, e[4], [zero] * 4, add):
+            before, inclusive = _sums_before(b, lanes, zero, b.fadd)
+            sums.append((before, b.shuffle_vector(inclusive, zero, _lanes([L - 1] * L))))
         for side in (0, 1):
             (before, total), (before_target, total_target) = sums[2 * side], sums[2 * side + 1]
             begin += [before, before_target, zero, one, zero, one]
             # Without weight this is not a number, and compares with nothing.
             means.append(b.fdiv(total_target, total))
             weights.append(total)
-            smallest.append(
-                b.fmul(b.fmul(total, _splat(b, e[7], _WIDE)), ir.Constant(_WIDE, [0.5] * WIDE_LANES))
-            )
+            smallest.append(b.fmul(b.fmul(total, _splat(b, e[7], _WIDE)), ir.Constant(_WIDE, [0.5] * L)))
             for k, lanes in enumerate((total, total_target)):
                 e.store(3 * side + k, b.extract_element(lanes, ir.Constant(_I32, 0)))
 
@@ -369,7 +403,7 @@ def walk_squared(
             # Two vectors, each with a best of its own: to compare with the best is what takes longest.
             after = list(s)
             for at, j in enumerate(vectors_of(i)):
-                allowed = b.icmp_signed("==", e.load(3, j, _RANKS), no_penalty)
+                allowed = b.icmp_signed("==", e.load(3, j, L), no_penalty)
                 for side, (weight, target) in enumerate(members(j)):
                     own, kept = 6 * side, 6 * side + 2 + 2 * at
                     w, t = b.fadd(after[own], weight), b.fadd(after[own + 1], target)
@@ -388,11 +422,9 @@ def walk_squared(
         lanes = _loop(b, e[4], begin, compare)
         for side in (0, 1):
             _, _, *kept = lanes[6 * side : 6 * side + 6]
-            gains, shift = greater(b.fdiv(kept[0], kept[1]), b.fdiv(kept[2], kept[3])), WIDE_LANES // 2
+            gains, shift = greater(b.fdiv(kept[0], kept[1]), b.fdiv(kept[2], kept[3])), L // 2
             while shift:
-                other = b.shuffle_vector(
-                    gains, gains, _lanes([(lane + shift) % WIDE_LANES for lane in range(WIDE_LANES)])
-                )
+                other = b.shuffle_vector(gains, gains, _lanes([(lane + shift) % L for lane in range(L)]))
                 gains = greater(gains, other)
                 shift //= 2
             e.store(3 * side + 2, b.extract_element(b.fmul(gains, weights[side]), ir.Constant(_I32, 0)))

@@ -1,0 +1,1050 @@
+"""The exact search of two levels and more: tables of the rows, open intervals of the root, threads, and the tree.
+
+:mod:`mipforest.searches.exact.covers` has the mathematics. Searches of three levels are compiled loops
+(:mod:`mipforest.searches.exact.open_intervals`). One more level is an outer search over thresholds of the root, which
+solves both sides by searches of one level less. Both parts of an interval inherit the open intervals of the searches of
+its sides, as they inherit covers one level below.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.searches.exact.classes import ManyClasses, TwoClasses
+from mipforest.searches.exact.covers import (
+    BEST,
+    DONE,
+    FLAG,
+    FULL,
+    MAX_PAIRS,
+    Cover,
+    Workspace,
+    evaluate_all,
+    evaluate_each,
+    fill,
+)
+from mipforest.searches.exact.open_intervals import (
+    EVALUATED,
+    LENGTH,
+    LOWER,
+    NEXT,
+    OPEN,
+    ORDER,
+    OWN_KEEP,
+    OWN_KNOWN,
+    POOL_FULL,
+    SEARCH,
+    USED,
+    WIDTH,
+    OpenIntervals,
+    close_task,
+    evaluate_task,
+    move,
+    run,
+    take_task,
+)
+from mipforest.searches.exact.plain import (
+    ABSOLUTE,
+    COSTS,
+    SQUARED,
+    PlainSide,
+    PlainTables,
+    losses_of_splits,
+    take_all,
+)
+from mipforest.searches.exact.sized import SizedSide, SizedTables
+from mipforest.searches.exact.squared import Part, SquaredTables
+from mipforest.searches.exact.walks import LANES, MAX_CHUNK_WEIGHT, MAX_WEIGHT, PENALTY, TWO_WIDE, WIDE_LANES
+
+Int32Array = NDArray[np.int32]
+
+#: Most bytes of the tables of ranks; and most values of a feature for ranks of 16 bits.
+MAX_BYTES, MAX_SHORT_RANKS = 1_500_000_000, 65_000
+
+#: Seconds between two looks at the clock.
+INTERVAL = 0.05
+
+#: Rows times features from which on the thresholds of a root are evaluated by many threads.
+LONG = 100_000
+
+#: Share of the time in which a search of more levels looks for the best tree of one level less, at whose root it
+#: begins.
+SHARE_OF_FEWER = 0.25
+
+#: Open intervals that are evaluated at a time, whatever the number of threads.
+AT_A_TIME = 8
+
+#: Most intervals of covers that an outer interval keeps of the search of a side.
+MAX_INHERITED = 100_000
+
+#: Memory of a new search: open intervals, and intervals of covers.
+_INTERVALS, _POOL = 64, 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Distinct rows, and what leaves lose.
+
+    Attributes
+    ----------
+    loss
+        ``"classes"`` (weight of all classes but the heaviest), ``"costs"`` (least sum of costs), ``"squared"`` or
+        ``"absolute"``.
+    rank, order
+        (p, n) ranks of the rows among the values of each feature, and rows in the order of each; for the absolute loss
+        (p + 1, n), the last by target.
+    n_values
+        (p,) number of values of each feature.
+    value
+        (n, 2) class and weight; (n, K) costs of predicting each class; or (n, 3) sums of w, w y and w y^2 of centred
+        targets y.
+    n_classes
+        Number of classes, 0 for numbers.
+    target
+        (n,) centred targets.
+    size
+        (n,) number of samples in each row.
+    N_min
+        Least number of samples in a leaf.
+    kind
+        Type of weights in vectors; ``None`` for plain loops.
+    """
+
+    loss: str
+    rank: Int32Array
+    order: Int32Array
+    n_values: IntArray
+    value: FloatArray
+    n_classes: int
+    target: FloatArray
+    size: IntArray
+    N_min: int
+    kind: np.dtype[Any] | None
+
+    def take(self, chosen: BoolArray) -> Rows:
+        """Return some of the rows; ranks stay those of all."""
+        number = np.cumsum(chosen) - 1
+        order = self.order[chosen[self.order]].reshape(len(self.order), -1)
+        return replace(
+            self,
+            rank=np.ascontiguousarray(self.rank[:, chosen]),
+            order=number[order].astype(np.int32),
+            value=np.ascontiguousarray(self.value[chosen]),
+            target=self.target[chosen],
+            size=self.size[chosen],
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether losses are whole numbers."""
+        return self.loss == "classes" and self.kind is not None and self.kind.kind == "i"
+
+    @property
+    def sums(self) -> FloatArray:
+        """(n, V) what is summed over the rows of a leaf."""
+        if self.loss != "classes":
+            return self.value
+        label = self.value[:, 0].astype(np.int64)
+        return np.asarray(self.value[:, 1:] * np.eye(self.n_classes)[label])
+
+    @property
+    def costs(self) -> FloatArray:
+        """(n, V) the sums of plain loops: of classes, the costs of predicting each."""
+        return self.value[:, 1:] - self.sums if self.loss == "classes" else self.value
+
+    def leaf(self) -> float:
+        """Return the loss of one leaf with all rows."""
+        if self.loss != "absolute":
+            return float(self.loss_of(self.sums.sum(axis=0)))
+        if not len(self.value):
+            return 0.0
+        weight, y = self.value[self.order[-1], 0], self.target[self.order[-1]]
+        through = weight.cumsum()
+        median = y[np.searchsorted(2.0 * through, through[-1])]
+        return float((weight * np.abs(y - median)).sum())
+
+    def loss_of(self, sums: FloatArray) -> FloatArray:
+        """Return the loss of leaves from their sums; not for the absolute loss."""
+        if self.loss == "classes":
+            return np.asarray(sums.sum(axis=-1) - sums.max(axis=-1, initial=0))
+        if self.loss == "costs":
+            return np.maximum(0.0, sums.min(axis=-1))
+        least = 0.5 * float(self.value[:, 0].min(initial=np.inf))
+        return np.maximum(0.0, sums[..., 2] - sums[..., 1] ** 2 / np.maximum(sums[..., 0], least))
+
+    def allowed(self) -> IntArray:
+        """Return the first and the last threshold (p, 2) of every feature with enough samples on both sides."""
+        thresholds = np.column_stack([np.ones_like(self.n_values), self.n_values - 1])
+        if self.N_min > 1:
+            for f, order in enumerate(self.order[: len(self.rank)]):
+                size, rank = self.size[order].cumsum(), self.rank[f, order]
+                enough = np.flatnonzero(size >= self.N_min)
+                rest = np.flatnonzero(size[-1] - size + self.size[order] >= self.N_min)
+                if len(enough):
+                    thresholds[f] = rank[enough[0]] + 1, rank[rest[-1]]
+                else:
+                    thresholds[f] = 1, 0
+        return thresholds
+
+    def best_split(self, cost: float, tolerance: float) -> tuple[int, int]:
+        """Return feature and threshold of the best split, -1 where one leaf loses no more."""
+        best, split = self.leaf() - tolerance, (-1, -1)
+        for f, values in enumerate(self.splits(cost)):
+            t = int(values.argmin()) if len(values) else -1
+            if t >= 0 and values[t] < best:
+                best, split = float(values[t]), (f, t + 1)
+        return split
+
+    def splits(self, cost: float) -> list[FloatArray]:
+        """Return the value of every threshold of each feature, with one leaf on each side; infinite if too small."""
+        values, (p, n) = [], self.rank.shape
+        lines = np.zeros((0, 0))
+        if self.loss == "absolute":
+            tables = plain_tables(self)
+            lines = np.zeros((p, n))
+            losses_of_splits(tables, _plain_side(tables, tables.order.copy()), lines)
+        for f in range(p):
+            rank, U = self.rank[f], int(self.n_values[f])
+            below = np.searchsorted(rank[self.order[f]], np.arange(1, U))
+            size = self.size[self.order[f]].cumsum()[below - 1] * (below > 0)
+            if self.loss == "absolute":
+                loss = lines[f, below - 1]
+            else:
+                sums = self.sums[self.order[f]].cumsum(axis=0)
+                left = sums[below - 1] * (below > 0)[:, None]
+                loss = self.loss_of(left) + self.loss_of(sums[-1] - left)
+            small = np.minimum(size, self.size.sum() - size) < self.N_min
+            values.append(np.where(small, np.inf, cost + loss))
+        return values
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def kind_of(rows: int, p: int, values: int, weight: FloatArray) -> np.dtype[Any] | None:
+    """Return the type in which vectors hold the weights of classes, ``None`` where tables do not fit into memory.
+
+    Parameters
+    ----------
+    rows, p, values
+        Number of rows and features, and most values of a feature.
+    weight
+        (rows,) their weights.
+    """
+    wide = 4 if values > MAX_SHORT_RANKS else 2
+    if wide * p * p * rows > MAX_BYTES:
+        return None
+    if not (weight == np.rint(weight)).all() or weight.sum() > MAX_WEIGHT:
+        return np.dtype(np.float64)
+    steps = -(-rows // LANES[np.dtype(np.int16)])
+    # Wherever chunks begin, none is heavier than the heaviest rows together.
+    heaviest = np.partition(weight, -steps)[-steps:].sum() if steps else 0.0
+    return np.dtype(np.int16 if heaviest <= MAX_CHUNK_WEIGHT else np.int32)
+
+
+def tables_of(rows: Rows) -> Any:
+    """Return the tables of rows: by vectors or for plain loops, with leaf sizes or without."""
+    if rows.kind is None:
+        return plain_tables(rows)
+    (p, n), U = rows.rank.shape, int(rows.n_values.max())
+    lanes, slots = (WIDE_LANES, TWO_WIDE) if rows.loss == "squared" else (LANES[rows.kind],) * 2
+    N = max(1, -(-n // slots)) * slots
+    ranks = np.zeros((p, p, N), np.uint16 if U <= MAX_SHORT_RANKS else np.uint32)
+    tables: TwoClasses | ManyClasses | SquaredTables
+    if rows.loss == "squared":
+        tables = SquaredTables(
+            rank=ranks,
+            walk=np.zeros((2 * p + 1, N)),
+            penalty=np.ones((p, N), np.int16),
+            below=np.zeros((p, U + 1, 3)),
+            weight_below=np.zeros((p, U + 1), np.int64),
+            least=np.array([0.5 * float(rows.value[:, 0].min(initial=np.inf))]),
+        )
+    else:
+        summed = np.float64 if rows.kind.kind == "f" else np.int64
+        penalty = np.full((p, N), PENALTY[rows.kind], rows.kind)
+        sums = np.zeros((p, U + 1, rows.n_classes), summed), np.zeros((p, U + 1), summed)
+        weight = np.zeros((p, N), rows.kind)
+        if rows.n_classes == 2:
+            tables = TwoClasses(ranks, weight, penalty, *sums)
+        else:
+            tables = ManyClasses(ranks, np.full((p, N), -1, np.int16), weight, penalty, *sums)
+    fill(rows.order, rows.rank, rows.value, lanes, tables)
+    if rows.N_min == 1:
+        return tables
+    return SizedTables(tables, plain_tables(rows), tables.below, tables.weight_below)
+
+
+def plain_tables(rows: Rows) -> PlainTables:
+    """Return the tables for plain loops."""
+    (p, n), U, value = rows.rank.shape, int(rows.n_values.max()), rows.costs
+    below, weight_below = np.zeros((p, U + 1, value.shape[1])), np.zeros((p, U + 1))
+    size_below, place = np.zeros((p, U + 1), np.int64), np.zeros(n, np.int32)
+    most = value.max(axis=1) if rows.loss in ("classes", "costs") else np.ones(n)
+    for f in range(p):
+        at = rows.rank[f] + 1
+        np.add.at(below[f], at, value)
+        weight_below[f] = np.bincount(at, most, U + 1)
+        size_below[f] = np.bincount(at, rows.size, U + 1)
+    place[rows.order[-1]] = np.arange(n)
+    return PlainTables(
+        kind={"classes": COSTS, "costs": COSTS, "squared": SQUARED, "absolute": ABSOLUTE}[rows.loss],
+        N_min=rows.N_min,
+        rank=rows.rank,
+        order=rows.order,
+        value=np.ascontiguousarray(value, dtype=np.float64),
+        target=rows.target,
+        place=place,
+        size=rows.size,
+        below=below.cumsum(axis=1),
+        weight_below=weight_below.cumsum(axis=1),
+        size_below=size_below.cumsum(axis=1),
+    )
+
+
+def sides_of(tables: Any) -> tuple[Any, Any]:
+    """Return memory for the rows of both sides of a threshold."""
+    if isinstance(tables, SizedTables):
+        pairs = zip(sides_of(tables.bounds), sides_of(tables.values), strict=True)
+        left, right = (SizedSide(*pair) for pair in pairs)
+        return left, right
+    if isinstance(tables, PlainTables):
+        order = np.empty_like(tables.order)
+        return _plain_side(tables, order), _plain_side(tables, order)
+    if isinstance(tables, (TwoClasses, ManyClasses)):
+        return np.empty_like(tables.walk), np.empty_like(tables.walk)
+    # Both sides are filled up to whole vectors.
+    p, N = len(tables.penalty), tables.walk.shape[1] + TWO_WIDE
+    shared = (
+        np.empty((p, p, N), tables.rank.dtype),
+        np.empty((2 * p + 1, N)),
+        np.empty((p, N), np.int16),
+        np.empty(N, np.int64),
+    )
+    return Part(*shared, np.zeros(2, np.int64)), Part(*shared, np.zeros(2, np.int64))
+
+
+def all_rows(tables: Any) -> Any:
+    """Return all rows as those of a side."""
+    if isinstance(tables, SizedTables):
+        return SizedSide(all_rows(tables.bounds), all_rows(tables.values))
+    if isinstance(tables, PlainTables):
+        side = _plain_side(tables, tables.order)
+        take_all(tables, side)
+        return side
+    if isinstance(tables, (TwoClasses, ManyClasses)):
+        return tables.walk
+    span = np.array([0, tables.walk.shape[1]], np.int64)
+    return Part(tables.rank, tables.walk, tables.penalty, np.zeros(0, np.int64), span)
+
+
+def _plain_side(tables: PlainTables, order: Int32Array) -> PlainSide:
+    """Return a side of plain tables in some memory for its orders."""
+    (p, n), V = tables.rank.shape, tables.value.shape[1]
+    listed = n if tables.kind == ABSOLUTE else 0
+    return PlainSide(
+        order,
+        np.zeros(2, np.int64),
+        np.zeros((p, 2), np.int64),
+        np.zeros((2, V)),
+        np.zeros((2, V)),
+        np.zeros(listed, np.int32),
+        np.zeros(listed, np.int32),
+        np.zeros(2, np.int64),
+        np.zeros((4, 2)),
+        np.zeros((4, listed)),
+    )
+
+
+def first_cover(rows: Rows) -> Cover:
+    """Return the cover of all thresholds that says nothing."""
+    features = np.flatnonzero(rows.n_values > 1)
+    at = np.zeros((len(features), 4), np.int32)
+    at[:, 0], at[:, 1], at[:, 2] = features, 1, rows.n_values[features] - 1
+    return Cover(at, np.zeros((len(features), 3)))
+
+
+def _roomy(cover: Cover, room: int) -> Cover:
+    """Return a cover with room for more intervals."""
+    at, key = np.zeros((len(cover.at) + room, 4), np.int32), np.zeros((len(cover.at) + room, 3))
+    at[: len(cover.at)], key[: len(cover.at)] = cover.at, cover.key
+    return Cover(at, key)
+
+
+def workspace(tables: Any, sides: Any, room: int) -> Workspace:
+    """Return a workspace with room for covers of some intervals."""
+    kind = tables.below.dtype
+    return Workspace(
+        left=Cover(np.zeros((room, 4), np.int32), np.zeros((room, 3))),
+        right=Cover(np.zeros((room, 4), np.int32), np.zeros((room, 3))),
+        size=np.zeros(2, np.int64),
+        side=sides,
+        found=np.full(10, np.inf),
+        split=np.full((2, 2), -1, np.int64),
+        best=np.full(6, -1, np.int64),
+        totals=np.zeros(tables.below.shape[2], kind),
+        out=np.zeros(8, kind),
+        counts=np.zeros(2, np.int64),
+    )
+
+
+def _larger(work: Workspace) -> Workspace:
+    """Return a workspace with twice the room for covers."""
+    return work._replace(
+        left=_roomy(work.left, len(work.left.at)), right=_roomy(work.right, len(work.right.at))
+    )
+
+
+# ---------------------------------------------------------------------- open intervals of three levels
+
+
+def _intervals(n: int, pool: int) -> OpenIntervals:
+    """Return memory for open intervals, and for intervals of their covers."""
+    return OpenIntervals(
+        key=np.zeros((n, 5)),
+        at=np.zeros((n, 9), np.int64),
+        pool=Cover(np.zeros((pool, 4), np.int32), np.zeros((pool, 3))),
+        task_key=np.zeros((AT_A_TIME, 5)),
+        task_at=np.zeros((AT_A_TIME, 12), np.int64),
+        count=np.zeros(5, np.int64),
+        value=np.full(3, np.inf),
+        best=np.full(6, -1, np.int64),
+    )
+
+
+def _moved(
+    state: OpenIntervals, n: int, pool: int, n_tasks: int, keep: float, *, anew: bool
+) -> OpenIntervals:
+    """Return open intervals in new memory; see :func:`~mipforest.searches.exact.open_intervals.move`."""
+    new = _intervals(n, pool)
+    new.count[:], new.value[:], new.best[:] = state.count, state.value, state.best
+    move(state, new, n_tasks, keep, anew)
+    return new
+
+
+# ---------------------------------------------------------------------- search
+
+
+@dataclass(order=True, slots=True)
+class OuterInterval:
+    """An open interval of thresholds of a root with more than two levels below.
+
+    Attributes
+    ----------
+    bound
+        Lower bound on the losses of both sides for every threshold in it.
+    width
+        Weight of the rows between its thresholds, negative: wide ones come first.
+    number
+        Of its making: the last key of the order.
+    feature, low, high
+        The thresholds.
+    left, right
+        Bounds on the losses of the rows left of its first and right of its last threshold.
+    states
+        Open intervals of searches for these, ``None`` where nothing is known.
+    """
+
+    bound: float
+    width: float
+    number: int
+    feature: int = field(compare=False)
+    low: int = field(compare=False)
+    high: int = field(compare=False)
+    left: float = field(compare=False, default=0.0)
+    right: float = field(compare=False, default=0.0)
+    states: tuple[OpenIntervals | None, OpenIntervals | None] = field(compare=False, default=(None, None))
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What the evaluation of a threshold of such a root has found.
+
+    Attributes
+    ----------
+    ended
+        Whether it was not stopped.
+    t
+        The threshold.
+    bounds, states
+        Lower bounds on the losses of both sides, for leaves of any size, and the open intervals of their searches.
+    pairs
+        Pairs of sides that were evaluated.
+    value, splits
+        Sum of the losses of both sides with a better tree than was known, and its splits in heap order; infinite and
+        anything where there is none.
+    """
+
+    ended: bool
+    t: int
+    bounds: tuple[float, float]
+    states: tuple[OpenIntervals | None, OpenIntervals | None]
+    pairs: int
+    value: float
+    splits: list[tuple[int, int]]
+
+
+class CoverSearch:
+    """A search for the best tree on some rows.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    depth
+        Most splits on a path, at least 2.
+    cost
+        Cost of a split.
+    tolerance
+        Losses closer than this are the same; 0 where all are whole numbers.
+    incumbent
+        Loss of a tree that is known: only better ones are looked for.
+    tables
+        Those of the rows, if they are there already.
+    stop
+        Shared with other searches; see :mod:`mipforest.searches.exact.covers`.
+    """
+
+    def __init__(
+        self, rows: Rows, depth: int, *, cost: float, tolerance: float, incumbent: float, tables: Any = None,
+        stop: IntArray | None = None,
+    ) -> None:  # fmt: skip
+        self.rows, self.depth, self.cost, self.tolerance = rows, depth, cost, tolerance
+        self.stop = np.array([0, np.iinfo(np.int64).max]) if stop is None else stop
+        #: Pairs of sides that were evaluated.
+        self.pairs = 0
+        self._cutoff, self._leaf = incumbent, rows.leaf()
+        value = self._leaf if rows.size.sum() >= rows.N_min else np.inf
+        self._known = min(incumbent, value)
+        #: Feature and threshold of the nodes of the best tree in heap order, -1 for a leaf; ``None``: the known one.
+        self.splits: list[tuple[int, int]] | None = [(-1, -1)] if value < incumbent else None
+        self.tables = tables
+        if depth in (2, 3) and tables is None and not self.is_trivial:
+            self.tables = tables_of(rows)
+        #: State of a search of three levels, and the heap of a deeper one.
+        self.state: OpenIntervals | None = None
+        self.open: list[OuterInterval] = []
+        #: Least bound of what is evaluated at present; least one of what was evaluated, for leaves of any size.
+        self._taken, self._evaluated, self._number = np.inf, np.inf, len(rows.rank)
+        self._works: list[Workspace] = []
+        self._sides: list[Any] = []
+
+    # ------------------------------------------------------------------ what is known
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether nothing better than the incumbent can be found."""
+        return self._known <= self.tolerance or int(self.rows.n_values.max(initial=1)) < 2
+
+    @property
+    def incumbent(self) -> float:
+        """Loss of the best tree."""
+        if self.state is not None and self.state.best[0] >= 0:
+            return min(self._known, float(self.state.value[OWN_KNOWN]) + self.cost)
+        return self._known
+
+    def _least(self, column: int) -> float:
+        """Return the least bound of what is open, of a kind of bound of open intervals."""
+        least = min(self._taken, self.open[0].bound if self.open else np.inf)
+        state = self.state
+        if state is not None and state.count[OPEN]:
+            least = min(least, float(state.key[: state.count[OPEN], column].min()))
+        return least
+
+    @property
+    def bound(self) -> float:
+        """Proven lower bound on the loss of every tree."""
+        return max(0.0, min(self.incumbent, self._least(ORDER) + self.cost))
+
+    @property
+    def free_bound(self) -> float:
+        """Proven lower bound on the loss of every tree with leaves of any size, no more than the known loss."""
+        state, least = self.state, min(self._evaluated, self._least(LOWER))
+        if state is not None:
+            least = min(least, float(state.value[EVALUATED]), float(state.value[OWN_KEEP]))
+        return max(0.0, min(self._leaf, self._cutoff, least + self.cost))
+
+    # ------------------------------------------------------------------ two levels
+
+    def _two(self) -> int:
+        """Search all trees of two levels; return how it ended."""
+        self._taken = -np.inf
+        cover = first_cover(self.rows)
+        work = workspace(self.tables, (all_rows(self.tables),) * 2, 1000 + len(cover.at))
+        work.left.at[: len(cover.at)], work.size[0] = cover.at, len(cover.at)
+        work.found[BEST] = self._known
+        while True:
+            end: int = evaluate_all(self.tables, work, self.cost, self._known - self.tolerance, self.stop)
+            self.pairs = int(work.counts[0])
+            if work.found[BEST] < self._known - self.tolerance:
+                self._known, self.splits = float(work.found[BEST]), [tuple(work.split[0].tolist())]
+            if end != FULL:
+                break
+            work = _larger(work)
+        size, allowed = int(work.size[0]), self.rows.allowed()
+        for (f, low, high, stamp), (left, right, value) in zip(
+            work.left.at[:size].tolist(), work.left.key[:size].tolist(), strict=True
+        ):
+            bound = value if stamp > 0 and low == high else left + right
+            if end != DONE and low <= allowed[f, 1] and high >= allowed[f, 0]:
+                self.open.append(OuterInterval(bound, 0.0, len(self.open), f, low, high))
+        heapq.heapify(self.open)
+        self._taken = np.inf
+        return end
+
+    def each_threshold(self) -> FloatArray:
+        """Find the value of the best tree for every threshold of its root, of one level or two."""
+        value = np.concatenate([np.zeros(0), *self.rows.splits(self.cost)])
+        if self.depth == 2 and not self.is_trivial:
+            work = workspace(self.tables, (all_rows(self.tables),) * 2, 1)
+            evaluate_each(self.tables, work, self._first_thresholds(), self.cost, value, self.stop)
+            self.pairs = int(work.counts[0])
+        best = int(value.argmin()) if len(value) else -1
+        if best >= 0 and value[best] < self._known - self.tolerance:
+            f = int(np.searchsorted(self._first_thresholds(), best, side="right")) - 1
+            self._known, self.splits = float(value[best]), [(f, best - int(self._first_thresholds()[f]) + 1)]
+        return value
+
+    def _first_thresholds(self) -> IntArray:
+        """Return the number of each feature's first threshold."""
+        return np.append(0, (self.rows.n_values - 1).cumsum())
+
+    def by_threshold(self, first: IntArray) -> FloatArray:
+        """Return a lower bound on the loss of every tree by its root's threshold; infinite if a side is too small."""
+        bounds = np.full(int(first[-1]), self.incumbent)
+        intervals = [(i.feature, i.low, i.high, i.bound) for i in self.open]
+        if self.state is not None:
+            n = self.state.count[OPEN]
+            at, least = self.state.at[:n, :3].tolist(), self.state.key[:n, LOWER].tolist()
+            intervals += [(*where, bound) for where, bound in zip(at, least, strict=True)]
+        for f, low, high, bound in intervals:
+            part = bounds[first[f] - 1 + low : first[f] + high]
+            np.minimum(part, bound + self.cost, out=part)
+        for f, (low, high) in enumerate(self.rows.allowed().tolist()):
+            bounds[first[f] : first[f] + low - 1] = np.inf
+            bounds[first[f] + high : first[f + 1]] = np.inf
+        return bounds
+
+    def compile(self, *, is_long: bool, is_short: bool) -> None:
+        """Run what is compiled: loops over open intervals, and the evaluation of many at a time."""
+        if self.depth == 2:
+            self._two()
+            return
+        self._begin_three(None, inherits=False)
+        if is_long:
+            self._batches_of_three(0.0, lambda task, calls: [task(*call) for call in calls])
+        if is_short:
+            self._begin_three(None, inherits=False)
+            self._grow_state(0)
+            self._loop(0.0)
+
+    # ------------------------------------------------------------------ three levels
+
+    def _begin_three(self, inherited: OpenIntervals | None, *, inherits: bool) -> None:
+        """Open all thresholds of the root that leaves allow, or those that a search of fewer rows has left."""
+        known = self._known - self.cost
+        keep = (self._cutoff if inherits else self._known - self.tolerance) - self.cost
+        if inherited is not None:
+            state = _moved(
+                inherited, len(inherited.key) + _INTERVALS, len(inherited.pool.at) + _POOL, 0, keep, anew=True
+            )
+            state.count[SEARCH] += 1
+            state.best[0] = -1
+        else:
+            cover, allowed = first_cover(self.rows), self.rows.allowed()
+            n = len(cover.at)
+            state = _intervals(n + _INTERVALS, n + _POOL)
+            state.pool.at[:n] = cover.at
+            for f in cover.at[:, 0].tolist():
+                low, high = allowed[f].tolist()
+                if low <= high:
+                    i = state.count[OPEN]
+                    state.key[i, WIDTH] = self.tables.weight_below[f, -1]
+                    state.at[i] = f, low, high, i, 0, 0, n, 0, n
+                    state.count[OPEN] += 1
+            state.count[USED], state.count[NEXT] = n, len(self.rows.rank) + 1
+        state.value[:] = known, keep, np.inf
+        self.state = state
+
+    def _grow_state(self, n_tasks: int) -> None:
+        """Give open intervals more memory, without what is no longer used of the pool."""
+        state = self.state
+        assert state is not None
+        lengths = [LENGTH, LENGTH + 2]
+        alive = int(state.at[: state.count[OPEN], lengths].sum() + state.task_at[:n_tasks, lengths].sum())
+        wanted = 3 * alive + 4 * max(
+            (len(cover.at) for work in self._works for cover in (work.left, work.right)), default=0
+        )
+        n = len(state.key) * (2 if state.count[OPEN] + 3 > len(state.key) else 1)
+        self.state = _moved(state, n, max(len(state.pool.at), wanted), n_tasks, np.inf, anew=False)
+
+    def _loop(self, gap: float, *, inherits: bool = False) -> int:
+        """Evaluate open intervals, one after the other, until none is left or the search is stopped."""
+        assert self.state is not None
+        if not self._works:
+            self._works = [workspace(self.tables, sides_of(self.tables), 256)]
+        while True:
+            end: int = run(
+                self.tables, self.state, self._works[0], self.cost, self.tolerance, gap, inherits, self.stop
+            )
+            self.pairs = int(self._works[0].counts[0])
+            if end == FULL:
+                self._works[0] = _larger(self._works[0])
+            elif end == POOL_FULL:
+                self._grow_state(1)
+            else:
+                return end
+
+    def _evaluate_task(self, j: int) -> bool:
+        """Evaluate task j on a thread; return whether it ended."""
+        sides = self._sides.pop() if self._sides else sides_of(self.tables)
+        work = self._works[j]._replace(side=sides)
+        while True:
+            end = evaluate_task(self.tables, self.state, j, work, self.cost, self.tolerance, False, self.stop)
+            if end != FULL:
+                break
+            work = _larger(work)
+        self._works[j] = work._replace(side=None)
+        self._sides.append(sides)
+        return bool(end == DONE)
+
+    def _batches_of_three(self, gap: float, submit: Callable[..., list[Any]]) -> bool:
+        """Evaluate open intervals, many at a time, until none is left or the search is stopped."""
+        while True:
+            taken = 0
+            assert self.state is not None
+            while taken < AT_A_TIME and take_task(
+                self.tables, self.state, taken, self.cost, self.tolerance, gap
+            ):
+                taken += 1
+            if not taken:
+                return True
+            while len(self._works) < taken:
+                self._works.append(workspace(self.tables, None, 256))
+            self._taken = float(self.state.task_key[:taken, LOWER].min())
+            results = submit(self._evaluate_task, [(j,) for j in range(taken)])
+            for j, ended in enumerate(results):
+                while close_task(
+                    self.tables, self.state, j, self._works[j], self.cost, self.tolerance, False, ended
+                ):
+                    self._grow_state(taken)
+            self.pairs = int(sum(work.counts[0] for work in self._works))
+            self._taken = np.inf
+            if self.stop[FLAG]:
+                return False
+
+    # ------------------------------------------------------------------ more levels
+
+    def _begin_outer(self) -> None:
+        """Open all thresholds of the root that leaves allow."""
+        size, allowed = self.rows.size.sum(), self.rows.allowed().tolist()
+        self.open = [
+            OuterInterval(0.0, -float(size), f, f, low, high)
+            for f, (low, high) in enumerate(allowed)
+            if low <= high
+        ]
+        heapq.heapify(self.open)
+
+    def _take_outer(self, gap: float) -> OuterInterval | None:
+        """Take the open interval with the least bound, if a better tree may be in it."""
+        if not self.open:
+            return None
+        known = self._known - self.cost
+        if self.open[0].bound >= known - self.tolerance:
+            self._evaluated = min(self._evaluated, self.open[0].bound)
+            self.open.clear()
+            return None
+        if self.open[0].bound >= known - gap * abs(self._known):
+            return None
+        return heapq.heappop(self.open)
+
+    def _evaluate_outer(self, interval: OuterInterval, t: int = 0) -> Evaluated:
+        """Evaluate a threshold, the one in the middle of its interval where none is given, by searches of its sides."""
+        f, known = interval.feature, self._known - self.cost - self.tolerance
+        rank = self.rows.rank[f]
+        t = t or _middle(np.sort(rank), interval.low, interval.high)
+        bounds, values, pairs = [interval.left, interval.right], [np.inf, np.inf], 0
+        states: list[OpenIntervals | None] = list(interval.states)
+        trees: list[list[tuple[int, int]]] = [[], []]
+        inherits, ended = self.depth == 4 and self.rows.N_min == 1, True
+        for side, chosen in enumerate((rank < t, rank >= t)):
+            # The other side's bound of the whole interval: a part of it goes on with what is found here.
+            keep = known - (interval.right if side == 0 else interval.left)
+            part = CoverSearch(
+                self.rows.take(chosen), self.depth - 1, cost=self.cost, tolerance=self.tolerance, incumbent=keep,
+                stop=self.stop,
+            )  # fmt: skip
+            ended = part.solve(states[side], inherits=inherits)
+            pairs += part.pairs
+            bounds[side] = max(bounds[side], part.free_bound)
+            states[side] = part.kept_state(keep) if inherits and ended else None
+            if part.splits is not None:
+                values[side], trees[side] = part.incumbent, part.tree()
+            if not ended:
+                break
+        splits = _under(f, t, trees[0], trees[1], self.depth) if np.isfinite(sum(values)) else []
+        return Evaluated(ended, t, (bounds[0], bounds[1]), (states[0], states[1]), pairs, sum(values), splits)
+
+    def kept_state(self, keep: float) -> OpenIntervals | None:
+        """Return what a search of more rows goes on with, in as little memory as it takes."""
+        state = self.state
+        if state is None:
+            return None
+        alive = state.key[: state.count[OPEN], LOWER] < keep - self.cost
+        n = int(alive.sum())
+        pool = int(state.at[: state.count[OPEN]][alive][:, [LENGTH, LENGTH + 2]].sum())
+        if pool > MAX_INHERITED:
+            return None
+        return _moved(state, n + 1, pool + 1, 0, keep - self.cost, anew=True)
+
+    def _close_outer(self, interval: OuterInterval, found: Evaluated) -> None:
+        """Keep the tree that an evaluation found, and open what it leaves of the interval."""
+        self.pairs += found.pairs
+        if found.value < self._known - self.cost - self.tolerance:
+            self._known, self.splits = found.value + self.cost, found.splits
+        if not found.ended:
+            heapq.heappush(self.open, interval)
+            return
+        known = self._known - self.cost - self.tolerance
+        (left, right), t, f = found.bounds, found.t, interval.feature
+        self._evaluated = min(self._evaluated, left + right)
+        first, beyond = interval.low, interval.high
+        last, after = t - 1, t + 1
+        if self.rows.loss in ("classes", "costs"):
+            # Thresholds so near that moving the rows between cannot make up for what this one loses too much.
+            weight = self._weight_below(f)
+            last = min(
+                last, int(np.searchsorted(weight, weight[t] - (left + right - known), side="left")) - 1
+            )
+            after = max(after, int(np.searchsorted(weight, weight[t] + (left + right - known), side="right")))
+        if last >= first:
+            self._open_outer(f, first, last, interval.left, right, (interval.states[0], found.states[1]))
+        if after <= beyond:
+            self._open_outer(f, after, beyond, left, interval.right, (found.states[0], interval.states[1]))
+
+    def _open_outer(
+        self, f: int, low: int, high: int, left: float, right: float,
+        states: tuple[OpenIntervals | None, OpenIntervals | None],
+    ) -> None:  # fmt: skip
+        """Open a part of an interval."""
+        if left + right >= self._known - self.cost - self.tolerance:
+            return
+        self._number += 1
+        rank = self.rows.rank[f]
+        width = -float(self.rows.size[(rank >= low) & (rank < high)].sum())
+        heapq.heappush(
+            self.open, OuterInterval(left + right, width, self._number, f, low, high, left, right, states)
+        )
+
+    def _weight_below(self, f: int) -> FloatArray:
+        """Return the most that moving the rows below each rank changes a number of errors by."""
+        rows = self.rows
+        most = rows.value[:, 1] if rows.loss == "classes" else rows.value.max(axis=1)
+        return np.bincount(rows.rank[f] + 1, most, int(rows.n_values[f]) + 1).cumsum()
+
+    # ------------------------------------------------------------------ run
+
+    def solve(self, inherited: OpenIntervals | None = None, *, inherits: bool = False) -> bool:
+        """Search on this thread; return whether it ended, and was not stopped.
+
+        Parameters
+        ----------
+        inherited
+            Open intervals of a search of fewer of these rows, of three levels.
+        inherits
+            Whether a search of more rows is to go on with what is left open.
+        """
+        if self.is_trivial:
+            return True
+        if self.depth == 2:
+            return self._two() == DONE
+        if self.depth == 3:
+            self._begin_three(inherited, inherits=inherits)
+            end = self._loop(0.0, inherits=inherits)
+            self._collect()
+            return end == DONE
+        self._begin_outer()
+        while (interval := self._take_outer(0.0)) is not None:
+            self._close_outer(interval, self._evaluate_outer(interval))
+            if self.stop[FLAG]:
+                return False
+        return True
+
+    def _collect(self) -> None:
+        """Take over the best tree of three levels."""
+        state = self.state
+        if state is not None and state.best[0] >= 0 and self.incumbent < self._known:
+            self._known, self.splits = (
+                self.incumbent,
+                [tuple(pair) for pair in state.best.reshape(3, 2).tolist()],
+            )
+
+    def run(
+        self,
+        *,
+        gap: float,
+        deadline: float,
+        threads: int | None,
+        look: Callable[[], bool],
+        max_pairs: int | None = None,
+    ) -> tuple[bool, bool]:
+        """Search; return whether it ended, and whether the caller stopped it.
+
+        Parameters
+        ----------
+        gap
+            Relative gap within which the best tree will do.
+        deadline
+            On the clock of :func:`time.monotonic`.
+        threads
+            Thresholds of the root that are evaluated at a time.
+        look
+            Called now and then; returns whether to stop.
+        max_pairs
+            Pairs of sides after which the search stops; then one thread evaluates all.
+        """
+        if self.is_trivial:
+            return True, False
+        interrupted = False
+        self.stop[MAX_PAIRS] = np.iinfo(np.int64).max if max_pairs is None else max_pairs
+
+        def stopped() -> bool:
+            nonlocal interrupted
+            interrupted = interrupted or look()
+            if interrupted or monotonic() >= deadline:
+                self.stop[FLAG] = 1
+            return bool(self.stop[FLAG])
+
+        with ThreadPoolExecutor(min(AT_A_TIME, threads or os.cpu_count() or 1)) as pool:
+
+            def submit(task: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+                running: list[Future[Any]] = [pool.submit(task, *call) for call in calls]
+                try:
+                    while wait(running, timeout=INTERVAL).not_done:
+                        stopped()
+                except BaseException:
+                    self.stop[FLAG] = 1
+                    raise
+                return [future.result() for future in running]
+
+            if self.depth == 2:
+                return submit(self._two, [()])[0] == DONE, interrupted
+            if self.depth == 3:
+                self._begin_three(None, inherits=False)
+                if max_pairs is not None or self.rows.rank.size < LONG:
+                    ended = submit(self._loop, [(gap,)])[0] == DONE
+                else:
+                    ended = self._batches_of_three(gap, submit)
+                self._collect()
+                return ended, interrupted
+            self._begin_outer()
+            smaller = CoverSearch(
+                self.rows, self.depth - 1, cost=self.cost, tolerance=self.tolerance, incumbent=np.inf
+            )
+            part = monotonic() + SHARE_OF_FEWER * (deadline - monotonic())
+            _, interrupted = smaller.run(
+                gap=0.0, deadline=min(deadline, part), threads=threads, look=look, max_pairs=max_pairs
+            )
+            self.pairs += smaller.pairs
+            first = self._grow(smaller)
+            if interrupted or monotonic() >= deadline:
+                return False, interrupted
+            batches = 0
+            while True:
+                # Deep trees take long: the first few are known before many are begun.
+                batch: list[tuple[OuterInterval, int]] = []
+                if first is not None:
+                    batch, first = [first], None
+                while len(batch) < min(AT_A_TIME, 2 ** (batches // 2)):
+                    interval = self._take_outer(gap)
+                    if interval is None:
+                        break
+                    batch.append((interval, 0))
+                if not batch:
+                    return True, interrupted
+                batches += 1
+                self._taken = min(interval.bound for interval, _ in batch)
+                results = submit(self._evaluate_outer, batch)
+                for (interval, _), found in zip(batch, results, strict=True):
+                    self._close_outer(interval, found)
+                self._taken = np.inf
+                if self.stop[FLAG] or (max_pairs is not None and self.pairs >= max_pairs):
+                    return not self.open and not self.stop[FLAG], interrupted
+
+    # ------------------------------------------------------------------ trees
+
+    def _grow(self, smaller: CoverSearch) -> tuple[OuterInterval, int] | None:
+        """Take the tree of a search with a level less, with the best splits below; return where its root splits."""
+        smaller.depth = self.depth
+        nodes, value = smaller.tree(), 0.0
+        here: dict[int, Rows] = {0: self.rows}
+        for node in range(2 ** (self.depth + 1) - 1):
+            rows = here.pop(node, None)
+            if rows is None:
+                continue
+            f, t = nodes[node] if node < len(nodes) else (-1, -1)
+            if f < 0:
+                value += rows.leaf()
+                continue
+            value += self.cost
+            right = rows.rank[f] >= t
+            here[2 * node + 1], here[2 * node + 2] = rows.take(~right), rows.take(right)
+        if value < self._known - self.tolerance:
+            self._known, self.splits = value, nodes
+        f, t = nodes[0]
+        for i, interval in enumerate(self.open):
+            if interval.feature == f and interval.low <= t <= interval.high:
+                del self.open[i]
+                heapq.heapify(self.open)
+                return interval, t
+        return None
+
+    def tree(self) -> list[tuple[int, int]]:
+        """Return feature and threshold of all nodes of the best tree in heap order, -1 where one does not split."""
+        assert self.splits is not None
+        given = dict(enumerate(self.splits))
+        nodes = [(-1, -1)] * (2**self.depth - 1)
+        here: dict[int, Rows] = {0: self.rows}
+        for node in range(2**self.depth - 1):
+            rows = here.pop(node, None)
+            if rows is None:
+                continue
+            f, t = given.get(node, (-1, -1))
+            right = rows.rank[f] >= t
+            if f < 0 or right.all() or not right.any():
+                # One that parts none of these rows is worth no more than the best of all.
+                f, t = rows.best_split(self.cost, self.tolerance) if node else (-1, -1)
+                right = rows.rank[f] >= t
+            if f < 0:
+                continue
+            nodes[node] = (f, t)
+            here[2 * node + 1], here[2 * node + 2] = rows.take(~right), rows.take(right)
+        return nodes
+
+
+def _middle(ranks: Int32Array, low: int, high: int) -> int:
+    """Return the threshold in an interval that comes nearest to halving the rows in it."""
+    below = np.searchsorted(ranks, np.arange(low - 1, high + 2))
+    goal = 0.5 * (below[0] + below[-1])
+    return low + int(np.abs(below[1:-1] - goal).argmin())
+
+
+def _under(
+    f: int, t: int, left: list[tuple[int, int]], right: list[tuple[int, int]], depth: int
+) -> list[tuple[int, int]]:
+    """Return the nodes of a tree in heap order from its root's split and the nodes of both subtrees."""
+    nodes = [(f, t)]
+    for level in range(depth - 1):
+        first, beyond = 2**level - 1, 2 ** (level + 1) - 1
+        nodes += left[first:beyond] + right[first:beyond]
+    return nodes

@@ -1,0 +1,401 @@
+"""Plain loops for what vector walks do not take: costs of classes, the absolute loss, leaf sizes, many features.
+
+Tables hold every row once, in memory that grows with n p.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.searches import entry, implement, kernel
+from mipforest.searches.medians import settle, take_out
+
+Int32Array = NDArray[np.int32]
+
+#: Kinds of losses: the least sum of costs over classes; squared; absolute.
+COSTS, SQUARED, ABSOLUTE = range(3)
+
+
+class PlainTables(NamedTuple):
+    """Rows, and their orders.
+
+    Attributes
+    ----------
+    kind, N_min
+        Which loss, and least number of samples in a leaf.
+    rank
+        (p, n) ranks of the rows.
+    order
+        (p, n) rows in the order of each feature; (p + 1, n) for the absolute loss, the last by target.
+    value
+        (n, V) what is summed: the costs of predicting each class; w, w y and w y^2 for numbers.
+    target, place
+        (n,) target, and place in its order.
+    size
+        (n,) number of samples in each row.
+    below
+        (p, U + 1, V) sums over the rows below each rank.
+    weight_below
+        (p, U + 1) most that moving these rows changes a number of errors by; their number for regression.
+    size_below
+        (p, U + 1) number of their samples.
+    """
+
+    kind: int
+    N_min: int
+    rank: Int32Array
+    order: Int32Array
+    value: FloatArray
+    target: FloatArray
+    place: Int32Array
+    size: IntArray
+    below: FloatArray
+    weight_below: FloatArray
+    size_below: IntArray
+
+
+class PlainSide(NamedTuple):
+    """Rows of a side in every order, and what scans work in.
+
+    Attributes
+    ----------
+    order
+        As of the tables; both sides share the memory.
+    span
+        (2,) first place of the side in every order, and number of its rows.
+    allowed
+        (p, 2) first and last threshold with enough samples of the side below it and from it on.
+    totals, sums
+        (2, V) sums over both parts of a pair, and over what was scanned of them.
+    before, after
+        (n,) links of rows by target.
+    middle, lists
+        (2,) and (4, 2) of the list of each part: the row at its median; sums of weight and of weight times target, of
+        all and of those before the median.
+    lines
+        (4, n) losses left and right of each place, of both parts.
+    """
+
+    order: Int32Array
+    span: IntArray
+    allowed: IntArray
+    totals: FloatArray
+    sums: FloatArray
+    before: Int32Array
+    after: Int32Array
+    middle: IntArray
+    lists: FloatArray
+    lines: FloatArray
+
+
+# ---------------------------------------------------------------------- sides
+
+
+@kernel
+def restrict(tables: PlainTables, sides: tuple[PlainSide, PlainSide], f: int, below: int, first: int) -> None:
+    """Write the rows below a rank into the left side, and those from a rank on into the right one."""
+    n, rank = tables.order.shape[1], tables.rank[f]
+    on_left, on_right = 0, 0
+    for i in range(n):
+        on_left += rank[i] < below
+        on_right += rank[i] >= first
+    sides[0].span[0], sides[0].span[1] = 0, on_left
+    sides[1].span[0], sides[1].span[1] = n - on_right, on_right
+    for g in range(tables.order.shape[0]):
+        source, to, left, right = tables.order[g], sides[0].order[g], 0, n - on_right
+        for i in range(n):
+            row = source[i]
+            if rank[row] < below:
+                to[left] = row
+                left += 1
+            if rank[row] >= first:
+                to[right] = row
+                right += 1
+    for s in range(2):
+        _note_allowed(tables, sides[0] if s == 0 else sides[1])
+
+
+@kernel
+def _note_allowed(tables: PlainTables, side: PlainSide) -> None:
+    """Write which thresholds leave enough samples of a side on both sides of them."""
+    begin, m = side.span[0], side.span[1]
+    for g in range(tables.rank.shape[0]):
+        order, rank, size = side.order[g], tables.rank[g], 0
+        side.allowed[g, 0], side.allowed[g, 1] = 2**31 - 1, 0
+        for i in range(begin, begin + m):
+            size += tables.size[order[i]]
+            if size >= tables.N_min:
+                side.allowed[g, 0] = rank[order[i]] + 1
+                break
+        size = 0
+        for i in range(begin + m - 1, begin - 1, -1):
+            size += tables.size[order[i]]
+            if size >= tables.N_min:
+                side.allowed[g, 1] = rank[order[i]]
+                break
+
+
+@kernel
+def leaf_below(tables: PlainTables, f: int, t: int, right: bool) -> tuple[float, float]:
+    """Return the loss of one leaf for the rows below a threshold, or for those from it on, and its value."""
+    last = tables.below.shape[1] - 1
+    size = tables.size_below[f, t]
+    if right:
+        size = tables.size_below[f, last] - size
+    if tables.kind == ABSOLUTE:
+        loss = _median_loss(tables, f, t, right)
+    else:
+        loss = _loss_of_difference(
+            tables.kind, tables.below[f, last if right else t], tables.below[f, t if right else 0]
+        )
+    return loss, loss if size >= tables.N_min else np.inf
+
+
+@kernel
+def _median_loss(tables: PlainTables, f: int, t: int, right: bool) -> float:
+    """Return the absolute loss around the weighted median of the rows on one side of a threshold."""
+    last = tables.below.shape[1] - 1
+    weight, weight_y = tables.below[f, t, 0], tables.below[f, t, 1]
+    if right:
+        weight, weight_y = tables.below[f, last, 0] - weight, tables.below[f, last, 1] - weight_y
+    through, through_y = 0.0, 0.0
+    for i in range(tables.order.shape[1]):
+        row = tables.order[-1, i]
+        if (tables.rank[f, row] >= t) != right:
+            continue
+        y = tables.target[row]
+        through += tables.value[row, 0]
+        through_y += tables.value[row, 1]
+        if 2.0 * through >= weight:
+            return float(max(0.0, y * through - through_y + weight_y - through_y - y * (weight - through)))
+    return 0.0
+
+
+@kernel
+def _loss_of_difference(kind: int, more: FloatArray, less: FloatArray) -> float:
+    """Return the loss of a leaf whose sums are differences."""
+    if kind == COSTS:
+        least = np.inf
+        for k in range(len(more)):
+            least = min(least, more[k] - less[k])
+        return float(max(0.0, least))
+    w, s = more[0] - less[0], more[1] - less[1]
+    return float(max(0.0, more[2] - less[2] - s * s / w)) if w > 0.0 else 0.0
+
+
+@kernel
+def reach(tables: PlainTables, excess: float) -> float:
+    """Return the weight of rows that may change sides before a loss falls by more than a value, -1 if it is unknown."""
+    return excess if tables.kind == COSTS else -1.0
+
+
+# ---------------------------------------------------------------------- best splits
+
+
+@kernel
+def pair(
+    tables: PlainTables, rows: PlainSide, f: int, below: int, first: int, cost: float,
+    totals: FloatArray, out: FloatArray,  # noqa: ARG001
+) -> tuple[float, float]:  # fmt: skip
+    """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
+    return _scan(tables, rows, f, below, first, cost, 1)
+
+
+@kernel
+def value_of(
+    tables: PlainTables, rows: PlainSide, f: int, t: int, cost: float, left: float, right: float
+) -> tuple[float, float]:
+    """Return what both numbers of a pair at a threshold are for leaves of at least ``N_min`` samples."""
+    if tables.N_min == 1:
+        return left, right
+    return _scan(tables, rows, f, t, t, cost, tables.N_min)
+
+
+@kernel
+def allowed(tables: PlainTables, rows: PlainSide, f: int) -> tuple[int, int]:  # noqa: ARG001
+    """Return the first and the last threshold with ``N_min`` samples of a side below it and from it on."""
+    return rows.allowed[f, 0], rows.allowed[f, 1]
+
+
+@kernel
+def _scan(
+    tables: PlainTables, rows: PlainSide, f: int, below: int, first: int, cost: float, N_min: int
+) -> tuple[float, float]:
+    """Scan every feature for the best split of the rows below a rank, and of those from a rank on."""
+    V, begin, m = tables.value.shape[1], rows.span[0], rows.span[1]
+    total, sums, by = rows.totals, rows.sums, tables.rank[f]
+    for s in range(2):
+        for v in range(V):
+            total[s, v] = 0.0
+    n_left, n_right = 0, 0
+    for i in range(begin, begin + m):
+        row = rows.order[0, i]
+        s = 0 if by[row] < below else 1
+        if s == 1 and by[row] < first:
+            continue
+        if s == 0:
+            n_left += tables.size[row]
+        else:
+            n_right += tables.size[row]
+        for v in range(V):
+            total[s, v] += tables.value[row, v]
+    if tables.kind == ABSOLUTE:
+        best_left, best_right = _losses_of_medians(tables, rows, by, below, first)
+    else:
+        best_left = _loss_of_rest(tables.kind, total[0], total[0], True)
+        best_right = _loss_of_rest(tables.kind, total[1], total[1], True)
+    best_left = best_left if n_left >= N_min else np.inf
+    best_right = best_right if n_right >= N_min else np.inf
+    for g in range(tables.rank.shape[0]):
+        order, rank, left, right, moved_left, moved_right = rows.order[g], tables.rank[g], 0, 0, False, False
+        if tables.kind == ABSOLUTE:
+            _note_losses(tables, rows, g, by, below, first)
+        for s in range(2):
+            for v in range(V):
+                sums[s, v] = 0.0
+        for i in range(begin, begin + m):
+            row = order[i]
+            if by[row] < below:
+                left += tables.size[row]
+                moved_left = True
+                for v in range(V):
+                    sums[0, v] += tables.value[row, v]
+            elif by[row] >= first:
+                right += tables.size[row]
+                moved_right = True
+                for v in range(V):
+                    sums[1, v] += tables.value[row, v]
+            if i + 1 < begin + m and rank[order[i + 1]] == rank[row]:
+                continue
+            if moved_left and left >= N_min and n_left - left >= N_min:
+                loss = _loss_of_split(tables.kind, rows, 0, i)
+                best_left = min(best_left, cost + loss)
+            if moved_right and right >= N_min and n_right - right >= N_min:
+                loss = _loss_of_split(tables.kind, rows, 1, i)
+                best_right = min(best_right, cost + loss)
+            moved_left = moved_right = False
+    return best_left, best_right
+
+
+@kernel
+def _loss_of_split(kind: int, rows: PlainSide, s: int, i: int) -> float:
+    """Return the loss of both leaves of a split of one part."""
+    if kind == ABSOLUTE:
+        return float(rows.lines[2 * s, i] + rows.lines[2 * s + 1, i])
+    sums, total = rows.sums[s], rows.totals[s]
+    return _loss_of_rest(kind, sums, sums, True) + _loss_of_rest(kind, total, sums, False)
+
+
+@kernel
+def _loss_of_rest(kind: int, total: FloatArray, sums: FloatArray, alone: bool) -> float:
+    """Return the loss of a leaf of all rows less some, or of all."""
+    if kind == COSTS:
+        least = np.inf
+        for k in range(len(total)):
+            least = min(least, total[k] if alone else total[k] - sums[k])
+        return float(max(0.0, least))
+    w, s, q = total[0], total[1], total[2]
+    if not alone:
+        w, s, q = w - sums[0], s - sums[1], q - sums[2]
+    return float(max(0.0, q - s * s / w)) if w > 0.0 else 0.0
+
+
+@kernel
+def _losses_of_medians(
+    tables: PlainTables, rows: PlainSide, by: Int32Array, below: int, first: int
+) -> tuple[float, float]:
+    """Return the absolute losses of one leaf for both parts."""
+    begin, m, left, right = rows.span[0], rows.span[1], 0.0, 0.0
+    for s in range(2):
+        through, through_y, weight, weight_y = 0.0, 0.0, rows.totals[s, 0], rows.totals[s, 1]
+        for i in range(begin, begin + m):
+            row = rows.order[-1, i]
+            if by[row] >= below if s == 0 else by[row] < first:
+                continue
+            y = tables.target[row]
+            through += tables.value[row, 0]
+            through_y += tables.value[row, 1]
+            if 2.0 * through >= weight:
+                loss = max(0.0, y * through - through_y + weight_y - through_y - y * (weight - through))
+                if s == 0:
+                    left = loss
+                else:
+                    right = loss
+                break
+    return left, right
+
+
+@kernel
+def _note_losses(
+    tables: PlainTables, rows: PlainSide, g: int, by: Int32Array, below: int, first: int
+) -> None:
+    """Write the absolute losses left and right of each place in the order of g, of both parts."""
+    begin, m, order, lists = rows.span[0], rows.span[1], rows.order[g], rows.lists
+    weight, weight_y, before_w, before_y = lists[0], lists[1], lists[2], lists[3]
+    for ascending in range(2):
+        last_left, last_right = -1, -1
+        for s in range(2):
+            rows.middle[s] = -1
+            for v in range(4):
+                lists[v, s] = 0.0
+        for i in range(begin, begin + m):
+            row = rows.order[-1, i]
+            s = 0 if by[row] < below else 1
+            if s == 1 and by[row] < first:
+                continue
+            previous = last_left if s == 0 else last_right
+            rows.before[row], rows.after[row] = previous, -1
+            if previous >= 0:
+                rows.after[previous] = row
+            else:
+                rows.middle[s] = row
+            if s == 0:
+                last_left = row
+            else:
+                last_right = row
+            weight[s] += tables.value[row, 0]
+            weight_y[s] += tables.value[row, 1]
+        left = settle(tables, rows.middle, 0, weight, weight_y, before_w, before_y, rows)
+        right = settle(tables, rows.middle, 1, weight, weight_y, before_w, before_y, rows)
+        for step in range(m):
+            i = begin + step if ascending == 1 else begin + m - 1 - step
+            row = order[i]
+            if ascending == 0:
+                rows.lines[0, i], rows.lines[2, i] = left, right
+            if by[row] < below:
+                left = take_out(tables, row, 0, rows.middle, weight, weight_y, before_w, before_y, rows)
+            elif by[row] >= first:
+                right = take_out(tables, row, 1, rows.middle, weight, weight_y, before_w, before_y, rows)
+            if ascending == 1:
+                rows.lines[1, i], rows.lines[3, i] = left, right
+
+
+@entry
+def losses_of_splits(tables: PlainTables, rows: PlainSide, lines: FloatArray) -> None:
+    """Write the absolute losses of both leaves after each place in the order of every feature, for all rows.
+
+    Parameters
+    ----------
+    lines
+        (p, n) written.
+    """
+    n, ranks = tables.order.shape[1], tables.rank[0]
+    rows.span[0], rows.span[1] = 0, n
+    for g in range(tables.rank.shape[0]):
+        _note_losses(tables, rows, g, ranks, tables.below.shape[1], tables.below.shape[1])
+        for i in range(n):
+            lines[g, i] = rows.lines[0, i] + rows.lines[1, i]
+
+
+@entry
+def take_all(tables: PlainTables, side: PlainSide) -> None:
+    """Make all rows, which are there in every order, those of a side."""
+    side.span[0], side.span[1] = 0, tables.order.shape[1]
+    _note_allowed(tables, side)
+
+
+implement(PlainTables, restrict, leaf_below, reach, pair, value_of, allowed)

@@ -1,0 +1,88 @@
+"""Weighted medians of lists from which rows are taken out: losses of the absolute loss on both sides of every split.
+
+A list links its rows in the order of the target, and a pointer keeps its weighted median, so that the loss around it is
+known after each row that leaves. Taken out in the ascending order of a feature, rows leave the losses right of all
+splits behind; in the descending order, those left of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.searches import kernel
+
+
+@kernel
+def take_out(
+    rows: Any,
+    row: int,
+    s: int,
+    middle: IntArray,
+    weight: FloatArray,
+    weight_y: FloatArray,
+    below: FloatArray,
+    below_y: FloatArray,
+    room: Any,
+) -> float:
+    """Take a row out of list s; return the loss of those that are left, around their weighted median.
+
+    Parameters
+    ----------
+    rows
+        Anything with the statistics, targets and places of rows.
+    row, s
+        Row and number of its list.
+    middle, weight, weight_y, below, below_y
+        By list: the row at its middle, the sums of weight and of weight times target, and those before the middle.
+    room
+        Anything with the links ``before`` and ``after`` of rows.
+    """
+    before, after = room.before, room.after
+    if row != middle[s]:
+        if rows.place[row] < rows.place[middle[s]]:
+            below[s] -= rows.value[row, 0]
+            below_y[s] -= rows.value[row, 1]
+    elif after[row] >= 0:
+        middle[s] = after[row]
+    else:
+        middle[s] = before[row]
+        if middle[s] >= 0:
+            below[s] -= rows.value[middle[s], 0]
+            below_y[s] -= rows.value[middle[s], 1]
+    weight[s] -= rows.value[row, 0]
+    weight_y[s] -= rows.value[row, 1]
+    if before[row] >= 0:
+        after[before[row]] = after[row]
+    if after[row] >= 0:
+        before[after[row]] = before[row]
+    return settle(rows, middle, s, weight, weight_y, below, below_y, room)
+
+
+@kernel
+def settle(
+    rows: Any,
+    middle: IntArray,
+    s: int,
+    weight: FloatArray,
+    weight_y: FloatArray,
+    below: FloatArray,
+    below_y: FloatArray,
+    room: Any,
+) -> float:
+    """Move the pointer of a list to its weighted median; return the loss around it; see :func:`take_out`."""
+    q = middle[s]
+    if q < 0:
+        return 0.0
+    half = 0.5 * weight[s]
+    while below[s] > half and room.before[q] >= 0:
+        q = room.before[q]
+        below[s] -= rows.value[q, 0]
+        below_y[s] -= rows.value[q, 1]
+    while below[s] + rows.value[q, 0] < half and room.after[q] >= 0:
+        below[s] += rows.value[q, 0]
+        below_y[s] += rows.value[q, 1]
+        q = room.after[q]
+    middle[s] = q
+    y, through, through_y = rows.target[q], below[s] + rows.value[q, 0], below_y[s] + rows.value[q, 1]
+    return float(max(0.0, y * through - through_y + weight_y[s] - through_y - y * (weight[s] - through)))
