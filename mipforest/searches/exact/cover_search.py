@@ -645,6 +645,7 @@ class CoverSearch:
             self._batches_of_three(0.0, lambda task, calls: [task(*call) for call in calls])
         if is_short:
             self._begin_three(None, inherits=False)
+            self._works = []
             self._grow_state(0)
             self._loop(0.0)
 
