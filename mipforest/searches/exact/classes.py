@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray
 from mipforest.searches import implement, kernel
-from mipforest.searches.exact.walks import sums_of_both, walk_both, walk_classes, weight_of_class
+from mipforest.searches.exact.walks import (
+    CLASSES_AT_A_TIME,
+    sums_of_both,
+    walk_both,
+    walk_classes,
+    weights_of_classes,
+)
 
 #: Lanes of vectors by the bytes of a weight.
 _LANES = (0, 0, 32, 0, 16, 0, 0, 0, 8)
@@ -68,31 +74,26 @@ def _put_label(tables: ManyClasses, rows: FloatArray, row: int, g: int, slot: in
 
 
 @kernel
-def _restrict(
-    tables: Any, sides: tuple[NDArray[Any], NDArray[Any]], f: int, below: int, first: int, outside: int
-) -> None:
+def _restrict(tables: Any, sides: tuple[NDArray[Any], NDArray[Any]], f: int, t: int, outside: int) -> None:
     p, N = tables.walk.shape
     for g in range(p):
         ranks, walk, on_left, on_right = tables.rank[g, f], tables.walk[g], sides[0][g], sides[1][g]
         for i in range(N):
-            on_left[i] = walk[i] if ranks[i] < below else outside
-            on_right[i] = walk[i] if ranks[i] >= first else outside
+            is_left = ranks[i] < t
+            on_left[i] = walk[i] if is_left else outside
+            on_right[i] = outside if is_left else walk[i]
 
 
 @kernel
-def restrict(
-    tables: TwoClasses, sides: tuple[NDArray[Any], NDArray[Any]], f: int, below: int, first: int
-) -> None:
-    """Write the walks of the rows below a rank, and of those from a rank on."""
-    _restrict(tables, sides, f, below, first, 0)
+def restrict(tables: TwoClasses, sides: tuple[NDArray[Any], NDArray[Any]], f: int, t: int) -> None:
+    """Write the walks of the rows below a threshold, and of those from it on."""
+    _restrict(tables, sides, f, t, 0)
 
 
 @kernel
-def _restrict_labels(
-    tables: ManyClasses, sides: tuple[NDArray[Any], NDArray[Any]], f: int, below: int, first: int
-) -> None:
+def _restrict_labels(tables: ManyClasses, sides: tuple[NDArray[Any], NDArray[Any]], f: int, t: int) -> None:
     """As :func:`restrict`, of many classes."""
-    _restrict(tables, sides, f, below, first, -1)
+    _restrict(tables, sides, f, t, -1)
 
 
 @kernel
@@ -176,10 +177,11 @@ def _one_of_many(
     Pairs of classes are walked by falling weight: no pair is right for more than all of its two classes. The pair that
     was best before comes first, as it often is again, and leaves fewer to walk.
     """
-    p, steps, K = rows.shape[0], rows.shape[1] // _LANES[tables.weight.itemsize], len(totals)
+    p, steps, K = rows.shape[0], rows.shape[1] // _LANES[tables.weight.itemsize], tables.below.shape[2]
     total, best = 0.0, 0.0
+    for k in range(0, K, CLASSES_AT_A_TIME):
+        weights_of_classes(tables.rank[0, f], rows[0], tables.weight[0], steps, first, beyond, k, totals)
     for k in range(K):
-        totals[k] = weight_of_class(tables.rank[0, f], rows[0], tables.weight[0], steps, first, beyond, k)
         total += float(totals[k])
         best = max(best, float(totals[k]))
     leaf, hint = total - best, 4 if first == 0 else 5

@@ -19,9 +19,9 @@ two parts of the interval inherit its covers: the rows left of a threshold in a 
 was made for, so that all keys remain valid, and an interval whose key has reached what the node can use never comes
 back, as that only falls (:mod:`mipforest.searches.exact.open_intervals`).
 
-**Leaves of at least** ``N_min`` **samples.** More rows may allow a split that fewer do not, so keys and bounds are those
-of trees without this limit: these are inherited. Beside them, an evaluated threshold has its **value**, that of trees
-whose leaves are large enough, which counts for these rows alone.
+**Leaves of at least** ``N_min`` **samples.** More rows may allow a split that fewer do not, so keys and bounds are
+those of trees without this limit: these are inherited. Beside them, an evaluated threshold has its **value**, that of
+trees whose leaves are large enough, which counts for these rows alone.
 
 Ranks, weights and covers are those of distinct rows: samples that are equal in features and class are one; with the
 squared loss, those that are equal in features.
@@ -48,8 +48,8 @@ LEFT, RIGHT, VALUE = range(3)
 #: rows; least value of a tree; loss of one leaf of any size.
 BOUND, LIMITED, BEST, LEAF = 0, 2, 4, 6
 
-#: Further ones: value of both sides' trees to improve on, and from which on bounds are of no use to the caller.
-KNOWN, KEEP = 8, 9
+#: A further one: value of both sides' trees to improve on.
+KNOWN = 8
 
 #: How an evaluation ends: done; the working covers are too small, call again with larger ones; stopped.
 DONE, FULL, STOPPED = range(3)
@@ -77,7 +77,7 @@ class Workspace(NamedTuple):
     side
         (2,) rows on each side, as :func:`pair` takes them.
     found
-        (10,) see the names of its entries.
+        (9,) see the names of its entries.
     split
         (2, 2) feature and threshold of the best split of each side; -1 where it is a leaf.
     best
@@ -107,8 +107,8 @@ def put(tables: Any, rows: Any, row: int, g: int, slot: int, t: int) -> None:
 
 
 @operation
-def restrict(tables: Any, sides: Any, f: int, below: int, first: int) -> None:
-    """Write the rows below a rank into the left side, and those from a rank on into the right one."""
+def restrict(tables: Any, sides: Any, f: int, t: int) -> None:
+    """Write the rows below a threshold into the left side, and those from it on into the right one."""
     raise NotImplementedError
 
 
@@ -419,36 +419,31 @@ def evaluate(
     tables: Any,
     work: Workspace,
     f: int,
-    below: int,
-    first: int,
+    t: int,
     left: float,
     right: float,
     stamp: int,
     cost: float,
     tolerance: float,
-    inherits: bool,
     again: bool,
     stop: IntArray,
 ) -> int:
-    """Raise the bounds of both sides of an interval of the root's thresholds, or evaluate one threshold.
+    """Evaluate a threshold of the root: bounds and covers of both sides, and their trees.
 
     Parameters
     ----------
     tables
         The tables of all rows.
     work
-        Covers of the open interval, :data:`KNOWN` and :data:`KEEP`; all else is written.
-    f, below, first
-        The feature; the left side has the ranks below one number, the right side those from the other one on: the same
-        for one threshold, the first and the last one of an interval to raise its bounds.
+        Covers of the open interval, and :data:`KNOWN`; all else is written.
+    f, t
+        Feature and threshold.
     left, right
         Bounds on :math:`W_2` left of the interval's first and right of its last threshold.
     stamp
         Number of this evaluation, unlike those before.
     cost, tolerance
         Cost of a split, and values closer than this are the same.
-    inherits
-        Whether more rows inherit covers: then they keep what a better tree on these rows would drop.
     again
         Whether the call goes on with larger covers.
     stop
@@ -461,37 +456,44 @@ def evaluate(
     """
     found = work.found
     if not again:
-        restrict(tables, work.side, f, below, first)
+        restrict(tables, work.side, f, t)
         for side in range(2):
-            t, cover = (below, work.left) if side == 0 else (first, work.right)
             found[LEAF + side], found[BEST + side] = leaf_below(tables, f, t, side == 1)
             work.split[side, 0] = -1
-            other, own = (right, left) if side == 0 else (left, right)
-            work.size[side], key = thin(cover, work.size[side], found[KEEP] - other - cost)
+            cover, other, own = (work.left, right, left) if side == 0 else (work.right, left, right)
+            work.size[side], key = thin(cover, work.size[side], found[KNOWN] - tolerance - other - cost)
             found[BOUND + side] = max(own, min(found[LEAF + side], cost + key))
             found[LIMITED + side] = found[BOUND + side]
-    side = 0 if 2 * tables.weight_below[f, below] > tables.weight_below[f, -1] else 1
+    side = 0 if 2 * tables.weight_below[f, t] > tables.weight_below[f, -1] else 1
     while True:
-        if below == first and found[BEST] + found[BEST + 1] < found[KNOWN] - tolerance:
+        if found[BEST] + found[BEST + 1] < found[KNOWN] - tolerance:
             found[KNOWN] = found[BEST] + found[BEST + 1]
-            work.best[0], work.best[1] = f, below
+            work.best[0], work.best[1] = f, t
             for s in range(2):
                 work.best[2 + 2 * s], work.best[3 + 2 * s] = work.split[s, 0], work.split[s, 1]
-        wanted = min(found[KEEP], found[KNOWN] - tolerance)
-        if not inherits:
-            found[KEEP] = wanted
-        left_done = found[LIMITED] >= min(wanted - right, found[BEST]) - tolerance
-        right_done = found[LIMITED + 1] >= min(wanted - left, found[BEST + 1]) - tolerance
+        keep_left, keep_right = found[KNOWN] - tolerance - right, found[KNOWN] - tolerance - left
+        left_done = found[LIMITED] >= min(keep_left, found[BEST]) - tolerance
+        right_done = found[LIMITED + 1] >= min(keep_right, found[BEST + 1]) - tolerance
         if left_done and right_done:
             return DONE
         if left_done if side == 0 else right_done:
             side = 1 - side
-        cover, other = (work.left, right) if side == 0 else (work.right, left)
-        keep, target = found[KEEP] - other - cost, min(wanted - other, found[BEST + side]) - cost
+        cover, keep = (work.left, keep_left) if side == 0 else (work.right, keep_right)
+        target = min(keep, found[BEST + side]) - cost
         end, work.size[side], bound = refine(
-            tables, work.side[side], cover, work.size[side], keep, target, stamp, cost, work, side, stop
+            tables,
+            work.side[side],
+            cover,
+            work.size[side],
+            keep - cost,
+            target,
+            stamp,
+            cost,
+            work,
+            side,
+            stop,
         )
-        key = keep
+        key = keep - cost
         for q in range(work.size[side]):
             key = min(key, cover.key[q, LEFT] + cover.key[q, RIGHT])
         found[BOUND + side] = max(found[BOUND + side], min(found[LEAF + side], cost + key))

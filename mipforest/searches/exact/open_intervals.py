@@ -1,19 +1,13 @@
 """Open intervals of the root's thresholds in a search of three levels: a heap, the covers of its intervals, and loops.
 
 An interval has bounds on the losses of the rows left of its first and right of its last threshold, each with the cover
-that proves it (:mod:`mipforest.searches.exact.covers`). The interval of the least bound is evaluated at the threshold in
-the middle of its rows, and both parts inherit covers.
-
-**A search that goes on with more rows** keeps its intervals: their bounds hold for more rows. Such an interval is
-evaluated with its hole left out first. So what a better tree on these rows would drop is kept: an interval is dropped
-where its bound reaches what the caller can use, which only falls.
+that proves it (:mod:`mipforest.searches.exact.covers`). The interval of the least bound is evaluated at the threshold
+in the middle of its rows, and both parts inherit covers.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import entry, kernel
@@ -24,7 +18,6 @@ from mipforest.searches.exact.covers import (
     FLAG,
     FULL,
     HIGH,
-    KEEP,
     KNOWN,
     LEFT,
     LOW,
@@ -39,24 +32,24 @@ from mipforest.searches.exact.covers import (
     reach,
 )
 
-#: Columns of :attr:`OpenIntervals.at` behind feature, first and last threshold: number of its making; search for which
-#: its bounds were found; where its left cover begins in the pool, and its length; the same of its right cover.
-NUMBER, SEEN, BEGIN, LENGTH = 3, 4, 5, 6
+#: Columns of :attr:`OpenIntervals.at` behind feature, first and last threshold: number of its making; where its left
+#: cover begins in the pool, and its length; the same of its right cover.
+NUMBER, BEGIN, LENGTH = 3, 4, 5
 
-#: Columns of :attr:`OpenIntervals.key`: what the heap is ordered by, infinite where nothing is left to evaluate; lower
-#: bound; bounds of both sides; weight of the rows between its thresholds: wide intervals come first.
-ORDER, LOWER, ON_LEFT, ON_RIGHT, WIDTH = range(5)
+#: Columns of :attr:`OpenIntervals.key`: lower bound; bounds of both sides; weight of the rows between its thresholds:
+#: wide intervals come first.
+LOWER, ON_LEFT, ON_RIGHT, WIDTH = range(4)
 
-#: Columns of :attr:`OpenIntervals.task_at` behind those of ``at``: the ranks and the number of the evaluation.
-BELOW, FIRST, EVALUATION = 9, 10, 11
+#: Columns of :attr:`OpenIntervals.task_at` behind those of ``at``: the threshold and the number of the evaluation.
+THRESHOLD, EVALUATION = 8, 9
 
-#: Entries of :attr:`OpenIntervals.count`: number of open intervals; used intervals of the pool; the next number; number
-#: of this search; what :func:`run` does next.
-OPEN, USED, NEXT, SEARCH, STAGE = range(5)
+#: Entries of :attr:`OpenIntervals.counts`: number of open intervals; used intervals of the pool; the next number; what
+#: :func:`run` does next.
+OPEN, USED, NEXT, STAGE = range(4)
 
-#: Entries of :attr:`OpenIntervals.value`: value of both sides that is known; from which on bounds are of no use; least
-#: bound, for leaves of any size, of the thresholds that were evaluated.
-OWN_KNOWN, OWN_KEEP, EVALUATED = range(3)
+#: Entries of :attr:`OpenIntervals.value`: value of both sides that is known; least bound, for leaves of any size, of
+#: the thresholds that were evaluated.
+OWN_KNOWN, EVALUATED = range(2)
 
 #: Entries of :attr:`Workspace.counts` behind the pairs: whether an evaluation is to go on.
 BEGUN = 1
@@ -74,13 +67,13 @@ class OpenIntervals(NamedTuple):
     Attributes
     ----------
     key, at
-        (N, 5) and (N, 9) the heap: see the names of the columns.
+        (N, 4) and (N, 8) the heap: see the names of the columns.
     pool
         Covers of the intervals.
     task_key, task_at
-        (T, 5) and (T, 12) intervals that are being evaluated.
-    count, value
-        (5,) and (3,): see the names of their entries.
+        (T, 4) and (T, 10) intervals that are being evaluated.
+    counts, value
+        (4,) and (2,): see the names of their entries.
     best
         (6,) feature and threshold of the root, and of the splits of its sides, of the best tree; -1 in front if none is
         better than the value that was known.
@@ -91,7 +84,7 @@ class OpenIntervals(NamedTuple):
     pool: Cover
     task_key: FloatArray
     task_at: IntArray
-    count: IntArray
+    counts: IntArray
     value: FloatArray
     best: IntArray
 
@@ -101,8 +94,8 @@ class OpenIntervals(NamedTuple):
 
 @kernel
 def _is_before(s: OpenIntervals, i: int, j: int) -> bool:
-    if s.key[i, ORDER] != s.key[j, ORDER]:
-        return bool(s.key[i, ORDER] < s.key[j, ORDER])
+    if s.key[i, LOWER] != s.key[j, LOWER]:
+        return bool(s.key[i, LOWER] < s.key[j, LOWER])
     if s.key[i, WIDTH] != s.key[j, WIDTH]:
         return bool(s.key[i, WIDTH] > s.key[j, WIDTH])
     return bool(s.at[i, NUMBER] < s.at[j, NUMBER])
@@ -119,8 +112,8 @@ def _swap(s: OpenIntervals, i: int, j: int) -> None:
 @kernel
 def _push_last(s: OpenIntervals) -> None:
     """Take the interval behind the heap into it."""
-    i = s.count[OPEN]
-    s.count[OPEN] += 1
+    i = s.counts[OPEN]
+    s.counts[OPEN] += 1
     while i > 0 and _is_before(s, i, (i - 1) // 2):
         _swap(s, i, (i - 1) // 2)
         i = (i - 1) // 2
@@ -128,9 +121,9 @@ def _push_last(s: OpenIntervals) -> None:
 
 @kernel
 def take(s: OpenIntervals, j: int, weight_below: Any) -> None:
-    """Make the first interval of the heap task j, and choose what is to be evaluated."""
-    n = s.count[OPEN] - 1
-    s.count[OPEN] = n
+    """Make the first interval of the heap task j, and choose its threshold to be evaluated."""
+    n = s.counts[OPEN] - 1
+    s.counts[OPEN] = n
     for c in range(s.key.shape[1]):
         s.task_key[j, c] = s.key[0, c]
     for c in range(s.at.shape[1]):
@@ -146,26 +139,22 @@ def take(s: OpenIntervals, j: int, weight_below: Any) -> None:
         _swap(s, i, child)
         i = child
     f, low, high = s.task_at[j, FEATURE], s.task_at[j, LOW], s.task_at[j, HIGH]
-    if low < high and s.task_at[j, SEEN] != s.count[SEARCH]:
-        s.task_at[j, BELOW], s.task_at[j, FIRST] = low, high
-    else:
-        t = middle(weight_below[f], low, high)
-        s.task_at[j, BELOW], s.task_at[j, FIRST] = t, t
-    s.task_at[j, EVALUATION] = s.count[NEXT]
-    s.count[NEXT] += 1
+    s.task_at[j, THRESHOLD] = middle(weight_below[f], low, high)
+    s.task_at[j, EVALUATION] = s.counts[NEXT]
+    s.counts[NEXT] += 1
 
 
 @kernel
 def limit_of(s: OpenIntervals, cost: float, tolerance: float, gap: float) -> float:
     """Return the bound from which on nothing better can be found."""
     known = s.value[OWN_KNOWN]
-    return min(s.value[OWN_KEEP], known - max(tolerance, gap * abs(known + cost)))
+    return float(known - max(tolerance, gap * abs(known + cost)))
 
 
 @entry
 def take_task(tables: Any, s: OpenIntervals, j: int, cost: float, tolerance: float, gap: float) -> bool:
     """Take the interval of the least bound as task j; return whether there is one that may hold a better tree."""
-    if s.count[OPEN] == 0 or s.key[0, ORDER] >= limit_of(s, cost, tolerance, gap):
+    if s.counts[OPEN] == 0 or s.key[0, LOWER] >= limit_of(s, cost, tolerance, gap):
         return False
     take(s, j, tables.weight_below)
     return True
@@ -176,7 +165,7 @@ def take_task(tables: Any, s: OpenIntervals, j: int, cost: float, tolerance: flo
 
 @kernel
 def _evaluate(
-    tables: Any, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float, inherits: bool, stop: IntArray
+    tables: Any, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float, stop: IntArray
 ) -> int:  # fmt: skip
     at, key = s.task_at[j], s.task_key[j]
     again = work.counts[BEGUN] != 0
@@ -189,12 +178,12 @@ def _evaluate(
             for q in range(length):
                 copy_interval(s.pool, begin + q, cover, q)
             work.size[side] = length
-        work.found[KNOWN], work.found[KEEP] = s.value[OWN_KNOWN], s.value[OWN_KEEP]
+        work.found[KNOWN] = s.value[OWN_KNOWN]
         work.best[0] = -1
         work.counts[BEGUN] = 1
     end = evaluate(
-        tables, work, at[FEATURE], at[BELOW], at[FIRST], key[ON_LEFT], key[ON_RIGHT], at[EVALUATION], cost, tolerance,
-        inherits, again, stop,
+        tables, work, at[FEATURE], at[THRESHOLD], key[ON_LEFT], key[ON_RIGHT], at[EVALUATION], cost, tolerance, again,
+        stop,
     )  # fmt: skip
     if end != FULL:
         work.counts[BEGUN] = 0
@@ -203,13 +192,13 @@ def _evaluate(
 
 @entry
 def evaluate_task(
-    tables: Any, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float, inherits: bool, stop: IntArray
+    tables: Any, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float, stop: IntArray
 ) -> int:  # fmt: skip
     """Evaluate task j; return how that ended: if it was :data:`FULL`, go on with larger covers in the workspace.
 
     Tasks are evaluated at the same time by many threads, each with a workspace of its own.
     """
-    return _evaluate(tables, s, j, work, cost, tolerance, inherits, stop)
+    return _evaluate(tables, s, j, work, cost, tolerance, stop)
 
 
 # ---------------------------------------------------------------------- what is left of an interval
@@ -218,10 +207,10 @@ def evaluate_task(
 @kernel
 def _open(
     tables: Any, s: OpenIntervals, f: int, low: int, high: int, left: float, right: float, covers: tuple[Cover, Cover],
-    begin: tuple[int, int], length: tuple[int, int], cost: float, is_evaluated: bool,
+    begin: tuple[int, int], length: tuple[int, int], keep: float, cost: float,
 ) -> None:  # fmt: skip
     """Open a part of an interval, with what its covers say now that the incumbent may be better."""
-    keep, i, used = s.value[OWN_KEEP], s.count[OPEN], s.count[USED]
+    i, used = s.counts[OPEN], s.counts[USED]
     for side in range(2):
         cover, first, n = (covers[0], begin[0], length[0]) if side == 0 else (covers[1], begin[1], length[1])
         least = keep - (right if side == 0 else left) - cost
@@ -241,21 +230,20 @@ def _open(
             right = max(right, min(leaf, cost + least))
     if left + right >= keep:
         return
-    s.count[USED] = used
+    s.counts[USED] = used
     weight = tables.weight_below[f]
     s.key[i, LOWER], s.key[i, ON_LEFT], s.key[i, ON_RIGHT] = left + right, left, right
     s.key[i, WIDTH] = weight[high] - weight[low]
-    s.key[i, ORDER] = np.inf if is_evaluated else left + right
     s.at[i, FEATURE], s.at[i, LOW], s.at[i, HIGH] = f, low, high
-    s.at[i, NUMBER], s.at[i, SEEN] = s.count[NEXT], s.count[SEARCH]
-    s.count[NEXT] += 1
+    s.at[i, NUMBER] = s.counts[NEXT]
+    s.counts[NEXT] += 1
     _push_last(s)
 
 
 @kernel
 def _reopen(s: OpenIntervals, j: int) -> None:
     """Put task j back as it was."""
-    i = s.count[OPEN]
+    i = s.counts[OPEN]
     for c in range(s.key.shape[1]):
         s.key[i, c] = s.task_key[j, c]
     for c in range(s.at.shape[1]):
@@ -265,27 +253,22 @@ def _reopen(s: OpenIntervals, j: int) -> None:
 
 @kernel
 def _close(
-    tables: Any, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float, inherits: bool
+    tables: Any, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float
 ) -> int:  # fmt: skip
     at, found, size = s.task_at[j], work.found, work.size
     old = at[LENGTH] + at[LENGTH + 2]
-    if s.count[USED] + old + 2 * (size[0] + size[1]) > len(s.pool.at) or s.count[OPEN] + 3 > len(s.key):
+    if s.counts[USED] + old + size[0] + size[1] > len(s.pool.at) or s.counts[OPEN] + 2 > len(s.key):
         return POOL_FULL
     if work.best[0] >= 0 and found[KNOWN] < s.value[OWN_KNOWN] - tolerance:
         s.value[OWN_KNOWN] = found[KNOWN]
         for c in range(len(s.best)):
             s.best[c] = work.best[c]
-    if not inherits:
-        s.value[OWN_KEEP] = min(s.value[OWN_KEEP], s.value[OWN_KNOWN] - tolerance)
-    f, low, high, t, first = at[FEATURE], at[LOW], at[HIGH], at[BELOW], at[FIRST]
+    keep, t = s.value[OWN_KNOWN] - tolerance, at[THRESHOLD]
+    f, low, high = at[FEATURE], at[LOW], at[HIGH]
     left, right = found[BOUND], found[BOUND + 1]
-    new, new_begin, new_length = (work.left, work.right), (0, 0), (size[0], size[1])
-    if t < first:
-        _open(tables, s, f, low, high, left, right, new, new_begin, new_length, cost, False)
-        return DONE
     s.value[EVALUATED] = min(s.value[EVALUATED], left + right)
     # Thresholds so near that moving the rows between cannot make up for what this one loses too much.
-    near, weight = reach(tables, left + right - s.value[OWN_KEEP]), tables.weight_below[f]
+    near, weight = reach(tables, left + right - keep), tables.weight_below[f]
     a = t - 1
     while a >= low and weight[t] - weight[a] <= near:
         a -= 1
@@ -295,21 +278,19 @@ def _close(
     if a >= low:
         _open(
             tables, s, f, low, a, s.task_key[j, ON_LEFT], right, (s.pool, work.right), (at[BEGIN], 0),
-            (at[LENGTH], size[1]), cost, False,
+            (at[LENGTH], size[1]), keep, cost,
         )  # fmt: skip
     if b <= high:
         _open(
             tables, s, f, b, high, left, s.task_key[j, ON_RIGHT], (work.left, s.pool), (0, at[BEGIN + 2]),
-            (size[0], at[LENGTH + 2]), cost, False,
+            (size[0], at[LENGTH + 2]), keep, cost,
         )  # fmt: skip
-    if inherits:
-        _open(tables, s, f, t, t, left, right, new, new_begin, new_length, cost, True)
     return DONE
 
 
 @entry
 def close_task(
-    tables: Any, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float, inherits: bool, ended: bool
+    tables: Any, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float, ended: bool
 ) -> int:  # fmt: skip
     """Keep the tree that the evaluation of task j has found, and open what is left of its interval.
 
@@ -324,16 +305,16 @@ def close_task(
         :data:`DONE`, or :data:`POOL_FULL`: nothing was done, call again with a larger pool and heap.
     """
     if not ended:
-        if s.count[OPEN] + 1 > len(s.key):
+        if s.counts[OPEN] + 1 > len(s.key):
             return POOL_FULL
         _reopen(s, j)
         return DONE
-    return _close(tables, s, j, work, cost, tolerance, inherits)
+    return _close(tables, s, j, work, cost, tolerance)
 
 
 @entry
 def run(
-    tables: Any, s: OpenIntervals, work: Workspace, cost: float, tolerance: float, gap: float, inherits: bool,
+    tables: Any, s: OpenIntervals, work: Workspace, cost: float, tolerance: float, gap: float,
     stop: IntArray,
 ) -> int:  # fmt: skip
     """Evaluate open intervals until none may hold a better tree.
@@ -344,60 +325,47 @@ def run(
         :data:`DONE` or :data:`STOPPED`; :data:`FULL` or :data:`POOL_FULL`: call again with more memory.
     """
     while True:
-        if s.count[STAGE] == TAKING:
-            if s.count[OPEN] == 0 or s.key[0, ORDER] >= limit_of(s, cost, tolerance, gap):
+        if s.counts[STAGE] == TAKING:
+            if s.counts[OPEN] == 0 or s.key[0, LOWER] >= limit_of(s, cost, tolerance, gap):
                 return DONE
             if stop[FLAG] != 0:
                 return STOPPED
             take(s, 0, tables.weight_below)
-            s.count[STAGE] = EVALUATING
-        if s.count[STAGE] == EVALUATING:
-            end = _evaluate(tables, s, 0, work, cost, tolerance, inherits, stop)
+            s.counts[STAGE] = EVALUATING
+        if s.counts[STAGE] == EVALUATING:
+            end = _evaluate(tables, s, 0, work, cost, tolerance, stop)
             if end == FULL:
                 return end
             if end == STOPPED:
                 _reopen(s, 0)
-                s.count[STAGE] = TAKING
+                s.counts[STAGE] = TAKING
                 return end
-            s.count[STAGE] = CLOSING
-        if _close(tables, s, 0, work, cost, tolerance, inherits) != DONE:
+            s.counts[STAGE] = CLOSING
+        if _close(tables, s, 0, work, cost, tolerance) != DONE:
             return POOL_FULL
-        s.count[STAGE] = TAKING
+        s.counts[STAGE] = TAKING
 
 
 @entry
-def move(s: OpenIntervals, to: OpenIntervals, n_tasks: int, keep: float, is_new_search: bool) -> None:
-    """Copy open intervals and tasks with their covers to another place, but those whose bound has reached a value.
+def move(s: OpenIntervals, to: OpenIntervals, n_tasks: int) -> None:
+    """Copy open intervals and tasks with their covers to other memory, which has room for all.
 
     Parameters
     ----------
-    to
-        With room for all.
     n_tasks
         Tasks to copy.
-    keep
-        The value.
-    is_new_search
-        Whether the intervals are for more rows: then all are to be evaluated again.
     """
-    to.count[OPEN], to.count[USED] = 0, 0
-    for i in range(s.count[OPEN] + n_tasks):
-        is_task, row = i >= s.count[OPEN], i - s.count[OPEN]
+    to.counts[OPEN], to.counts[USED] = s.counts[OPEN], 0
+    for i in range(s.counts[OPEN] + n_tasks):
+        is_task, row = i >= s.counts[OPEN], i - s.counts[OPEN]
         key, at = (s.task_key[row], s.task_at[row]) if is_task else (s.key[i], s.at[i])
-        if not is_task and key[LOWER] >= keep:
-            continue
-        place = row if is_task else to.count[OPEN]
-        to_key, to_at = (to.task_key[place], to.task_at[place]) if is_task else (to.key[place], to.at[place])
+        to_key, to_at = (to.task_key[row], to.task_at[row]) if is_task else (to.key[i], to.at[i])
         for c in range(len(key)):
             to_key[c] = key[c]
         for c in range(len(at)):
             to_at[c] = at[c]
         for side in range(2):
-            to_at[BEGIN + 2 * side] = to.count[USED]
+            to_at[BEGIN + 2 * side] = to.counts[USED]
             for q in range(at[BEGIN + 2 * side], at[BEGIN + 2 * side] + at[LENGTH + 2 * side]):
-                copy_interval(s.pool, q, to.pool, to.count[USED])
-                to.count[USED] += 1
-        if not is_task:
-            if is_new_search:
-                to_key[ORDER] = to_key[LOWER]
-            _push_last(to)
+                copy_interval(s.pool, q, to.pool, to.counts[USED])
+                to.counts[USED] += 1

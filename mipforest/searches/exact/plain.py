@@ -8,13 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import FloatArray, Int32Array, IntArray
 from mipforest.searches import entry, implement, kernel
 from mipforest.searches.medians import settle, take_out
-
-Int32Array = NDArray[np.int32]
 
 #: Kinds of losses: the least sum of costs over classes; squared; absolute.
 COSTS, SQUARED, ABSOLUTE = range(3)
@@ -96,23 +93,21 @@ class PlainSide(NamedTuple):
 
 
 @kernel
-def restrict(tables: PlainTables, sides: tuple[PlainSide, PlainSide], f: int, below: int, first: int) -> None:
-    """Write the rows below a rank into the left side, and those from a rank on into the right one."""
-    n, rank = tables.order.shape[1], tables.rank[f]
-    on_left, on_right = 0, 0
+def restrict(tables: PlainTables, sides: tuple[PlainSide, PlainSide], f: int, t: int) -> None:
+    """Write the rows below a threshold into the left side, and those from it on into the right one."""
+    n, rank, on_left = tables.order.shape[1], tables.rank[f], 0
     for i in range(n):
-        on_left += rank[i] < below
-        on_right += rank[i] >= first
+        on_left += rank[i] < t
     sides[0].span[0], sides[0].span[1] = 0, on_left
-    sides[1].span[0], sides[1].span[1] = n - on_right, on_right
+    sides[1].span[0], sides[1].span[1] = on_left, n - on_left
     for g in range(tables.order.shape[0]):
-        source, to, left, right = tables.order[g], sides[0].order[g], 0, n - on_right
+        source, to, left, right = tables.order[g], sides[0].order[g], 0, on_left
         for i in range(n):
             row = source[i]
-            if rank[row] < below:
+            if rank[row] < t:
                 to[left] = row
                 left += 1
-            if rank[row] >= first:
+            else:
                 to[right] = row
                 right += 1
     for s in range(2):

@@ -76,7 +76,7 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
     X, y = np.arange(4.0)[:, None], np.array([0, 1, 0, 1])
     left = sparse.csr_array(np.tri(4, 3)[:, ::-1].copy())
     tiny = Thresholds(
-        X, np.arange(4), np.zeros(3, np.int64), np.arange(3) + 0.5, np.array([0, 3]), left, ("x",)
+        X, np.arange(4), np.zeros(3, np.int64), np.array([0.5, 1.5, 2.5]), np.array([0, 3]), left, ("x",)
     )
 
     def run() -> None:

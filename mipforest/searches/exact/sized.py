@@ -32,10 +32,10 @@ class SizedSide(NamedTuple):
 
 
 @kernel
-def restrict(tables: SizedTables, sides: tuple[SizedSide, SizedSide], f: int, below: int, first: int) -> None:
-    """Write the rows below a rank into the left side, and those from a rank on into the right one."""
-    covers.restrict(tables.bounds, (sides[0].bounds, sides[1].bounds), f, below, first)
-    covers.restrict(tables.values, (sides[0].values, sides[1].values), f, below, first)
+def restrict(tables: SizedTables, sides: tuple[SizedSide, SizedSide], f: int, t: int) -> None:
+    """Write the rows below a threshold into the left side, and those from it on into the right one."""
+    covers.restrict(tables.bounds, (sides[0].bounds, sides[1].bounds), f, t)
+    covers.restrict(tables.values, (sides[0].values, sides[1].values), f, t)
 
 
 @kernel

@@ -72,15 +72,15 @@ def put(tables: SquaredTables, rows: FloatArray, row: int, g: int, slot: int, t:
 
 
 @kernel
-def restrict(tables: SquaredTables, sides: tuple[Part, Part], f: int, below: int, first: int) -> None:
-    """Write the rows below a rank into one part, and those from a rank on into the other."""
+def restrict(tables: SquaredTables, sides: tuple[Part, Part], f: int, t: int) -> None:
+    """Write the rows below a threshold into one part, and those from it on into the other."""
     n, last = tables.weight_below[f], tables.weight_below.shape[1] - 1
-    slots = int(n[below]) + TWO_WIDE - 1
+    slots = int(n[t]) + TWO_WIDE - 1
     sides[0].span[0], sides[0].span[1] = 0, slots - slots % TWO_WIDE
-    slots = int(n[last] - n[first]) + TWO_WIDE - 1
+    slots = int(n[last] - n[t]) + TWO_WIDE - 1
     sides[1].span[0], sides[1].span[1] = sides[0].span[1], slots - slots % TWO_WIDE
-    _copy(tables, sides[0], f, 0, below)
-    _copy(tables, sides[1], f, first, last)
+    _copy(tables, sides[0], f, 0, t)
+    _copy(tables, sides[1], f, t, last)
 
 
 @kernel

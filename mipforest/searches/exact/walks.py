@@ -41,6 +41,9 @@ LANES = {np.dtype(np.int16): 32, np.dtype(np.int32): 16, np.dtype(np.float64): 8
 #: Most weight of a chunk, or of all rows: running sums stay away from the penalty and from the ends of their range.
 MAX_CHUNK_WEIGHT, MAX_WEIGHT = 8191, 2**29
 
+#: Classes whose weights are added up in one pass.
+CLASSES_AT_A_TIME = 4
+
 #: What is subtracted between rows of equal value, by the type of the weights.
 PENALTY = {np.dtype(np.int16): 2**14, np.dtype(np.int32): 2**30, np.dtype(np.float64): np.inf}
 
@@ -321,24 +324,33 @@ def walk_classes(
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def weight_of_class(
-    _context: Any, rank: Any, label: Any, weight: Any, steps: Any, first: Any, beyond: Any, k: Any
+def weights_of_classes(
+    _context: Any, rank: Any, label: Any, weight: Any, steps: Any, first: Any, beyond: Any, k: Any, out: Any
 ) -> Any:
-    """Return the weight of class k among the rows with ``first <= rank < beyond``; as :func:`walk_classes`."""
-    is_whole = np.dtype(str(weight.dtype)).kind == "i"
-    signature = (types.int64 if is_whole else types.float64)(rank, label, weight, *[types.int64] * 4)
+    """Add up the weights of :data:`CLASSES_AT_A_TIME` classes from k on among the rows with ``first <= rank < beyond``.
+
+    As :func:`walk_classes`; ``out`` holds the weights of all classes.
+    """
+    signature = types.void(rank, label, weight, *[types.int64] * 4, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         e, b, w = _Emitter(context, builder, signature, arguments), builder, _Weights(builder, weight)
         lowest, highest = (_splat(b, e[j], e.vector(0, w.lanes)) for j in (4, 5))
-        own, zero = _splat(b, e[6], e.vector(1, w.lanes)), w.constant(0)
+        numbers = [b.add(e[6], ir.Constant(_I64, own)) for own in range(CLASSES_AT_A_TIME)]
+        classes, zero = [_splat(b, own, e.vector(1, w.lanes)) for own in numbers], w.constant(0)
 
         def body(i: Any, s: _State) -> _State:
             ranks, labels, weights = (e.load(j, i, w.lanes) for j in range(3))
             inside = b.and_(b.icmp_unsigned(">=", ranks, lowest), b.icmp_unsigned("<", ranks, highest))
-            return [w.add(s[0], b.select(b.and_(inside, b.icmp_signed("==", labels, own)), weights, zero))]
+            weights = b.select(inside, weights, zero)
+            return [
+                w.add(total, b.select(b.icmp_signed("==", labels, own), weights, zero))
+                for total, own in zip(s, classes, strict=True)
+            ]
 
-        return w.total(_loop(b, e[3], [zero], body)[0])
+        for lanes, own in zip(_loop(b, e[3], [zero] * len(classes), body), numbers, strict=True):
+            b.store(w.total(lanes), b.gep(e[7], [own]))
+        return context.get_dummy_value()
 
     return signature, generate
 

@@ -20,10 +20,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mipforest.arrays import IntArray
+from mipforest.arrays import Int32Array, IntArray
 from mipforest.searches import entry, glue, kernel
-from mipforest.searches.exact.losses import ABSOLUTE, Int32Array
 from mipforest.searches.local.hyperplanes import improved_by_hyperplane, no_hyperplane
+from mipforest.searches.local.leaves import ABSOLUTE
 from mipforest.searches.local.state import (
     CHAIN,
     LEAF,

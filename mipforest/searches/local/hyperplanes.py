@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mipforest.arrays import FloatArray
+from mipforest.arrays import FloatArray, Int32Array
 from mipforest.searches import glue, kernel
-from mipforest.searches.exact.losses import ABSOLUTE, Int32Array
+from mipforest.searches.local.leaves import ABSOLUTE
 from mipforest.searches.local.state import SIDE, Samples, Work, draw
 from mipforest.searches.local.sweeps import add_medians, fit_leaves, keep_base, sweep, value_of_leaves
 

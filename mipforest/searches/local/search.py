@@ -20,10 +20,18 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.cluster import connected, explained
 from mipforest.searches import compile_by
-from mipforest.searches.exact.losses import ABSOLUTE, CLASSES, SQUARED, TWO_CLASSES
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.searches.local.descent import search_from, search_hyperplanes_from
-from mipforest.searches.local.leaves import ACCURACY, LINEAR, PRESCRIPTION, statistics
+from mipforest.searches.local.leaves import (
+    ABSOLUTE,
+    ACCURACY,
+    CLASSES,
+    LINEAR,
+    PRESCRIPTION,
+    SQUARED,
+    TWO_CLASSES,
+    statistics,
+)
 from mipforest.searches.local.state import LEAF, NONE, OBLIQUE, OWN, Samples, Work, work_for
 from mipforest.searches.numbers import LARGEST_ADDED, require, require_charges, require_limits
 from mipforest.solvers.worker import THREAD_NAME

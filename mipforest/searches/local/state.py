@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import FloatArray, Int32Array, IntArray
 from mipforest.searches import glue, kernel
-from mipforest.searches.exact.losses import Int32Array
 from mipforest.searches.local.leaves import LINEAR
 
 #: In place of a split's feature: a leaf, no node at all, a hyperplane.
@@ -27,7 +26,7 @@ class Samples(NamedTuple):
     Attributes
     ----------
     kind
-        Which loss (:mod:`mipforest.searches.exact.losses`).
+        Which loss (:mod:`mipforest.searches.local.leaves`).
     N_min
         Least number of samples in a leaf.
     rank
@@ -39,7 +38,7 @@ class Samples(NamedTuple):
     X
         (n, p) the same features as values, row by row; (0, p) where no split has more than one feature.
     value
-        (n, V) statistics that are summed over leaves, as in :class:`~mipforest.searches.exact.losses.Rows`.
+        (n, V) statistics that are summed over leaves, see :data:`~mipforest.searches.local.leaves.CLASSES`.
     target, place
         (n,) target of a regression, and place of each sample in its order.
     split_cost

@@ -8,7 +8,7 @@ leaf with some samples, but less than ``N_min``, forbids the position.
 
 **Absolute loss.** Leaves of the first subtree only lose samples on the way, and those of the other one only gain them;
 gaining forward is losing backward. So two sweeps take samples out of lists by target that keep their weighted median
-(:func:`mipforest.searches.exact.losses.take_out`), and their losses are added.
+(:func:`mipforest.searches.medians.take_out`), and their losses are added.
 
 **Impurity.** With :math:`n_{lk}` the weight of class k in leaf l, Gini's is
 :math:`n_l - \sum_k n_{lk}^2 / n_l`. Starts grow by it. Beside the number of errors, with a
@@ -21,18 +21,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mipforest.arrays import FloatArray
+from mipforest.arrays import FloatArray, Int32Array
 from mipforest.searches import glue, kernel
-from mipforest.searches.exact.losses import (
+from mipforest.searches.local.leaves import (
     ABSOLUTE,
     CLASSES,
+    LINEAR,
+    PRESCRIPTION,
     SQUARED,
     TWO_CLASSES,
-    Int32Array,
-    settle,
-    take_out,
+    lasso_cost,
+    prescription_cost,
 )
-from mipforest.searches.local.leaves import LINEAR, PRESCRIPTION, lasso_cost, prescription_cost
 from mipforest.searches.local.state import (
     LEAF,
     LEVEL,
@@ -50,6 +50,7 @@ from mipforest.searches.local.state import (
     value_below,
     within_margin,
 )
+from mipforest.searches.medians import settle, take_out
 
 #: The median of a leaf is reached where twice the weight so far is this share of all: sums are rounded.
 HALF = 1.0 - 1e-15

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import FloatArray, Int32Array, IntArray
 from mipforest.problem.structure import TreeCharges
 from mipforest.searches import entry, kernel
-from mipforest.searches.exact.losses import Int32Array
 from mipforest.searches.local.leaves import may_prescribe, prescription_cost, statistics
 from mipforest.searches.numbers import require_charges
 from mipforest.trees.sides import midpoint

@@ -30,10 +30,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import FloatArray, Int32Array, IntArray
 from mipforest.problem.structure import TreeCharges
 from mipforest.searches import entry, kernel
-from mipforest.searches.exact.losses import Int32Array
 from mipforest.searches.numbers import require_charges
 from mipforest.searches.prescription.enumeration import Found, ranks, splits_by_rank
 

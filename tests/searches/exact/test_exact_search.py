@@ -14,8 +14,8 @@ from formulations.ort_l import OrtL
 from mipforest import solve
 from mipforest.data import Dataset, load
 from mipforest.errors import LicenseLimit, Unsupported
-from mipforest.searches.exact import losses
-from mipforest.searches.exact import search as search_module
+from mipforest.searches import medians
+from mipforest.searches.exact import cover_search
 from mipforest.searches.exact.search import exact_search
 
 #: The first ones have every loss with and without weights, costs of classes, leaf sizes, at every depth.
@@ -68,7 +68,7 @@ def test_the_outcome_is_the_same_for_any_number_of_threads(seed, depth, monkeypa
     data = medium(seed, n=70)
     problem = Oct(alpha=0.01).structure(Oct(alpha=0.01).build(data, depth).instance)
     alone = exact_search(problem, depth)
-    monkeypatch.setattr(search_module, "SCANNED_ALONE", 1e5)
+    monkeypatch.setattr(cover_search, "LONG", 0)
     one, two = (exact_search(problem, depth, threads=threads) for threads in (1, 2))
     assert same(alone.value, one.value)
     assert same(one.value, two.value)
@@ -141,7 +141,7 @@ def test_a_tree_that_is_known_and_optimal_stays():
 
 
 def test_medians_of_what_is_left_are_those_of_numpy(monkeypatch):
-    monkeypatch.setattr(losses, "settle", losses.settle.py_func)
+    monkeypatch.setattr(medians, "settle", medians.settle.py_func)
     for seed in range(300):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(1, 9))
@@ -152,7 +152,7 @@ def test_medians_of_what_is_left_are_those_of_numpy(monkeypatch):
         weight, weight_y, left = np.array([float(n)]), np.array([y.sum()]), list(range(n))
         for row in rng.permutation(n):
             left.remove(row)
-            loss = losses.take_out.py_func(rows, row, 0, middle, weight, weight_y, below, below_y, room)
+            loss = medians.take_out.py_func(rows, row, 0, middle, weight, weight_y, below, below_y, room)
             expected = np.abs(y[left] - np.median(y[left])).sum() if left else 0.0
             assert loss == pytest.approx(expected, abs=1e-9)
 
