@@ -50,13 +50,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulations.leaves.treatments import (
+from formulations.opt import (
     LeafEstimates,
+    Opt,
+    OptH,
     PrescriptionExpressions,
     PrescriptiveInstance,
+    PrescriptiveTree,
     TreatmentLeaves,
 )
-from formulations.opt import Opt, OptH, PrescriptiveTree
 from formulations.splits.univariate import leaves_of
 from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data import Dataset

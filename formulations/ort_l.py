@@ -51,8 +51,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from formulations.leaves.values import ConstantLeaves, LeafFit, OrtInstance, coefficients
-from formulations.ort import HyperplaneSplits, RegressionTree
+from formulations.ort import (
+    ConstantLeaves,
+    HyperplaneSplits,
+    LeafFit,
+    OrtInstance,
+    RegressionTree,
+    coefficients,
+)
 from formulations.splits.univariate import RoutingExpressions, leaves_of
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset

@@ -14,8 +14,7 @@ from mipforest.errors import MipforestError
 from mipforest.model import Model
 from mipforest.problem.operations import Instance, Operations
 from mipforest.problem.parameters import ParameterError, parameters_of
-from mipforest.problem.problem import Problem
-from mipforest.problem.solve_problem import HAND_OVER
+from mipforest.problem.problem import HAND_OVER, Problem
 from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.settings import one_blas_thread
 from mipforest.time_budget import TimeBudget

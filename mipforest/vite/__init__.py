@@ -29,8 +29,7 @@ from scipy.spatial.distance import squareform
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.ensembles import EnsembleError, ensemble_for, proximity
-from mipforest.ensembles.target import DEFAULT_SEED
+from mipforest.ensembles import DEFAULT_SEED, EnsembleError, ensemble_for, proximity
 from mipforest.trees import Topology
 from mipforest.trees.plot import (
     FAINT,
