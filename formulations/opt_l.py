@@ -292,7 +292,7 @@ class LinearEstimates(PrescriptiveTree):
 
 @dataclass(frozen=True, eq=False)
 class LinearEstimateExpressions(PrescriptionExpressions):
-    """What models with linear estimates say beside prescriptions: which features the estimates use."""
+    """What models with linear estimates say besides prescriptions: which features the estimates use."""
 
     def leaf_features(self) -> Expression:
         """Return the (|L| m, p) expression: by :math:`u^+ + u^-`, one row per leaf and treatment."""

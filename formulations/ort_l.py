@@ -332,7 +332,7 @@ class OrtL(RegressionTree):
 
 @dataclass(frozen=True, eq=False)
 class LinearLeafExpressions(RoutingExpressions):
-    r"""What models with linear leaves say beside splits and leaves: which features the leaves use.
+    r"""What models with linear leaves say besides splits and leaves: which features the leaves use.
 
     With l0 these are the binaries ``r``; with l1 binaries are added where a constraint reads them,
     :math:`-B\,\mathrm{uses}_{jt} \le \beta_{jt} \le B\,\mathrm{uses}_{jt}` with B as above.

@@ -46,7 +46,7 @@ FORMAT = "mipforest-score-card"
 VERSION = 1
 
 #: Most rules of a card: its attainable totals are the sums of their subsets.
-MOST_RULES = 20
+MAX_RULES = 20
 
 
 class CardFileError(MipforestError, ValueError):
@@ -143,8 +143,8 @@ class ScoreCard(Predictor):
             raise ValueError(f"a score card tells two classes apart, and {len(self.classes)} are given")
         if self.features and len(self.features) != self.p:
             raise ValueError(f"{len(self.features)} names for {self.p} features; give {self.p} names or none")
-        if len(self.rules) > MOST_RULES:
-            raise ValueError(f"{len(self.rules)} rules; a card has at most {MOST_RULES}")
+        if len(self.rules) > MAX_RULES:
+            raise ValueError(f"{len(self.rules)} rules; a card has at most {MAX_RULES}")
         if not math.isfinite(self.intercept):
             raise ValueError(f"the intercept is {self.intercept}; it must be finite")
         for k, rule in enumerate(self.rules):
@@ -156,8 +156,8 @@ class ScoreCard(Predictor):
                 raise ValueError(f"the threshold of rule {k} is {rule.threshold}; it must be finite")
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{self.rule_text(k)}: {rule.points:+d}" for k, rule in enumerate(self.rules))
-        return f"ScoreCard({told or 'no rule'}; intercept {self.intercept:.4g})"
+        rules = ", ".join(f"{self.rule_text(k)}: {rule.points:+d}" for k, rule in enumerate(self.rules))
+        return f"ScoreCard({rules or 'no rule'}; intercept {self.intercept:.4g})"
 
     # ------------------------------------------------------------------ what the card is
 

@@ -53,7 +53,7 @@ class Model:
     watch
         Called with a number of terms: after each change, of all rows; before variables are added, and for each
         expression before or once it is made, of all rows and of what is made. What it raises ends the declaration of a
-        model for which there is no time, or no room.
+        model for which there is no time, or no memory.
 
     Examples
     --------

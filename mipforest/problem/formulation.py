@@ -157,7 +157,7 @@ class Formulation(Operations):
         data, budget, declared_from = instance.data, instance.budget, monotonic()
         name, unfinished = f"{self.name}-{data.name}-d{instance.topology.depth}", not declare
 
-        most, entries = most_entries(), 0
+        most, entries = max_entries(), 0
 
         def watch(terms: int) -> None:
             left = budget.remaining
@@ -257,7 +257,7 @@ def _takes(solver: TreeSearch | Auto, problem: Problem) -> bool:
         return solver.takes(problem)
 
 
-def most_entries() -> int:
+def max_entries() -> int:
     """Return the most matrix entries for which a model is declared: it takes half of the machine's memory then."""
     if not hasattr(os, "sysconf"):
         return MAX_ENTRIES

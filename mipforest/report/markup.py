@@ -1,6 +1,6 @@
 """Elements of a page: values of ``result.json``, whatever they are, tables, and line and dot charts as SVG.
 
-All text and all attributes are escaped when the page is written; there is no other way in.
+All text and all attributes are escaped when the page is written; no other code writes text.
 """
 
 from __future__ import annotations

@@ -406,7 +406,7 @@ class Tree(Predictor):
         return self._reached(self._scaled(X))
 
     def _reached(self, scaled: FloatArray) -> IntArray:
-        """Return the leaf of each scaled sample; of univariate splits, from the feature of each node on its way."""
+        """Return the leaf of each scaled sample; of univariate splits, from the feature of each node on its path."""
         used = self.w != 0
         if (used.sum(axis=1) > 1).any() or self.n_features == 0:
             return self._leaves(self._scores(scaled))

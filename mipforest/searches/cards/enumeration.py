@@ -355,7 +355,7 @@ def search_features(
     points: IntArray,
     log_odds: float,
     begin: int,
-    most_sweeps: int,
+    max_sweeps: int,
     codes: IntArray,
     counts: IntArray,
     found: FloatArray,
@@ -389,7 +389,7 @@ def search_features(
         (T,) rules and points of a better card are written here; T is 3, or 4 with a fourth rule.
     log_odds
         As for :func:`~mipforest.searches.cards.enumeration.lattice`.
-    begin, most_sweeps
+    begin, max_sweeps
         First cut of the first feature to try, and after how many sweeps to return.
     codes, counts, found, workspace
         Memory: (n,), (7, 2^T), one entry for each cut of the third feature, and for the points of T rules.
@@ -405,7 +405,7 @@ def search_features(
     base, sizes, of_class, own = counts[:3], counts[3], counts[4:6], counts[6]
     cells = workspace.cells
     slack, least_of_all, sweeps, boxes, at_first = -np.inf, np.inf, 0, 0, begin
-    while at_first < len(first_cuts) and sweeps < most_sweeps:
+    while at_first < len(first_cuts) and sweeps < max_sweeps:
         cut1 = first_cuts[at_first]
         if at_first > begin:
             moved = 0

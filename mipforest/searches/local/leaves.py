@@ -29,7 +29,7 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import kernel
 
-#: Kind of loss, beside those of :mod:`mipforest.searches.exact.losses`. Sums of a leaf: n, y, y^2, x (p), x y (p),
+#: Kind of loss, besides those of :mod:`mipforest.searches.exact.losses`. Sums of a leaf: n, y, y^2, x (p), x y (p),
 #: x x' (p, p); after them its coefficients (p), and half the slope of the loss along each (p).
 LINEAR = 4
 

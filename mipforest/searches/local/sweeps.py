@@ -11,7 +11,7 @@ gaining forward is losing backward. So two sweeps take samples out of lists by t
 (:func:`mipforest.searches.exact.losses.take_out`), and their losses are added.
 
 **Impurity.** With :math:`n_{lk}` the weight of class k in leaf l, Gini's is
-:math:`n_l - \sum_k n_{lk}^2 / n_l`. Starts grow by it. Beside the number of errors, with a
+:math:`n_l - \sum_k n_{lk}^2 / n_l`. Starts grow by it. Added to the number of errors, with a
 weight below the least difference of two losses, it leads the search over plateaus.
 
 **Hyperplanes** are found one coefficient at a time (Dunn 2018, algorithm 3.1), with a margin. A sample's score is

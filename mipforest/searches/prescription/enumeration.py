@@ -7,11 +7,11 @@ are estimates.
 
 **Linear estimates.** From either end of the order of a feature, one sample after the other enters a leaf, and the lasso
 of its treatment begins with the coefficients that it had before. What both leaves of a split are charged is the sum of
-what the two ways have given. The least bound of all trees is one for the model, whichever minima it takes.
+what the two sweeps have given. The least bound of all trees is one for the model, whichever minima it takes.
 
 **Lassos** are solved to the last digits, with a bound over all their minima. A lasso is solved by steps between sets of
 features with signs (Lee, Battle, Raina and Ng 2007): the linear equations of the set give the minimum with these signs;
-where a coefficient would change its sign on the way there, the way ends, and the feature leaves the set; where none
+where a coefficient would change its sign before that, the step ends, and the feature leaves the set; where none
 does, the feature with the steepest slope above :math:`\theta` enters. A feature that depends on those of the set
 replaces one of them. Each step lowers the value; the first set is that of the leaf before its last sample came. A
 leaf's estimate at the mean of all its samples, :math:`\bar y_t + \beta_t^\top d` with :math:`d` from the mean of the
@@ -346,7 +346,7 @@ class Leaf(NamedTuple):
         (m, p) coefficients, and half the slope of the loss along each.
     fit
         (m, 3) what the estimates are charged, a bound on that, and a sum of the sizes of the coefficients.
-    mean, way, right, factor, used, sign
+    mean, apart, right, factor, used, sign
         Memory: (p, p) the factor, (p,) all others.
     """
 
@@ -360,7 +360,7 @@ class Leaf(NamedTuple):
     slope: FloatArray
     fit: FloatArray
     mean: FloatArray
-    way: FloatArray
+    apart: FloatArray
     right: FloatArray
     factor: FloatArray
     used: IntArray
@@ -434,9 +434,9 @@ def charge(rows: LinearRows, leaf: Leaf, charges: FloatArray) -> None:
             continue
         size, own, farthest = leaf.sums[t, 0], 0.0, 0.0
         for j in range(p):
-            leaf.way[j] = leaf.mean[j] - leaf.x[t, j] / size
-            own += leaf.beta[t, j] * leaf.way[j]
-            farthest = max(farthest, abs(leaf.way[j]))
+            leaf.apart[j] = leaf.mean[j] - leaf.x[t, j] / size
+            own += leaf.beta[t, j] * leaf.apart[j]
+            farthest = max(farthest, abs(leaf.apart[j]))
         mean = leaf.sums[t, 1] / size
         best = min(best, mean + own)
         if leaf.state[t] == _UNSOLVED:
@@ -451,7 +451,7 @@ def charge(rows: LinearRows, leaf: Leaf, charges: FloatArray) -> None:
 @kernel
 def lowered(theta: float, t: int, leaf: Leaf) -> float:
     """Bound by how much another minimum lowers the estimate of a treatment at the mean of all samples."""
-    p, beta, used, d = len(leaf.mean), leaf.beta[t], leaf.used, leaf.way
+    p, beta, used, d = len(leaf.mean), leaf.beta[t], leaf.used, leaf.apart
     size, others, most, reach = 0, 0, 0.0, leaf.fit[t, 2]
     for turn in range(2):
         for k in range(p):
@@ -465,7 +465,7 @@ def lowered(theta: float, t: int, leaf: Leaf) -> float:
                 size += 1
                 continue
             leaf.sign[k], others = 1, others + 1
-            way_of(theta, t, size + 1, size, leaf)  # minus w
+            direction_of(theta, t, size + 1, size, leaf)  # minus w
             sign, gain, slack = 1.0 if leaf.slope[t, k] > 0.0 else -1.0, d[k], leaf.fit[t, 2]
             for a in range(size):
                 gain += leaf.right[a] * d[used[a]]
@@ -533,7 +533,7 @@ def solve(theta: float, t: int, leaf: Leaf) -> bool:
         if rank < size - 1:
             break
         last = leaf.sign[used[size - 1]] if size > 0 else 0
-        way_of(theta, t, size, rank, leaf)
+        direction_of(theta, t, size, rank, leaf)
         # How far: to the minimum, or where the first coefficient is 0; without end in favour of a dependent feature.
         far, first = 1.0 if rank == size else np.inf, -1
         for a in range(rank):
@@ -587,8 +587,8 @@ def factorise(t: int, size: int, leaf: Leaf) -> int:
 
 
 @kernel
-def way_of(theta: float, t: int, size: int, rank: int, leaf: Leaf) -> None:
-    """Find the way of the coefficients in use to their minimum; or along which the last, dependent one grows."""
+def direction_of(theta: float, t: int, size: int, rank: int, leaf: Leaf) -> None:
+    """Find the direction of the coefficients in use to their minimum, or in which the last, dependent one grows."""
     n, y, L, right, used = leaf.sums[t, 0], leaf.sums[t, 1], leaf.factor, leaf.right, leaf.used
     for a in range(rank):
         if rank < size:
