@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
 
-from formulations.leaves.classes import baseline_error
+from formulations.leaves import baseline_error
 from formulations.oct import Oct
 from mipforest.data import Dataset, load
 from mipforest.heuristics.contree import contree

@@ -65,7 +65,7 @@ def in_highs(form: MatrixForm) -> Any:
     """Put the model into HiGHS, names and quadratic part included."""
     from margot_builders import load_quadratic
 
-    from mipforest.solvers.highs.session import HighsSession
+    from mipforest.solvers.highs import HighsSession
     from mipforest.solvers.worker import Worker
 
     session = HighsSession(Worker(maximize=False))

@@ -13,7 +13,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from mipforest.model.matrix import MatrixForm
-    from mipforest.solvers.highs.session import HighsSession
+    from mipforest.solvers.highs import HighsSession
 
 C, M_XI, M_H, EPSILON = 1.0, 50.0, 100.0, 1e-3
 
@@ -28,7 +28,7 @@ def samples(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def with_mipforest(X: np.ndarray, y: np.ndarray, depth: int) -> tuple[HighsSession, MatrixForm]:
-    from mipforest.solvers.highs.session import HighsSession
+    from mipforest.solvers.highs import HighsSession
     from mipforest.solvers.worker import Worker
 
     form = mipforest_form(X, y, depth)

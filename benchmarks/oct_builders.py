@@ -35,7 +35,7 @@ def arrays_with_mipforest(X: np.ndarray, y: np.ndarray, depth: int) -> MatrixFor
 
 
 def load_with_mipforest(form: MatrixForm) -> Any:
-    from mipforest.solvers.highs.session import HighsSession
+    from mipforest.solvers.highs import HighsSession
     from mipforest.solvers.worker import Worker
 
     session = HighsSession(Worker(maximize=False))

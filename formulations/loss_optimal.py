@@ -25,9 +25,9 @@ selection  ``none``, ``hard``: at most B features per node, ``soft``: each furth
 levels     ``all``: loss and norm are charged at every level (3.12), ``last``: at the last one only (3.11)
 ========== =================================================================================================
 
-The number of features is bounded or charged *beside* a norm, not in place of it: so it is in MARGOT (half the squared
-Euclidean norm), in the thesis' soft selection (any :math:`\Omega`) and in its univariate OLCT (l1). ``none`` with
-``hard`` or ``soft`` is the count alone.
+The number of features is bounded or charged *in addition to* a norm, not in place of it: so it is in MARGOT (half the
+squared Euclidean norm), in the thesis' soft selection (any :math:`\Omega`) and in its univariate OLCT (l1).
+``none`` with ``hard`` or ``soft`` is the count alone.
 
 Points of the framework: hinge, l2, all levels is MARGOT, with ``hard`` HFS-MARGOT, with ``soft`` SFS-MARGOT; logistic,
 l1, all levels is OLCT. Hinge, l2, last level are "SVM leaves". Misclassification at the last level without a norm is

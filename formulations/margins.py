@@ -248,7 +248,7 @@ MAX_ROUNDS = 12
 #: Variables of copies that are looked at in one piece: 1.6 MB for each array of them.
 PAIRS = 200_000
 
-#: Most pair steps in a copy, and the rise that a step promises, relative to what is wanted, below which they end.
+#: Most pair steps in a copy, and the predicted gain of a step, relative to what is wanted, below which they end.
 MAX_STEPS, LEAST_RISE = 100, 1e-4
 
 #: Share of the greatest variable of a dual point below which a distance from a bound is the solver's residue.
@@ -334,7 +334,7 @@ class _Screening:
         return found
 
     def gains(self, duals: list[_NodeDual], possible: BoolArray, slack: float) -> FloatArray:
-        """Return (n, |B''|) amounts that the bounds rise by if a sample reaches a last branch node; 0: not asked."""
+        """Return (n, |B''|) increases of the bounds if a sample reaches a last branch node; 0: not asked."""
         topology, gains = self.topology, np.zeros(possible.shape)
         open_ = possible.sum(axis=1) > 1
         for t, dual in zip(topology.branches, duals, strict=True):
@@ -537,7 +537,7 @@ class _Steps:
         return products
 
     def _step(self) -> FloatArray:
-        """Take the best pair step with the variable that lacks most, in every copy; return what it promised (n,)."""
+        """Take the best pair step with the variable that lacks most, in every copy; return the predicted gain (n,)."""
         rows, lack, beta = self.rows, self.lack, self.beta
         up = np.where(beta < self.high, lack, -np.inf).argmax(axis=1)
         up_inner = self._inner(up)

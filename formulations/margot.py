@@ -38,7 +38,7 @@ optimal value of ``valid``, and what duals of the nodes prove besides; see :mod:
 Building takes some seconds for hundreds of samples, and pays where the known tree's value is not far above the bound of
 the root; of more than 1000 samples ``tight`` is ``valid`` with a larger share of the root.
 
-What trees of linear classifiers share beside their rows is in :mod:`formulations.splits.linear`. MARGOT is the
+What trees of linear classifiers share besides their rows is in :mod:`formulations.splits.linear`. MARGOT is the
 loss-optimal tree (:mod:`formulations.loss_optimal`) with the hinge loss and half the squared Euclidean norm.
 """
 

@@ -51,7 +51,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from formulations.leaves.classes import (
+from formulations.leaves import (
     ClassTreeExpressions,
     ClassTreeInstance,
     baseline_error,

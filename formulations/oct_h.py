@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from formulations.leaves.classes import (
+from formulations.leaves import (
     ClassTreeExpressions,
     ClassTreeInstance,
     baseline_error,

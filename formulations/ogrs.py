@@ -188,6 +188,6 @@ def scaled_cuts(instance: RiskInstance) -> tuple[FloatArray, FloatArray]:
 
 
 def gaps(instance: RiskInstance) -> FloatArray:
-    """Return the (K,) distances of the values beside each cut, of features scaled to [0, 1]."""
+    """Return the (K,) distances of the values on both sides of each cut, of features scaled to [0, 1]."""
     low, high = scaled_cuts(instance)
     return high - low

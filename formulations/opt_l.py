@@ -50,13 +50,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulations.leaves.treatments import (
+from formulations.opt import (
     LeafEstimates,
+    Opt,
+    OptH,
     PrescriptionExpressions,
     PrescriptiveInstance,
+    PrescriptiveTree,
     TreatmentLeaves,
 )
-from formulations.opt import Opt, OptH, PrescriptiveTree
 from formulations.splits.univariate import leaves_of
 from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data import Dataset
@@ -290,7 +292,7 @@ class LinearEstimates(PrescriptiveTree):
 
 @dataclass(frozen=True, eq=False)
 class LinearEstimateExpressions(PrescriptionExpressions):
-    """What models with linear estimates say beside prescriptions: which features the estimates use."""
+    """What models with linear estimates say besides prescriptions: which features the estimates use."""
 
     def leaf_features(self) -> Expression:
         """Return the (|L| m, p) expression: by :math:`u^+ + u^-`, one row per leaf and treatment."""

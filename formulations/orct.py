@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from formulations.leaves.classes import check_class_data
+from formulations.leaves import check_class_data
 from mipforest.data import DataError, Dataset
 from mipforest.errors import did_you_mean
 from mipforest.problem.parameters import CostMatrix, ParameterError, ParameterKind, parameter

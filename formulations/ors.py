@@ -54,7 +54,7 @@ from mipforest.arrays import FloatArray
 from mipforest.cards import ScoreCard, calibration_of_totals, risk_table
 from mipforest.data import DataError, Dataset
 from mipforest.data.encoding import Scaling
-from mipforest.heuristics.score_cards import MOST_TRIED, CardProblem, exchange_rules
+from mipforest.heuristics.score_cards import MAX_TRIED, CardProblem, exchange_rules
 from mipforest.model import Model, Values
 from mipforest.objectives.losses import LogisticLoss, tangent_points
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
@@ -181,7 +181,7 @@ class RiskScore(Formulation):
             notes = (f"{reason}: the card has fewer",)
         if not cards.all_tried:
             notes += (
-                f"the starts look at quantiles, {MOST_TRIED:,} of the {cards.n_rules:,} cuts, and then at all cuts of "
+                f"the starts look at quantiles, {MAX_TRIED:,} of the {cards.n_rules:,} cuts, and then at all cuts of "
                 "the features of a card; bounds are for all cuts",
             )
         loss = LogisticLoss(tangent_points(self.tangents))

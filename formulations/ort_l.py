@@ -51,8 +51,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from formulations.leaves.values import ConstantLeaves, LeafFit, OrtInstance, coefficients
-from formulations.ort import HyperplaneSplits, RegressionTree
+from formulations.ort import (
+    ConstantLeaves,
+    HyperplaneSplits,
+    LeafFit,
+    OrtInstance,
+    RegressionTree,
+    coefficients,
+)
 from formulations.splits.univariate import RoutingExpressions, leaves_of
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
@@ -326,7 +332,7 @@ class OrtL(RegressionTree):
 
 @dataclass(frozen=True, eq=False)
 class LinearLeafExpressions(RoutingExpressions):
-    r"""What models with linear leaves say beside splits and leaves: which features the leaves use.
+    r"""What models with linear leaves say besides splits and leaves: which features the leaves use.
 
     With l0 these are the binaries ``r``; with l1 binaries are added where a constraint reads them,
     :math:`-B\,\mathrm{uses}_{jt} \le \beta_{jt} \le B\,\mathrm{uses}_{jt}` with B as above.

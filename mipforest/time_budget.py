@@ -140,21 +140,21 @@ class TimeBudget:
         return tuple(whole._noted) or ((COMPILED.format(seconds),) if seconds > LONG_COMPILATION else ())
 
     @contextmanager
-    def phase(self, name: str, told: str = "") -> Iterator[None]:
+    def phase(self, name: str, message: str = "") -> Iterator[None]:
         """Account for a phase; one inside another interrupts it, so that every second is counted once.
 
         Parameters
         ----------
         name
             What the seconds are counted as.
-        told
+        message
             A line for the user, where the phase may last.
         """
         self._switch()
         self._under_way.append(name)
         self._seconds.setdefault(name, 0.0)
-        if told and self._tell is not None:
-            self._tell(told)
+        if message and self._tell is not None:
+            self._tell(message)
         try:
             yield
         finally:

@@ -23,7 +23,7 @@ class UnpackingError(MipforestError, ValueError):
     """A compressed file that is damaged, or grows suspiciously; the message says what to do."""
 
 
-def most_unpacked(path: str | os.PathLike[str]) -> int:
+def max_unpacked(path: str | os.PathLike[str]) -> int:
     """Return the bytes that a compressed file may grow to: 200 times its size, or 4 MiB if that is more."""
     return max(SUSPECT_SIZE, SUSPECT_RATIO * os.path.getsize(path))
 
@@ -36,7 +36,7 @@ def unpacked_blocks(path: str | os.PathLike[str], most: int | None = None) -> It
     path
         The file.
     most
-        Bytes that it may grow to; :func:`most_unpacked` unless given.
+        Bytes that it may grow to; :func:`max_unpacked` unless given.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def unpacked_blocks(path: str | os.PathLike[str], most: int | None = None) -> It
     OSError
         As the system reports it.
     """
-    size, most = 0, most_unpacked(path) if most is None else most
+    size, most = 0, max_unpacked(path) if most is None else most
     with gzip.open(path, "rb") as file:
         while True:
             try:

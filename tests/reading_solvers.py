@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mipforest.files.solutions.reader import read_solution
+from mipforest.files.solutions import read_solution
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 

@@ -6,7 +6,7 @@ import pytest
 from labelled_trees import labelled_trees
 from tolerance import at_least
 
-from formulations.leaves.classes import baseline_error
+from formulations.leaves import baseline_error
 from formulations.oct import Oct
 from formulations.oct_h import OctH
 from formulations.ort import Ort

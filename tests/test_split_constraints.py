@@ -1,4 +1,4 @@
-"""Constraints on trees of linear classifiers: MARGOT and its kin."""
+"""Constraints on trees of linear classifiers: the MARGOT family."""
 
 from itertools import product
 

@@ -89,7 +89,7 @@ class HyperplaneRouting(Routing):
         b = np.zeros(self.topology.n_branches)
         for t in np.flatnonzero(splits):
             score, right = self.data.X @ a[t], goes_right[:, t]
-            # Any threshold between the sides routes alike; the highest leaves the left side the most room.
+            # Any threshold between the sides routes alike; the highest keeps the largest distance to the left side.
             if right.any():
                 b[t] = score[right].min()
                 continue

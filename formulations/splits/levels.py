@@ -1,7 +1,7 @@
 r"""Trees of linear classifiers as Aldinucci's thesis has them: a slack per sample and level, and the log-loss.
 
 Source: T. Aldinucci, *Optimization models and algorithms for interpretable machine learning*, PhD thesis, chapter 3.
-What OLCT and the general loss-optimal tree share beside the rows, which :mod:`formulations.olct` and
+What OLCT and the general loss-optimal tree share besides the rows, which :mod:`formulations.olct` and
 :mod:`formulations.loss_optimal` state.
 
 **Variants.** ``paper``: M = 100 everywhere. Like MARGOT's, this is no bound in general: it is an assumption on the

@@ -1,4 +1,4 @@
-r"""Trees with a linear classifier at every branch node: what their formulations share beside the rows.
+r"""Trees with a linear classifier at every branch node: what their formulations share besides the rows.
 
 The blocks ``w`` (|B|, p) and ``b`` (|B|,) are the hyperplanes, ``z`` (n, |B''|) assigns samples to the nodes of the
 last branching level, ``s`` (|B|, p) switches features on where they are selected, and ``u`` (|B|,) is the excess over a

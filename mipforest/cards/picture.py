@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from mipforest.cards.score_card import RiskTable, ScoreCard, risk_table
+from mipforest.cards import RiskTable, ScoreCard, risk_table
 from mipforest.formatting import percent
 from mipforest.trees.plot import FAINT, INK, Picture, new_figure, shorten, tint
 

@@ -237,8 +237,7 @@ def check(
 
     Exit code: 0 feasible; 3 infeasible, or the tree is worse than the point; 2 wrong usage or input.
     """
-    from mipforest.files.solutions import point_in
-    from mipforest.files.solutions.reader import read_solution
+    from mipforest.files.solutions import point_in, read_solution
     from mipforest.model.check import exact_objective, violations
 
     form = _read_instance(instance)

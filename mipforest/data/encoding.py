@@ -64,7 +64,7 @@ class Column:
     fill: float | str | None = None
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def encoded_levels(self) -> tuple[str, ...]:
         """Levels that have a feature, in order; empty for a column of numbers."""
         return () if self.levels is None else self.levels[1:] if self.single else self.levels
 
@@ -72,7 +72,7 @@ class Column:
     def features(self) -> tuple[str, ...]:
         """Names of the features it becomes."""
         if self.levels is not None:
-            return tuple(f"{self.name}={level}" for level in self.told)
+            return tuple(f"{self.name}={level}" for level in self.encoded_levels)
         return (f"{self.name}{-self.base:+d}" if self.base else self.name,)
 
 
@@ -157,7 +157,9 @@ class Encoding:
             level
             for column in self.columns
             for level in (
-                [(column.name, value) for value in column.told] if column.levels is not None else [None]
+                [(column.name, value) for value in column.encoded_levels]
+                if column.levels is not None
+                else [None]
             )
         )
 

@@ -23,7 +23,7 @@ from mipforest.data.table import EXACT, Axis, Missing
 from mipforest.data.target import Task
 from mipforest.data.treatments import POLICY_TABLES, policy_table
 from mipforest.errors import DataError, did_you_mean, some_of
-from mipforest.unpacking import BLOCK, SUSPECT_RATIO, UnpackingError, most_unpacked, unpacked_blocks
+from mipforest.unpacking import BLOCK, SUSPECT_RATIO, UnpackingError, max_unpacked, unpacked_blocks
 
 #: Endings of the files that can be read.
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
@@ -129,7 +129,7 @@ def _content_of(path: Path) -> bytes:
     """
     try:
         if path.name.endswith(".gz"):
-            most = min(most_unpacked(path), max(_LARGE_TEXT, _LARGE_RATIO * path.stat().st_size))
+            most = min(max_unpacked(path), max(_LARGE_TEXT, _LARGE_RATIO * path.stat().st_size))
             data = b"".join(unpacked_blocks(path, most))
         else:
             data = path.read_bytes()
@@ -221,7 +221,7 @@ def _bounded_table(path: Path) -> Any:
     import pyarrow
     from pyarrow import parquet
 
-    most = most_unpacked(path)
+    most = max_unpacked(path)
     suspect = DataError(
         f"{path} expands to more than {SUSPECT_RATIO} times its size; if you trust the file, write it as .csv"
     )

@@ -602,7 +602,7 @@ def draw_points(ground_truth: GroundTruth, per_partition: int, seed: int) -> Flo
     Parameters
     ----------
     ground_truth
-        The hyperplanes. A leaf that no point can reach (beside a node that does not split) is not a partition.
+        The hyperplanes. A leaf that no point can reach (next to a node that does not split) is not a partition.
     per_partition
         Number of points in each partition.
     seed

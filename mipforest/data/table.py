@@ -147,7 +147,7 @@ def exact_base(column: Any) -> int:
     if column.dtype.kind == "f" or not any(map(_rounded, column)):
         return 0
     if not all(isinstance(value, Integral) for value in column):
-        return 0  # beside fractions there is no exact way: numbers() names the value
+        return 0  # next to fractions no whole number is exact: numbers() names the value
     least, greatest = int(column.min()), int(column.max())
     if greatest - least > EXACT:
         raise DataError(
@@ -333,7 +333,7 @@ def fingerprint(names: Iterable[str], *arrays: FloatArray | IntArray) -> str:
 Missing = Literal["error", "drop", "impute"]
 
 #: Most levels of a column of text that becomes features, unless the user says otherwise.
-MOST_LEVELS = 100
+MAX_LEVELS = 100
 
 #: Different numbers from which on a column of text is one of numbers with a slip; of fewer, such as 2, 3, 4 and
 #: "5more", all values are levels, and a remark names the one that is no number.
@@ -405,7 +405,7 @@ def read_table(
     DataError
         If columns share a name, the target, the weights or all features are absent, no row is there (or left),
         values are missing, a weight is negative, ``missing`` is unknown, or a column of text has more than
-        :data:`MOST_LEVELS` levels, or :data:`MANY_NUMBERS` numbers among them.
+        :data:`MAX_LEVELS` levels, or :data:`MANY_NUMBERS` numbers among them.
     """
     if missing not in get_args(Missing):
         raise DataError(f"unknown treatment missing={missing!r}; it is 'error', 'drop' or 'impute'")
@@ -435,14 +435,14 @@ def read_table(
     frame, notes = _without_missing(frame, missing, list(taken.values()))
     samples = map(str, frame.index) if frame.index.is_unique else map(str, range(len(frame)))
     column = None if weight is None else numbers(frame[weight])
-    chosen, weights, told = positive_weights(column, len(frame), f"column {weight!r}", frame.index)
+    chosen, weights, dropped = positive_weights(column, len(frame), f"column {weight!r}", frame.index)
     frame = frame[chosen]
     features = frame.drop(columns=list(taken.values()))
     if keep is not None:
         refuse_doubtful_text(features, keep)
     ids = tuple(id for id, kept in zip(samples, chosen, strict=True) if kept)
     given = None if treatment is None else frame[treatment]
-    return Table(features, frame[target], given, ids, weights, (*notes, *told, *_remarks(features)))
+    return Table(features, frame[target], given, ids, weights, (*notes, *dropped, *_remarks(features)))
 
 
 def _require_column(frame: Any, name: str, role: str) -> None:
@@ -484,12 +484,12 @@ def refuse_doubtful_text(features: Any, keep: Collection[str] = ()) -> None:
                 f"--drop {named}, or take it as text with --keep {named}",
             )
     counts = {name: column.nunique() for name, column in texts.items()}
-    many = [name for name, count in counts.items() if count > MOST_LEVELS]
+    many = [name for name, count in counts.items() if count > MAX_LEVELS]
     if many:
-        told = some_of([f"{name!r} ({counts[name]} levels)" for name in many])
+        columns = some_of([f"{name!r} ({counts[name]} levels)" for name in many])
         raise DataError(
-            f"{told}: a feature for every level of a date, a name or an identifier tells nothing of new samples, and "
-            f"at most {MOST_LEVELS} levels are taken",
+            f"{columns}: a feature for every level of a date, a name or an identifier tells nothing of new samples, "
+            f"and at most {MAX_LEVELS} levels are taken",
             hint=f"leave it out with drop=[{many[0]!r}], or take it all the same with keep=[{many[0]!r}]",
             option=f"leave it out with --drop {shlex.quote(many[0])}, or take it all the same with --keep",
         )
@@ -613,8 +613,8 @@ def _without_missing(frame: Any, missing: Missing, required: list[str]) -> tuple
         kept = ~gaps[required].any(axis="columns")
         filled = gaps[kept].to_numpy().sum()
         dropped = (f"{(~kept).sum()} of {len(frame)} rows dropped because they lack {' or '.join(required)}",)
-        told = f"{filled} missing values filled in: numbers by the median, text by the most frequent value"
-        return frame[kept], (*(dropped if not kept.all() else ()), *((told,) if filled else ()))
+        note = f"{filled} missing values filled in: numbers by the median, text by the most frequent value"
+        return frame[kept], (*(dropped if not kept.all() else ()), *((note,) if filled else ()))
     if missing == "error":
         refuse_missing(frame)
     if lacking.all():

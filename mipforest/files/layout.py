@@ -67,7 +67,7 @@ def safe_names(names: Sequence[str], limit: int = LONGEST_NAME, reserved: Iterab
         If the limit is below 8.
     """
     if limit < 8:
-        raise ValueError(f"limit is {limit}; a name needs room for a suffix: give at least 8")
+        raise ValueError(f"limit is {limit}; a name needs space for a suffix: give at least 8")
     taken = set(reserved)
     if _all_safe(names, limit, taken):
         return list(names)

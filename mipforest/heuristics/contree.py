@@ -167,7 +167,7 @@ def fitted_nodes(
     stopped
         Asked every few hundredths of a second whether to end.
     loaded
-        Told once how many seconds the packages took to load.
+        Called once with how many seconds the packages took to load.
 
     Returns
     -------

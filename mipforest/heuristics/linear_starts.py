@@ -88,7 +88,7 @@ LOCAL_TIME_LIMIT = 30.0
 TIME_LIMIT = 60.0
 
 #: Most samples on which the path is searched: some seconds, and more change its best value by less than their draw.
-MOST_SAMPLES = 5000
+MAX_SAMPLES = 5000
 
 
 def local_svm(
@@ -296,7 +296,7 @@ def svm_path(
 
 def _sample(data: Dataset) -> Dataset:
     """Draw samples, of each class its share and at least one."""
-    rng, share = np.random.default_rng(0), min(1.0, MOST_SAMPLES / data.n)
+    rng, share = np.random.default_rng(0), min(1.0, MAX_SAMPLES / data.n)
     rows = [np.flatnonzero(data.sign == side) for side in (-1, 1)]
     drawn = [rng.choice(own, math.ceil(share * len(own)), replace=False) for own in rows]
     return data.take(np.sort(np.concatenate(drawn)))
@@ -410,7 +410,7 @@ GRADIENT_TOLERANCE = 1e-8
 
 #: Most iterations. Problems of hundreds of samples take tens to hundreds; only one without an optimum,
 #: as that of separable classes without a norm, runs on.
-MOST_ITERATIONS = 5000
+MAX_ITERATIONS = 5000
 
 
 def logistic_value(
@@ -474,8 +474,8 @@ def logistic_split(
         options={
             "gtol": GRADIENT_TOLERANCE,
             "ftol": 0.0,
-            "maxiter": MOST_ITERATIONS,
-            "maxfun": 2 * MOST_ITERATIONS,
+            "maxiter": MAX_ITERATIONS,
+            "maxfun": 2 * MAX_ITERATIONS,
         },
     )
     w, b = found.x[:p] - found.x[p : 2 * p], float(found.x[-1])

@@ -357,7 +357,7 @@ def with_penalty(split: Split, budget: int, alpha: float | None) -> Split:
 
 #: Most samples of a node whose problem is solved exactly: up to 4 s for a linear programme, 0.5 s for a quadratic one.
 #: With more, the loss is smoothed: the value is within 0.1% of the best, in 0.05 s for 10,000 samples.
-MOST_EXACT = 2000
+MAX_EXACT = 2000
 
 #: Scales that are tried for the split of a node with more samples than that.
 SCALES = tuple(10.0 ** (k / 4) for k in range(-8, 9))
@@ -399,7 +399,7 @@ class NodeProblems:
     norm: Norm = HALF_SQUARED_L2
     uncharged: frozenset[int] = frozenset()
     time: TimeBudget = field(default_factory=TimeBudget)
-    exact_up_to: int = MOST_EXACT
+    exact_up_to: int = MAX_EXACT
 
     @property
     def exact(self) -> bool:

@@ -105,7 +105,7 @@ BEAM = 10
 CHUNK = 64
 
 #: Cuts that starts look at: of more, as many quantiles of the samples, and in the end the neighbours of those chosen.
-MOST_TRIED = 20_000
+MAX_TRIED = 20_000
 
 #: The same once the time has run out, and a card must have all its rules.
 FEW_TRIED = 400
@@ -433,11 +433,11 @@ class CardProblem:
     @property
     def all_tried(self) -> bool:
         """Whether starts look at all cuts."""
-        return self.n_rules <= MOST_TRIED
+        return self.n_rules <= MAX_TRIED
 
     @cached_property
     def _tried(self) -> dict[int, IntArray]:
-        return self._quantiles(MOST_TRIED)
+        return self._quantiles(MAX_TRIED)
 
     @cached_property
     def _few_tried(self) -> dict[int, IntArray]:
@@ -471,7 +471,7 @@ class CardProblem:
         most
             How many to return.
         tried
-            By feature, the rules to try; those of :data:`MOST_TRIED` unless given.
+            By feature, the rules to try; those of :data:`MAX_TRIED` unless given.
         """
         levels, at = np.unique(self.totals(card), return_inverse=True)
         used = {int(self.feature[k]) for k, _ in card}

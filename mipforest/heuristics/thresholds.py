@@ -1,4 +1,4 @@
-"""The thresholds of a data set, all ways to split its samples on one feature, and the trees of such splits.
+"""The thresholds of a data set, all splits of its samples on one feature, and the trees of such splits.
 
 Thresholds between the same two neighbouring values of a feature route all samples alike, so one per gap is enough.
 Samples with equal features go to the same leaf, and are merged into groups first.

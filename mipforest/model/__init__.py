@@ -1,12 +1,11 @@
 """The solver-agnostic model object: variables, expressions, constraints, and their flat matrix form."""
 
 from mipforest.errors import DataValueError, ExpressionError, ModelError, ShapeError, UnknownNameError
-from mipforest.model.constraints import ConstraintBlock
+from mipforest.model.blocks import ConstraintBlock, VarArray
 from mipforest.model.expressions import LinearExpr, QuadraticExpr, between, concatenate, sum_squares
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm, Values
 from mipforest.model.model import Model
 from mipforest.model.operators import Relation
-from mipforest.model.variables import VarArray
 
 __all__ = [
     "Block",

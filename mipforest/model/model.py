@@ -11,16 +11,21 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import DataValueError, ExpressionError, ShapeError, UnknownNameError, closest
-from mipforest.model.check import Violations, complete_point, violations
-from mipforest.model.constraints import (
+from mipforest.model.blocks import (
     ConstraintBlock,
     ConstraintBlocks,
+    IndexSets,
+    VarArray,
     add_switch,
+    check_bounds,
+    check_name,
     constraint_block,
+    index_sets,
     objective,
     stack_blocks,
     stack_indicators,
 )
+from mipforest.model.check import Violations, complete_point, violations
 from mipforest.model.expressions import LinearExpr, QuadraticExpr
 from mipforest.model.matrix import (
     Block,
@@ -33,7 +38,6 @@ from mipforest.model.matrix import (
     widen,
 )
 from mipforest.model.operators import Relation, fitted, numeric
-from mipforest.model.variables import IndexSets, VarArray, check_bounds, check_name, index_sets
 
 
 class Model:
@@ -49,7 +53,7 @@ class Model:
     watch
         Called with a number of terms: after each change, of all rows; before variables are added, and for each
         expression before or once it is made, of all rows and of what is made. What it raises ends the declaration of a
-        model for which there is no time, or no room.
+        model for which there is no time, or no memory.
 
     Examples
     --------

@@ -399,7 +399,7 @@ POSITIVE_POINTS: dict[str, tuple[float, ...]] = {
 }
 
 #: Most tangents at finite points: each costs a row per sample and branch node.
-MOST_POINTS = 63
+MAX_POINTS = 63
 
 #: Beyond this value f is below 1e-17: the interval in which a tangent point next to infinity is looked for.
 _FAR = 40.0
@@ -425,10 +425,10 @@ def tangent_points(tangents: str) -> FloatArray:
     if tangents in POSITIVE_POINTS:
         positive = np.array(POSITIVE_POINTS[tangents])
         return np.concatenate([-positive[::-1], [0.0], positive])
-    if not tangents.isdecimal() or not 1 <= int(tangents) <= MOST_POINTS:
+    if not tangents.isdecimal() or not 1 <= int(tangents) <= MAX_POINTS:
         raise ParameterError(
             f"parameter tangents is {tangents!r}; give {', '.join(POSITIVE_POINTS)}, or the number of finite "
-            f"tangent points, 1 to {MOST_POINTS}"
+            f"tangent points, 1 to {MAX_POINTS}"
         )
     return greedy_points(int(tangents))
 

@@ -14,8 +14,7 @@ from mipforest.errors import MipforestError
 from mipforest.model import Model
 from mipforest.problem.operations import Instance, Operations
 from mipforest.problem.parameters import ParameterError, parameters_of
-from mipforest.problem.problem import Problem
-from mipforest.problem.solve_problem import HAND_OVER
+from mipforest.problem.problem import HAND_OVER, Problem
 from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.settings import one_blas_thread
 from mipforest.time_budget import TimeBudget
@@ -158,7 +157,7 @@ class Formulation(Operations):
         data, budget, declared_from = instance.data, instance.budget, monotonic()
         name, unfinished = f"{self.name}-{data.name}-d{instance.topology.depth}", not declare
 
-        most, entries = most_entries(), 0
+        most, entries = max_entries(), 0
 
         def watch(terms: int) -> None:
             left = budget.remaining
@@ -258,7 +257,7 @@ def _takes(solver: TreeSearch | Auto, problem: Problem) -> bool:
         return solver.takes(problem)
 
 
-def most_entries() -> int:
+def max_entries() -> int:
     """Return the most matrix entries for which a model is declared: it takes half of the machine's memory then."""
     if not hasattr(os, "sysconf"):
         return MAX_ENTRIES

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from mipforest.model import Model
-from mipforest.model.constraints import ConstraintBlock
+from mipforest.model.blocks import ConstraintBlock
 from mipforest.model.matrix import MatrixForm
 
 

@@ -377,7 +377,7 @@ class AfterSolve(ABC):  # noqa: B024 - its operations have defaults
 
 
 class Operations(ModelOperations, Codec, StartOperations, AfterSolve):
-    """All operations of a formulation, and what the toolkit asks of it beside them."""
+    """All operations of a formulation, and what the toolkit asks of it besides them."""
 
     variant: str
 

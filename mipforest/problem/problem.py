@@ -1,20 +1,64 @@
-"""A formulation built for a data set, ready to solve."""
+"""A formulation built for a data set, and the procedure behind ``solve``.
+
+A problem is solved, its solution decoded, and the tree checked against the definition.
+"""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Unpack
+
+import numpy as np
 
 from mipforest.model import Values
 from mipforest.problem.problem_data import ProblemData
-from mipforest.problem.repair import feasible_start
+from mipforest.problem.proofs import (
+    broken_rows,
+    ended_by,
+    not_built,
+    not_called,
+    proven_progress,
+    proven_while_built,
+    same_value,
+    start_alone,
+    start_proven,
+    with_least_objective,
+    with_start,
+    with_valid_bound,
+)
+from mipforest.problem.repair import (
+    GROWTH,
+    contradictory,
+    feasible_start,
+    rebuilt_with_cutoff,
+    refined_within,
+)
 from mipforest.problem.result import Result
-from mipforest.problem.solve_problem import check_solution, solve_problem, started
-from mipforest.problem.tree_search import AUTO, Auto, TreeSearch, solver_or_search
-from mipforest.settings import SolveKeywords, SolveSettings, chosen_settings, one_blas_thread, takes_settings
+from mipforest.problem.tree_search import (
+    AUTO,
+    Auto,
+    SearchResult,
+    TreeSearch,
+    check_settings,
+    solver_or_search,
+    start_search,
+)
+from mipforest.settings import (
+    FEASIBILITY_TOLERANCE,
+    SolveKeywords,
+    SolveSettings,
+    chosen_settings,
+    one_blas_thread,
+    takes_settings,
+)
 from mipforest.solvers.base import Solver
-from mipforest.solvers.solution import Progress, Solution
+from mipforest.solvers.bound_check import checked_against, validated
+from mipforest.solvers.solution import Event, Progress, Solution, Status
+from mipforest.solvers.worker import out_of_memory
+from mipforest.solving import solve
+from mipforest.time_budget import Stopped
 from mipforest.trees import Predictor
 
 #: Default time limit in seconds: a first run ends soon and says how far it got.
@@ -94,3 +138,304 @@ class Problem(ProblemData):
     def checked(self, solution: Solution) -> Result:
         """Decode and check a solution from elsewhere, as :meth:`solve` does with its solver's."""
         return check_solution(self, solution)
+
+
+#: Seconds per row, column and entry until a solver looks at its clock (1 to 3 s at a million): with less, it is not
+#: called.
+HAND_OVER = 2.7e-6
+
+#: Share of the time for a changed model with the limits that it was built with, where no solution of it is known.
+FIRST_SHARE = 0.5
+
+#: While a changed model has no solution within its limits, these grow to those of this multiple of the known value.
+MAX_GROWTH = 1e3
+
+
+def solve_problem(
+    problem: ProblemData, solver: Solver | TreeSearch, settings: SolveSettings, on_progress: Progress | None
+) -> Result:
+    """Solve with a solver, in the budget's time, and check the answer."""
+    check_settings(solver, settings)
+    (budget := problem.budget).begin_solve(settings.time_limit or None)
+
+    def report(event: Event) -> bool:
+        if on_progress is not None and on_progress(event):
+            budget.stop()
+        return budget.stopped
+
+    if isinstance(solver, TreeSearch):
+        return _searched(problem, solver, settings, report)
+    problem.require_rows(f"a model for {solver.name}")
+    with budget.phase("start"):
+        tree, least = started(problem, settings.start, settings.seed)
+        known = problem.at_least(least)
+        if problem.unfinished:
+            return _unfinished(known, solver, tree, settings.gap)
+        values, warnings = (None, []) if tree is None else feasible_start(problem, tree)
+    suggested = problem.formulation.solver_options.get(solver.name, {})
+    settings = replace(settings, solver_options={**suggested, **settings.solver_options})
+    with budget.phase("solve"):
+        limited, solution = _within_limits(known, solver, settings, values, report)
+    with budget.phase("check"):
+        solution, bound_warnings = with_valid_bound(limited, solution, settings.gap)
+        solution = with_least_objective(limited, solution, settings.gap)
+        warned = (*problem.instance.notes, *budget.notes, *warnings, *solution.warnings, *bound_warnings)
+        result = check(limited, replace(solution, warnings=warned))
+    return replace(result, phase_seconds=budget.seconds)
+
+
+def _within_limits(
+    given: ProblemData, solver: Solver, settings: SolveSettings, values: Values | None, on_progress: Progress
+) -> tuple[ProblemData, Solution]:
+    """Solve the model, built again with limits that hold under added constraints where it takes that for a proof.
+
+    Returns
+    -------
+    problem, solution
+        This one, or the one built again, whose columns are the same; and its solution.
+    """
+    value = np.inf if values is None else given.model.objective(values)
+    problem = rebuilt_with_cutoff(given, value) or given
+    unproven = problem.valid_below() < value
+    # Without a solution to compute limits from, the built limits have to do at first.
+    share = FIRST_SHARE if unproven else 1.0
+    solution = _solved(problem, solver, settings, values, on_progress, share=share)
+    spent, growth = solution.seconds, 1.0
+    while unproven and solution.status in (Status.OPTIMAL, Status.TIME_LIMIT, Status.INFEASIBLE):
+        if solution.status is Status.OPTIMAL and solution.objective <= problem.valid_below():
+            break
+        growth *= GROWTH
+        if not solution.found and (growth > MAX_GROWTH or contradictory(problem)):
+            break
+        again = rebuilt_with_cutoff(
+            given, solution.objective if solution.found else growth * given.known_value()
+        )
+        if again is None and solution.status is Status.TIME_LIMIT:
+            again = problem  # its limits do, or none are proven: the rest of the time is for it
+        if again is None or given.budget.expired:
+            break
+        start = solution.values if solution.found else None
+        found = _solved(again, solver, settings, start, on_progress)
+        spent += found.seconds
+        if found.found or not solution.found:
+            problem, solution = again, found
+        if found.status is Status.TIME_LIMIT:
+            break
+    return problem, replace(solution, seconds=spent)
+
+
+def _solved(
+    problem: ProblemData,
+    solver: Solver,
+    settings: SolveSettings,
+    values: Values | None,
+    on_progress: Progress,
+    *,
+    share: float = 1.0,
+) -> Solution:
+    """Solve this model from a start, in a share of the time left; replace the solution by that of its tree."""
+    if values is not None and proven_while_built(problem, values, settings.gap):
+        return start_proven(problem, solver, values)
+    form = problem.model.matrix()
+    if (left := problem.budget.remaining) <= HAND_OVER * (form.A.nnz + form.n_rows + form.n_columns):
+        # Time that is left was not the limit: the size of the model was.
+        why = Status.LIMIT if left > 0 else Status.TIME_LIMIT
+        return start_alone(problem, solver, values, not_called(problem, solver), status=why)
+    limit = problem.budget.at_most(share=share) if settings.time_limit != 0 else 0.0
+    settings = replace(settings, start=values or {}, time_limit=limit)
+    try:
+        solution = solve(
+            problem.model, solver, settings=settings, on_progress=proven_progress(problem, on_progress)
+        )
+    except MemoryError:
+        if values is None:
+            raise
+        return start_alone(problem, solver, values, out_of_memory(solver.name), status=Status.LIMIT)
+    if solution.stopped:
+        problem.budget.stop()
+    solution = replace(solution, status=ended_by(problem, solution.status))
+    if values is not None and not solution.found:
+        solution = with_start(problem, solution, values)
+    return snapped_to_tree(problem, solution, settings.gap)
+
+
+def _searched(
+    problem: ProblemData, search: TreeSearch, settings: SolveSettings, on_progress: Progress
+) -> Result:
+    """Let a tree search find the tree, checked as a solver's point is; one that proves nothing claims no bound."""
+    search.check(problem)
+    budget = problem.budget
+    began = monotonic() - budget.excluded_seconds
+    with budget.phase("start"):
+        start = started(problem, settings.start, settings.seed)[0]
+    with budget.phase("solve"):
+        within = replace(settings, time_limit=budget.at_most() if settings.time_limit != 0 else 0.0)
+        # One that sees added rows needs a model that leaves out nothing that they could make the best.
+        whole = rebuilt_with_cutoff(problem, np.inf) or problem if problem.changed() else problem
+        try:
+            found = search.search(whole, within, start=start, on_progress=on_progress)
+        except Stopped:
+            if start is None:
+                raise
+            found = SearchResult(start, -np.inf, Status.INTERRUPTED, message="it was stopped before it began")
+    with budget.phase("check"):
+        seconds = monotonic() - budget.excluded_seconds - began
+        result = _found(whole, search, found, start, seconds, settings.gap)
+    return replace(result, phase_seconds=budget.seconds)
+
+
+def _unfinished(problem: ProblemData, solver: Solver, tree: Predictor | None, gap: float) -> Result:
+    """Return the start, and what is known without a model, where the time ran out while it was declared."""
+    too_large = problem.entries_given_up > 0 and not problem.budget.expired
+    warned = (not_built(problem),) if tree is not None and (too_large or problem.budget.expired) else ()
+    found = SearchResult(tree, -np.inf, Status.LIMIT if too_large else Status.TIME_LIMIT, warnings=warned)
+    return replace(_found(problem, solver, found, tree, 0.0, gap), phase_seconds=problem.budget.seconds)
+
+
+def _found(
+    problem: ProblemData,
+    by: Solver | TreeSearch,
+    found: SearchResult,
+    start: Predictor | None,
+    seconds: float,
+    gap: float,
+) -> Result:
+    x, values, objective = (None, {}, np.nan) if found.tree is None else problem.point_of(found.tree)
+    solution = Solution(
+        status=ended_by(problem, found.status),
+        x=x,
+        values=values,
+        objective=objective if np.isnan(found.objective) else found.objective,
+        bound=found.bound,
+        nodes=found.nodes,
+        seconds=seconds,
+        solver=by.name,
+        solver_version=by.version(),
+        events=found.events,
+        start_objective=np.nan if start is None else problem.formulation.evaluate(start, problem.instance),
+        warnings=(*problem.instance.notes, *problem.budget.notes, *_note_of(by), *found.warnings),
+        message=found.message,
+        reported=found.reported,
+    )
+    if isinstance(by, Solver) or found.bound > -np.inf:
+        solution = with_least_objective(problem, solution, gap)
+    tree = None if problem.has_rows else found.tree
+    return check(problem, solution, tree, sees_rows=not isinstance(by, TreeSearch))
+
+
+def _note_of(solver: Solver | TreeSearch) -> tuple[str, ...]:
+    """Return what the user should know of how a search was asked for."""
+    return (solver.note,) if isinstance(solver, TreeSearch) and solver.note else ()
+
+
+def started(problem: ProblemData, start: str | Predictor | None, seed: int) -> tuple[Predictor | None, float]:
+    """Return the tree to start from, and what a search for it proves of every tree as the problem was built."""
+    search = start_search(start, problem) if isinstance(start, str) else None
+    if search is None:
+        return problem.start_without_search(start, seed=seed), -np.inf
+    return search.start_for(problem, problem.start_without_search(seed=seed), seed=seed)
+
+
+def check_solution(problem: ProblemData, solution: Solution) -> Result:
+    """Decode and check a solution from elsewhere, as :func:`solve_problem` does with its solver's."""
+    infeasible = solution.x is not None and problem.model.violations(solution.x).max > FEASIBILITY_TOLERANCE
+    return check(problem, solution if infeasible else snapped_to_tree(problem, solution))
+
+
+def snapped_to_tree(problem: ProblemData, solution: Solution, gap: float | None = None) -> Solution:
+    """Replace a solution by that of the tree it stands for, where this is feasible and no worse.
+
+    A solver that stops early may leave slack that the tree does not need: a feature switched on and not
+    used, a leaf value off its optimum. Where the tree is worse, by what the solver's tolerances are worth, or its
+    point feasible and the solver's not, its own value counts. An optimum is then held to the ``gap`` again.
+    """
+    if solution.x is None:
+        return solution
+    tree = problem.formulation.decode(solution.values, problem.instance)
+    # Labels that suit the objective may break a constraint that a user added.
+    for candidate in (problem.formulation.relabel(tree, problem.instance), tree):
+        tidied = _with_values_of(problem, candidate, solution)
+        if tidied is not None:
+            return tidied
+    value = problem.formulation.evaluate(tree, problem.instance)
+    violation = problem.model.violations(solution.x).max
+    feasible = violation <= FEASIBILITY_TOLERANCE
+    if problem.as_built.objective_replaced() or (
+        feasible and same_value(value, solution.objective, problem.objective_unit)
+    ):
+        return solution
+    own = _with_values_of(problem, tree, solution, worse=True)
+    if own is None:
+        return solution
+    status, bound, issues = validated(problem.model.matrix(), own.status, own.objective, own.bound, gap=gap)
+    if issues and problem.formulation.slack_closed_by:
+        issues = [f"what is left of the gap is closed by {problem.formulation.slack_closed_by}"]
+    loosened = problem.changes().loosened
+    cause = (
+        "in the model without the rows that were removed" if loosened else f"by {problem.formulation.slack}"
+    )
+    said = (
+        f"the solver's point has the value {solution.objective:.9g} {cause}, and its {tree.noun} "
+        f"{own.objective:.9g}"
+        if feasible
+        else f"the solver's point violates the model by {violation:.3g}, and that of its tree does not"
+    )
+    return replace(own, status=status, bound=bound, warnings=(*own.warnings, f"{said}: this counts", *issues))
+
+
+def _with_values_of(
+    problem: ProblemData, tree: Predictor, solution: Solution, *, worse: bool = False
+) -> Solution | None:
+    """Put the values of a tree into a solution; ``None`` where they are infeasible, or worse unless it may be."""
+    form = problem.model.matrix()
+    values = {**solution.values, **problem.encoded(tree)}
+    x = form.to_point(values)
+    objective = problem.value_of(tree, x)
+    loses = objective < solution.objective if form.maximize else objective > solution.objective
+    if (loses and not worse) or problem.model.violations(x).max > FEASIBILITY_TOLERANCE:
+        return None
+    held = checked_against(solution, form, x)
+    bound = max(held.bound, objective) if form.maximize else min(held.bound, objective)
+    return replace(held, x=x, values=form.to_values(x), objective=objective, bound=bound)
+
+
+def check(
+    problem: ProblemData, solution: Solution, tree: Predictor | None = None, *, sees_rows: bool = True
+) -> Result:
+    """Decode the tree unless it is given, route the training samples through it, and compare objectives."""
+    if solution.x is None:
+        return Result(
+            problem=problem,
+            solution=solution,
+            tree=None,
+            solved_tree=None,
+            evaluated_objective=np.nan,
+            max_violation=np.nan,
+            failed_checks=(),
+        )
+    if tree is None:
+        tree = problem.formulation.decode(solution.values, problem.instance)
+    evaluated = problem.formulation.evaluate(tree, problem.instance)
+    violation = problem.violation(solution.x, tree)
+    failed_checks, warned = broken_rows(problem, solution, violation, sees_rows=sees_rows)
+    values = f"{evaluated:.9g}, the solver's is {solution.objective:.9g}"
+    different = f"the tree's objective by the definition is {values}"
+    if problem.as_built.objective_replaced():
+        failed_checks.append(f"the model's objective was replaced: {different}")
+    elif not same_value(evaluated, solution.objective, problem.objective_unit):
+        failed_checks.append(different)
+    offset, scale, levels = (
+        problem.data.encoding.offset,
+        problem.data.encoding.scale,
+        problem.data.encoding.levels,
+    )
+    refined, warnings = refined_within(problem, tree)
+    return Result(
+        problem=problem,
+        solution=replace(solution, warnings=(*solution.warnings, *warned, *warnings)),
+        tree=refined.with_scaling(offset, scale).with_levels(levels),
+        solved_tree=tree.with_scaling(offset, scale).with_levels(levels),
+        evaluated_objective=evaluated,
+        max_violation=violation,
+        failed_checks=tuple(failed_checks),
+    )

@@ -84,7 +84,7 @@ class ProblemData:
 
     @cached_property
     def structure(self) -> Structure | None:
-        """What searches may know of the solutions beside the rows; ``None`` where no search could use it."""
+        """What searches may know of the solutions besides the rows; ``None`` where no search could use it."""
         return self.formulation.structure(self.instance)
 
     def size(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What a search may know of a problem beside its rows: the structure that a formulation states of its solutions.
+"""What a search may know of a problem besides its rows: the structure that a formulation states of its solutions.
 
 A formulation returns one of these from :meth:`~mipforest.problem.operations.ModelOperations.structure`, or none, and a
 search says which it takes (:attr:`~mipforest.problem.tree_search.TreeSearch.structures`). Neither knows the other's

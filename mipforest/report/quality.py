@@ -11,19 +11,23 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.formatting import number, percent
-from mipforest.report.chart import Chart, Point, legend, span, thinned
 from mipforest.report.content import Content, FittedTree
 from mipforest.report.markup import (
     MAX_COLUMNS,
     PARTS,
+    Chart,
     Part,
+    Point,
     details,
     element,
+    legend,
     measure,
     plain,
     section,
     short,
+    span,
     table,
+    thinned,
     title,
 )
 from mipforest.report.tree_section import shaded

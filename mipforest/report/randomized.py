@@ -8,9 +8,8 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.formatting import number, percent
-from mipforest.report.chart import Chart, legend, span, thinned
 from mipforest.report.content import Content, FittedTree
-from mipforest.report.markup import Part, element, section, short, table
+from mipforest.report.markup import Chart, Part, element, legend, section, short, span, table, thinned
 from mipforest.trees import Curve, FunctionalTree, RandomizedTree
 from mipforest.trees.plot import features_shown, lines_of, thread_colours
 

@@ -434,7 +434,7 @@ def _field(column: Column, first: int, k: int, X: FloatArray | None) -> Element:
 def _options(column: Column, values: FloatArray | None) -> list[Element]:
     """Return the levels of a column to choose from; each names the feature that it switches on, if any."""
     levels = column.levels or ()
-    skipped = len(levels) - len(column.told)
+    skipped = len(levels) - len(column.encoded_levels)
     chosen = None
     if values is not None:
         counts = values.sum(axis=0)

@@ -3,8 +3,19 @@
 from mipforest.runs.data_source import DataSource, LoadedData
 from mipforest.runs.folder import RunError, RunFolder
 from mipforest.runs.instance import instance_files, write_instance
-from mipforest.runs.run import Imported, Run, import_solution, read_run, samples_of
-from mipforest.runs.saved import Saved, SavedCard, SavedTree, load_saved_card, load_saved_tree, saved_of
+from mipforest.runs.run import (
+    Imported,
+    Run,
+    Saved,
+    SavedCard,
+    SavedTree,
+    import_solution,
+    load_saved_card,
+    load_saved_tree,
+    read_run,
+    samples_of,
+    saved_of,
+)
 
 __all__ = [
     "DataSource",

@@ -14,7 +14,7 @@ from mipforest.errors import SolverUnavailable
 from mipforest.searches.kernel_cache import KernelCache, kernel_folder
 from mipforest.time_budget import Stopped, TimeBudget
 
-#: What is told before the search is compiled; also where the machine code cannot be kept, and what a result says then.
+#: Messages before the search is compiled; also where the machine code cannot be kept, and what a result says then.
 COMPILING = "compiling the search: once on this machine, under a minute, which the time limit does not count"
 COMPILING_ANEW = "compiling the search: under a minute, which the time limit does not count; {}"
 NOT_KEPT = (
@@ -109,8 +109,8 @@ def implement(kind: type, *functions: Callable[..., Any], **named: Callable[...,
 def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
     """Run a search on something tiny, so that its functions are there; return the seconds if they had to be compiled.
 
-    That happens once on a machine, and is told when it begins; later processes load them. Where they cannot, as the
-    machine code cannot be kept, the user is told, and the result notes it. The budget counts neither.
+    That happens once on a machine, and is reported when it begins; later processes load them. Where they cannot, as the
+    machine code cannot be kept, the user is warned, and the result notes it. The budget counts neither.
 
     Raises
     ------

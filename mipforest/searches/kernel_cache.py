@@ -295,7 +295,7 @@ class KernelCache:
 
 
 def _source_of(file: Path, sources: Path) -> bytes:
-    """Return a hash of what a function rests on beside the sources that name the folder; empty if that is unknown."""
+    """Return a hash of what a function rests on besides the sources that name the folder; empty if that is unknown."""
     inside = file.is_relative_to(sources)
     files: Iterable[Path] = [file] if inside else sorted(file.parent.glob("*.py"))
     try:

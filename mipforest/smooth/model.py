@@ -23,7 +23,7 @@ from mipforest.arrays import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Routing:
-    """Samples on their ways through a tree.
+    """Samples on their paths through a tree.
 
     Attributes
     ----------
@@ -230,7 +230,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """``functional >= 0``, where the functional is smooth; the name is told to people."""
+    """``functional >= 0``, where the functional is smooth; the name is for messages."""
 
     name: str
     of: Callable[[Routing, Point], Part]
@@ -376,7 +376,7 @@ class SmoothModel:
         return self
 
     def charge(self, point: Point) -> tuple[float, Point]:  # noqa: ARG002
-        """Return what the splits cost beside loss and norms, with its gradient: nothing, here."""
+        """Return what the splits cost besides loss and norms, with its gradient: nothing, here."""
         return 0.0, {}
 
     def route(self, point: Point) -> Routing:

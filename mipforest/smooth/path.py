@@ -137,12 +137,15 @@ def _solved(
                 instance = own.bind(train, Topology(depth))
                 points = _descended(own, instance, points, seed)
                 tree = own.tree_of(points[0], instance)
-                told = {"objective": instance.smooth.objective(points[0]), **own.report(tree, tree, instance)}
-                told["train"] = _score(tree, train)
+                scores = {
+                    "objective": instance.smooth.objective(points[0]),
+                    **own.report(tree, tree, instance),
+                }
+                scores["train"] = _score(tree, train)
                 if test is not None:
-                    told["test"] = _score(tree, test)
+                    scores["test"] = _score(tree, test)
                 lists = [{name: part.tolist() for name, part in point.items()} for point in points]
-                record = {**penalties, **told, "points": lists}
+                record = {**penalties, **scores, "points": lists}
             first = points if lam_global == grid[1][0] else first
             yield record
 

@@ -1,4 +1,4 @@
-"""Smooth models as nonlinear programmes, and general solvers for them: references beside the own search."""
+"""Smooth models as nonlinear programmes, and general solvers for them: references for the own search."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ class Scipy(ProgrammeSearch):
                 raise StopIteration
 
         with warnings.catch_warnings():
-            # Steps along which the gradient stays are told each time; the Hessian is approximated all the same.
+            # Steps along which the gradient stays are warned of each time; the Hessian is approximated all the same.
             warnings.filterwarnings("ignore", "delta_grad == 0.0", UserWarning)
             try:
                 found = minimize(

@@ -29,7 +29,7 @@ ACCEPTED_GAP = 1e-6
 
 #: Most matrix entries of a model that is solved in the calling thread: an iteration takes milliseconds, and a thread
 #: would take as long again.
-MOST_ENTRIES_HERE = 10_000
+MAX_ENTRIES_HERE = 10_000
 
 #: Our status for each of Clarabel's that carries no point to judge.
 STATUS = {
@@ -95,7 +95,7 @@ def _solve_in_time(
     form: MatrixForm, free: BoolArray, settings: SolveSettings, worker: Worker
 ) -> tuple[Status, FloatArray | None, float, str]:
     """Return what :func:`_solve` finds; a large model is left behind where it does not end in time."""
-    if form.A.nnz + (0 if form.Q is None else form.Q.nnz) <= MOST_ENTRIES_HERE:
+    if form.A.nnz + (0 if form.Q is None else form.Q.nnz) <= MAX_ENTRIES_HERE:
         return _solve(form, free, settings)
     return worker.call(lambda: _solve(form, free, settings), seconds=settings.time_limit, leave=True)
 

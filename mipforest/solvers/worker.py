@@ -195,7 +195,7 @@ def left_behind(solver: str) -> str:
     """Say of a solver that it was left behind."""
     return (
         f"{solver} did not end within {PATIENCE:g} s after it had to, and was left behind: "
-        "what it had not told until then is lost"
+        "what it had not reported until then is lost"
     )
 
 

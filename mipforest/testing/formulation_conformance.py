@@ -207,7 +207,7 @@ class Trial:
         )
 
     def decoded(self, tree: Fitted, depth: int) -> Fitted:
-        """Return the tree after a way through the model."""
+        """Return the tree after encoding and decoding by the model."""
         instance = self.problem(depth).instance
         return self.formulation.decode(self.formulation.encode(tree, instance), instance)
 

@@ -209,7 +209,7 @@ def _tables(content: Mapping[str, Any], key: str) -> FloatArray | None:
 
 
 def _functional(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what a functional tree has beside the rest: its curves, and what it sees of them."""
+    """Read what a functional tree has besides the rest: its curves, and what it sees of them."""
     given = content["curves"]
     if not isinstance(given, list) or not all(isinstance(entry, Mapping) for entry in given):
         raise TreeFileError("'curves' must be a list of objects")
@@ -290,8 +290,8 @@ def to_python(tree: Tree) -> str:
     returns = of_class if tree.is_classifier else "its value"
     lines = [f'"""A decision tree of depth {reachable_tree(tree).depth}, written by mipforest."""', "", ""]
     lines += ["def predict(x):", f'    """Return {returns}; x maps the names of features to numbers."""']
-    told = zip(tree.feature_names, tree.levels, strict=False)
-    for name, (column, level) in [(name, level) for name, level in told if level is not None][:1]:
+    coded = zip(tree.feature_names, tree.levels, strict=False)
+    for name, (column, level) in [(name, level) for name, level in coded if level is not None][:1]:
         lines.append(
             f"    # Levels of text are features: x[{name!a}] is 1 where {column!a} is {level!a}, else 0."
         )

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.trees.measures import Weights, regression_measures
-from mipforest.trees.tree import Tree
-from mipforest.trees.validation import as_samples, class_numbers, target_values
+from mipforest.trees.tree import Tree, as_samples, class_numbers, target_values
 
 
 def feature_influence(tree: Tree, X: Any) -> FloatArray:

@@ -25,8 +25,7 @@ from mipforest.trees.plot import (
 )
 from mipforest.trees.reachable import Region, chord, reachable_tree, rectangle, regions_below, split_line
 from mipforest.trees.text import format_number
-from mipforest.trees.tree import Tree
-from mipforest.trees.validation import as_samples, class_numbers, target_values
+from mipforest.trees.tree import Tree, as_samples, class_numbers, target_values
 
 #: Least distance between the names of two splits, as a share of the plot's side.
 CLEARANCE = 0.06

@@ -40,7 +40,7 @@ from mipforest.trees.text import (
 )
 from mipforest.trees.tree import Tree
 
-#: Room between the boxes of a tree, in inches.
+#: Space between the boxes of a tree, in inches.
 HORIZONTAL_GAP = 0.18
 VERTICAL_GAP = 0.5
 
@@ -248,7 +248,7 @@ UNKNOWN = "#a8a8a8"
 PALE = "#767676"
 
 #: Up to this many classes, their counts are written out below the bar.
-MOST_COUNTS = 4
+MAX_COUNTS = 4
 
 
 class Line(NamedTuple):
@@ -348,7 +348,7 @@ def _prediction_lines(tree: Tree, leaf: int, mean: str, max_terms: int) -> Seque
         estimates = estimates_text(tree, leaf, max_terms, digits=3)
         return [
             Line(shorten(treatment), 10.0, "bold"),
-            *_terms(estimates[:MOST_COUNTS], len(estimates[MOST_COUNTS:])),
+            *_terms(estimates[:MAX_COUNTS], len(estimates[MAX_COUNTS:])),
         ]
     if tree.is_classifier:
         return [Line(shorten(leaf_text(tree, leaf)), 10.0, "bold")]
@@ -409,7 +409,7 @@ def _class_counts(statistics: NodeStatistics | None, node: int) -> tuple[tuple[f
         return (), ()
     counts = statistics.class_counts[node]
     bar = tuple(float(count) for count in counts / counts.sum())
-    if len(counts) > MOST_COUNTS:
+    if len(counts) > MAX_COUNTS:
         return bar, ()
     return bar, (Line("  |  ".join(map(str, counts)), 8.0),)
 
@@ -637,9 +637,9 @@ def plot_explanation(
     """Draw what moves the prediction of each sample: one axis per feature, one line per sample.
 
     Of a regression tree, a line joins the derivatives of the prediction in the scaled features (Blanquero and others
-    2022, section 4.5), in the colour of the sample's squared error beside the mean; features that are 0 or 1 have none
-    to read and are left out. Of a classifier there is one panel per level: how much more each feature sends the sample
-    right there than it does the mean of the samples, in the colour of the predicted class.
+    2022, section 4.5), in the colour of the sample's squared error against the mean one; features that are 0 or 1
+    have none to read and are left out. Of a classifier there is one panel per level: how much more each feature sends
+    the sample right there than it does the mean of the samples, in the colour of the predicted class.
 
     Parameters
     ----------
@@ -707,7 +707,7 @@ def features_shown(tree: RandomizedTree, panels: list[FloatArray], most: int) ->
 
 
 def thread_colours(tree: RandomizedTree, X: FloatArray, y: npt.ArrayLike | None) -> list[str]:
-    """Return the colour of each sample: that of its predicted class, or of its squared error beside the mean one."""
+    """Return the colour of each sample: that of its predicted class, or of its squared error against the mean one."""
     predicted = np.asarray(tree.predict(X))
     if tree.is_classifier:
         return [class_colours(len(tree.classes))[k] for k in predicted.astype(np.int64).tolist()]

@@ -97,24 +97,26 @@ class RandomizedTree(Tree):
         ValueError
             As for :meth:`Tree.scores <mipforest.trees.tree.Tree.scores>`.
         """
-        return self._ways(self.scores(X))[-1]
+        return self._reached_by_level(self.scores(X))[-1]
 
-    def _ways(self, scores: FloatArray) -> list[FloatArray]:
+    def _reached_by_level(self, scores: FloatArray) -> list[FloatArray]:
         """Return, by level, the (n, 2^level) probability of coming to each of its nodes."""
         right, left = expit(self.gamma * scores), expit(-self.gamma * scores)
-        ways = [np.ones((len(scores), 1))]
+        reached = [np.ones((len(scores), 1))]
         for level in range(self.depth):
             here = slice(2**level - 1, 2 ** (level + 1) - 1)
-            both = np.stack([ways[-1] * left[:, here], ways[-1] * right[:, here]], axis=2)
-            ways.append(both.reshape(len(scores), -1))
-        return ways
+            both = np.stack([reached[-1] * left[:, here], reached[-1] * right[:, here]], axis=2)
+            reached.append(both.reshape(len(scores), -1))
+        return reached
 
     def predict(self, X: Any) -> IntArray | FloatArray:
         """Return the (n,) most probable classes, the first of equally probable ones, or expected values."""
         if self.is_classifier:
             return np.asarray(self.predict_proba(X).argmax(axis=1), dtype=np.int64)
         scaled = self._scaled(X)
-        found: FloatArray = (self._ways(self._scores(scaled))[-1] * self._leaf_values(scaled)).sum(axis=1)
+        found: FloatArray = (
+            self._reached_by_level(self._scores(scaled))[-1] * self._leaf_values(scaled)
+        ).sum(axis=1)
         return found
 
     def _leaf_values(self, scaled: FloatArray) -> FloatArray:
@@ -175,9 +177,10 @@ class RandomizedTree(Tree):
         """
         scaled = self._scaled(X)
         apart = scaled - self._scaled(np.asarray(reference, dtype=np.float64)[None, :])
-        ways = self._ways(self._scores(scaled))
+        reached = self._reached_by_level(self._scores(scaled))
         found = [
-            (ways[level] @ self.w[2**level - 1 : 2 ** (level + 1) - 1]) * apart for level in range(self.depth)
+            (reached[level] @ self.w[2**level - 1 : 2 ** (level + 1) - 1]) * apart
+            for level in range(self.depth)
         ]
         return np.stack(found, axis=1)
 
@@ -198,13 +201,13 @@ class RandomizedTree(Tree):
             )
         scaled = self._scaled(X)
         scores = self._scores(scaled)
-        ways, value = self._ways(scores), self._leaf_values(scaled)
-        found = np.zeros_like(scaled) if self.leaf_w is None else ways[-1] @ self.leaf_w
+        reached, value = self._reached_by_level(scores), self._leaf_values(scaled)
+        found = np.zeros_like(scaled) if self.leaf_w is None else reached[-1] @ self.leaf_w
         right, left = expit(self.gamma * scores), expit(-self.gamma * scores)
         for level in reversed(range(self.depth)):
             here = slice(2**level - 1, 2 ** (level + 1) - 1)
             to_left, to_right = value[:, 0::2], value[:, 1::2]
-            steep = self.gamma * ways[level] * left[:, here] * right[:, here] * (to_right - to_left)
+            steep = self.gamma * reached[level] * left[:, here] * right[:, here] * (to_right - to_left)
             found = found + steep @ self.w[here]
             value = left[:, here] * to_left + right[:, here] * to_right
         return np.asarray(found, dtype=np.float64)
@@ -320,7 +323,7 @@ class FunctionalTree(RandomizedTree):
         return curve.on_domain(self.intervals)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a file of the tree holds beside what it does of other randomised trees."""
+        """Return what a file of the tree holds besides what it does of other randomised trees."""
         curves = [
             {
                 "name": curve.name,

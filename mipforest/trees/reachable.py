@@ -41,7 +41,7 @@ class ReachableNode:
 
     @property
     def depth(self) -> int:
-        """Number of splits on the longest way down from it."""
+        """Number of splits on the longest path down from it."""
         return 1 + max(child.depth for child in self.children) if self.children else 0
 
     @property

@@ -46,7 +46,7 @@ def to_text(tree: Tree, counts: NodeStatistics | None = None, *, max_terms: int 
 
 
 def path_to_text(tree: Tree, x: FloatArray, *, max_terms: int = 6) -> str:
-    """Write the way of one sample through a tree, as :func:`to_text` does, nodes without a split left out.
+    """Write the path of one sample through a tree, as :func:`to_text` does, nodes without a split left out.
 
     Parameters
     ----------

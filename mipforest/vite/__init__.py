@@ -29,8 +29,7 @@ from scipy.spatial.distance import squareform
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.ensembles import EnsembleError, ensemble_for, proximity
-from mipforest.ensembles.target import DEFAULT_SEED
+from mipforest.ensembles import DEFAULT_SEED, EnsembleError, ensemble_for, proximity
 from mipforest.trees import Topology
 from mipforest.trees.plot import (
     FAINT,
@@ -68,7 +67,7 @@ class Panel(ABC):
     caption
         How to read it, one sentence per line.
     width, height
-        Room that it needs, without the heading.
+        Space that it needs, without the heading.
     """
 
     title: ClassVar[str]
@@ -77,7 +76,7 @@ class Panel(ABC):
     height: float
 
     @property
-    def room(self) -> float:
+    def space(self) -> float:
         """Width with the heading."""
         title = text_width(self.title, HEADING, "bold")
         return max(self.width, title, *(text_width(sentence, SMALL) for sentence in self.caption))
@@ -143,18 +142,18 @@ def percent(value: float) -> str:
 
 
 #: Features by level. Most rows; the features beyond them share the last one.
-MOST_ROWS = 25
+MAX_ROWS = 25
 
-#: Room between names and cells, in inches.
+#: Space between names and cells, in inches.
 NAME_GAP = 0.12
 
 #: Proximities. Most samples in the picture: more are finer than the eye can see.
-MOST_SAMPLES = 1000
+MAX_SAMPLES = 1000
 
 #: Up to this many samples the two sides of every cluster are arranged too; the time grows with the square.
 ARRANGED = 500
 
-#: Side of the matrix, thickness of a strip, and room for the legend and at the right, in inches.
+#: Side of the matrix, thickness of a strip, and space for the legend and at the right, in inches.
 SIDE = 3.6
 STRIP = 0.12
 LEGEND = 0.35
@@ -165,7 +164,7 @@ PLOT_WIDTH = 3.7
 PLOT_HEIGHT = 1.35
 BINS = 25
 
-#: Room for the axis at the left of a histogram, between the two, below the lower and above the upper one.
+#: Space for the axis at the left of a histogram, between the two, below the lower and above the upper one.
 LEFT = 0.5
 BETWEEN = 0.75
 BELOW = 0.5
@@ -184,10 +183,10 @@ class LevelMap(Panel):
         self.rows = [
             (shorten(name), row) for name, row in zip(ordered.index, ordered.to_numpy(), strict=True)
         ]
-        if len(self.rows) > MOST_ROWS:
-            rest = self.rows[MOST_ROWS - 1 :]
+        if len(self.rows) > MAX_ROWS:
+            rest = self.rows[MAX_ROWS - 1 :]
             total = sum(row for _, row in rest)
-            self.rows = [*self.rows[: MOST_ROWS - 1], (f"{len(rest)} other features", total)]
+            self.rows = [*self.rows[: MAX_ROWS - 1], (f"{len(rest)} other features", total)]
         self.depth = tables.depth
         unused = tables.data.p - len(used)
         self.caption = (
@@ -222,7 +221,7 @@ class ProximityMap(Panel):
     def __init__(self, tables: EnsembleTables) -> None:
         self.tables = tables
         n = tables.data.n
-        self.samples = np.unique(np.linspace(0, n - 1, min(n, MOST_SAMPLES)).round().astype(np.int64))
+        self.samples = np.unique(np.linspace(0, n - 1, min(n, MAX_SAMPLES)).round().astype(np.int64))
         some = f"{len(self.samples)} of {n}" if len(self.samples) < n else f"{n}"
         self.caption = (
             f"Proximity of {some} samples: the share of trees",
@@ -358,11 +357,11 @@ def _heading(name: str, own: Any) -> str:
     return f"{heading}, {wrong} wrongly, mean {own.probability.mean():.2f}"
 
 
-#: Room inside a box's edge, and between its columns, in inches.
+#: Space inside a box's edge, and between its columns, in inches.
 PADDING = 0.08
 BOX_GAP = 0.12
 
-#: Room between levels, for the edges and what is written at them, and for the levels' names, in inches.
+#: Space between levels, for the edges and what is written at them, and for the levels' names, in inches.
 LEVEL_GAP = 0.75
 LEVEL_LABEL = 0.3
 
@@ -490,7 +489,7 @@ class NodeBox:
 def node_box(tables: EnsembleTables, node: int, max_features: int) -> NodeBox:
     """Return the box of a node."""
     found = tables.thresholds[tables.thresholds.node == node]
-    # A single feature beyond the most gets its row: to say that there is one more takes as much room.
+    # A single feature beyond the most gets its row: to say that there is one more takes as much space.
     shown = found if len(found) <= max_features + 1 else found[:max_features]
     hidden = found[len(shown) :]
     rows = tuple(Row(row.percent, shorten(row.feature), _range(row)) for row in shown.itertuples())
@@ -520,7 +519,7 @@ class BoxColumns:
 
     @classmethod
     def of(cls, boxes: Sequence[NodeBox]) -> BoxColumns:
-        """Return columns with room for the longest texts."""
+        """Return columns with space for the longest texts."""
         names = max(box.columns[0] for box in boxes)
         ranges = max(box.columns[1] for box in boxes)
         table = CELL + BOX_GAP + names + BOX_GAP + ranges
@@ -559,7 +558,7 @@ def draw_box(axes: Axes, box: NodeBox, columns: BoxColumns, left: float, top: fl
 
 __all__ = ["Vite", "vite"]
 
-#: Room at the edges, between panels, and for the title; height of a line of a caption; all in inches.
+#: Space at the edges, between panels, and for the title; height of a line of a caption; all in inches.
 MARGIN = 0.3
 GAP = 0.55
 TITLE = 0.75
@@ -569,12 +568,12 @@ LINE = 0.16
 LONGEST_NAME = 60
 
 #: Most levels of a picture; the last one has up to 32 boxes, 1.5 m in all.
-MOST_LEVELS = 6
+MAX_LEVELS = 6
 
-#: Room for the heading of a panel: its title and three lines of caption.
+#: Space for the heading of a panel: its title and three lines of caption.
 HEAD = 0.85
 
-#: A panel, and the left and the upper end of its room in inches from the top left corner.
+#: A panel, and the left and the upper end of its space in inches from the top left corner.
 Place = tuple[Panel, float, float]
 
 
@@ -652,12 +651,12 @@ def plot_vite(tables: EnsembleTables, *, max_features: int = 6) -> Figure:
     Raises
     ------
     EnsembleError
-        If there are more than :data:`MOST_LEVELS` levels.
+        If there are more than :data:`MAX_LEVELS` levels.
     """
-    if tables.depth > MOST_LEVELS:
+    if tables.depth > MAX_LEVELS:
         raise EnsembleError(
             f"a picture of {tables.depth} levels would have up to {2**tables.depth - 1} boxes; show at most "
-            f"{MOST_LEVELS} levels, or write the tables instead"
+            f"{MAX_LEVELS} levels, or write the tables instead"
         )
     darkest = float(max(tables.levels.to_numpy().max(), tables.nodes.to_numpy().max()))
     tree = NodeTree(tables, max_features, darkest)
@@ -677,9 +676,9 @@ def plot_vite(tables: EnsembleTables, *, max_features: int = 6) -> Figure:
 
 
 def _arrange(levels: Panel, tree: Panel, *others: Panel) -> tuple[list[Place], float, float]:
-    """Place all panels but the tree in a column beside it, or all in two rows, whichever takes less room."""
+    """Place all panels but the tree in a column beside it, or all in two rows, whichever takes less space."""
     column = (levels, *others)
-    beside = [*_rows([(panel,) for panel in column]), (tree, max(panel.room for panel in column) + GAP, 0.0)]
+    beside = [*_rows([(panel,) for panel in column]), (tree, max(panel.space for panel in column) + GAP, 0.0)]
     in_rows = _rows([(levels, tree), others])
     return min((_with_extent(places) for places in (beside, in_rows)), key=lambda page: page[1] * page[2])
 
@@ -691,14 +690,14 @@ def _rows(rows: list[tuple[Panel, ...]]) -> list[Place]:
         left = 0.0
         for panel in row:
             places.append((panel, left, top))
-            left += panel.room + GAP
+            left += panel.space + GAP
         top += max(map(_height, row))
     return places
 
 
 def _with_extent(places: list[Place]) -> tuple[list[Place], float, float]:
     """Return the panels with the width and the height that they take together."""
-    width = max(left + panel.room for panel, left, _ in places)
+    width = max(left + panel.space for panel, left, _ in places)
     return places, width, max(top + _height(panel) for panel, _, top in places) - GAP
 
 

@@ -165,7 +165,7 @@ def test_a_terminal_shows_live_progress(tmp_path):
 #: Runs the command line with a solver that does not hear of Ctrl-C, as one in a long step: what it is replied is lost.
 DEAF = """
 from types import SimpleNamespace
-from mipforest.solvers.highs.session import HighsSession
+from mipforest.solvers.highs import HighsSession
 heard = HighsSession._callback
 def deaf(self, kind, message, state, reply, data):
     heard(self, kind, message, state, SimpleNamespace(), data)

@@ -5,7 +5,7 @@ import pytest
 from enumerate_trees import best_tree_value
 from sklearn.ensemble import RandomForestClassifier
 
-from formulations.leaves.classes import baseline_error, class_charges
+from formulations.leaves import baseline_error, class_charges
 from formulations.miret import Miret
 from formulations.oct import Oct
 from formulations.oct_h import OctH

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
-from formulations.leaves.classes import baseline_error
+from formulations.leaves import baseline_error
 from formulations.oct import Oct
 from mipforest.data import DataError, Dataset, load
 from mipforest.heuristics.thresholds import find_thresholds, univariate_tree

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from independent_routes import scip_optimum
 from tolerance import less, same
 
-from formulations.leaves.classes import baseline_error, with_cheapest_labels
+from formulations.leaves import baseline_error, with_cheapest_labels
 from formulations.oct import Oct
 from formulations.oct_h import OctH
 from mipforest.data import Dataset

@@ -7,8 +7,7 @@ from independent_routes import scip_optimum
 from sklearn.tree import DecisionTreeRegressor
 from tolerance import same
 
-from formulations.leaves.values import range_of_means, range_of_medians
-from formulations.ort import Ort, OrtH
+from formulations.ort import Ort, OrtH, range_of_means, range_of_medians
 from formulations.ort_l import OrtL, OrtLH
 from mipforest.constraints import require_features
 from mipforest.data import DataError, Dataset, load

@@ -129,7 +129,7 @@ def test_without_time_no_leaf_is_fitted_by_a_solver(stopped, monkeypatch):
 
 
 def test_without_time_the_model_with_one_level_less_is_not_solved(stopped, monkeypatch):
-    monkeypatch.setattr("mipforest.problem.solve_problem.solve", refuse)
+    monkeypatch.setattr("mipforest.problem.problem.solve", refuse)
     instance = OctH().bind(DATA, Topology(2), stopped)
     assert OctH().start("previous-depth", instance).depth == 2
 

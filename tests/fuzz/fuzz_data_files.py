@@ -24,7 +24,7 @@ from mipforest.cli.main import app
 from mipforest.data import load
 from mipforest.data.loading import read_file
 from mipforest.errors import MipforestError
-from mipforest.runs.saved import load_saved_tree
+from mipforest.runs.run import load_saved_tree
 
 #: Seconds that one file may take, on a machine that is busy.
 LONGEST = 10

@@ -27,8 +27,7 @@ from typer.testing import CliRunner
 from mipforest.cli.main import app
 from mipforest.data import DataError
 from mipforest.files import MpsError, read_mps
-from mipforest.files.solutions import PointError, point_in
-from mipforest.files.solutions.reader import read_solution
+from mipforest.files.solutions import PointError, point_in, read_solution
 from mipforest.instances import SuiteError, read_suite
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm

@@ -58,7 +58,7 @@ def test_without_time_the_card_stays_as_good():
 def test_of_many_cuts_starts_try_quantiles_and_then_those_of_the_features_of_a_card(monkeypatch):
     every = cards_of(3, rules=2, n=400)
     best = every.polished(every.beam()[0])
-    monkeypatch.setattr("mipforest.heuristics.score_cards.MOST_TRIED", 50)
+    monkeypatch.setattr("mipforest.heuristics.score_cards.MAX_TRIED", 50)
     some = cards_of(3, rules=2, n=400)
     assert every.n_rules == some.n_rules > 50
     assert not some.all_tried

@@ -37,7 +37,7 @@ def test_once_time_has_run_out_a_start_is_found_by_smoothed_problems_alone(monke
 
 def test_the_path_of_many_samples_is_searched_on_few_and_lifted_to_all(monkeypatch):
     nodes = NodeProblems(np.ones(3), 1e-3)
-    monkeypatch.setattr("mipforest.heuristics.linear_starts.MOST_SAMPLES", 60)
+    monkeypatch.setattr("mipforest.heuristics.linear_starts.MAX_SAMPLES", 60)
     many = svm_path(DATA, Topology(2), replace(nodes, exact_up_to=100))
     assert (many.scores(DATA.X)[:, 0] >= 0).any()
     again = svm_path(DATA, Topology(2), replace(nodes, exact_up_to=100))

@@ -12,6 +12,7 @@ import pytest
 from mipforest.files import read_mps
 from mipforest.instances import (
     CatalogueError,
+    Entry,
     Library,
     SuiteError,
     build_instance,
@@ -21,7 +22,6 @@ from mipforest.instances import (
     verify,
     write_catalogue,
 )
-from mipforest.instances.library import Entry
 from mipforest.problem.problem import Problem
 from mipforest.problem.registry import get_formulation
 from mipforest.settings import SolveSettings

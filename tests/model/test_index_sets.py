@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mipforest.model import DataValueError, ExpressionError, ShapeError
-from mipforest.model.variables import index_sets
+from mipforest.model.blocks import index_sets
 
 
 class Samples:

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from tolerance import at_least, same
 
 from mipforest.objectives.losses import (
-    MOST_POINTS,
+    MAX_POINTS,
     POSITIVE_POINTS,
     LogisticLoss,
     greedy_points,
@@ -84,7 +84,7 @@ def test_more_points_are_nowhere_worse(finer, coarser):
     )
 
 
-@pytest.mark.parametrize("wrong", ["V4", "0", "-3", "2.5", str(MOST_POINTS + 1), "", "many"])
+@pytest.mark.parametrize("wrong", ["V4", "0", "-3", "2.5", str(MAX_POINTS + 1), "", "many"])
 def test_what_is_no_set_of_points_is_refused(wrong):
     with pytest.raises(ParameterError, match="V0, V1, V2, V3"):
         tangent_points(wrong)

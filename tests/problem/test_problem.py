@@ -9,8 +9,8 @@ from formulations.margot import Margot
 from mipforest.errors import Unsupported
 from mipforest.problem import repair
 from mipforest.problem.parameters import ParameterError
+from mipforest.problem.problem import check, snapped_to_tree
 from mipforest.problem.problem_data import StartError
-from mipforest.problem.solve_problem import check, snapped_to_tree
 
 pytestmark = pytest.mark.usefixtures("few_penalties")
 

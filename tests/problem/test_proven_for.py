@@ -173,7 +173,7 @@ def test_a_solver_that_runs_out_of_memory_loses_no_start(monkeypatch):
     problem = Olct().build(data, 1)
     for place, name in (
         ("mipforest.solving._bridged", "highs"),  # while it takes the model
-        ("mipforest.solvers.highs.session.HighsSession._run", "HiGHS"),  # while it runs
+        ("mipforest.solvers.highs.HighsSession._run", "HiGHS"),  # while it runs
     ):
         with monkeypatch.context() as patched:
             patched.setattr(place, greedy)

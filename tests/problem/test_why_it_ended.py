@@ -5,7 +5,7 @@ import pytest
 
 from mipforest.constraints import min_samples_leaf
 from mipforest.data import Dataset
-from mipforest.problem import solve_problem as problems
+from mipforest.problem import problem as problems
 from mipforest.problem.registry import make_formulation
 from mipforest.time_budget import Stopped, TimeBudget
 

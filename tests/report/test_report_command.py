@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mipforest.cli.main import app
-from mipforest.report.provenance import command_of
+from mipforest.report import command_of
 
 
 def result_of(run):

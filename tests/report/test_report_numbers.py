@@ -3,8 +3,8 @@
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from mipforest.report.chart import Chart, span, thinned, ticks
 from mipforest.report.content import FittedTree, content_of
+from mipforest.report.markup import Chart, span, thinned, ticks
 from mipforest.report.quality import counts_of, training_counts
 from mipforest.report.tree_section import NodeTexts, node_confidence, uses_by_level
 from mipforest.runs import read_run

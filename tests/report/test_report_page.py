@@ -7,8 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from parsed_page import ParsedPage
 
-from mipforest.report import content_of, report_page
-from mipforest.report.chart import progress_section
+from mipforest.report import content_of, progress_section, report_page
 from mipforest.runs import read_run
 
 TAGS = """

@@ -216,7 +216,7 @@ def test_what_another_user_keeps_is_read(checkout, tmp_path):
 
 def test_a_switched_off_compiler_is_refused_in_words():
     done = subprocess.run(
-        [sys.executable, "-c", "import mipforest.searches.prescription.linear"],
+        [sys.executable, "-c", "import mipforest.searches.prescription.enumeration"],
         env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(PACKAGE.parent)},
         capture_output=True,
         text=True,

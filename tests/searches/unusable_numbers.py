@@ -122,8 +122,7 @@ def local() -> Iterator[tuple[str, Run]]:
 
 def prescription() -> Iterator[tuple[str, Run]]:
     """Enumeration of prescriptive trees, with constant estimates and with linear ones."""
-    from mipforest.searches.prescription.enumeration import enumerate_trees
-    from mipforest.searches.prescription.linear import enumerate_linear_trees
+    from mipforest.searches.prescription.enumeration import enumerate_linear_trees, enumerate_trees
 
     charges = TreeCharges(
         y=np.abs(Y), loss="prescription", treatment=np.arange(12) % 2, mu=0.5, weight=np.ones(12)
@@ -141,8 +140,7 @@ def prescription() -> Iterator[tuple[str, Run]]:
 
 def tao() -> Iterator[tuple[str, Run]]:
     """Alternating optimisation."""
-    from mipforest.searches.memetic.tao import AlternatingOptimization, SplitTree
-    from mipforest.searches.memetic.tmo import evolve
+    from mipforest.searches.memetic import AlternatingOptimization, SplitTree, evolve
 
     tree = SplitTree(np.array([0, 1, 1]), np.zeros(3))
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from test_smooth_models import assert_gradient
 
-from formulations.sorrt_fd import SOrrtFd
+from formulations.sorrt_fd import SHORTEST, Curves, SOrrtFd, curves_of, gaps_of, intervals_of
 from mipforest.data import DataError, Dataset
 from mipforest.errors import ParameterError
-from mipforest.smooth.curves import SHORTEST, Curves, curves_of, gaps_of, intervals_of
 from mipforest.smooth.search import on_simplex
 from mipforest.trees import Curve, Topology
 

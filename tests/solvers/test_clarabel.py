@@ -185,7 +185,7 @@ def test_writes_its_log_and_nothing_else(tmp_path: Path, capfd: pytest.CaptureFi
 
 def test_left_behind_in_an_iteration_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     release = threading.Event()
-    monkeypatch.setattr(clarabel, "MOST_ENTRIES_HERE", 0)
+    monkeypatch.setattr(clarabel, "MAX_ENTRIES_HERE", 0)
     monkeypatch.setattr("mipforest.solvers.worker.PATIENCE", 0.0)
     monkeypatch.setattr(clarabel, "_solve", lambda *_: release.wait(20))
     form = model([1.0, 1.0], [[1.0, 1.0]], [1.0], [INF], lower=[0.0, 0.0], upper=[2.0, 2.0], integer=False)

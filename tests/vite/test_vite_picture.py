@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgb
 from mipforest.data import Dataset, load
 from mipforest.ensembles import EnsembleError
 from mipforest.trees.plot import class_colours
-from mipforest.vite import MOST_SAMPLES, ProximityMap, percent, sample_order, shade, vite
+from mipforest.vite import MAX_SAMPLES, ProximityMap, percent, sample_order, shade, vite
 
 
 def odd_data():
@@ -118,10 +118,10 @@ def test_nodes_without_splits_are_left_out():
 
 def test_large_data_are_thinned_out():
     rng = np.random.default_rng(0)
-    X = rng.random((MOST_SAMPLES + 300, 2))
+    X = rng.random((MAX_SAMPLES + 300, 2))
     seen = vite("random-forest:trees=3", Dataset.from_arrays(X, (X[:, 0] > 0.5).astype(int)), 2)
     panel = ProximityMap(seen)
-    assert len(panel.samples) == MOST_SAMPLES
+    assert len(panel.samples) == MAX_SAMPLES
     assert "1000 of 1300 samples" in panel.caption[0]
 
 

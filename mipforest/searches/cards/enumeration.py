@@ -62,17 +62,13 @@ class Workspace(NamedTuple):
     now
         (6, T + 1) the box at hand, its points and those rounded.
     cells
-        (2, 2^T) samples of either class by cell.
-    lows, highs
-        (T,) range of the points of each rule.
+        (2, 2^T) samples of the second class and of the first in each cell; bit t says whether rule t holds.
     """
 
     stack: FloatArray
     space: FloatArray
     now: FloatArray
     cells: FloatArray
-    lows: FloatArray
-    highs: FloatArray
 
     @classmethod
     def of(cls, T: int) -> Workspace:
@@ -83,8 +79,6 @@ class Workspace(NamedTuple):
             np.zeros((5 + 3 * m, m)),
             np.zeros((6, m)),
             np.zeros((2, 1 << T)),
-            np.zeros(T),
-            np.zeros(T),
         )
 
 
@@ -218,13 +212,11 @@ def _push(
 
 @kernel
 def lattice(
-    P: FloatArray,
-    Q: FloatArray,
-    T: int,
-    lows: FloatArray,
-    highs: FloatArray,
+    rules: IntArray,
+    ranges: FloatArray,
     exact: bool,
     best: float,
+    chosen: IntArray,
     points: IntArray,
     log_odds: float,
     workspace: Workspace,
@@ -233,34 +225,31 @@ def lattice(
 
     Parameters
     ----------
-    P, Q
-        (2^T,) samples of the second class and of the first in each cell; bit t says whether rule t holds.
-    T
-        Number of rules.
-    lows, highs
-        (T,) range of the points of each rule.
+    rules, ranges
+        (T,) rules, and (K, 2) least and most points of every rule, 0 between them.
     exact
         Whether points of 0 are excluded, of rules whose range is not 0 alone.
     best
         Loss of the best card known.
-    points
-        (T,) points of a better card, if one is found, are written here.
+    chosen, points
+        (T,) rules and points of a better card, if one is found, are written here.
     log_odds
         Logarithm of the number of samples of the second class over that of the first.
     workspace
-        Memory for T rules.
+        Memory for T rules, with the samples of their cells.
 
     Returns
     -------
     best, boxes
         The least loss, and how many boxes were searched.
     """
-    m = T + 1
+    T, m = len(rules), len(rules) + 1
+    P, Q = workspace.cells[0], workspace.cells[1]
     stack, space, now = workspace.stack, workspace.space, workspace.now
     now[0, T] = now[1, T] = now[2, T] = 0.0
     low, high, x, whole, fixed_low, fixed_high = now[0], now[1], now[2], now[3], now[4], now[5]
     for t in range(T):
-        stack[0, 0, t], stack[0, 1, t], stack[0, 2, t] = lows[t], highs[t], 0.0
+        stack[0, 0, t], stack[0, 1, t], stack[0, 2, t] = ranges[rules[t], 0], ranges[rules[t], 1], 0.0
     stack[0, 0, T], stack[0, 1, T], stack[0, 2, T] = 0.0, 0.0, log_odds
     filled, boxes = 1, 0
     while filled > 0:
@@ -294,7 +283,7 @@ def lattice(
         if value < best:
             best = value
             for t in range(T):
-                points[t] = int(whole[t])
+                chosen[t], points[t] = rules[t], int(whole[t])
         # The two parts beside the most fractional points, or beside any where all are whole.
         at, far = -1, -1.0
         for t in range(T):
@@ -366,7 +355,7 @@ def search_features(
     points: IntArray,
     log_odds: float,
     begin: int,
-    most_sweeps: int,
+    max_sweeps: int,
     codes: IntArray,
     counts: IntArray,
     found: FloatArray,
@@ -400,7 +389,7 @@ def search_features(
         (T,) rules and points of a better card are written here; T is 3, or 4 with a fourth rule.
     log_odds
         As for :func:`~mipforest.searches.cards.enumeration.lattice`.
-    begin, most_sweeps
+    begin, max_sweeps
         First cut of the first feature to try, and after how many sweeps to return.
     codes, counts, found, workspace
         Memory: (n,), (7, 2^T), one entry for each cut of the third feature, and for the points of T rules.
@@ -414,9 +403,9 @@ def search_features(
     n, T, n_cells = len(y), len(points), counts.shape[1]
     step = math.log(n) + 1.0
     base, sizes, of_class, own = counts[:3], counts[3], counts[4:6], counts[6]
-    cells, lows, highs = workspace.cells, workspace.lows, workspace.highs
+    cells = workspace.cells
     slack, least_of_all, sweeps, boxes, at_first = -np.inf, np.inf, 0, 0, begin
-    while at_first < len(first_cuts) and sweeps < most_sweeps:
+    while at_first < len(first_cuts) and sweeps < max_sweeps:
         cut1 = first_cuts[at_first]
         if at_first > begin:
             moved = 0
@@ -470,16 +459,8 @@ def search_features(
                     cells[1 - y[i], codes[i] + (4 if third[i] > third_cuts[at_third] else 0)] += 1.0
                 own[0], own[1], own[2] = offsets[0] + at_first, offsets[1] + at_second, offsets[2] + at_third
                 own[3] = offsets[3]
-                for t in range(T):
-                    lows[t], highs[t] = ranges[own[t], 0], ranges[own[t], 1]
-                value, more = lattice(
-                    cells[0], cells[1], T, lows, highs, exact, best, points, log_odds, workspace
-                )
+                best, more = lattice(own[:T], ranges, exact, best, chosen, points, log_odds, workspace)
                 boxes += more
-                if value < best:
-                    best = value
-                    for t in range(T):
-                        chosen[t] = own[t]
         slack = least_of_first
         least_of_all = min(least_of_all, slack)
         at_first += 1
@@ -538,7 +519,7 @@ def search_supports(
         for i in range(g):
             codes[t + 1, i] = codes[t, i] + (1 << t if holds[begin[t], i] else 0)
     whole, upper = counts[:2], counts[2:]
-    cells, lows, highs = workspace.cells, workspace.lows, workspace.highs
+    cells = workspace.cells
     supports, boxes, fixed = 0, 0, len(begin)
     level = fixed
     rules[level] = (rules[level - 1] if level else -1) + 1
@@ -585,15 +566,7 @@ def search_supports(
                 for side in range(2):
                     cells[side, cell] = whole[side, cell] - upper[side, cell]
                     cells[side, cell + half] = upper[side, cell]
-            for t in range(T):
-                lows[t], highs[t] = ranges[rules[t], 0], ranges[rules[t], 1]
-            value, more = lattice(
-                cells[0], cells[1], T, lows, highs, exact, best, points, log_odds, workspace
-            )
+            best, more = lattice(rules, ranges, exact, best, chosen, points, log_odds, workspace)
             boxes += more
-            if value < best:
-                best = value
-                for t in range(T):
-                    chosen[t] = rules[t]
         rules[level] += 1
     return best, supports, boxes

@@ -115,7 +115,7 @@ class CardEnumeration(TreeSearch):
 
 
 class _Method(ABC):
-    """One way to search all cards."""
+    """One method to search all cards."""
 
     @abstractmethod
     def why_not(self, cards: CardProblem) -> str:
@@ -234,7 +234,7 @@ class _Cuts(_Method):
         nothing = (np.zeros(n, np.int64), np.zeros(1, np.int64), len(numbers) - 1)
         codes, counts, workspace = np.zeros(n, np.int64), np.zeros((7, 1 << T), np.int64), Workspace.of(T)
         found = np.zeros(cards.n_rules)
-        most_sweeps = max(1, int(STEPS_PER_CALL / n))
+        max_sweeps = max(1, int(STEPS_PER_CALL / n))
         for group in combinations(range(len(features)), rules):
             ordered = sorted(group, key=lambda f: len(features[f][1]))
             parts = [(*features[f][:2], int(starts[f])) for f in ordered]
@@ -256,7 +256,7 @@ class _Cuts(_Method):
                         return False
                     loss, at, sat, sweeps, boxes = search_features(
                         ranks1, ranks2, ranks3, cuts1, cuts2, cuts3, second_order, fixed, y[order], table, increments,
-                        ranges[numbers], offsets, cards.exact, best.loss, chosen, points, log_odds, at, most_sweeps,
+                        ranges[numbers], offsets, cards.exact, best.loss, chosen, points, log_odds, at, max_sweeps,
                         codes, counts, found[: len(cuts3)], workspace,
                     )  # fmt: skip
                     slack = min(slack, sat)

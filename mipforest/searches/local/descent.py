@@ -4,7 +4,7 @@ A visit of node t, with its samples and its subtrees A (left) and B (right; two 
 
 1. the best split over all features and thresholds, with the splits of A and B kept and all leaves below fitted anew;
 2. A, B or a leaf in place of t;
-3. hyperplanes (:mod:`mipforest.searches.local.hyperplanes`), where splits may have several features,
+3. hyperplanes (:mod:`mipforest.searches.local.sweeps`), where splits may have several features,
 
 and keeps the best one if that lowers the objective, once all samples below t were routed anew; where that brings
 samples into the margin of a split below, the best position of another feature. Passes visit all nodes that something
@@ -22,7 +22,6 @@ import numpy as np
 
 from mipforest.arrays import Int32Array, IntArray
 from mipforest.searches import entry, glue, kernel
-from mipforest.searches.local.hyperplanes import improved_by_hyperplane, no_hyperplane
 from mipforest.searches.local.leaves import ABSOLUTE
 from mipforest.searches.local.state import (
     CHAIN,
@@ -55,8 +54,10 @@ from mipforest.searches.local.sweeps import (
     add_medians,
     fit_leaves,
     growth_kind,
+    improved_by_hyperplane,
     keep_base,
     leaf_cost,
+    no_hyperplane,
     refit,
     sweep,
     value_of_leaves,
@@ -65,7 +66,7 @@ from mipforest.searches.local.sweeps import (
 #: What a visit may do with a node.
 NOTHING, LEFT, RIGHT, PRUNE, CUT, HYPERPLANE = range(6)
 
-#: What finds hyperplanes for a visit, or :func:`~mipforest.searches.local.hyperplanes.no_hyperplane`. All it passes
+#: What finds hyperplanes for a visit, or :func:`~mipforest.searches.local.sweeps.no_hyperplane`. All it passes
 #: through is inserted before compilation: a kernel that takes it as an argument could not be kept on disk.
 Improve = Callable[..., bool]
 

@@ -53,7 +53,7 @@ class Samples(NamedTuple):
     pass_tolerance
         Least improvement by a pass over all nodes after which there is another one.
     hyperplanes
-        Random hyperplanes that each visit of a node tries, beside the best univariate split; -1 for univariate trees.
+        Random hyperplanes that each visit of a node tries, besides the best univariate split; -1 for univariate trees.
     """
 
     kind: int

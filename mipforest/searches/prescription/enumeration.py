@@ -1,8 +1,31 @@
-"""Compiled: all prescriptive trees of depth one and two whose estimates are constant.
+r"""Compiled: all prescriptive trees of depth one and two, with constant or linear estimates.
 
-Below each threshold of the root, one sweep through the order of every feature moves the samples of both sides from a
-right leaf to a left one, so that all splits of both children are tried at a time. That takes O((np)^2) moves at depth
-2. Nothing is bounded: what a leaf is charged may rise when samples leave it, as prescriptions are estimates.
+**Constant estimates.** Below each threshold of the root, one sweep through the order of every feature moves the samples
+of both sides from a right leaf to a left one, so that all splits of both children are tried at a time. That takes
+O((np)^2) moves at depth 2. Nothing is bounded: what a leaf is charged may rise when samples leave it, as prescriptions
+are estimates.
+
+**Linear estimates.** From either end of the order of a feature, one sample after the other enters a leaf, and the lasso
+of its treatment begins with the coefficients that it had before. What both leaves of a split are charged is the sum of
+what the two sweeps have given. The least bound of all trees is one for the model, whichever minima it takes.
+
+**Lassos** are solved to the last digits, with a bound over all their minima. A lasso is solved by steps between sets of
+features with signs (Lee, Battle, Raina and Ng 2007): the linear equations of the set give the minimum with these signs;
+where a coefficient would change its sign before that, the step ends, and the feature leaves the set; where none
+does, the feature with the steepest slope above :math:`\theta` enters. A feature that depends on those of the set
+replaces one of them. Each step lowers the value; the first set is that of the leaf before its last sample came. A
+leaf's estimate at the mean of all its samples, :math:`\bar y_t + \beta_t^\top d` with :math:`d` from the mean of the
+treatment's samples to that of all, depends on which minimum is taken, and is bounded over all of them:
+
+- *One minimum* if no feature outside the set has the slope :math:`\theta`.
+- *Several* otherwise. All have the same slopes and the same sum S of sizes, so they use features with the slope
+  :math:`\pm \theta` only, with its sign. Let these be a set that is independent, and others, :math:`x_k = w_k^\top x`
+  of the set. Minima differ by sizes :math:`\zeta_k \ge 0` of the others, of sum S at most, so that
+  :math:`\beta^\top d` is lower by :math:`S \min_k \pm (d_k - w_k^\top d)` at most; where there is one alone, by as
+  much of it as leaves the coefficients of the set their signs.
+- *Not solved*, if the steps did not end: the loss is at least that of a dual point, the residuals scaled until all
+  slopes are at most :math:`\theta`; and as no loss is negative, :math:`2 \theta \|\beta\|_1` is at most the value of
+  any coefficients, which bounds :math:`\beta^\top d` by the greatest :math:`|d_j|`.
 """
 
 from __future__ import annotations
@@ -263,3 +286,456 @@ def sweep(rows: Rows, f: int, memory: Memory) -> None:
         size[s, LEFT] += 1
         size[s, SEEN] = rank[i]
         add(rows.value, i, 1.0, memory.sums[2 + s])
+
+
+#: Steps between sets at most, by the number of features.
+_STEPS = 20
+
+#: Share by which rounding may move a slope.
+_ROUNDING = 1e-9
+
+#: A feature whose variance is below the first is constant in the leaf; one of whose variance the others of the set
+#: leave less than the second, as a share, depends on them.
+_CONSTANT, _PIVOT = 1e-10, 1e-7
+
+#: How a lasso stands: to be fitted anew, one minimum, several, not solved.
+_STALE, _UNIQUE, _SEVERAL, _UNSOLVED = range(4)
+
+
+class LinearRows(NamedTuple):
+    """The samples, and what their trees are charged.
+
+    Attributes
+    ----------
+    X, y, weight, treatment
+        (n, p) features; (n,) outcomes, weights and treatments.
+    rank, order
+        (p, n) ranks among the distinct values of each feature, and the samples' order.
+    theta, mu, split_cost
+        Half the cost of coefficients, weight of the prescriptions, cost of a split.
+    n_treatment, N_min
+        Least numbers of samples of a treatment that is prescribed, and of a leaf.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    weight: FloatArray
+    treatment: IntArray
+    rank: Int32Array
+    order: Int32Array
+    theta: float
+    mu: float
+    split_cost: float
+    n_treatment: int
+    N_min: int
+
+
+class Leaf(NamedTuple):
+    """A leaf: for each treatment its sums, and its lasso.
+
+    Attributes
+    ----------
+    samples, state
+        (m,) their number, and how the lasso stands.
+    sums
+        (m, 3) weights times 1, y, y^2.
+    x, xy, xx
+        (m, p), (m, p), (m, p, p) weights times x, x y, x x'.
+    beta, slope
+        (m, p) coefficients, and half the slope of the loss along each.
+    fit
+        (m, 3) what the estimates are charged, a bound on that, and a sum of the sizes of the coefficients.
+    mean, apart, right, factor, used, sign
+        Memory: (p, p) the factor, (p,) all others.
+    """
+
+    samples: IntArray
+    state: IntArray
+    sums: FloatArray
+    x: FloatArray
+    xy: FloatArray
+    xx: FloatArray
+    beta: FloatArray
+    slope: FloatArray
+    fit: FloatArray
+    mean: FloatArray
+    apart: FloatArray
+    right: FloatArray
+    factor: FloatArray
+    used: IntArray
+    sign: IntArray
+
+    @classmethod
+    def empty(cls, m: int, p: int) -> Leaf:
+        """Make an empty leaf for m treatments and p features."""
+        samples, state = np.zeros(m, np.int64), np.zeros(m, np.int64)
+        sums = (np.zeros((m, 3)), np.zeros((m, p)), np.zeros((m, p)), np.zeros((m, p, p)))
+        fits = (np.zeros((m, p)), np.zeros((m, p)), np.zeros((m, 3)))
+        memory = (np.zeros(p), np.zeros(p), np.zeros(p), np.zeros((p, p)))
+        used, sign = np.zeros(p, np.int64), np.zeros(p, np.int64)
+        return cls(samples, state, *sums, *fits, *memory, used, sign)
+
+
+@kernel
+def clear(leaf: Leaf) -> None:
+    """Take all samples out of a leaf."""
+    for t in range(len(leaf.samples)):
+        leaf.samples[t], leaf.state[t] = 0, _STALE
+        for v in range(3):
+            leaf.sums[t, v] = 0.0
+        for j in range(len(leaf.mean)):
+            leaf.x[t, j] = leaf.xy[t, j] = leaf.beta[t, j] = 0.0
+            for k in range(len(leaf.mean)):
+                leaf.xx[t, j, k] = 0.0
+
+
+@kernel
+def add_to_leaf(rows: LinearRows, i: int, leaf: Leaf) -> None:
+    """Put a sample into a leaf."""
+    t, weight, y, p = rows.treatment[i], rows.weight[i], rows.y[i], len(leaf.mean)
+    leaf.samples[t] += 1
+    leaf.state[t] = _STALE
+    leaf.sums[t, 0] += weight
+    leaf.sums[t, 1] += weight * y
+    leaf.sums[t, 2] += weight * y * y
+    for j in range(p):
+        x = weight * rows.X[i, j]
+        leaf.x[t, j] += x
+        leaf.xy[t, j] += x * y
+        for k in range(p):
+            leaf.xx[t, j, k] += x * rows.X[i, k]
+
+
+@kernel
+def charge(rows: LinearRows, leaf: Leaf, charges: FloatArray) -> None:
+    """Tell what a leaf is charged, and a bound for all minima of its lassos; infinite if it may prescribe nothing."""
+    m, p, n = len(leaf.samples), len(leaf.mean), 0.0
+    charges[0] = charges[1] = best = least = np.inf
+    enough = False
+    for t in range(m):
+        n += leaf.sums[t, 0]
+        enough |= leaf.samples[t] >= rows.n_treatment
+    if not enough:
+        return
+    for j in range(p):
+        leaf.mean[j] = 0.0
+        for t in range(m):
+            leaf.mean[j] += leaf.x[t, j] / n
+    loss, lower = 0.0, 0.0
+    for t in range(m):
+        if leaf.samples[t] == 0:
+            continue
+        if leaf.state[t] == _STALE:
+            fit_lasso(rows.theta, t, leaf)
+        loss += leaf.fit[t, 0]
+        lower += leaf.fit[t, 1]
+        if leaf.samples[t] < rows.n_treatment:
+            continue
+        size, own, farthest = leaf.sums[t, 0], 0.0, 0.0
+        for j in range(p):
+            leaf.apart[j] = leaf.mean[j] - leaf.x[t, j] / size
+            own += leaf.beta[t, j] * leaf.apart[j]
+            farthest = max(farthest, abs(leaf.apart[j]))
+        mean = leaf.sums[t, 1] / size
+        best = min(best, mean + own)
+        if leaf.state[t] == _UNSOLVED:
+            own = -leaf.fit[t, 2] * farthest
+        elif leaf.state[t] == _SEVERAL:
+            own -= lowered(rows.theta, t, leaf)
+        least = min(least, mean + own)
+    charges[0] = rows.mu * n * best + (1.0 - rows.mu) * loss
+    charges[1] = rows.mu * n * least + (1.0 - rows.mu) * lower
+
+
+@kernel
+def lowered(theta: float, t: int, leaf: Leaf) -> float:
+    """Bound by how much another minimum lowers the estimate of a treatment at the mean of all samples."""
+    p, beta, used, d = len(leaf.mean), leaf.beta[t], leaf.used, leaf.apart
+    size, others, most, reach = 0, 0, 0.0, leaf.fit[t, 2]
+    for turn in range(2):
+        for k in range(p):
+            tight = turn == 0 or abs(leaf.slope[t, k]) >= theta * (1.0 - _ROUNDING)
+            if (beta[k] != 0.0) == (turn == 1) or not tight:
+                continue
+            if covariance(t, k, k, leaf) <= _CONSTANT * leaf.sums[t, 0]:
+                continue
+            used[size] = k
+            if factorise(t, size + 1, leaf) > size:
+                size += 1
+                continue
+            leaf.sign[k], others = 1, others + 1
+            direction_of(theta, t, size + 1, size, leaf)  # minus w
+            sign, gain, slack = 1.0 if leaf.slope[t, k] > 0.0 else -1.0, d[k], leaf.fit[t, 2]
+            for a in range(size):
+                gain += leaf.right[a] * d[used[a]]
+                if leaf.right[a] * sign * leaf.slope[t, used[a]] < 0.0:
+                    slack = min(slack, abs(beta[used[a]] / leaf.right[a]))
+            most = max(most, -sign * gain)
+            reach = slack if others == 1 else leaf.fit[t, 2]
+    return float(reach * most)
+
+
+@kernel
+def fit_lasso(theta: float, t: int, leaf: Leaf) -> None:
+    """Fit the lasso of a treatment, beginning with the coefficients that it has."""
+    p, n, y = len(leaf.mean), leaf.sums[t, 0], leaf.sums[t, 1]
+    beta, slope = leaf.beta[t], leaf.slope[t]
+    solved = solve(theta, t, leaf)
+    constant = max(0.0, leaf.sums[t, 2] - y * y / n)
+    sizes, gained, fitted, steepest = 0.0, 0.0, 0.0, 0.0
+    several = False
+    for j in range(p):
+        sizes += abs(beta[j])
+        gained += beta[j] * (leaf.xy[t, j] - leaf.x[t, j] * y / n)
+        fitted += beta[j] * slope[j]
+        steepest = max(steepest, abs(slope[j]))
+        several |= beta[j] == 0.0 and abs(slope[j]) >= theta * (1.0 - _ROUNDING)
+    residuals = max(0.0, constant - gained - fitted)
+    value = residuals + 2.0 * theta * sizes
+    leaf.fit[t, 0] = leaf.fit[t, 1] = value
+    leaf.fit[t, 2] = sizes
+    leaf.state[t] = _SEVERAL if several else _UNIQUE
+    if not solved:
+        scale = min(1.0, theta / steepest) if steepest > 0.0 else 1.0
+        leaf.fit[t, 1] = max(0.0, 2.0 * scale * (constant - gained) - scale * scale * residuals)
+        leaf.fit[t, 2] = value / (2.0 * theta)
+        leaf.state[t] = _UNSOLVED
+
+
+@kernel
+def covariance(t: int, j: int, k: int, leaf: Leaf) -> float:
+    """Return the sum of the products of two features around their means."""
+    return float(leaf.xx[t, j, k] - leaf.x[t, j] * leaf.x[t, k] / leaf.sums[t, 0])
+
+
+@kernel
+def find_slopes(t: int, leaf: Leaf) -> None:
+    """Compute half the slopes of the loss along all coefficients."""
+    for j in range(len(leaf.mean)):
+        leaf.slope[t, j] = leaf.xy[t, j] - leaf.x[t, j] * leaf.sums[t, 1] / leaf.sums[t, 0]
+        for k in range(len(leaf.mean)):
+            if leaf.beta[t, k] != 0.0:
+                leaf.slope[t, j] -= covariance(t, j, k, leaf) * leaf.beta[t, k]
+
+
+@kernel
+def solve(theta: float, t: int, leaf: Leaf) -> bool:
+    """Go from set to set until the coefficients are a minimum; say whether they are. The slopes are theirs."""
+    p, beta, slope, right, used = len(leaf.mean), leaf.beta[t], leaf.slope[t], leaf.right, leaf.used
+    size = 0
+    for j in range(p):
+        if beta[j] != 0.0:
+            used[size], leaf.sign[j] = j, 1 if beta[j] > 0.0 else -1
+            size += 1
+    for _ in range(_STEPS * p):
+        rank = factorise(t, size, leaf)
+        if rank < size - 1:
+            break
+        last = leaf.sign[used[size - 1]] if size > 0 else 0
+        direction_of(theta, t, size, rank, leaf)
+        # How far: to the minimum, or where the first coefficient is 0; without end in favour of a dependent feature.
+        far, first = 1.0 if rank == size else np.inf, -1
+        for a in range(rank):
+            j = used[a]
+            if (beta[j] + right[a]) * leaf.sign[j] <= 0.0 or (rank < size and right[a] * leaf.sign[j] < 0.0):
+                distance = -beta[j] / right[a] if right[a] != 0.0 else 0.0
+                if distance < far or first < 0:
+                    far, first = distance, a
+        if rank < size:
+            if first < 0:
+                break
+            beta[used[rank]] += far * last
+        for a in range(rank):
+            beta[used[a]] += far * right[a]
+        if first >= 0:
+            beta[used[first]] = 0.0
+            size -= 1
+            for a in range(first, size):
+                used[a] = used[a + 1]
+            continue
+        find_slopes(t, leaf)
+        steepest, entering = theta * (1.0 + _ROUNDING), -1
+        for j in range(p):
+            varies = covariance(t, j, j, leaf) > _CONSTANT * leaf.sums[t, 0]
+            if beta[j] == 0.0 and varies and abs(slope[j]) > steepest:
+                steepest, entering = abs(slope[j]), j
+        if entering < 0:
+            return True
+        used[size], leaf.sign[entering] = entering, 1 if slope[entering] > 0.0 else -1
+        size += 1
+    find_slopes(t, leaf)
+    return False
+
+
+@kernel
+def factorise(t: int, size: int, leaf: Leaf) -> int:
+    """Factorise the covariances of the features in use; return how many come before the first that depends on them."""
+    L, used = leaf.factor, leaf.used
+    for a in range(size):
+        for b in range(a + 1):
+            rest = covariance(t, used[a], used[b], leaf)
+            for c in range(b):
+                rest -= L[a, c] * L[b, c]
+            if a > b:
+                L[a, b] = rest / L[b, b]
+            elif rest <= _PIVOT * covariance(t, used[a], used[a], leaf):
+                return a
+            else:
+                L[a, a] = np.sqrt(rest)
+    return size
+
+
+@kernel
+def direction_of(theta: float, t: int, size: int, rank: int, leaf: Leaf) -> None:
+    """Find the direction of the coefficients in use to their minimum, or in which the last, dependent one grows."""
+    n, y, L, right, used = leaf.sums[t, 0], leaf.sums[t, 1], leaf.factor, leaf.right, leaf.used
+    for a in range(rank):
+        if rank < size:
+            right[a] = -leaf.sign[used[rank]] * L[rank, a]
+            continue
+        j = used[a]
+        right[a] = leaf.xy[t, j] - leaf.x[t, j] * y / n - theta * leaf.sign[j]
+        for b in range(a):
+            right[a] -= L[a, b] * right[b]
+        right[a] /= L[a, a]
+    for a in range(rank - 1, -1, -1):
+        for b in range(a + 1, rank):
+            right[a] -= L[b, a] * right[b]
+        right[a] /= L[a, a]
+    if rank == size:
+        for a in range(rank):
+            right[a] -= leaf.beta[t, used[a]]
+
+
+class LinearMemory(NamedTuple):
+    """Memory of an enumeration.
+
+    Attributes
+    ----------
+    leaf
+        The leaf that is being filled.
+    side, here
+        (n,) side of the root of each sample, and the samples of one side in the order of a feature.
+    curve
+        (2, n) charges, and bounds on them, of both leaves by the number of samples on the left, less 1.
+    charge, least
+        (2,) what each side is charged with its best split, and the least bound of all its splits.
+    split
+        (2, 2) feature and least rank on the right of the best split, -1 for none.
+    charges
+        (2,) charge of a leaf, and the bound.
+    """
+
+    leaf: Leaf
+    side: IntArray
+    here: IntArray
+    curve: FloatArray
+    charge: FloatArray
+    least: FloatArray
+    split: IntArray
+    charges: FloatArray
+
+
+def enumerate_linear_trees(
+    X: FloatArray,
+    charges: TreeCharges,
+    depth: int,
+    going_on: Callable[[float, int], bool] = lambda value, tried: True,  # noqa: ARG005
+) -> Found:
+    """Try all trees of depth 1 or 2; as :func:`~mipforest.searches.prescription.enumeration.enumerate_trees`."""
+    require_charges("prescription-search", charges, X, products=True)
+    assert charges.treatment is not None
+    assert charges.coefficient_cost is not None
+    (n, p), m = X.shape, int(charges.treatment.max()) + 1
+    rank, order = ranks(X)
+    rows = LinearRows(
+        np.ascontiguousarray(X),
+        np.asarray(charges.y, dtype=np.float64),
+        np.ones(n) if charges.weight is None else charges.weight,
+        charges.treatment.astype(np.int64),
+        rank,
+        order,
+        0.5 * charges.coefficient_cost,
+        charges.mu,
+        charges.split_cost,
+        charges.n_treatment,
+        charges.N_min,
+    )
+    memory = LinearMemory(
+        Leaf.empty(m, p),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros((2, n)),
+        np.zeros(2),
+        np.zeros(2),
+        np.full((2, 2), -1),
+        np.zeros(2),
+    )
+    chosen = np.full((3, 2), -1)
+    charge_alone(rows, 0, memory)
+    best, least = float(memory.charge[0]), float(memory.least[0])
+    if depth == 1:
+        for tried, f in enumerate(range(p), start=1):
+            try_splits(rows, 0, f, memory)
+            best, least, chosen[0] = float(memory.charge[0]), float(memory.least[0]), memory.split[0]
+            if not going_on(best, tried) and tried < p:
+                return Found(*splits_by_rank(X, rank, chosen, 1), False, -np.inf)
+        return Found(*splits_by_rank(X, rank, chosen, 1), True, least)
+    cuts = [(j, cut) for j in range(p) for cut in range(1, int(rank[j].max()) + 1)]
+    for tried, (j, cut) in enumerate(cuts, start=1):
+        memory.side[:] = rank[j] >= cut
+        for s in range(2):
+            charge_alone(rows, s, memory)
+            for f in range(p):
+                try_splits(rows, s, f, memory)
+        least = min(least, float(memory.least.sum()) + rows.split_cost)
+        if (value := float(memory.charge.sum()) + rows.split_cost) < best:
+            best, chosen = value, np.vstack([[j, cut], memory.split])
+        if not going_on(best, tried) and tried < len(cuts):
+            return Found(*splits_by_rank(X, rank, chosen, 3), False, -np.inf)
+    return Found(*splits_by_rank(X, rank, chosen, 3), True, least)
+
+
+@entry
+def charge_alone(rows: LinearRows, s: int, memory: LinearMemory) -> None:
+    """Charge a side of the root without a split: where its best split begins."""
+    clear(memory.leaf)
+    size = 0
+    for i in range(len(rows.y)):
+        if memory.side[i] == s:
+            add_to_leaf(rows, i, memory.leaf)
+            size += 1
+    charge(rows, memory.leaf, memory.charges)
+    enough = size >= rows.N_min
+    memory.charge[s] = memory.charges[0] if enough else np.inf
+    memory.least[s] = memory.charges[1] if enough else np.inf
+    memory.split[s, 0] = -1
+
+
+@entry
+def try_splits(rows: LinearRows, s: int, f: int, memory: LinearMemory) -> None:
+    """Try all splits of a side of the root on a feature; keep the best, and the least bound."""
+    size, here, curve, charges = 0, memory.here, memory.curve, memory.charges
+    for q in range(len(rows.y)):
+        if memory.side[rows.order[f, q]] == s:
+            here[size] = rows.order[f, q]
+            size += 1
+    for backward in range(2):
+        clear(memory.leaf)
+        for q in range(size - 1):
+            add_to_leaf(rows, here[size - 1 - q] if backward else here[q], memory.leaf)
+            left = size - q - 2 if backward else q  # the last sample on the left
+            if not backward:
+                curve[0, left] = curve[1, left] = np.inf
+            elif curve[1, left] == np.inf:
+                continue
+            between = rows.rank[f, here[left]] < rows.rank[f, here[left + 1]]
+            if between and q + 1 >= rows.N_min and size - q - 1 >= rows.N_min:
+                charge(rows, memory.leaf, charges)
+                for kind in range(2):
+                    curve[kind, left] = charges[kind] + (curve[kind, left] if backward else 0.0)
+    for left in range(size - 1):
+        memory.least[s] = min(memory.least[s], curve[1, left] + rows.split_cost)
+        if curve[0, left] + rows.split_cost < memory.charge[s]:
+            memory.charge[s] = curve[0, left] + rows.split_cost
+            memory.split[s, 0], memory.split[s, 1] = f, rows.rank[f, here[left + 1]]

@@ -73,8 +73,7 @@ class PrescriptionSearch(TreeSearch):
         on_progress: Progress | None,
     ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        from mipforest.searches.prescription.enumeration import enumerate_trees
-        from mipforest.searches.prescription.linear import enumerate_linear_trees
+        from mipforest.searches.prescription.enumeration import enumerate_linear_trees, enumerate_trees
 
         formulation, instance = problem.formulation, problem.instance
         charges = problem.structure

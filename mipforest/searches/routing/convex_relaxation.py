@@ -50,7 +50,7 @@ from mipforest.searches.routing.svm_dual import cholesky, round_to_feasible, sol
 UNLIMITED, NO_CAPACITY = 1e12, 1e11
 
 #: Inverse curvatures stay below this: a weight that may not be has no limit.
-MOST_INVERSE = 1e10
+MAX_INVERSE = 1e10
 
 #: A variable is free if it is farther than this from its bounds, relative to its capacity up to 1.
 _FREE = 1e-6
@@ -252,7 +252,7 @@ def smooth(norm: Charge, f: FloatArray, mu: float) -> None:
         t = y + q if q > 0.0 else mu / max(1.0 - kept, 1e-300)
         kappa = mu / (t * t + y * y)
         f[W, j] = kept * u
-        f[INVERSE, j] = min(1.0 / max(kept + u * u * kappa, 1e-300), MOST_INVERSE)
+        f[INVERSE, j] = min(1.0 / max(kept + u * u * kappa, 1e-300), MAX_INVERSE)
         rho += kappa
         f[COUPLED, j] = u * kappa
     if fixed:
@@ -419,7 +419,7 @@ def solve_node(
                 complementarity += above * f[ABOVE, j] + below * f[BELOW, j]
                 outside = max(outside, abs(1.0 - f[U, j] - above), abs(1.0 + f[U, j] - below))
                 f[W, j] = f[ABOVE, j] - f[BELOW, j]
-                f[INVERSE, j] = min(1.0 / (f[ABOVE, j] / above + f[BELOW, j] / below), MOST_INVERSE)
+                f[INVERSE, j] = min(1.0 / (f[ABOVE, j] / above + f[BELOW, j] / below), MAX_INVERSE)
                 f[COUPLED, j] = 0.0
         else:
             objective -= conjugate(norm, f[U])

@@ -1,6 +1,7 @@
 """One Gurobi environment and model: watched while it runs, disposed of whatever happens.
 
-The model is built by matrix calls. Options and the licence's limits are checked before; errors are told in our terms.
+The model is built by matrix calls. Options and the licence's limits are checked before; errors name the model's
+terms.
 """
 
 from __future__ import annotations
@@ -325,7 +326,7 @@ class Answer:
     bound
         Gurobi's bound, infinite where it has none.
     seen
-        What Gurobi told while it ran.
+        What Gurobi reported while it ran.
     """
 
     status: Status
@@ -503,7 +504,7 @@ class GurobiListener:
     said
         Gurobi's warnings.
     muted
-        Whether Gurobi now solves another model, of which nothing is to be told.
+        Whether Gurobi now solves another model, of which nothing is to be reported.
     failure
         An error inside the callback, which Gurobi would print and forget; it ends the run.
     """

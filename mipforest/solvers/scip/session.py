@@ -1,7 +1,7 @@
 """One SCIP object: its model and start, one run, its progress, and the thread in which it runs.
 
 SCIP's library for derivatives (CppAD, used for quadratic objectives) numbers the threads that it sees and
-has room for 64: the 64th new thread ends the process with a segmentation fault, even if all earlier ones have
+has space for 64: the 64th new thread ends the process with a segmentation fault, even if all earlier ones have
 ended. So a thread that has solved is used again.
 
 Rows are built straight from the matrix, without SCIP's expression operators: 2.2 million entries in 1.7 s. A
@@ -119,7 +119,7 @@ def _sides(values: FloatArray) -> list[float | None]:
     return [None if np.isinf(value) else value for value in values.tolist()]
 
 
-#: Parameters that would break what this package promises, with what to do instead.
+#: Parameters that would break what this package guarantees, with what to do instead.
 REFUSED = {
     "misc/catchctrlc": "Ctrl-C is taken care of, and keeps the incumbent",
     "exact/enable": "the answer would be read in double precision anyway",

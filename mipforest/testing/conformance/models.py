@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.model import Model, VarArray, between, sum_squares
+from mipforest.model import Model, Relation, VarArray, between, sum_squares
 from mipforest.model.matrix import MatrixForm
 from mipforest.solvers.solution import Status
 from mipforest.testing.conformance.case import Cases
@@ -579,76 +581,56 @@ def empty_split(form: MatrixForm) -> FloatArray:
     return np.nan_to_num(point, nan=0.0)
 
 
-def _switch(on: int, **bounds: float) -> tuple[Model, VarArray, VarArray]:
-    """Return a model with one continuous variable and a binary one that equals ``on``."""
+def _switched(
+    on: int, value: int, row: Callable[[VarArray], Relation], *, maximize: bool = True, **bounds: float
+) -> Model:
+    """Return a model whose binary equals ``on``; where it is ``value``, a row of the one other variable holds."""
     m = Model()
     x, z = m.continuous("x", **{"lower": 0.0, "upper": 10.0, **bounds}), m.binary("z")
     m.add("state", 1.0 * z == on)
-    return m, x, z
+    (m.maximize if maximize else m.minimize)(x)
+    m.add_indicator("if", z, value, row(x))
+    return m
 
 
 @cases.optimum(3.0)
 def indicator_on_at_one() -> Model:
-    m, x, z = _switch(on=1)
-    m.maximize(x)
-    m.add_indicator("if", z, 1, 1.0 * x <= 3)
-    return m
+    return _switched(1, 1, lambda x: 1.0 * x <= 3)
 
 
 @cases.optimum(10.0)
 def indicator_off_at_zero() -> Model:
-    m, x, z = _switch(on=0)
-    m.maximize(x)
-    m.add_indicator("if", z, 1, 1.0 * x <= 3)
-    return m
+    return _switched(0, 1, lambda x: 1.0 * x <= 3)
 
 
 @cases.optimum(3.0)
 def indicator_on_at_zero() -> Model:
-    m, x, z = _switch(on=0)
-    m.maximize(x)
-    m.add_indicator("if", z, 0, 1.0 * x <= 3)
-    return m
+    return _switched(0, 0, lambda x: 1.0 * x <= 3)
 
 
 @cases.optimum(10.0)
 def indicator_off_at_one() -> Model:
-    m, x, z = _switch(on=1)
-    m.maximize(x)
-    m.add_indicator("if", z, 0, 1.0 * x <= 3)
-    return m
+    return _switched(1, 0, lambda x: 1.0 * x <= 3)
 
 
 @cases.optimum(2.0)
 def indicator_range_lower_side() -> Model:
-    m, x, z = _switch(on=1)
-    m.minimize(x)
-    m.add_indicator("if", z, 1, between(2.0, x, 4.0))
-    return m
+    return _switched(1, 1, lambda x: between(2.0, x, 4.0), maximize=False)
 
 
 @cases.optimum(4.0)
 def indicator_range_upper_side() -> Model:
-    m, x, z = _switch(on=1)
-    m.maximize(x)
-    m.add_indicator("if", z, 1, between(2.0, x, 4.0))
-    return m
+    return _switched(1, 1, lambda x: between(2.0, x, 4.0))
 
 
 @cases.optimum(2.5)
 def indicator_equality_from_below() -> Model:
-    m, x, z = _switch(on=1)
-    m.minimize(x)
-    m.add_indicator("if", z, 1, 1.0 * x == 2.5)
-    return m
+    return _switched(1, 1, lambda x: 1.0 * x == 2.5, maximize=False)
 
 
 @cases.optimum(2.5)
 def indicator_equality_from_above() -> Model:
-    m, x, z = _switch(on=0)
-    m.maximize(x)
-    m.add_indicator("if", z, 0, 1.0 * x == 2.5)
-    return m
+    return _switched(0, 0, lambda x: 1.0 * x == 2.5)
 
 
 @cases.optimum(5.0, x=3.0, z=1.0)
@@ -674,10 +656,7 @@ def indicator_array() -> Model:
 
 @cases.optimum(5.0)
 def indicator_on_an_unbounded_variable() -> Model:
-    m, x, z = _switch(on=1, lower=-np.inf, upper=np.inf)
-    m.minimize(x)
-    m.add_indicator("if", z, 1, 1.0 * x >= 5)
-    return m
+    return _switched(1, 1, lambda x: 1.0 * x >= 5, maximize=False, lower=-np.inf, upper=np.inf)
 
 
 @cases.optimum(0.0, z=0.0)
@@ -691,7 +670,9 @@ def indicator_row_that_never_holds() -> Model:
 
 @cases.optimum(1.0)
 def indicator_row_over_its_own_binary() -> Model:
-    m, x, z = _switch(on=1)
+    m = Model()
+    x, z = m.nonnegative("x", upper=10.0), m.binary("z")
+    m.add("state", 1.0 * z == 1)
     m.maximize(x)
     m.add_indicator("if", z, 1, x + 2 * z <= 3)
     return m
@@ -699,10 +680,7 @@ def indicator_row_over_its_own_binary() -> Model:
 
 @cases.ends(*INFEASIBLE)
 def indicator_infeasible() -> Model:
-    m, x, z = _switch(on=1, upper=3.0)
-    m.minimize(x)
-    m.add_indicator("if", z, 1, 1.0 * x >= 5)
-    return m
+    return _switched(1, 1, lambda x: 1.0 * x >= 5, maximize=False, upper=3.0)
 
 
 @cases.optimum(-1.0, x=1.0, z=1.0)

@@ -1,4 +1,4 @@
-"""What a solve is asked for beside the optimum: limits, starts, progress, logs and options; and longer searches."""
+"""What a solve is asked for besides the optimum: limits, starts, progress, logs and options; and longer searches."""
 
 from __future__ import annotations
 
@@ -269,8 +269,8 @@ def start_with_all_integers(trial: Trial) -> None:
     form = mip_mixed().matrix()
     solution = trial.solve(form, start=np.array([1.0, np.nan]))
     assert_value(form, solution, 10.8, {})
-    told = np.isfinite(solution.start_objective) or bool(solution.warnings)
-    expect(told, "the start was neither taken (start_objective) nor dropped with a warning")
+    reported = np.isfinite(solution.start_objective) or bool(solution.warnings)
+    expect(reported, "the start was neither taken (start_objective) nor dropped with a warning")
 
 
 @cases.behaviour(Feature.MIP, Feature.PARTIAL_START)
@@ -280,8 +280,8 @@ def start_with_some_integers(trial: Trial) -> None:
     start[0] = 1.0
     solution = trial.solve(form, start=start)
     assert_value(form, solution, 5.0, {})
-    told = np.isfinite(solution.start_objective) or bool(solution.warnings)
-    expect(told, "the start was neither taken (start_objective) nor dropped with a warning")
+    reported = np.isfinite(solution.start_objective) or bool(solution.warnings)
+    expect(reported, "the start was neither taken (start_objective) nor dropped with a warning")
 
 
 @cases.behaviour(Feature.MIP, Feature.START)
@@ -383,10 +383,10 @@ def interruption_keeps_the_incumbent(trial: Trial) -> None:
     solution = trial.solve(form, time_limit=PATIENCE, on_progress=stop)
     expect(solution.status is Status.INTERRUPTED, f"status {solution.status} instead of interrupted")
     expect(solution.found, "the incumbent is lost")
-    told = [event.objective for event in seen if np.isfinite(event.objective)]
+    reported = [event.objective for event in seen if np.isfinite(event.objective)]
     expect(
-        not above(form, solution.objective, told[0]),
-        f"objective {solution.objective} after an incumbent of {told[0]}",
+        not above(form, solution.objective, reported[0]),
+        f"objective {solution.objective} after an incumbent of {reported[0]}",
     )
 
 

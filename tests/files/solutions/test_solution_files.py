@@ -13,8 +13,7 @@ import pytest
 from scipy import sparse
 
 from mipforest.files import write_lp, write_mps
-from mipforest.files.solutions import PointError, point_in
-from mipforest.files.solutions.reader import read_solution
+from mipforest.files.solutions import PointError, point_in, read_solution
 from mipforest.model import Block, IndicatorRows, MatrixForm
 
 MARKS = [f"a{mark}b" for mark in string.punctuation]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerance import at_most
 
-from formulations.leaves.classes import baseline_error
+from formulations.leaves import baseline_error
 from formulations.oct import Oct
 from formulations.ort import Ort
 from mipforest.data import Dataset

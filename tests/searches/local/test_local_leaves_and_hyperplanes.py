@@ -16,9 +16,9 @@ from mipforest.data import Dataset, load
 from mipforest.searches import entry
 from mipforest.searches.local import LocalProblem, LocalTree
 from mipforest.searches.local.descent import _enter
-from mipforest.searches.local.hyperplanes import _best_coefficient, _best_threshold, _score
 from mipforest.searches.local.search import local_search, samples_of
 from mipforest.searches.local.state import LEAF, NONE, OWN, work_for
+from mipforest.searches.local.sweeps import _best_coefficient, _best_threshold, _score
 
 # ---------------------------------------------------------------------- hyperplanes
 

@@ -32,10 +32,10 @@ def tied_data(seed):
     return Dataset.from_arrays(X, y, name=f"tied{seed}", scaling="none")
 
 
-def small_problem(seed, *, most_samples):
+def small_problem(seed, *, max_samples):
     """Data, depth and penalties: all depths, samples on a grid or not, equal ones of both classes, weights."""
     rng = np.random.default_rng(seed)
-    n, p = int(rng.integers(5, most_samples + 1)), int(rng.integers(1, 4))
+    n, p = int(rng.integers(5, max_samples + 1)), int(rng.integers(1, 4))
     X = rng.integers(0, 4, (n, p)) / 3.0 if seed % 2 else rng.random((n, p))
     y = (rng.random(n) < rng.choice([0.1, 0.5])).astype(int)
     if rng.random() < 0.3:
@@ -53,7 +53,7 @@ FIRST = 8
 
 
 def agree_with_enumeration(seed):
-    data, depth, C = small_problem(seed, most_samples=8 if seed < FIRST else 14)
+    data, depth, C = small_problem(seed, max_samples=8 if seed < FIRST else 14)
     result = Margot(C=C).build(data, depth).solve("routing", gap=GAP, time_limit=60, threads=1)
     optimum = enumerated_margot(data.X, data.sign, C, depth, 1e-3, data.weights)
     assert result.status == "optimal"
@@ -74,7 +74,7 @@ def test_the_optimum_is_that_of_enumeration_in_more_cases():
 
 
 def of_depth_three(seeds):
-    return [seed for seed in seeds if small_problem(seed, most_samples=8)[1] == 3]
+    return [seed for seed in seeds if small_problem(seed, max_samples=8)[1] == 3]
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_with_subtree_bounds_the_optimum_is_that_of_enumeration_in_more_cases(su
 @pytest.mark.slow
 def test_subtrees_of_subtrees_have_bounds_and_the_optimum_stays(subtree_bounds_everywhere, monkeypatch):
     for seed in range(400, 412):
-        data, _, C = small_problem(seed, most_samples=12)
+        data, _, C = small_problem(seed, max_samples=12)
         problem = Margot(C=(*C, C[-1], C[-1], C[-1])[:4]).build(data, 4)
         with_bounds = problem.solve("routing", gap=GAP, time_limit=60, threads=1)
         with monkeypatch.context() as without:
@@ -121,9 +121,7 @@ def test_subtrees_of_subtrees_have_bounds_and_the_optimum_stays(subtree_bounds_e
 
 
 def agree_with_an_integer_programme(seed):
-    data, depth, C = small_problem(
-        seed, most_samples=14 if seed % 6 < 4 else 8
-    )  # three levels take SCIP long
+    data, depth, C = small_problem(seed, max_samples=14 if seed % 6 < 4 else 8)  # three levels take SCIP long
     problem = Margot(C=C).build(data, depth)
     result = problem.solve("routing", gap=GAP, time_limit=60, threads=1)
     expected = scip_optimum(problem.model.matrix())

@@ -17,8 +17,7 @@ from mipforest.errors import NotAllowed, SolverError, Unsupported
 from mipforest.model.check import violations
 from mipforest.model.matrix import IndicatorRows, MatrixForm
 from mipforest.settings import SolveSettings
-from mipforest.solvers.highs import STATUS, Highs
-from mipforest.solvers.highs.session import HighsSession
+from mipforest.solvers.highs import STATUS, Highs, HighsSession
 from mipforest.solvers.solution import Solution, Status
 
 

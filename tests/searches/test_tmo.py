@@ -9,8 +9,15 @@ from formulations.ort import Ort
 from mipforest.data import Dataset, load
 from mipforest.heuristics.thresholds import univariate_tree
 from mipforest.problem.structure import TreeCharges
-from mipforest.searches.memetic.tao import ABSENT, LEAF, AlternatingOptimization, SplitTree
-from mipforest.searches.memetic.tmo import crossover, evolve, random_split
+from mipforest.searches.memetic import (
+    ABSENT,
+    LEAF,
+    AlternatingOptimization,
+    SplitTree,
+    crossover,
+    evolve,
+    random_split,
+)
 from mipforest.trees import Topology
 
 SPLIT = (7, 0.5)

@@ -1,4 +1,4 @@
-"""Leaves that predict a class: what binds Dunn's classification models to data, and what their trees cost and say."""
+"""Leaves that predict a class: what binds classification models to data, and what their trees cost and predict."""
 
 from __future__ import annotations
 

@@ -16,8 +16,7 @@ from mipforest.data import Dataset, load
 from mipforest.errors import Unsupported
 from mipforest.heuristics.cart import cart, forest_trees, from_scikit_learn
 from mipforest.problem.structure import TreeCharges
-from mipforest.searches.memetic.tao import ABSENT, LEAF, AlternatingOptimization, SplitTree
-from mipforest.searches.memetic.tmo import random_split
+from mipforest.searches.memetic import ABSENT, LEAF, AlternatingOptimization, SplitTree, random_split
 from mipforest.trees import Topology
 
 
