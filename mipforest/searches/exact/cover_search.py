@@ -831,8 +831,9 @@ class CoverSearch:
             return end == DONE
         self._begin_outer()
         while (interval := self._take_outer(0.0)) is not None:
-            self._close_outer(interval, self._evaluate_outer(interval))
-            if self.stop[FLAG]:
+            found = self._evaluate_outer(interval)
+            self._close_outer(interval, found)
+            if not found.ended:
                 return False
         return True
 
