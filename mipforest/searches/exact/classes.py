@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray
-from mipforest.searches import implement, kernel
+from mipforest.searches import implement, kernel, operation
 from mipforest.searches.exact.walks import (
     CLASSES_AT_A_TIME,
     sums_of_both,
@@ -27,12 +27,12 @@ class TwoClasses(NamedTuple):
     Attributes
     ----------
     rank
-        (p, p, N) ``rank[g, f]``: ranks in f of the rows in the slots of the order of g; 16 or 32 bits.
+        (p, p, N) ``rank[f, g]``: ranks in f of the rows in the slots of the order of g; 16 or 32 bits.
     walk, penalty
         (p, N) signed weights of the rows in slots, and what is added between rows of equal value: whole numbers of 16
         or 32 bits, or doubles.
     below
-        (p, U + 1, 2) weight of each class among the rows below each rank: 64-bit whole numbers or doubles.
+        (p, U + 1, 2) weight of each class among the rows below each rank: 32-bit whole numbers or doubles.
     weight_below
         (p, U + 1) weight of both.
     """
@@ -77,7 +77,7 @@ def _put_label(tables: ManyClasses, rows: FloatArray, row: int, g: int, slot: in
 def _restrict(tables: Any, sides: tuple[NDArray[Any], NDArray[Any]], f: int, t: int, outside: int) -> None:
     p, N = tables.walk.shape
     for g in range(p):
-        ranks, walk, on_left, on_right = tables.rank[g, f], tables.walk[g], sides[0][g], sides[1][g]
+        ranks, walk, on_left, on_right = tables.rank[f, g], tables.walk[g], sides[0][g], sides[1][g]
         for i in range(N):
             is_left = ranks[i] < t
             on_left[i] = walk[i] if is_left else outside
@@ -132,18 +132,35 @@ def allowed(tables: Any, rows: NDArray[Any], f: int) -> tuple[int, int]:  # noqa
 
 @kernel
 def pair(
-    tables: TwoClasses, rows: NDArray[Any], f: int, below: int, first: int, cost: float,
-    totals: NDArray[Any], out: NDArray[Any],  # noqa: ARG001
+    tables: Any, rows: NDArray[Any], f: int, below: int, first: int, cost: float, totals: NDArray[Any],
+    out: NDArray[Any],
 ) -> tuple[float, float]:  # fmt: skip
     """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
+    return pair_by_ranks(tables, tables.rank[f], rows, below, first, cost, totals, out)
+
+
+@operation
+def pair_by_ranks(
+    tables: Any, ranks: NDArray[Any], rows: NDArray[Any], below: int, first: int, cost: float, totals: NDArray[Any],
+    out: NDArray[Any],
+) -> tuple[float, float]:  # fmt: skip
+    """As :func:`pair`, by the ranks (p, N) in one feature of the rows in the slots of every order."""
+    raise NotImplementedError
+
+
+@kernel
+def _pair_of_two(
+    tables: TwoClasses, ranks: NDArray[Any], rows: NDArray[Any], below: int, first: int, cost: float,
+    totals: NDArray[Any], out: NDArray[Any],  # noqa: ARG001
+) -> tuple[float, float]:  # fmt: skip
     p, steps = rows.shape[0], rows.shape[1] // _LANES[rows.itemsize]
-    sums_of_both(tables.rank[0, f], rows[0], steps, below, first, out)
+    sums_of_both(ranks[0], rows[0], steps, below, first, out)
     # Of the class that walks upwards, and of the other one.
     up_left, up_right = 0.5 * (out[1] + out[0]), 0.5 * (out[3] + out[2])
     down_left, down_right = out[1] - up_left, out[3] - up_right
     high_left, low_left, high_right, low_right = 0.0, 0.0, 0.0, 0.0
     for g in range(p):
-        walk_both(tables.rank[g, f], rows[g], tables.penalty[g], steps, below, first, out)
+        walk_both(ranks[g], rows[g], tables.penalty[g], steps, below, first, out)
         high_left, low_left = max(high_left, float(out[0])), min(low_left, float(out[1]))
         high_right, low_right = max(high_right, float(out[2])), min(low_right, float(out[3]))
     left = max(0.0, min(up_left - high_left, down_left + low_left))
@@ -153,19 +170,18 @@ def pair(
 
 @kernel
 def _pair_of_many(
-    tables: ManyClasses, rows: NDArray[Any], f: int, below: int, first: int, cost: float, totals: NDArray[Any],
-    out: NDArray[Any],
+    tables: ManyClasses, ranks: NDArray[Any], rows: NDArray[Any], below: int, first: int, cost: float,
+    totals: NDArray[Any], out: NDArray[Any],
 ) -> tuple[float, float]:  # fmt: skip
-    """As :func:`pair`, of many classes."""
-    left = _one_of_many(tables, rows, f, 0, below, cost, totals, out)
-    return left, _one_of_many(tables, rows, f, first, tables.below.shape[1], cost, totals, out)
+    left = _one_of_many(tables, ranks, rows, 0, below, cost, totals, out)
+    return left, _one_of_many(tables, ranks, rows, first, tables.below.shape[1], cost, totals, out)
 
 
 @kernel
 def _one_of_many(
     tables: ManyClasses,
+    ranks: NDArray[Any],
     rows: NDArray[Any],
-    f: int,
     first: int,
     beyond: int,
     cost: float,
@@ -180,7 +196,7 @@ def _one_of_many(
     p, steps, K = rows.shape[0], rows.shape[1] // _LANES[tables.weight.itemsize], tables.below.shape[2]
     total, best = 0.0, 0.0
     for k in range(0, K, CLASSES_AT_A_TIME):
-        weights_of_classes(tables.rank[0, f], rows[0], tables.weight[0], steps, first, beyond, k, totals)
+        weights_of_classes(ranks[0], rows[0], tables.weight[0], steps, first, beyond, k, totals)
     for k in range(K):
         total += float(totals[k])
         best = max(best, float(totals[k]))
@@ -210,7 +226,7 @@ def _one_of_many(
         up, down = pair // K, pair % K
         for g in range(p):
             walk_classes(
-                tables.rank[g, f],
+                ranks[g],
                 rows[g],
                 tables.weight[g],
                 tables.penalty[g],
@@ -230,14 +246,15 @@ def _one_of_many(
     return min(leaf, cost + max(0.0, total - best))
 
 
-implement(TwoClasses, put, restrict, leaf_below, reach, value_of, allowed, pair)
+implement(TwoClasses, put, restrict, leaf_below, reach, value_of, allowed, pair, pair_by_ranks=_pair_of_two)
 implement(
     ManyClasses,
     leaf_below,
     reach,
     value_of,
     allowed,
+    pair,
     put=_put_label,
     restrict=_restrict_labels,
-    pair=_pair_of_many,
+    pair_by_ranks=_pair_of_many,
 )

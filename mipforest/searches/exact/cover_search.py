@@ -17,6 +17,7 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.searches.exact.classes import ManyClasses, TwoClasses
@@ -32,6 +33,7 @@ from mipforest.searches.exact.covers import (
     evaluate_each,
     fill,
 )
+from mipforest.searches.exact.gathered import GatheredSide, GatheredTables
 from mipforest.searches.exact.open_intervals import (
     EVALUATED,
     LENGTH,
@@ -70,8 +72,8 @@ from mipforest.searches.exact.walks import (
     WIDE_LANES,
 )
 
-#: Most bytes of the tables of ranks; and most values of a feature for ranks of 16 bits.
-MAX_BYTES, MAX_SHORT_RANKS = 1_500_000_000, 65_000
+#: Most bytes of the tables of ranks, and of those that a side gathers; most values of a feature for ranks of 16 bits.
+MAX_BYTES, MAX_GATHERED, MAX_SHORT_RANKS = 1_500_000_000, 200_000_000, 65_000
 
 #: Seconds between two looks at the clock.
 INTERVAL = 0.05
@@ -117,6 +119,8 @@ class Rows:
         Least number of samples in a leaf.
     kind
         Type of weights in vectors; ``None`` for plain loops.
+    is_gathered
+        Whether the ranks of classes by slot are gathered where they are asked for.
     """
 
     loss: str
@@ -129,6 +133,7 @@ class Rows:
     size: IntArray
     N_min: int
     kind: np.dtype[Any] | None
+    is_gathered: bool = False
 
     def take(self, chosen: BoolArray) -> Rows:
         """Return some of the rows; ranks stay those of all."""
@@ -230,25 +235,19 @@ class Rows:
 # ---------------------------------------------------------------------- tables
 
 
-def kind_of(rows: int, p: int, values: int, weight: FloatArray) -> np.dtype[Any] | None:
-    """Return the type in which vectors hold the weights of classes, ``None`` where tables do not fit into memory.
-
-    Parameters
-    ----------
-    rows, p, values
-        Number of rows and features, and most values of a feature.
-    weight
-        (rows,) their weights.
-    """
-    wide = 4 if values > MAX_SHORT_RANKS else 2
-    if wide * p * p * rows > MAX_BYTES:
-        return None
+def kind_of(rows: int, weight: FloatArray) -> np.dtype[Any]:
+    """Return the type in which vectors hold the weights (rows,) of classes."""
     if not (weight == np.rint(weight)).all() or weight.sum() > MAX_WEIGHT:
         return np.dtype(np.float64)
     steps = -(-rows // LANES[np.dtype(np.int16)])
     # Wherever chunks begin, none is heavier than the heaviest rows together.
     heaviest = np.partition(weight, -steps)[-steps:].sum() if steps else 0.0
     return np.dtype(np.int16 if heaviest <= MAX_CHUNK_WEIGHT else np.int32)
+
+
+def bytes_of_ranks(rows: int, p: int, n_values: int) -> int:
+    """Return the size of the tables of ranks of rows with p features and that many values of a feature at most."""
+    return (2 if n_values <= MAX_SHORT_RANKS else 4) * p * p * rows
 
 
 def tables_of(rows: Rows) -> Any:
@@ -258,7 +257,8 @@ def tables_of(rows: Rows) -> Any:
     (p, n), U = rows.rank.shape, int(rows.n_values.max())
     lanes, slots = (WIDE_LANES, TWO_WIDE) if rows.loss == "squared" else (LANES[rows.kind],) * 2
     N = max(1, -(-n // slots)) * slots
-    ranks = np.zeros((p, p, N), np.uint16 if U <= MAX_SHORT_RANKS else np.uint32)
+    short = np.uint16 if U <= MAX_SHORT_RANKS else np.uint32
+    ranks = np.zeros((0 if rows.is_gathered else p, p, N), short)
     tables: TwoClasses | ManyClasses | SquaredTables
     if rows.loss == "squared":
         tables = SquaredTables(
@@ -270,7 +270,7 @@ def tables_of(rows: Rows) -> Any:
             least=np.array([0.5 * float(rows.value[:, 0].min(initial=np.inf))]),
         )
     else:
-        summed = np.float64 if rows.kind.kind == "f" else np.int64
+        summed = np.float64 if rows.kind.kind == "f" else np.int32
         penalty = np.full((p, N), PENALTY[rows.kind], rows.kind)
         sums = np.zeros((p, U + 1, rows.n_classes), summed), np.zeros((p, U + 1), summed)
         weight = np.zeros((p, N), rows.kind)
@@ -279,9 +279,14 @@ def tables_of(rows: Rows) -> Any:
         else:
             tables = ManyClasses(ranks, np.full((p, N), -1, np.int16), weight, penalty, *sums)
     fill(rows.order, rows.rank, rows.value, lanes, tables)
+    bounds: Any = tables
+    if rows.is_gathered:
+        row, i, steps = np.zeros((p, N), np.int32), np.arange(n), N // lanes
+        row[:, i % steps * lanes + i // steps] = rows.order
+        bounds = GatheredTables(tables, row, rows.rank.astype(short), tables.below, tables.weight_below)
     if rows.N_min == 1:
-        return tables
-    return SizedTables(tables, plain_tables(rows), tables.below, tables.weight_below)
+        return bounds
+    return SizedTables(bounds, plain_tables(rows), tables.below, tables.weight_below)
 
 
 def plain_tables(rows: Rows) -> PlainTables:
@@ -320,6 +325,9 @@ def sides_of(tables: Any) -> tuple[Any, Any]:
     if isinstance(tables, PlainTables):
         order = np.empty_like(tables.order)
         return _plain_side(tables, order), _plain_side(tables, order)
+    if isinstance(tables, GatheredTables):
+        walk = tables.classes.walk
+        return _gathered(tables, np.empty_like(walk)), _gathered(tables, np.empty_like(walk))
     if isinstance(tables, (TwoClasses, ManyClasses)):
         return np.empty_like(tables.walk), np.empty_like(tables.walk)
     # Both sides are filled up to whole vectors.
@@ -341,10 +349,20 @@ def all_rows(tables: Any) -> Any:
         side = _plain_side(tables, tables.order)
         take_all(tables, side)
         return side
+    if isinstance(tables, GatheredTables):
+        return _gathered(tables, tables.classes.walk)
     if isinstance(tables, (TwoClasses, ManyClasses)):
         return tables.walk
     span = np.array([0, tables.walk.shape[1]], np.int64)
     return Part(tables.rank, tables.walk, tables.penalty, np.zeros(0, np.int64), span)
+
+
+def _gathered(tables: GatheredTables, walk: NDArray[Any]) -> GatheredSide:
+    """Return a side with memory for the ranks in some features."""
+    p, N = tables.row.shape
+    C = min(p, max(2, MAX_GATHERED // (tables.rank.itemsize * p * N)))
+    ranks = np.empty((C, p, N), tables.rank.dtype)
+    return GatheredSide(walk, ranks, np.full(C, -1), np.zeros(C, np.int64), np.zeros(1, np.int64))
 
 
 def _plain_side(tables: PlainTables, order: Int32Array) -> PlainSide:
@@ -382,7 +400,7 @@ def _roomy(cover: Cover, room: int) -> Cover:
 
 def workspace(tables: Any, sides: Any, room: int) -> Workspace:
     """Return a workspace with room for covers of some intervals."""
-    kind = tables.below.dtype
+    kind = np.float64 if tables.below.dtype.kind == "f" else np.int64
     return Workspace(
         left=Cover(np.zeros((room, 4), np.int32), np.zeros((room, 3))),
         right=Cover(np.zeros((room, 4), np.int32), np.zeros((room, 3))),

@@ -172,8 +172,8 @@ def fill(order: NDArray[np.int32], rank: NDArray[np.int32], rows: Any, lanes: in
             for s in range(steps):
                 if i < n:
                     row, slot = order[g, i], s * lanes + lane
-                    for f in range(p):
-                        tables.rank[g, f, slot] = rank[f, row]
+                    for f in range(len(tables.rank)):
+                        tables.rank[f, g, slot] = rank[f, row]
                     if i == n - 1 or rank[g, order[g, i + 1]] != rank[g, row]:
                         tables.penalty[g, slot] = 0
                     put(tables, rows, row, g, slot, rank[g, row] + 1)

@@ -13,7 +13,15 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.heuristics.thresholds import Thresholds
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
-from mipforest.searches.exact.cover_search import LONG, MAX_SHORT_RANKS, CoverSearch, Rows, kind_of
+from mipforest.searches.exact.cover_search import (
+    LONG,
+    MAX_BYTES,
+    MAX_SHORT_RANKS,
+    CoverSearch,
+    Rows,
+    bytes_of_ranks,
+    kind_of,
+)
 from mipforest.searches.numbers import ANY_SIZE, require, require_charges, require_limits
 from mipforest.time_budget import TimeBudget
 
@@ -94,7 +102,13 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
                     rows = replace(rows, n_classes=3)
                 # What is compiled depends on the types of weights and ranks, and on leaf sizes.
                 n_values = np.full(1, most) if most > MAX_SHORT_RANKS else rows.n_values
-                rows = replace(rows, kind=real.kind, N_min=min(2, real.N_min), n_values=n_values)
+                rows = replace(
+                    rows,
+                    kind=real.kind,
+                    is_gathered=real.is_gathered,
+                    N_min=min(2, real.N_min),
+                    n_values=n_values,
+                )
             for levels in (2,) if depth == 2 else (3,) if depth > 2 else ():
                 search = CoverSearch(rows, levels, cost=0.0, tolerance=0.0, incumbent=np.inf)
                 search.compile(is_long=is_long, is_short=not is_long or depth > 3)
@@ -244,10 +258,11 @@ def _distinct(problem: UnivariateProblem) -> tuple[Rows, float]:
         rank[f] = np.searchsorted(values, X[:, f])
     order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
     kind: np.dtype[np.generic] | None = None
+    fits = bytes_of_ranks(len(of), len(rank), int(n_values.max(initial=1))) <= MAX_BYTES
     if loss == "classes":
-        kind = kind_of(len(of), len(rank), int(n_values.max(initial=1)), value[:, 1])
+        kind = kind_of(len(of), value[:, 1])
     elif loss == "squared" and _are_walked(weight, shifted):
-        kind = kind_of(len(of), len(rank), int(n_values.max(initial=1)), np.full(len(of), 0.5))
+        kind = np.dtype(np.float64) if fits else None
     elif loss == "absolute":
         order = np.vstack([order, np.argsort(shifted[of], kind="stable").astype(np.int32)])
     rows = Rows(
@@ -261,6 +276,7 @@ def _distinct(problem: UnivariateProblem) -> tuple[Rows, float]:
         size=size.astype(np.int64),
         N_min=problem.N_min,
         kind=kind,
+        is_gathered=loss == "classes" and not fits,
     )
     return rows, base
 

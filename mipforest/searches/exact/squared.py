@@ -38,7 +38,7 @@ class SquaredTables(NamedTuple):
     Attributes
     ----------
     rank
-        (p, p, N) ``rank[g, f]``: ranks in f of the rows in the slots of the order of g.
+        (p, p, N) ``rank[f, g]``: ranks in f of the rows in the slots of the order of g.
     walk
         (2p + 1, N) weights w of the rows in slots by feature, then w y, then w y^2 in the order of the first feature.
     penalty
@@ -89,7 +89,7 @@ def _copy(tables: SquaredTables, part: Part, f: int, first: int, beyond: int) ->
     p, n = tables.rank.shape[0], int(tables.weight_below[0, tables.weight_below.shape[1] - 1])
     begin, N, steps = part.span[0], part.span[1], tables.walk.shape[1] // WIDE_LANES
     for g in range(p):
-        ranks, own, slots = tables.rank[g, f], tables.rank[g, g], part.slot
+        ranks, own, slots = tables.rank[f, g], tables.rank[g, g], part.slot
         penalty = part.penalty[g, begin : begin + N]
         for j in range(N):
             slots[j], penalty[j] = -1, 1
@@ -108,7 +108,7 @@ def _copy(tables: SquaredTables, part: Part, f: int, first: int, beyond: int) ->
         if last >= 0:
             penalty[last] = 0
         for h in range(p):
-            old, copied_ranks = tables.rank[g, h], part.rank[g, h, begin : begin + N]
+            old, copied_ranks = tables.rank[h, g], part.rank[h, g, begin : begin + N]
             for j in range(N):
                 copied_ranks[j] = old[max(0, slots[j])]
         for plane in range(g, 2 * p + 1, p):
@@ -157,14 +157,14 @@ def pair(
     """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
     p, begin, N = tables.rank.shape[0], rows.span[0], rows.span[1]
     end = begin + N
-    ranks, squares = rows.rank[0, f, begin:end], rows.walk[2 * p, begin:end]
+    ranks, squares = rows.rank[f, 0, begin:end], rows.walk[2 * p, begin:end]
     left, right, gain_left, gain_right = 0.0, 0.0, 0.0, 0.0
     for i in range(N):
         left += squares[i] if ranks[i] < below else 0.0
         right += squares[i] if ranks[i] >= first else 0.0
     for g in range(p):
         walk_squared(
-            rows.rank[g, f, begin:end], rows.walk[g, begin:end], rows.walk[p + g, begin:end],
+            rows.rank[f, g, begin:end], rows.walk[g, begin:end], rows.walk[p + g, begin:end],
             rows.penalty[g, begin:end], N // TWO_WIDE, below, first, tables.least[0], out,
         )  # fmt: skip
         gain_left, gain_right = max(gain_left, out[2]), max(gain_right, out[5])

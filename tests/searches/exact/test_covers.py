@@ -159,6 +159,20 @@ def test_plain_loops_agree(loss, seed, depth, monkeypatch):
     assert by_walks.bound == pytest.approx(by_loops.bound, abs=1e-8, rel=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("depth", [2, 3])
+def test_ranks_that_are_gathered_change_nothing(seed, depth, monkeypatch):
+    problem = medium(seed, n=80, K=2 + seed % 2)
+    whole = exact_search(problem, depth)
+    monkeypatch.setattr(search_module, "MAX_BYTES", 0)
+    monkeypatch.setattr(cover_search, "MAX_GATHERED", 0)  # two features at a time
+    gathered = exact_search(replace(problem), depth)
+    assert search_module._rows(replace(problem))[0].is_gathered
+    assert same(whole.value, gathered.value)
+    assert same(whole.bound, gathered.bound)
+    assert whole.nodes == gathered.nodes
+
+
 @LOSSES
 @pytest.mark.parametrize("depth", [3, 4])
 def test_the_outcome_is_the_same_for_any_number_of_threads(loss, depth, monkeypatch):
