@@ -246,7 +246,7 @@ def _distinct(problem: UnivariateProblem) -> tuple[Rows, float]:
     kind: np.dtype[np.generic] | None = None
     if loss == "classes":
         kind = kind_of(len(of), len(rank), int(n_values.max(initial=1)), value[:, 1])
-    elif loss == "squared" and _are_walked(weight, shifted):
+    elif loss == "squared" and are_walked(weight, shifted):
         kind = kind_of(len(of), len(rank), int(n_values.max(initial=1)), np.full(len(of), 0.5))
     elif loss == "absolute":
         order = np.vstack([order, np.argsort(shifted[of], kind="stable").astype(np.int32)])
@@ -265,7 +265,7 @@ def _distinct(problem: UnivariateProblem) -> tuple[Rows, float]:
     return rows, base
 
 
-def _are_walked(weight: FloatArray, shifted: FloatArray) -> bool:
+def are_walked(weight: FloatArray, shifted: FloatArray) -> bool:
     """Return whether products of sums of these weights and centred targets are doubles."""
     (least, most), spread = WALKED_TARGETS, float(np.abs(shifted).max(initial=0.0))
     light, heavy = weight.min(initial=1.0), weight.max(initial=1.0)
