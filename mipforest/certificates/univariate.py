@@ -49,6 +49,9 @@ MAX_LEVELS, MAX_CLASSES, MAX_CELLS = 10, 1000, 1 << 27
 #: Most entries of a sum over rows and intervals that is held at a time: half a megabyte.
 BLOCK = 1 << 16
 
+#: Values of a feature, and entries of a matrix, up to which sums are products of matrices: faster than counting.
+DENSE, MAX_DENSE = 30, 1 << 22
+
 #: Exponents of grids: powers of two beyond these are no doubles.
 LEAST_EXPONENT, MOST_EXPONENT = -1000, 1000
 
@@ -533,11 +536,24 @@ def _multiples(values: list[float]) -> tuple[list[int], int]:
 
 
 class _Ordered(NamedTuple):
-    """Rows (m,), where they stand (p, m) among the values of all features, and how many values (p,) each has."""
+    """Rows in the order of all features.
+
+    Attributes
+    ----------
+    rows
+        (m,) the rows.
+    place
+        (p, m) where they stand among the values of all features, one feature after the other.
+    widths
+        (p,) how many values each feature has.
+    upto
+        (m, W) 1 where a row stands at a value of a feature or before it; ``None`` where there are many values.
+    """
 
     rows: IntArray
     place: IntArray
     widths: IntArray
+    upto: FloatArray | None
 
 
 class _Proof:
@@ -654,7 +670,16 @@ class _Proof:
             number = there.cumsum()
             place[g] = number[own[rows]] - 1 + sum(widths)
             widths.append(int(number[-1]))
-        return _Ordered(rows, place, np.array(widths))
+        upto = None
+        if sum(widths) <= DENSE * len(widths) and len(rows) * sum(widths) <= MAX_DENSE:
+            ends = np.repeat(np.cumsum(widths), widths)
+            begins = ends - np.repeat(widths, widths)
+            feature = np.repeat(np.arange(len(widths)), widths)
+            column = np.arange(len(ends))
+            upto = ((place[feature] <= column[:, None]) & (place[feature] >= begins[:, None])).T.astype(
+                np.float64
+            )
+        return _Ordered(rows, place, np.array(widths), upto)
 
     def _least(self, ordered: _Ordered, key: IntArray, below: IntArray, least: IntArray) -> IntArray:
         """Return the least losses (k,) of at most one split on subsets of rows.
@@ -669,12 +694,14 @@ class _Proof:
             (k,) least number of samples in a leaf, 0 for any.
         """
         k, losses, W = len(below), self.losses, int(ordered.widths.sum())
-        first = np.searchsorted(below, key, side="right")
-        inside = first < k
-        rows, first, place = ordered.rows[inside], first[inside], ordered.place[:, inside]
+        first, rows, place = np.searchsorted(below, key, side="right"), ordered.rows, ordered.place
+        dense = ordered.upto is not None and k * W <= DENSE * len(self.rank)
+        if not dense:
+            inside = first < k
+            rows, first, place = rows[inside], first[inside], place[:, inside]
         columns = losses.table[rows].T.astype(np.float64)
-        totals = np.array([np.bincount(first, column, k).cumsum() for column in columns]).T.reshape(k, -1)
-        size = np.bincount(first, losses.size[rows], k).cumsum()
+        totals = np.array([np.bincount(first, column, k + 1)[:k].cumsum() for column in columns]).T
+        size = np.bincount(first, losses.size[rows], k + 1)[:k].cumsum()
         best = self._leaf(totals.astype(np.int64))
         best[size < least] = NEVER
         if losses.squared:
@@ -684,6 +711,12 @@ class _Proof:
         limited = bool(least.any())
         if limited:
             columns = np.vstack([losses.size[rows], columns])
+        if dense and ordered.upto is not None:
+            # Whole numbers below 2**53 have exact sums in any order, those of a product of matrices as well.
+            members = first <= np.arange(k)[:, None]
+            sums = ((members * column) @ ordered.upto for column in columns)
+            found = self._best_split(sums, totals, size, least if limited else None)
+            return np.asarray(np.minimum(best, losses.split_cost + found))
         step = max(1, BLOCK // W)
         # The last subsets, which have all rows, come first: rows only leave.
         for j in range((k - 1) // step * step, -1, -step):

@@ -135,6 +135,10 @@ def test_a_tree_without_loss_leaves_no_gap(tmp_path):
     Oct().build(data, 2).solve("exact-search", certificate=tmp_path / "proof.gz")
     found = certify(tmp_path / "proof.gz")
     assert (found.objective, found.bound, found.gap) == (0.0, 0.0, 0.0)  # exact: nothing is added up
+    target = [0.0, 0, 0, 0, 1, 1, 2, 2]
+    steps = Dataset.from_arrays([[k, k % 2] for k in range(8)], target, task="regression")
+    result = Ort().build(steps, 2).solve("exact-search", certificate=tmp_path / "proof.gz")
+    assert same(certify(tmp_path / "proof.gz").objective, result.objective)
 
 
 # ---------------------------------------------------------------------- what is wrong is refused

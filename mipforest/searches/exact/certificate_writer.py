@@ -763,7 +763,8 @@ class Proof:
         few = members[members]
         for levels in (1, 2):
             prover.bound(part, levels, self._least, 1)
-        list(prover.covers(part, part.whole, few, self._least, 0))
+        # Less than any loss, so that nothing fails.
+        list(prover.covers(part, part.whole, few, self._least, -prover.margin))
         if self.problem.depth > 2:
             nearest_middle(part.tables.weight_below[0], 1, 1)
             side = part.sides(0, 1)[0]
