@@ -22,7 +22,7 @@ from markdown import add_output, measured_with, publish, table
 from formulations.margot import HfsMargot, Margot, SfsMargot
 from formulations.oct_h import OctH
 from mipforest.data import Dataset, load
-from mipforest.heuristics import svm_starts as path
+from mipforest.heuristics import linear_starts as path
 from mipforest.heuristics.node_problems import passed
 from mipforest.trees import Topology, Tree
 

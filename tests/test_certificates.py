@@ -134,7 +134,7 @@ def at(*place):
         (lambda lines: lines.pop(), "the file ends without a claim"),
         (lambda lines: lines.append({"leaf": 9}), ", line 9: a line after the claim"),
         (lambda lines: lines.clear(), "the file ends without a claim"),
-        (at(0, "mipforest_certificate", 3), ", line 1: no certificate of format 1 or 2"),
+        (at(0, "mipforest_certificate", 4), ", line 1: no certificate of format 1, 2 or 3"),
         (at(0, "depth", 99), ", line 1: depth is 99"),
         (at(0, "C", [1.0, -1.0, 1.0]), ", line 1: epsilon is negative, or a C is not positive"),
         (at(0, "epsilon", float("nan")), ", line 1: epsilon is nan, no number"),

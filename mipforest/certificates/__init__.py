@@ -42,6 +42,8 @@ from mipforest.certificates.nodes import (
     whole,
     written,
 )
+from mipforest.certificates.univariate import UNIVARIATE, CertifiedUnivariate, Lines
+from mipforest.certificates.univariate import check as check_univariate
 from mipforest.unpacking import UnpackingError, unpacked_blocks
 
 #: Longest text and most entries of the words of a certificate.
@@ -114,7 +116,15 @@ def digest_of_samples(X: FloatArray, weight: FloatArray) -> str:
     return digest.hexdigest()
 
 
-__all__ = ["CertificateError", "Certified", "Charges", "Words", "certify", "digest_of_samples"]
+__all__ = [
+    "CertificateError",
+    "Certified",
+    "CertifiedUnivariate",
+    "Charges",
+    "Words",
+    "certify",
+    "digest_of_samples",
+]
 
 #: Support vector machines on all features, whose points stand at their leaves; any nodes, with points that have names.
 MACHINES, NODES = 1, 2
@@ -180,7 +190,7 @@ class Certified:
         return max(0.0, self.objective - max(0.0, self.bound)) / self.objective
 
 
-def certify(path: str | os.PathLike[str], *, exact: bool = False) -> Certified:
+def certify(path: str | os.PathLike[str], *, exact: bool = False) -> Certified | CertifiedUnivariate:
     """Check a certificate.
 
     Parameters
@@ -188,7 +198,8 @@ def certify(path: str | os.PathLike[str], *, exact: bool = False) -> Certified:
     path
         File written by ``mipforest solve --certificate``.
     exact
-        Compute norms in whole numbers too, instead of doubles rounded outward.
+        Compute norms in whole numbers too, instead of doubles rounded outward; proofs of univariate trees are of whole
+        numbers anyway.
 
     Raises
     ------
@@ -197,18 +208,28 @@ def certify(path: str | os.PathLike[str], *, exact: bool = False) -> Certified:
     OSError
         As the system reports it.
     """
-    number, check = 0, _Check(exact)
+    lines = Lines(_lines(path))
     try:
-        for number, text in enumerate(_lines(path), 1):
-            check.take(text, number)
-        number = 0
-        return check.end()
+        found = _checked(lines, exact)
     except (CertificateError, UnpackingError) as fault:
-        raise fault.located(_place(path, number), CertificateError) from None
+        raise fault.located(_place(path, lines.number), CertificateError) from None
     except (ArithmeticError, RecursionError, MemoryError) as fault:
         # What a file may do to the check is refused by name; whatever else it does proves nothing either.
         reason = f"its numbers, or its size, are beyond the check ({type(fault).__name__})"
-        raise CertificateError(f"{_place(path, number)}: {reason}") from fault
+        raise CertificateError(f"{_place(path, lines.number)}: {reason}") from fault
+    return found
+
+
+def _checked(lines: Lines, exact: bool) -> Certified | CertifiedUnivariate:
+    check = _Check(exact)
+    for text in lines:
+        if lines.number == 1:
+            header = object_of(text)
+            if header.get("mipforest_certificate") == UNIVARIATE:
+                return check_univariate(Words.read(header), header.get("sha256"), lines)
+        check.take(text, lines.number)
+    lines.number = 0
+    return check.end()
 
 
 def _place(path: str | os.PathLike[str], number: int) -> str:
@@ -268,7 +289,7 @@ class _Check:
     def _begin(self, line: dict[str, Any]) -> None:
         self.format = line.get("mipforest_certificate")
         known = type(self.format) is int and self.format in (MACHINES, NODES)
-        require(known, f"no certificate of format {MACHINES} or {NODES}")
+        require(known, f"no certificate of format {MACHINES}, {NODES} or {UNIVARIATE}")
         self.header, self.words = line, Words.read(line)
         self.depth = whole(line.get("depth"), "depth", 1, MAX_DEPTH + 1)
         self.groups, self.p = (whole(line.get(key), key, 1, 1 << 31) for key in ("samples", "features"))

@@ -16,13 +16,18 @@ from mipforest.cli.output import print_json, print_note, print_text
 from mipforest.errors import MipforestError
 
 if TYPE_CHECKING:
-    from mipforest.certificates import Certified
+    from mipforest.certificates import Certified, CertifiedUnivariate
     from mipforest.data import Dataset
+    from mipforest.data.target import Task
     from mipforest.problem.formulation import Formulation
+    from mipforest.problem.structure import UnivariateProblem
 
 #: Characters of a digest, and values of a list, that messages show.
 _DIGITS, _SHOWN = 16, 6
 
+
+#: Share by which sums of the same weights may differ: their order is that of the samples.
+SUMS = 1e-12
 
 _PROBLEM = "Compare with a problem"
 
@@ -67,10 +72,10 @@ def certify(
 ) -> None:
     """Check the proof that a tree is optimal, or how far from it, without the search that found it.
 
-    A certificate has the samples, a tree, all branchings of the search, and a dual point for each leaf of the
-    branchings. The check shares no code with the search. It checks that the branchings leave out no routing of the
-    samples, that every dual point is feasible and proves the stated bound, and that the tree has the stated value.
-    docs/certificates.md has the format and the proof.
+    A certificate has the samples, a tree, and the proof of a bound: all branchings of the search with a dual point for
+    each leaf of the branchings; of univariate trees, intervals of thresholds with what both sides lose at least. The
+    check shares no code with the search. It checks that the proof leaves out no tree, that every part of it proves the
+    stated bound, and that the tree has the stated value. docs/certificates.md has the formats and the proofs.
 
     The model and parameters that the file names must have the numbers that the proof was checked with. The options
     --data, --model, --param and --depth name a problem; the file is compared with it, to the last bit of every sample.
@@ -114,7 +119,7 @@ def certify(
 
 
 def _as_json(
-    found: Certified, certificate: Path, asked: Asked, untold: str, *, exact: bool
+    found: Certified | CertifiedUnivariate, certificate: Path, asked: Asked, untold: str, *, exact: bool
 ) -> dict[str, Any]:
     words = found.words
     return {
@@ -125,7 +130,7 @@ def _as_json(
         "names_agree": not untold,
         "data": found.data,
         "rows": words.rows,
-        "samples": float(found.weight.sum()),
+        "samples": weight_of(found),
         "features": found.X.shape[1],
         "sha256": found.sha256,
         "depth": found.depth,
@@ -133,20 +138,21 @@ def _as_json(
         "objective": found.objective,
         "bound": found.bound,
         "gap": found.gap,
-        "branchings": found.branchings,
-        "leaves": found.leaves,
-        "exact": exact,
+        **sizes_of(found),
+        "exact": exact or "intervals" in sizes_of(found),
         "compared": asked.compared,
         "exit_code": SUCCESS,
     }
 
 
-def _print(found: Certified, certificate: Path, asked: Asked, *, exact: bool) -> None:
-    how = "in whole numbers" if exact else "norms rounded outward"
+def _print(found: Certified | CertifiedUnivariate, certificate: Path, asked: Asked, *, exact: bool) -> None:
+    steps = ", ".join(f"{count} {name}" for name, count in sizes_of(found).items())
+    whole = exact or not hasattr(found, "leaves")
+    how = "in whole numbers" if whole else "norms rounded outward"
     print_text(f"certified  {certificate}")
     print_text(f"value      {found.objective:.12g} of the tree in it, depth {found.depth}, by the definition")
     print_text(f"bound      {found.bound:.12g} for every such tree; gap {100 * found.gap:.3g}%")
-    print_text(f"proof      {found.branchings} branchings, {found.leaves} leaves, {how}")
+    print_text(f"proof      {steps}, {how}")
     for label, text in in_words(found):
         print_text(f"{label:<10} {text}")
     compared = ", ".join(asked.compared)
@@ -178,8 +184,35 @@ class Asked:
         return [name for name, part in parts.items() if part is not None]
 
 
-def numbers_of(found: Certified) -> dict[str, Any]:
+def sizes_of(found: Certified | CertifiedUnivariate) -> dict[str, int]:
+    """Return how many parts a proof has, by what they are called."""
+    from mipforest.certificates import Certified
+
+    if isinstance(found, Certified):
+        return {"branchings": found.branchings, "leaves": found.leaves}
+    return {"claims": found.claims, "intervals": found.intervals}
+
+
+def weight_of(found: Certified | CertifiedUnivariate) -> float:
+    """Return what all samples weigh together."""
+    from mipforest.certificates import Certified
+
+    return float((found.weight if isinstance(found, Certified) else found.problem.weight).sum())
+
+
+def numbers_of(found: Certified | CertifiedUnivariate) -> dict[str, Any]:
     """Return the numbers that a proof was checked with, of its nodes."""
+    from mipforest.certificates import Certified
+
+    if not isinstance(found, Certified):
+        problem = found.problem
+        return {
+            "loss": problem.loss,
+            "N_min": problem.N_min,
+            "split_cost": problem.split_cost,
+            "unit": problem.unit,
+            "costs": problem.costs.tolist(),
+        }
     charges = found.charges
     return {
         "C": list(found.C),
@@ -191,7 +224,7 @@ def numbers_of(found: Certified) -> dict[str, Any]:
     }
 
 
-def in_words(found: Certified) -> Iterator[tuple[str, str]]:
+def in_words(found: Certified | CertifiedUnivariate) -> Iterator[tuple[str, str]]:
     """Yield labels and texts: what the file calls the model, the numbers of the proof, and its samples."""
     words, numbers = found.words, numbers_of(found)
     if words.model:
@@ -202,6 +235,23 @@ def in_words(found: Certified) -> Iterator[tuple[str, str]]:
             "model",
             f"{words.model} (variant {words.variant or 'not given'}), {given or 'no parameters given'}",
         )
+    from mipforest.certificates import Certified
+
+    rows = "" if words.rows is None else f"{words.rows} samples, "
+    if not isinstance(found, Certified):
+        zero_one = not numbers["costs"] or all(
+            cost == (i != k) for i, row in enumerate(numbers["costs"]) for k, cost in enumerate(row)
+        )
+        loss = f"{numbers['loss']}{'' if zero_one else ' with costs of classes'}"
+        yield (
+            "numbers",
+            f"loss {loss}; N_min {numbers['N_min']}; {numbers['split_cost']:g} for a split; "
+            f"all divided by {numbers['unit']:g}",
+        )
+        weigh = f"{len(found.X)} samples that weigh {weight_of(found):g}, {found.X.shape[1]} features"
+        yield "data", f"{weigh}, as the file has them; it calls them {found.data!r}"
+        yield "sha256", f"{found.sha256} of the samples"
+        return
     hinge = numbers["kinks"] == [[1.0, 1.0]]
     loss = "hinge" if hinge else f"of {len(numbers['kinks'])} kinks"
     free = numbers["free"]
@@ -211,13 +261,12 @@ def in_words(found: Certified) -> Iterator[tuple[str, str]]:
         "numbers",
         f"C {_shown(numbers['C'])}; epsilon {numbers['epsilon']:g}; loss {loss}; norm {numbers['norm']}; {chosen}",
     )
-    rows = "" if words.rows is None else f"{words.rows} samples, "
     weigh = f"{len(found.X)} different ones that weigh {found.weight.sum():g}, {found.X.shape[1]} features"
     yield "data", f"{rows}{weigh}, as the file has them; it calls them {found.data!r}"
     yield "sha256", f"{found.sha256} of the samples"
 
 
-def differences(found: Certified, asked: Asked) -> tuple[list[str], str]:
+def differences(found: Certified | CertifiedUnivariate, asked: Asked) -> tuple[list[str], str]:
     """Compare a certificate with the names in it, and with what was asked.
 
     Returns
@@ -234,11 +283,11 @@ def differences(found: Certified, asked: Asked) -> tuple[list[str], str]:
     if asked.depth is not None and asked.depth != found.depth:
         differing.append(f"depth: {found.depth} in the proof, {asked.depth} asked")
     if asked.data is not None:
-        differing += _against_data(found, asked.data)
+        differing += _against_data(found, asked.data, asked.formulation)
     return list(dict.fromkeys(differing)), untold
 
 
-def _against_its_names(found: Certified) -> tuple[list[str], str]:
+def _against_its_names(found: Certified | CertifiedUnivariate) -> tuple[list[str], str]:
     """Compare the numbers of a proof with those of the model that its first line names."""
     from mipforest.problem.parameters import plain_parameters_of
     from mipforest.problem.registry import formulation_classes, make_formulation
@@ -267,7 +316,7 @@ def _against_its_names(found: Certified) -> tuple[list[str], str]:
         return [f"the file names {words.model} with parameters that it does not take ({error})"], ""
 
 
-def _against_names(found: Certified, wanted: Formulation) -> list[str]:
+def _against_names(found: Certified | CertifiedUnivariate, wanted: Formulation) -> list[str]:
     words = found.words
     if not words.model:
         return []
@@ -285,14 +334,19 @@ def _against_names(found: Certified, wanted: Formulation) -> list[str]:
     return texts
 
 
-def _against_numbers(found: Certified, formulation: Formulation, whose: str) -> list[str]:
+def _against_numbers(
+    found: Certified | CertifiedUnivariate, formulation: Formulation, whose: str
+) -> list[str]:
     import numpy as np
 
+    from mipforest.certificates import Certified
     from mipforest.data import Dataset
     from mipforest.heuristics.node_problems import NodeProblems, numbers_of_nodes
     from mipforest.problem.operations import Instance
     from mipforest.trees import Topology
 
+    if not isinstance(found, Certified):
+        return _against_charges(found, formulation, whose)
     structure = None
     if (kind := formulation.structure_type) is not None and issubclass(kind, NodeProblems):
         # Of a problem of this depth: numbers of nodes do not depend on the samples.
@@ -312,15 +366,91 @@ def _against_numbers(found: Certified, formulation: Formulation, whose: str) -> 
     ]
 
 
-def _against_data(found: Certified, data: Dataset) -> list[str]:
-    from mipforest.heuristics.node_problems import digest_of_data
+def _against_charges(found: CertifiedUnivariate, formulation: Formulation, whose: str) -> list[str]:
+    """Compare what univariate trees are charged with what a model charges them for the samples of the file."""
+    import numpy as np
 
+    from mipforest.data import Dataset
+
+    problem = found.problem
+    task: Task = "classification" if problem.loss == "errors" else "regression"
+    if task == "classification" and len(np.unique(problem.y)) < len(problem.costs):
+        return [f"classes: {len(problem.costs)} in the proof, of which some have no samples"]
+    data = Dataset.from_arrays(
+        problem.X, problem.y, weights=problem.weight, scaling="none", task=task, name=found.data
+    )
+    wanted = _charged(formulation, data) if formulation.task == task else None
+    if wanted is None:
+        return [
+            f"model: {formulation.name} {whose}, which has no univariate trees with constant leaves, or other targets"
+        ]
+    K = len(problem.costs)
+    numbers = {
+        "loss": "errors" if wanted.loss == "classes" else wanted.loss,
+        "N_min": wanted.N_min,
+        "split_cost": float(wanted.split_cost),
+        "unit": float(wanted.unit),
+        "costs": (1.0 - np.eye(K) if wanted.costs is None else wanted.costs).tolist(),
+    }
+    labels = {"split_cost": "cost of a split", "costs": "costs of classes"}
+    return [
+        f"{labels.get(name, name)}: {_shown(value)} in the proof, {_shown(numbers[name])} {whose}"
+        for name, value in numbers_of(found).items()
+        if not _near(value, numbers[name])
+    ]
+
+
+def _near(stated: Any, computed: Any) -> bool:
+    """Return whether numbers are the same, up to what the order of the samples makes of a sum."""
+    import numpy as np
+
+    if isinstance(stated, float):
+        return bool(np.isclose(stated, computed, rtol=SUMS, atol=0.0))
+    return bool(stated == computed)
+
+
+def _charged(formulation: Formulation, data: Dataset) -> UnivariateProblem | None:
+    """Return what a model charges univariate trees on data; ``None`` where it has others."""
+    from mipforest.problem.registry import make_formulation
+    from mipforest.problem.structure import UnivariateProblem
+    from mipforest.trees import Topology
+
+    if formulation.structure_type is None or not issubclass(formulation.structure_type, UnivariateProblem):
+        return None
+    if "paper" in formulation.variants:
+        # The charges are those of any variant, and this one prepares nothing by a search.
+        formulation = make_formulation(formulation.name, dict(formulation.parameters()), "paper")
+    structure = formulation.structure(formulation.bind(data, Topology(1)))
+    return structure if isinstance(structure, UnivariateProblem) else None
+
+
+def _digest(found: Certified | CertifiedUnivariate, data: Dataset, formulation: Formulation | None) -> str:
+    """Return the digest that a certificate of data has."""
+    import numpy as np
+
+    from mipforest.certificates import Certified
+    from mipforest.heuristics.node_problems import digest_of_data
+    from mipforest.problem.registry import make_formulation
+
+    if isinstance(found, Certified):
+        return digest_of_data(data)
+    words = found.words
+    if formulation is None and words.model:
+        formulation = make_formulation(words.model, dict(words.parameters), words.variant or None)
+    charged = None if formulation is None else _charged(formulation, data)
+    y = np.asarray(data.y if charged is None else charged.y, dtype=np.float64)
+    return found.problem._replace(X=data.X, y=y, weight=data.weights).digest()
+
+
+def _against_data(
+    found: Certified | CertifiedUnivariate, data: Dataset, formulation: Formulation | None
+) -> list[str]:
     texts, rows = [], found.words.rows
     if rows is not None and rows != data.n:
         texts.append(f"samples: {rows} in the file, {data.n} in {data.name}")
     if found.X.shape[1] != data.p:
         texts.append(f"features: {found.X.shape[1]} in the file, {data.p} in {data.name}")
-    digest = digest_of_data(data)
+    digest = _digest(found, data, formulation)
     if digest != found.sha256:
         texts.append(
             f"sha256 of samples, classes and weights: {found.sha256[:_DIGITS]}... in the file, "
@@ -329,7 +459,7 @@ def _against_data(found: Certified, data: Dataset) -> list[str]:
     return texts
 
 
-def _which_part(found: Certified, data: Dataset) -> str:
+def _which_part(found: Certified | CertifiedUnivariate, data: Dataset) -> str:
     """Say whether features differ, or classes and weights alone."""
     import numpy as np
 

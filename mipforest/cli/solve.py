@@ -156,7 +156,8 @@ def solve(
         Path | None,
         Option(
             metavar="FILE.gz",
-            help="Write a proof of the result, which 'mipforest certify' checks; --solver routing writes one.",
+            help="Write a proof of the result, which 'mipforest certify' checks; --solver routing and exact-search "
+            "write one.",
             rich_help_panel=o.OUTPUT,
         ),
     ] = None,

@@ -35,6 +35,9 @@ START_SHARE, START_SECONDS = 0.1, 10.0
 #: Why no tree search takes a problem to whose model something was added.
 CHANGED = "the model was changed after it was built, and a tree search sees no rows"
 
+#: Longest name of data in a certificate.
+LONGEST_NAME = 200
+
 #: Seconds between two events of progress without a better tree.
 PROGRESS_INTERVAL = 0.5
 
@@ -177,6 +180,18 @@ class TreeSearch(ABC):
     def version(self) -> str:
         """Return the version of what does the work."""
         return version(self.package)
+
+    def names_in_certificate(self, problem: ProblemData) -> dict[str, Any]:
+        """Return what the first line of a certificate calls a problem, and what wrote it."""
+        formulation, data = problem.formulation, problem.data
+        return {
+            "model": formulation.name,
+            "variant": formulation.variant,
+            "parameters": formulation.parameters(),
+            "data": data.name[:LONGEST_NAME],
+            "rows": data.n,
+            "program": f"mipforest {self.version()}",
+        }
 
     @classmethod
     def is_made_for(cls, formulation: type[Operations]) -> bool:
@@ -339,11 +354,11 @@ def check_settings(solver: Solver | TreeSearch | Auto, settings: SolveSettings) 
     if certificate is None:
         return
     if not (isinstance(solver, Auto) or (isinstance(solver, TreeSearch) and solver.certifies)):
-        able = ", ".join(name for name, search in search_classes().items() if search.certifies)
+        able = [name for name, search in search_classes().items() if search.certifies]
         raise Unsupported(
             f"{solver.name} writes no certificate:",
-            hint=f"use solver={able!r}",
-            option=f"use --solver {able}",
+            hint=f"use solver={' or '.join(map(repr, able))}",
+            option=f"use --solver {' or '.join(able)}",
         )
     if certificate.suffix != ".gz":
         raise NotAllowed(

@@ -36,6 +36,7 @@ class ExactSearch(TreeSearch):
     summary: ClassVar[str] = "exact branch and bound over intervals of thresholds"
     structures: ClassVar[tuple[type[Structure], ...]] = (UnivariateProblem,)
     preferred: ClassVar[bool] = True
+    certifies: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
 
     def outcome(self, problem: UnivariateProblem, depth: int, budget: TimeBudget, **options: Any) -> Outcome:
@@ -69,6 +70,11 @@ class ExactSearch(TreeSearch):
         charged = problem.structure
         assert isinstance(charged, UnivariateProblem)  # ``refusal`` has seen to it
         compile_kernels(problem.budget, charged, problem.topology.depth)
+        proof = None
+        if settings.certificate is not None:
+            from mipforest.searches.exact.certificate_writer import compiled_proof
+
+            proof = compiled_proof(problem.budget, charged, problem.topology.depth)
         known = [tree for tree in (start, instance.known) if tree is not None]
         known = known[:1] if start is instance.known else known
         known += [formulation.polish(tree, instance) for tree in known]
@@ -90,6 +96,9 @@ class ExactSearch(TreeSearch):
             best = formulation.polish(splits, instance)
             value = formulation.evaluate(best, instance)
         bound = min(outcome.bound, value)
+        if settings.certificate is not None and proof is not None and best is not None:
+            names = self.names_in_certificate(problem)
+            bound = proof.write_found(settings.certificate, names, best, value, bound)
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
         status = Status.OPTIMAL if outcome.ended else stopped
         told = events.end(value, bound, outcome.nodes)

@@ -261,7 +261,7 @@ def _distinct(problem: UnivariateProblem) -> tuple[Rows, float]:
     fits = bytes_of_ranks(len(of), len(rank), int(n_values.max(initial=1))) <= MAX_BYTES
     if loss == "classes":
         kind = kind_of(len(of), value[:, 1])
-    elif loss == "squared" and _are_walked(weight, shifted):
+    elif loss == "squared" and are_walked(weight, shifted):
         kind = np.dtype(np.float64) if fits else None
     elif loss == "absolute":
         order = np.vstack([order, np.argsort(shifted[of], kind="stable").astype(np.int32)])
@@ -281,7 +281,7 @@ def _distinct(problem: UnivariateProblem) -> tuple[Rows, float]:
     return rows, base
 
 
-def _are_walked(weight: FloatArray, shifted: FloatArray) -> bool:
+def are_walked(weight: FloatArray, shifted: FloatArray) -> bool:
     """Return whether products of sums of these weights and centred targets are doubles."""
     (least, most), spread = WALKED_TARGETS, float(np.abs(shifted).max(initial=0.0))
     light, heavy = weight.min(initial=1.0), weight.max(initial=1.0)

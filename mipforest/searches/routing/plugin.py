@@ -33,9 +33,6 @@ FEW_GROUPS = 100
 #: The bound is lowered by this share of the best value: what sums of rounding errors may come to, many times over.
 ROUNDING = 1e-9
 
-#: Longest name of data in a certificate.
-_LONGEST_NAME = 200
-
 _INACCURATE = "nothing is left to search: the gap asked for is smaller than the accuracy of the nodes' values"
 
 
@@ -95,7 +92,7 @@ class Routing(TreeSearch):
         def report(objective: float, bound: float, nodes: int) -> bool:
             return events.tell(objective, _lowered(bound, objective), nodes)
 
-        named = {**_names_of(problem), "program": f"mipforest {self.version()}"}
+        named = self.names_in_certificate(problem)
         with writing(settings.certificate, lambda file: kind.writer(file, routing, **named)) as writer:
             backend = kind(routing, logs=writer is not None)
             search = RoutingSearch(
@@ -117,18 +114,6 @@ class Routing(TreeSearch):
         last = events.end(trees.value, bound, outcome.nodes)
         message = _INACCURATE if inaccurate else ""
         return SearchResult(trees.best, bound, status, outcome.nodes, last, message=message)
-
-
-def _names_of(problem: ProblemData) -> dict[str, Any]:
-    """Return what the first line of a certificate calls a problem."""
-    formulation, data = problem.formulation, problem.data
-    return {
-        "model": formulation.name,
-        "variant": formulation.variant,
-        "parameters": formulation.parameters(),
-        "data": data.name[:_LONGEST_NAME],
-        "rows": data.n,
-    }
 
 
 def _backend_for(nodes: ConvexNodes, *, certified: bool) -> type[Backend]:

@@ -135,7 +135,9 @@ def refuse(lines, folder, told):
 
 def test_only_searches_that_prove_write_one(tmp_path):
     problem = Margot().build(random_data(0, n=8, p=2), 2)
-    with pytest.raises(Unsupported, match=r"highs writes no certificate: use solver='routing'"):
+    with pytest.raises(
+        Unsupported, match=r"highs writes no certificate: use solver='exact-search' or 'routing'"
+    ):
         problem.solve("highs", certificate=tmp_path / "proof.gz")
     with pytest.raises(NotAllowed, match=r"ends in \.gz"):
         problem.solve("routing", certificate=tmp_path / "proof")
@@ -168,7 +170,9 @@ def test_on_the_command_line(tmp_path, monkeypatch):
     assert 0 <= told["gap"] <= 1e-4
     refused = CliRunner().invoke(app, [*solve.split(), "--solver", "highs"])
     assert refused.exit_code == 2
-    assert "highs writes no certificate: use --solver routing" in re.sub(r"\s+", " ", refused.output)
+    assert "highs writes no certificate: use --solver exact-search or routing" in re.sub(
+        r"\s+", " ", refused.output
+    )
     damaged = gzip.compress(gzip.decompress((tmp_path / "proof.gz").read_bytes())[:-300])
     (tmp_path / "damaged.gz").write_bytes(damaged)
     assert CliRunner().invoke(app, ["certify", "damaged.gz"]).exit_code == 3

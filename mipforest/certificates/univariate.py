@@ -1,0 +1,776 @@
+"""Check certificates of univariate trees: intervals of thresholds, and what the rows on both sides lose at least.
+
+The samples of a certificate are rounded to whole numbers once, so that no tree loses more than before
+(:class:`Losses`). All that follows is addition and comparison of whole numbers: the check sorts the samples, and for
+every interval of thresholds it computes what the rows left of its first and right of its last threshold lose at least.
+``docs/certificates.md`` has the statement, the proof and the format.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.certificates.nodes import (
+    CertificateError,
+    double_above,
+    number_of,
+    require,
+    whole,
+    written,
+)
+
+if TYPE_CHECKING:
+    from mipforest.certificates import Words
+
+#: The format, and losses that a leaf may be charged.
+UNIVARIATE = 3
+ERRORS, SQUARED, ABSOLUTE = "errors", "squared", "absolute"
+
+#: What all rows lose at most, in units of the grid, and sums of weights and targets: whole numbers that doubles hold.
+MOST = 1 << 52
+
+#: Loss of a tree that does not exist, as its leaves would be too small.
+NEVER = 1 << 60
+
+#: Most levels, classes, samples times features, and rows times predictions of the table of losses.
+MAX_LEVELS, MAX_CLASSES, MAX_CELLS = 10, 1000, 1 << 27
+
+#: Most entries of a sum over rows and intervals that is held at a time: half a megabyte.
+BLOCK = 1 << 16
+
+#: Values of a feature, and entries of a matrix, up to which sums are products of matrices: faster than counting.
+DENSE, MAX_DENSE = 30, 1 << 22
+
+#: Exponents of grids: powers of two beyond these are no doubles.
+LEAST_EXPONENT, MOST_EXPONENT = -1000, 1000
+
+#: Share by which a claimed objective, a sum of doubles, may miss the value of the tree.
+ROUNDING = Fraction(1, 10**9)
+
+#: Share by which a sum of two quotients of doubles is raised: four roundings miss it by less than 5 / 2**53.
+RAISED = 1.0 + 2.0**-48
+
+_WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
+_HEX = re.compile(r"-?0x[01]\.?[0-9a-f]{0,13}p[+-]\d{1,4}")
+
+
+class Grid(NamedTuple):
+    """How numbers are rounded to whole ones.
+
+    Attributes
+    ----------
+    loss
+        Exponent s: losses are whole multiples of ``2**-s``.
+    weight, target
+        Exponents of weights and targets, of other losses than errors.
+    centre
+        What targets are reduced by first, of the squared loss.
+    error
+        Units of the loss by which rounded targets may raise the loss of a tree, an upper bound.
+    """
+
+    loss: int
+    weight: int = 0
+    target: int = 0
+    centre: float = 0.0
+    error: int = 0
+
+
+class Problem(NamedTuple):
+    """What trees are charged, in the numbers of a certificate.
+
+    Attributes
+    ----------
+    loss
+        :data:`ERRORS`, :data:`SQUARED` or :data:`ABSOLUTE`.
+    depth, N_min
+        Most levels of splits, and least number of samples in a leaf.
+    split_cost, unit
+        Cost of a split, and what all charges are divided by in the objective.
+    costs
+        (K, K) cost of predicting the class of a column for a sample of the class of a row; (0, 0) of other losses.
+    X, y, weight
+        (n, p) features, (n,) classes or targets, and (n,) weights.
+    """
+
+    loss: str
+    depth: int
+    N_min: int
+    split_cost: float
+    unit: float
+    costs: FloatArray
+    X: FloatArray
+    y: FloatArray
+    weight: FloatArray
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the samples, whatever their order.
+
+        It is that of their number n and the number of features (64-bit whole numbers), then of each sample, in the
+        order of their numbers, its features, class or target, and weight (doubles, 0 without a sign); all
+        little-endian.
+        """
+        table = np.column_stack([self.X, self.y, self.weight]) + 0.0  # -0 becomes 0
+        table = table[np.lexsort(table.T[::-1])]
+        digest = sha256(np.array(self.X.shape, dtype="<i8").tobytes())
+        digest.update(np.ascontiguousarray(table, dtype="<f8").tobytes())
+        return digest.hexdigest()
+
+
+class Losses(NamedTuple):
+    """Losses of rows in whole numbers: no tree loses more by them than by the problem's, beside ``Grid.error``.
+
+    Attributes
+    ----------
+    group
+        (n,) the row of each sample: samples that are equal in all features are one.
+    size
+        (m,) samples of each row.
+    table
+        (m, M) loss of each row for each prediction; of the squared loss weight, weighted target and weighted square.
+    squared
+        Whether it is the squared loss.
+    shift
+        Of the squared loss, exponent of the unit of squared weighted targets, divided by weights, in units of the loss.
+    split_cost
+        Cost of a split.
+    error
+        Units by which rounded targets may raise the loss of a tree, an upper bound.
+    """
+
+    group: IntArray
+    size: IntArray
+    table: IntArray
+    squared: bool
+    shift: int
+    split_cost: int
+    error: int
+
+
+def rounded(problem: Problem, grid: Grid) -> Losses:
+    r"""Round the losses of a problem to whole numbers, downwards.
+
+    Errors and absolute losses are a table over predictions. With the squared loss, the weights w are rounded down, and
+    the products of weights and targets, u, to the nearest whole number: the loss of a leaf is
+    :math:`\sum u^2 / w - (\sum u)^2 / \sum w`.
+
+    Raises
+    ------
+    CertificateError
+        If the numbers are beyond the grid.
+    """
+    n, p = problem.X.shape
+    require(n * (p + 2) <= MAX_CELLS, f"{n} samples of {p} features are too many for the check")
+    require(problem.depth <= MAX_LEVELS, f"a depth of {problem.depth} is more than the check's {MAX_LEVELS}")
+    require(len(problem.costs) <= MAX_CLASSES, f"{len(problem.costs)} classes are more than {MAX_CLASSES}")
+    _, group = np.unique(problem.X, axis=0, return_inverse=True)
+    group = group.ravel().astype(np.int64)
+    m, size = int(group.max()) + 1, np.bincount(group)
+    split_cost = _floor(problem.split_cost, grid.loss)
+    require(split_cost < MOST, "the cost of a split is beyond the grid")
+    shift = error = 0
+    if problem.loss == ERRORS:
+        rows = _errors(problem, grid.loss)
+    else:
+        w = _floors(problem.weight, grid.weight)
+        if problem.loss == SQUARED:
+            rows, shift, error = _squares(problem, w, grid)
+        else:
+            rows, error = _distances(problem, w, grid)
+    # In doubles first: nothing is added that could overflow.
+    most = np.abs(rows.astype(np.float64)).sum(axis=0).max(initial=0.0)
+    require(most < MOST, f"the samples lose {most:.3g} units of the grid, and it has {MOST}")
+    table = np.zeros((m, rows.shape[1]), np.int64)
+    np.add.at(table, group, rows)
+    return Losses(group, size.astype(np.int64), table, problem.loss == SQUARED, shift, split_cost, error)
+
+
+def _floor(value: float, exponent: int) -> int:
+    return math.floor(Fraction(value) * Fraction(2) ** exponent)
+
+
+def _floors(values: FloatArray, exponent: int) -> IntArray:
+    """Return doubles, at least 0, in units of ``2**-exponent``, rounded down; powers of two scale exactly."""
+    with np.errstate(over="ignore", under="ignore"):
+        scaled = np.ldexp(values, exponent)
+    require(bool((scaled < MOST).all()), "a weight is beyond the grid")
+    return np.floor(scaled).astype(np.int64)
+
+
+def _errors(problem: Problem, exponent: int) -> IntArray:
+    """Return (n, K) what each prediction costs each sample."""
+    K = len(problem.costs)
+    kinds, of = np.unique(np.column_stack([problem.y, problem.weight]), axis=0, return_inverse=True)
+    known = np.zeros((len(kinds), K), np.int64)
+    for i, (y, w) in enumerate(kinds.tolist()):
+        for k, cost in enumerate(problem.costs[int(y)].tolist()):
+            loss = math.floor(Fraction(w) * Fraction(cost) * Fraction(2) ** exponent)
+            require(loss < MOST, f"a sample loses {written(loss)} units of the grid, and it has {MOST}")
+            known[i, k] = loss
+    rows: IntArray = known[of.ravel()]
+    return rows
+
+
+def _squares(problem: Problem, w: IntArray, grid: Grid) -> tuple[IntArray, int, int]:
+    """Return (n, 3) weights, weighted targets and weighted squares, the exponent of their unit, and the error."""
+    # Doubles that are the same wherever IEEE arithmetic is: a difference, a product, a power of two, a rounding.
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        u = np.rint(np.ldexp(w * (problem.y - grid.centre), grid.target))
+    require(bool((np.abs(u) < MOST).all()), "a target is beyond the grid")
+    u = np.where(w == 0, 0.0, u).astype(np.int64)
+    shift = grid.weight + 2 * grid.target - grid.loss
+    require(
+        0 <= shift <= 120, f"the grid of targets is {shift} bits finer than that of losses, and not 0 to 120"
+    )
+    pairs = zip(w.tolist(), u.tolist(), strict=True)
+    q = [b * b // (a << shift) if a else 0 for a, b in pairs]
+    total = sum(q)
+    require(total < MOST, f"the samples lose {total:.3g} units of the grid, and it has {MOST}")
+    # Each u misses its value by less than 2: half a unit by rounding, and two roundings of numbers below 2**52. By the
+    # triangle inequality of the norm whose square the loss is, a tree loses less by at most twice the product of the
+    # norms of what is missed and of all targets.
+    kinds, counts = np.unique(w[w > 0], return_counts=True)
+    missed = sum((4 * c << 60) // a + 1 for a, c in zip(kinds.tolist(), counts.tolist(), strict=True))
+    error = math.isqrt((4 * missed * (total + len(w))) >> (60 + shift)) + 1
+    return np.column_stack([w, u, np.array(q, np.int64)]), shift, error
+
+
+def _distances(problem: Problem, w: IntArray, grid: Grid) -> tuple[IntArray, int]:
+    """Return (n, M) the loss of each sample for each target as the prediction, and the error."""
+    with np.errstate(over="ignore"):
+        scaled = np.rint(np.ldexp(problem.y, grid.target))
+    require(bool((np.abs(scaled) < MOST).all()), "a target is beyond the grid")
+    y = scaled.astype(np.int64)
+    values = np.unique(y)
+    require(
+        len(y) * len(values) <= MAX_CELLS,
+        f"{len(y)} samples have {len(values)} targets: too many for the check",
+    )
+    shift = grid.weight + grid.target - grid.loss
+    require(
+        0 <= shift <= 60, f"the grid of targets is {shift} bits finer than that of losses, and not 0 to 60"
+    )
+    far = np.abs(y[:, None] - values)
+    require(bool((far.astype(np.float64) * w[:, None] < 2.0**62).all()), "a loss is beyond the grid")
+    # A rounded target misses its value by half a unit at most.
+    error = (int(w.sum(dtype=object)) >> (shift + 1)) + 1
+    return (far * w[:, None]) >> shift, error
+
+
+def objective_bound(losses: int, grid: Grid, unit: float) -> Fraction:
+    """Return the bound on the objective that a bound on the rounded losses proves; at least 0, as no loss is less."""
+    units = max(0, losses - grid.error)
+    return units / Fraction(2) ** grid.loss / Fraction(unit)
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedUnivariate:
+    """What a certificate of univariate trees proves.
+
+    Attributes
+    ----------
+    words
+        What the file calls the model, its parameters and the data.
+    problem
+        The samples, and what trees are charged: the numbers that the proof was checked with.
+    sha256
+        Digest of the samples (:meth:`Problem.digest`).
+    objective
+        Value of the claimed tree by the definition, rounded up.
+    bound
+        Proven lower bound on the value of every tree of that depth.
+    claims, intervals
+        Claims of subsets that were checked, and intervals of thresholds that close them.
+    """
+
+    words: Words
+    problem: Problem
+    sha256: str
+    objective: float
+    bound: float
+    claims: int
+    intervals: int
+
+    @property
+    def X(self) -> FloatArray:  # noqa: N802
+        """(n, p) samples, as the model has them."""
+        return self.problem.X
+
+    @property
+    def depth(self) -> int:
+        """Most levels of splits."""
+        return self.problem.depth
+
+    @property
+    def data(self) -> str:
+        """Name of the data, as the file has it."""
+        return self.words.data
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between objective and bound; 0 where the objective is."""
+        return max(0.0, self.objective - self.bound) / self.objective if self.objective > 0 else 0.0
+
+
+class Lines:
+    """Lines of a certificate, with the number of the last one."""
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self._lines, self.number = lines, 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        line = next(self._lines)
+        self.number += 1
+        return line
+
+    def words(self, key: str = "") -> list[str]:
+        """Return the words of the next line, which begins with one; without it."""
+        text = next(self, None)
+        require(text is not None, "the file ends before the proof does: it was cut off")
+        with suppress(UnicodeDecodeError):
+            words = (text or b"").decode("ascii").split(" ")
+            if not key or words[0] == key:
+                return words[1:] if key else words
+        raise CertificateError(f"no line {key!r} in its place; is the file a certificate, and complete?")
+
+    def whole_numbers(self) -> list[int]:
+        """Return the next line, of whole numbers."""
+        words = self.words()
+        if all(map(_WHOLE.fullmatch, words)):
+            return list(map(int, words))
+        raise CertificateError("no whole numbers in a line of the proof")
+
+
+def _double(word: str, what: str, *, least: float = -math.inf) -> float:
+    """Return a double that is written as ``float.hex`` writes it, or refuse it."""
+    if not _HEX.fullmatch(word):
+        raise CertificateError(f"{what} is {word[:40]!r}, and no double as C writes it with %a")
+    value = number_of(float.fromhex(word), what)
+    require(value >= least, f"{what} is {value:g}, less than {least:g}")
+    return value
+
+
+def _integer(word: str, what: str, low: int, high: int) -> int:
+    require(_WHOLE.fullmatch(word), f"{what} is {word[:40]!r}, no whole number")
+    return whole(int(word), what, low, high)
+
+
+def check(words: Words, stated: object, lines: Lines) -> CertifiedUnivariate:
+    """Check a certificate of univariate trees.
+
+    Parameters
+    ----------
+    words, stated
+        What the first line calls the problem, and the digest of the samples that it states.
+    lines
+        All lines but the first one.
+
+    Raises
+    ------
+    CertificateError
+        If it does not prove what it claims.
+    """
+    problem = read_problem(lines)
+    digest = problem.digest()
+    require(stated == digest, "the samples are not those of the digest in the first line")
+    grid = _grid(lines.words("grid"), problem.loss)
+    losses = rounded(problem, grid)
+    enough = grid.error >= losses.error
+    require(enough, f"rounded targets may raise a loss by {losses.error} units of the grid, not {grid.error}")
+    objective, tree = _tree(lines.words("tree"), problem)
+    value = value_of(problem, tree)
+    agrees = abs(value - Fraction(objective)) <= ROUNDING * value
+    require(agrees, f"the claimed tree has the value {written(value)}, not {written(objective)}")
+    said = lines.words("bound")
+    require(len(said) == 2, "the bound is no whole number and a double")
+    b, bound = _integer(said[0], "the bound", 0, MOST), _double(said[1], "the bound", least=0.0)
+    proven = objective_bound(b, grid, problem.unit)
+    require(Fraction(bound) <= proven, f"the losses prove {written(proven)}, claimed {written(bound)}")
+    proof = _Proof(problem, losses, lines)
+    proof.check(np.arange(len(losses.size)), problem.depth, problem.N_min if problem.N_min > 1 else 0, b)
+    require(next(lines, None) is None, "a line after the end of the proof")
+    nearest = float(value)
+    above = nearest if Fraction(nearest) >= value else double_above(value)
+    return CertifiedUnivariate(words, problem, digest, above, bound, proof.claims, proof.intervals)
+
+
+def read_problem(lines: Lines) -> Problem:
+    """Read what trees are charged, and the samples."""
+    head = lines.words("problem")
+    require(len(head) == 8, "the line 'problem' has no eight entries")
+    loss = head[0]
+    require(loss in (ERRORS, SQUARED, ABSOLUTE), f"loss {loss[:40]!r} is none of errors, squared, absolute")
+    depth = _integer(head[1], "depth", 1, MAX_LEVELS + 1)
+    n, p = _integer(head[2], "samples", 1, 1 << 31), _integer(head[3], "features", 1, 1 << 31)
+    require(n * (p + 2) <= MAX_CELLS, f"{n} samples of {p} features are too many for the check")
+    K = _integer(head[4], "classes", 1 if loss == ERRORS else 0, MAX_CLASSES + 1 if loss == ERRORS else 1)
+    require(n * K <= MAX_CELLS, f"{n} samples of {K} classes are too many for the check")
+    N_min = _integer(head[5], "N_min", 1, 1 << 31)
+    split_cost = _double(head[6], "the cost of a split", least=0.0)
+    unit = _double(head[7], "the unit", least=0.0)
+    require(unit > 0, "the unit is 0")
+    costs = np.zeros((K, K))
+    for k in range(K):
+        row = lines.words("cost")
+        require(len(row) == K, f"a line of costs has {len(row)} entries for {K} classes")
+        costs[k] = [_double(word, "a cost", least=0.0) for word in row]
+    table = np.empty((n, p + 2))
+    for i in range(n):
+        row = lines.words("sample")
+        require(
+            len(row) == p + 2, f"a sample has {len(row)} numbers, and not target, weight and {p} features"
+        )
+        table[i] = [_double(word, "a number of a sample") for word in row]
+    y, weight, X = table[:, 0], table[:, 1], table[:, 2:]
+    require(bool((weight > 0).all()), "a weight is not above 0")
+    if loss == ERRORS:
+        classes = (y == np.floor(y)) & (y >= 0) & (y < K)
+        require(bool(classes.all()), f"the class of a sample is none of 0 to {K - 1}")
+    return Problem(loss, depth, N_min, split_cost, unit, costs, np.ascontiguousarray(X), y, weight)
+
+
+def _grid(words: list[str], loss: str) -> Grid:
+    require(len(words) == 5, "the line 'grid' has no five entries")
+    names = ("the grid of losses", "the grid of weights", "the grid of targets")
+    exponents = [
+        _integer(word, name, LEAST_EXPONENT, MOST_EXPONENT + 1)
+        for word, name in zip(words, names, strict=False)
+    ]
+    centre = _double(words[3], "the centre")
+    require(loss == SQUARED or centre == 0, "only targets of the squared loss have a centre")
+    loss_exponent, weight, target = exponents
+    return Grid(loss_exponent, weight, target, centre, _integer(words[4], "the error of the grid", 0, MOST))
+
+
+def _tree(words: list[str], problem: Problem) -> tuple[float, list[tuple[int, float]]]:
+    """Return the claimed objective, and feature and threshold of every node in heap order, -1 where it is a leaf."""
+    nodes, p = 2**problem.depth - 1, problem.X.shape[1]
+    require(len(words) == 1 + 2 * nodes, f"the tree has no objective and {nodes} features with thresholds")
+    splits = [
+        (_integer(f, "a feature of the tree", -1, p), _double(t, "a threshold of the tree"))
+        for f, t in zip(words[1::2], words[2::2], strict=True)
+    ]
+    return _double(words[0], "the objective", least=0.0), splits
+
+
+def value_of(problem: Problem, tree: list[tuple[int, float]]) -> Fraction:
+    """Return the objective of a tree by the definition, in rational numbers.
+
+    Parameters
+    ----------
+    problem
+        The samples, and what trees are charged.
+    tree
+        Feature and threshold of each node in heap order; a feature of -1 is a leaf. Samples below go left.
+
+    Raises
+    ------
+    CertificateError
+        If a leaf has fewer samples than it may have.
+    """
+    total, here = Fraction(0), {0: np.arange(len(problem.y))}
+    while here:
+        node, rows = here.popitem()
+        f, threshold = tree[node] if node < len(tree) else (-1, 0.0)
+        if f < 0:
+            enough = len(rows) >= problem.N_min
+            require(
+                enough, f"a leaf of the claimed tree has {len(rows)} samples, and N_min is {problem.N_min}"
+            )
+            total += _leaf(problem, rows)
+            continue
+        total += Fraction(problem.split_cost)
+        right = problem.X[rows, f] >= threshold
+        here[2 * node + 1], here[2 * node + 2] = rows[~right], rows[right]
+    return total / Fraction(problem.unit)
+
+
+def _leaf(problem: Problem, rows: IntArray) -> Fraction:
+    """Return the loss of a leaf with its best prediction."""
+    y, weight = problem.y[rows].tolist(), problem.weight[rows].tolist()
+    if problem.loss == ERRORS:
+        of_class = [Fraction(0)] * len(problem.costs)
+        for k, w in zip(y, weight, strict=True):
+            of_class[int(k)] += Fraction(w)
+        costs = [[Fraction(c) for c in row] for row in problem.costs.tolist()]
+        return min(
+            sum((w * row[k] for w, row in zip(of_class, costs, strict=True)), Fraction(0))
+            for k in range(len(costs))
+        )
+    if problem.loss == SQUARED:
+        # Whole multiples of one power of two: sums of fractions would be reduced at every step.
+        w, below = _multiples(weight)
+        v, under = _multiples(y)
+        W, S = sum(w), sum(a * b for a, b in zip(w, v, strict=True))
+        Q = sum(a * b * b for a, b in zip(w, v, strict=True))
+        return Fraction(Q * W - S * S, W * below * under * under)
+    pairs = sorted(zip(y, weight, strict=True))
+    half, seen, median = sum(map(Fraction, weight)) / 2, Fraction(0), Fraction(0)
+    for target, w in pairs:
+        seen += Fraction(w)
+        if seen >= half:
+            median = Fraction(target)
+            break
+    return sum((Fraction(w) * abs(Fraction(target) - median) for target, w in pairs), Fraction(0))
+
+
+def _multiples(values: list[float]) -> tuple[list[int], int]:
+    """Return doubles as whole multiples of one over a power of two, and that power."""
+    ratios = [value.as_integer_ratio() for value in values]
+    most = max(below for _, below in ratios)
+    return [above * (most // below) for above, below in ratios], most
+
+
+class _Ordered(NamedTuple):
+    """Rows in the order of all features.
+
+    Attributes
+    ----------
+    rows
+        (m,) the rows.
+    place
+        (p, m) where they stand among the values of all features, one feature after the other.
+    widths
+        (p,) how many values each feature has.
+    upto
+        (m, W) 1 where a row stands at a value of a feature or before it; ``None`` where there are many values.
+    """
+
+    rows: IntArray
+    place: IntArray
+    widths: IntArray
+    upto: FloatArray | None
+
+
+class _Proof:
+    """Follows the claims of a proof: each says what trees of some levels lose at least on some rows."""
+
+    def __init__(self, problem: Problem, losses: Losses, lines: Lines) -> None:
+        self.losses, self.lines = losses, lines
+        self.claims = self.intervals = 0
+        rank = np.empty((problem.X.shape[1], len(losses.size)), np.int64)
+        for f, column in enumerate(problem.X.T):
+            rank[f, losses.group] = np.unique(column, return_inverse=True)[1]
+        self.rank = rank
+        #: Number of values of each feature.
+        self.values = (rank.max(axis=1) + 1).tolist()
+
+    def check(self, rows: IntArray, levels: int, least: int, b: int) -> None:
+        """Check that every tree of some levels, with leaves of a least size, loses at least b on some rows.
+
+        A bound of 0, and one on rows that are too few for a leaf, needs no proof.
+        """
+        size = int(self.losses.size[rows].sum())
+        if b <= 0 or size < least:
+            return
+        self.claims += 1
+        leaf = int(self._leaf(self.losses.table[rows].sum(axis=0)[None])[0])
+        require(leaf >= b, f"one leaf loses {leaf}, and {b} is claimed of {size} samples")
+        if levels == 1:
+            everywhere, below = np.zeros(len(rows), np.int64), np.ones(1, np.int64)
+            values = self._least(self._in_order(rows), everywhere, below, np.array([least]))
+            require(values[0] >= b, f"one split loses {values[0]}, and {b} is claimed of {size} samples")
+            return
+        ordered = self._in_order(rows) if levels == 2 else None
+        for f, beyond in enumerate(self.values):
+            if beyond == 1:
+                continue
+            if ordered is not None:
+                self._close(ordered, f, least, b)
+                continue
+            low = 1
+            (number,) = self._numbers(1)
+            for _ in range(number):
+                high, left = self._numbers(2)
+                require(
+                    low <= high < beyond,
+                    f"an interval of feature {f} is from {low} to {high} of {beyond - 1}",
+                )
+                at = self.rank[f, rows]
+                between = int(self.losses.size[rows[(at >= low) & (at < high)]].sum())
+                fewer = max(0, least - between) if least - between > 1 else 0
+                right = b - self.losses.split_cost - left
+                require(max(abs(left), abs(right)) <= NEVER, "a claim is beyond the grid")
+                self.intervals += 1
+                self.check(rows[at < low], levels - 1, fewer, left)
+                self.check(rows[at >= high], levels - 1, fewer, right)
+                low = high + 1
+            require(low == beyond, f"the thresholds of feature {f} from {low} on are not closed")
+
+    def _numbers(self, count: int) -> list[int]:
+        numbers = self.lines.whole_numbers()
+        require(len(numbers) == count, f"a line of the proof has {len(numbers)} numbers, and not {count}")
+        return numbers
+
+    def _close(self, ordered: _Ordered, f: int, least: int, b: int) -> None:
+        """Check the intervals of a feature at which both sides have at most one split each."""
+        ends = self.lines.whole_numbers()
+        high = np.array([min(max(end, 0), 1 << 40) for end in ends])
+        low = np.concatenate([[1], high[:-1] + 1])
+        require(
+            bool((low <= high).all()) and int(high[-1]) == self.values[f] - 1,
+            f"the intervals of feature {f} are not those of all {self.values[f] - 1} thresholds in their order",
+        )
+        self.intervals += len(high)
+        rows = ordered.rows
+        at = self.rank[f, rows]
+        fewer = np.zeros(len(high), np.int64)
+        if least:
+            before = np.concatenate(
+                [[0], np.bincount(at, self.losses.size[rows], int(high[-1]) + 1)]
+            ).cumsum()
+            fewer = least - (before[high] - before[low]).astype(np.int64)
+            fewer[fewer <= 1] = 0
+        left = self._least(ordered, at, low, fewer)
+        # Rows from the end of an interval on are those below a rank when ranks are counted from above.
+        most = self.values[f]
+        right = self._least(ordered, most - 1 - at, (most - high)[::-1], fewer[::-1])[::-1]
+        value = left + right + self.losses.split_cost
+        worst = int(value.argmin())
+        require(
+            int(value[worst]) >= b,
+            f"thresholds {low[worst]} to {high[worst]} of feature {f}: proven is {value[worst]}, claimed {b}",
+        )
+
+    def _leaf(self, totals: IntArray) -> IntArray:
+        """Return the losses of leaves (k,) from the sums of their rows (k, M), rounded down."""
+        if not self.losses.squared:
+            least: IntArray = totals.min(axis=1)
+            return least
+        w, u, q = totals.T
+        return np.asarray(np.maximum(0, q - self._saved(u.astype(np.float64), w.astype(np.float64))))
+
+    def _saved(self, *sums: FloatArray) -> IntArray:
+        """Return the sum of squared weighted targets over weights, of one leaf or of two, rounded up."""
+        total = np.zeros(sums[0].shape)
+        for u, w in zip(sums[::2], sums[1::2], strict=True):
+            total += np.divide(u * u, w, out=np.zeros(u.shape), where=w > 0)
+        return np.ceil(np.ldexp(total * RAISED, -self.losses.shift)).astype(np.int64) + 1
+
+    def _in_order(self, rows: IntArray) -> _Ordered:
+        """Return where rows stand among the values of each feature that they have."""
+        place, widths = np.empty((len(self.rank), len(rows)), np.int64), list[int]()
+        for g, own in enumerate(self.rank):
+            there = np.zeros(self.values[g], np.bool_)
+            there[own[rows]] = True
+            number = there.cumsum()
+            place[g] = number[own[rows]] - 1 + sum(widths)
+            widths.append(int(number[-1]))
+        upto = None
+        if sum(widths) <= DENSE * len(widths) and len(rows) * sum(widths) <= MAX_DENSE:
+            ends = np.repeat(np.cumsum(widths), widths)
+            begins = ends - np.repeat(widths, widths)
+            feature = np.repeat(np.arange(len(widths)), widths)
+            column = np.arange(len(ends))
+            upto = ((place[feature] <= column[:, None]) & (place[feature] >= begins[:, None])).T.astype(
+                np.float64
+            )
+        return _Ordered(rows, place, np.array(widths), upto)
+
+    def _least(self, ordered: _Ordered, key: IntArray, below: IntArray, least: IntArray) -> IntArray:
+        """Return the least losses (k,) of at most one split on subsets of rows.
+
+        Parameters
+        ----------
+        ordered, key
+            The rows, and where they stand: (m,).
+        below
+            (k,) ascending: subset j has the rows whose key is less than ``below[j]``.
+        least
+            (k,) least number of samples in a leaf, 0 for any.
+        """
+        k, losses, W = len(below), self.losses, int(ordered.widths.sum())
+        first, rows, place = np.searchsorted(below, key, side="right"), ordered.rows, ordered.place
+        dense = ordered.upto is not None and k * W <= DENSE * len(self.rank)
+        if not dense:
+            inside = first < k
+            rows, first, place = rows[inside], first[inside], place[:, inside]
+        columns = losses.table[rows].T.astype(np.float64)
+        totals = np.array([np.bincount(first, column, k + 1)[:k].cumsum() for column in columns]).T
+        size = np.bincount(first, losses.size[rows], k + 1)[:k].cumsum()
+        best = self._leaf(totals.astype(np.int64))
+        best[size < least] = NEVER
+        if losses.squared:
+            columns = columns[:2]
+        elif len(columns) == 2:
+            columns = columns[:1] - columns[1:]
+        limited = bool(least.any())
+        if limited:
+            columns = np.vstack([losses.size[rows], columns])
+        if dense and ordered.upto is not None:
+            # Whole numbers below 2**53 have exact sums in any order, those of a product of matrices as well.
+            members = first <= np.arange(k)[:, None]
+            sums = ((members * column) @ ordered.upto for column in columns)
+            found = self._best_split(sums, totals, size, least if limited else None)
+            return np.asarray(np.minimum(best, losses.split_cost + found))
+        step = max(1, BLOCK // W)
+        # The last subsets, which have all rows, come first: rows only leave.
+        for j in range((k - 1) // step * step, -1, -step):
+            part = slice(j, min(k, j + step))
+            some = first < part.stop
+            if not some.all():
+                place, first, columns = place[:, some], first[some], columns[:, some]
+            cell = (place + (np.maximum(first, j) - j) * W).ravel()
+            # One after the other: of many predictions, all sums at once may be beyond memory.
+            sums = (self._sums(cell, column, part.stop - j, ordered.widths) for column in columns)
+            found = self._best_split(sums, totals[part], size[part], least[part] if limited else None)
+            best[part] = np.minimum(best[part], losses.split_cost + found)
+        return best
+
+    def _sums(self, cell: IntArray, column: FloatArray, k: int, widths: IntArray) -> FloatArray:
+        """Return the sums (k, W) of the rows of each subset up to each value, feature by feature."""
+        weights = np.broadcast_to(column, (len(widths), len(column))).ravel()
+        sums = np.bincount(cell, weights, k * int(widths.sum())).reshape(k, -1)
+        for before, after in pairwise(sums):
+            np.add(before, after, out=after)
+        # All rows of a subset stand in the order of every feature: what is summed begins anew at each.
+        begin = widths.cumsum()[:-1]
+        sums[:, begin] -= sums[:, : widths[0]].sum(axis=1)[:, None]
+        return sums.cumsum(axis=1)
+
+    def _best_split(
+        self, sums: Iterator[FloatArray], totals: FloatArray, size: FloatArray, least: IntArray | None
+    ) -> IntArray:
+        """Return the least losses (k,) of two leaves, from the sums (k, U) of the rows up to each value.
+
+        With least sizes of leaves, the first sums are the numbers of samples.
+        """
+        forbidden = None
+        if least is not None:
+            below = next(sums)
+            forbidden = np.minimum(below, size[:, None] - below) < least[:, None]
+        if self.losses.squared:
+            w, u = sums
+            saved = self._saved(u, w, totals[:, 1:2] - u, totals[:, :1] - w)
+            if forbidden is not None:
+                saved[forbidden] = -NEVER
+            return np.asarray(np.maximum(0, totals[:, 2].astype(np.int64) - saved.max(axis=1)))
+        if totals.shape[1] == 2:
+            # The left leaf predicts one of the two, the right leaf the other one: two equal ones are one leaf.
+            (less,) = sums
+            highest = less if forbidden is None else np.where(forbidden, -float(NEVER), less)
+            lowest = less if forbidden is None else np.where(forbidden, float(NEVER), less)
+            found = np.minimum(totals[:, 0] - highest.max(axis=1), totals[:, 1] + lowest.min(axis=1))
+            return np.asarray(found, dtype=np.int64)
+        left = next(sums)
+        right = totals[:, :1] - left
+        for k, below in enumerate(sums, 1):
+            left, right = np.minimum(left, below), np.minimum(right, totals[:, k : k + 1] - below)
+        both = left + right
+        if forbidden is not None:
+            both[forbidden] = float(NEVER)
+        return np.asarray(both.min(axis=1), dtype=np.int64)

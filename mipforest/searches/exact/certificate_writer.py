@@ -1,0 +1,875 @@
+r"""Write certificates (``docs/certificates.md``) of what the exact search has found.
+
+The proof is made after the search, whichever kernels it used: a second search knows the bound that is to be proven, and
+keeps intervals of thresholds instead of trees. An interval of a node of more than two levels is closed by bounds on the
+rows left of its first and right of its last threshold; :meth:`Prover.solve` takes the weakest interval first, and
+splits it. For two levels :func:`value_of_two` does the same in compiled code; when the value is known,
+:func:`cover_two` joins thresholds to intervals as wide as it allows. Losses are walked as the search walks them where
+it can (:mod:`mipforest.searches.exact.walks`), and row by row elsewhere (:mod:`mipforest.searches.exact.whole`): costs
+of classes, weights that are no whole numbers, absolute losses, least leaf sizes.
+
+Bounds are whole numbers of the certificate's grid. What was computed in doubles is lowered by a margin.
+"""
+
+from __future__ import annotations
+
+import gzip
+import heapq
+import json
+import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipforest.arrays import BoolArray, Int32Array, IntArray
+from mipforest.atomic import atomic_write
+from mipforest.certificates import CertificateError
+from mipforest.certificates.univariate import (
+    ABSOLUTE,
+    ERRORS,
+    LEAST_EXPONENT,
+    MOST,
+    MOST_EXPONENT,
+    SQUARED,
+    UNIVARIATE,
+    Grid,
+    Losses,
+    Problem,
+    objective_bound,
+    rounded,
+)
+from mipforest.errors import SolverError, Unsupported
+from mipforest.problem.structure import UnivariateProblem
+from mipforest.searches import compile_by, entry, kernel
+from mipforest.searches.exact.cover_search import (
+    MAX_BYTES,
+    CoverSearch,
+    Rows,
+    all_rows,
+    bytes_of_ranks,
+    kind_of,
+    sides_of,
+    tables_of,
+    workspace,
+)
+from mipforest.searches.exact.covers import (
+    HIGH,
+    LEFT,
+    LOW,
+    RIGHT,
+    Cover,
+    middle,
+    pair,
+    restrict,
+)
+from mipforest.searches.exact.search import TOLERANCE, are_walked
+from mipforest.searches.exact.whole import WholeRows, WholeTables
+from mipforest.time_budget import TimeBudget
+from mipforest.trees import Tree
+
+#: Bits of what all rows lose together, of sums of targets, and of weights that are no whole numbers; the check has 52.
+LOSS_BITS, TARGET_BITS, WEIGHT_BITS = 50, 51, 47
+
+#: Bits of a weight, and of weight times target, of the absolute loss: their product is a whole number of 62 bits.
+ABSOLUTE_WEIGHT_BITS, PRODUCT_BITS = 30, 60
+
+#: Units by which bounds from doubles are lowered: for sums of a few whole numbers with a cost, and, as a share of what
+#: all rows lose (2 to the minus this), for the squared loss, whose walks add up thousands of doubles.
+ROUNDED_SUMS, SHARE_OF_SQUARES = 4, 36
+
+#: Share of the objective below which a bound differs from it by roundings only, by which the search lowers its bounds.
+NEAR = 1e-8
+
+#: What is told where a bound cannot be proven that was computed before.
+TOO_ROUNDED = (
+    "the certificate cannot be written: rounding errors of the search are larger than what its bounds are lowered by; "
+    "solve without one, and report it with the data"
+)
+
+#: Intervals of one feature that wait for their evaluation: one on each side of every halving of 65,000 thresholds.
+STACK = 64
+
+#: Rows on which the kernels are tried out.
+FEW = 4
+
+#: Steps by which the end of an interval is brought nearer to the last one that can be proven.
+STEPS = 3
+
+
+class Need(NamedTuple):
+    """Least number of samples in a leaf.
+
+    Attributes
+    ----------
+    least
+        (1,) that of all trees of some rows, 0 for any.
+    before
+        (p, U + 1) samples of these rows below each rank; empty where any size will do.
+    next
+        (1,) that of the next pair, written: :attr:`WholeTables.least`.
+    """
+
+    least: IntArray
+    before: IntArray
+    next: IntArray
+
+
+@entry
+def nearest_middle(weight_below: Any, low: int, high: int) -> int:
+    """As :func:`~mipforest.searches.exact.covers.middle`, for callers that are not compiled."""
+    return middle(weight_below, low, high)
+
+
+@entry
+def restrict_rows(tables: Any, sides: Any, f: int, t: int) -> None:
+    """As :func:`~mipforest.searches.exact.covers.restrict`, for callers that are not compiled."""
+    restrict(tables, sides, f, t)
+
+
+@entry
+def least_of_one(tables: Any, rows: Any, above: int, cost: float, totals: Any, out: Any) -> float:
+    """Return the least loss of at most one split on some rows, whose ranks in the first feature are less than one."""
+    return pair(tables, rows, 0, above, above, cost, totals, out)[0]
+
+
+@entry
+def value_of_two(
+    tables: Any,
+    rows: Any,
+    values: IntArray,
+    cost: float,
+    keep: float,
+    need: Need,
+    stack: Cover,
+    totals: Any,
+    out: Any,
+) -> float:
+    """Return the least loss of two levels on some rows, or a value that it reaches.
+
+    Parameters
+    ----------
+    tables, rows
+        The tables, and the walks of the rows.
+    values
+        (p,) number of values of each feature.
+    cost
+        Cost of a split.
+    keep
+        Value that is enough.
+    need
+        The least number of samples in a leaf.
+    stack, totals, out
+        Workspace: intervals with their two numbers, sums, and what walks write.
+    """
+    best, limited = keep, need.least[0] > 0
+    for f in range(len(values)):
+        if values[f] < 2:
+            continue
+        stack.at[0, LOW], stack.at[0, HIGH], size = 1, values[f] - 1, 1
+        stack.key[0, LEFT], stack.key[0, RIGHT] = 0.0, 0.0
+        while size > 0:
+            size -= 1
+            low, high = stack.at[size, LOW], stack.at[size, HIGH]
+            if stack.key[size, LEFT] + stack.key[size, RIGHT] + cost >= best:
+                continue
+            x, y = _both(tables, rows, f, low, high, cost, need, totals, out)
+            if x + y + cost >= best:
+                continue
+            if low == high:
+                best = x + y + cost
+                continue
+            c = middle(tables.weight_below[f], low, high)
+            at_left, at_right, last = 0.0, 0.0, min(c, high - 1)
+            first = last + 1
+            if not limited:
+                # Fewer rows lose no more: what the rows on one side of the middle lose holds for all thresholds beyond.
+                at_left, at_right = _both(tables, rows, f, c, c, cost, need, totals, out)
+                best, last, first = min(best, at_left + at_right + cost), c - 1, c + 1
+            for part in range(2):
+                a, b = (first, high) if part == 0 else (low, last)
+                if a <= b:
+                    stack.at[size, LOW], stack.at[size, HIGH] = a, b
+                    stack.key[size, LEFT] = max(x, at_left) if part == 0 else x
+                    stack.key[size, RIGHT] = y if part == 0 else max(y, at_right)
+                    size += 1
+    return best
+
+
+@entry
+def cover_two(
+    tables: Any, rows: Any, values: IntArray, f: int, cost: float, target: float, need: Need, ends: IntArray,
+    totals: Any, out: Any,
+) -> int:  # fmt: skip
+    """Join the thresholds of a feature to intervals in which all trees of two levels lose at least a value.
+
+    An interval grows as long as the rows on both sides of it lose enough; its end is then found by halving, but for a
+    few thresholds.
+
+    Parameters
+    ----------
+    tables, rows, values, cost, need, totals, out
+        As for :func:`value_of_two`.
+    f, target
+        The feature, and the value.
+    ends
+        (U,) last thresholds of the intervals, written.
+
+    Returns
+    -------
+    int
+        How many intervals there are; less than 0 where a threshold loses less than the value.
+    """
+    low, last, number, width = 1, values[f] - 1, 0, 1
+    while low <= last:
+        known, beyond, high = low - 1, last + 1, min(low + width - 1, last)
+        steps = 0
+        while known + 1 < beyond and (known < low or beyond > last or steps < STEPS):
+            x, y = _both(tables, rows, f, low, high, cost, need, totals, out)
+            if x + y + cost >= target:
+                known = high
+            else:
+                beyond = high
+            if beyond > last:
+                high = min(low + 2 * (high - low + 1) - 1, last)
+            else:
+                high = (known + beyond) // 2
+                if high == known:
+                    high = known + 1
+                steps += known >= low
+        if known < low:
+            return -low
+        ends[number], width = known, known - low + 1
+        number += 1
+        low = known + 1
+    return number
+
+
+@kernel
+def _both(
+    tables: Any, rows: Any, f: int, low: int, high: int, cost: float, need: Need, totals: Any, out: Any
+) -> tuple[float, float]:
+    """Return the least losses of at most one split left of the first and right of the last threshold of an interval.
+
+    Leaves of these rows may be smaller than they must be, by as many samples as are between.
+    """
+    least = need.least[0]
+    if least > 0:
+        fewer = least - (need.before[f, high] - need.before[f, low])
+        need.next[0] = fewer if fewer > 1 else 0
+    return pair(tables, rows, f, low, high, cost, totals, out)
+
+
+class Part:
+    """Rows of a problem in tables, with what their losses are in units of the grid.
+
+    Attributes
+    ----------
+    rank, size
+        (p, m) ranks among the values of all rows, and (m,) samples of each row.
+    values
+        (p,) number of values of each feature.
+    tables, whole
+        The tables, and the walks of all rows.
+    cost, units
+        Cost of a split as the tables have it, and how many units of the grid one of theirs is.
+    """
+
+    rank: Int32Array
+    size: IntArray
+    values: IntArray
+    tables: Any
+    whole: Any
+    cost: float
+    units: float
+    totals: NDArray[Any]
+    out: NDArray[Any]
+    next: IntArray
+
+    def leaf(self, rows: BoolArray) -> float:
+        """Return the loss of one leaf for some rows."""
+        raise NotImplementedError
+
+    def sides(self, f: int, t: int) -> Any:
+        """Return the walks of the rows below a threshold, and of those from it on."""
+        raise NotImplementedError
+
+    def part(self, rows: BoolArray) -> Part:
+        """Return some of the rows, in tables of their own."""
+        raise NotImplementedError
+
+    def value(self, levels: int, keep: float) -> float | None:
+        """Return the least loss of trees of more than two levels, or a value that it reaches; ``None``: unknown."""
+        raise NotImplementedError
+
+
+class WalkedPart(Part):
+    """Rows as the vector walks of the search have them: any leaf size will do."""
+
+    def __init__(self, rows: Rows, cost: float, tolerance: float, units: float) -> None:
+        self._rows, self.cost, self._tolerance, self.units = rows, cost, tolerance, units
+        self.rank, self.values, self._sums = rows.rank, rows.n_values, rows.sums
+        self.size = np.ones(self.rank.shape[1], np.int64)
+        self.tables = tables_of(rows)
+        self.whole = all_rows(self.tables)
+        work = workspace(self.tables, None, 0)
+        self.totals, self.out = work.totals, work.out
+        self.next = np.zeros(1, np.int64)
+
+    def leaf(self, rows: BoolArray) -> float:
+        """As :meth:`Part.leaf`."""
+        return float(self._rows.loss_of(self._sums[rows].sum(axis=0)))
+
+    def sides(self, f: int, t: int) -> Any:
+        """As :meth:`Part.sides`."""
+        sides = sides_of(self.tables)
+        restrict_rows(self.tables, sides, f, t)
+        return sides
+
+    def part(self, rows: BoolArray) -> WalkedPart:
+        """As :meth:`Part.part`."""
+        return WalkedPart(self._rows.take(rows), self.cost, self._tolerance, self.units)
+
+    def value(self, levels: int, keep: float) -> float | None:
+        """As :meth:`Part.value`."""
+        tables = self.tables if levels == 3 else None
+        search = CoverSearch(
+            self._rows, levels, cost=self.cost, tolerance=self._tolerance, incumbent=keep, tables=tables
+        )
+        search.solve()
+        # At each level, what is within the tolerance of a bound counts as having reached it, on both sides.
+        return float(search.bound - 4.0 ** (levels - 2) * self._tolerance)
+
+
+def walked_rows(problem: Problem) -> Rows | None:
+    """Return the distinct rows of a problem for vector walks; ``None`` where they do not take it.
+
+    Beside the search's own rows, what every tree loses is left in: which part of it a subset has, nobody would know.
+    """
+    X, y, weight = problem.X, problem.y, problem.weight
+    whole, K = bool((weight == np.rint(weight)).all()), len(problem.costs)
+    if problem.N_min > 1 or problem.loss == ABSOLUTE:
+        return None
+    if problem.loss == ERRORS and not (whole and K > 1 and (problem.costs == 1.0 - np.eye(K)).all()):
+        return None
+    n, p = X.shape
+    target = y.astype(np.int64) if problem.loss == ERRORS else np.zeros(n, np.int64)
+    _, of, row = np.unique(np.column_stack([X, target]), axis=0, return_index=True, return_inverse=True)
+    row, m = row.ravel(), len(of)
+    rank = np.array([np.unique(x, return_inverse=True)[1] for x in X.T], np.int32).reshape(p, n)[:, of]
+    n_values = np.array([len(np.unique(x)) for x in X.T], np.int64)
+    kind = np.dtype(np.float64)
+    if bytes_of_ranks(m, p, int(n_values.max())) > MAX_BYTES:
+        return None
+    if problem.loss == ERRORS:
+        value = np.column_stack([target[of], np.bincount(row, weight)])
+        kind = kind_of(m, value[:, 1])
+        if kind.kind != "i":
+            return None
+    else:
+        shifted = y - np.average(y, weights=weight)
+        if not are_walked(weight, shifted):
+            return None
+        value = np.column_stack([np.bincount(row, weight * shifted**k) for k in (0, 1, 2)])
+    return Rows(
+        loss="classes" if problem.loss == ERRORS else problem.loss,
+        rank=np.ascontiguousarray(rank),
+        order=np.argsort(rank, axis=1, kind="stable").astype(np.int32),
+        n_values=n_values,
+        value=np.ascontiguousarray(value, dtype=np.float64),
+        n_classes=K,
+        target=np.zeros(m),
+        size=np.bincount(row).astype(np.int64),
+        N_min=1,
+        kind=kind,
+    )
+
+
+class PlainPart(Part):
+    """Rows in whole numbers of the grid, for any loss and leaf size."""
+
+    units = 1.0
+
+    def __init__(self, losses: Losses, rank: Int32Array, values: IntArray) -> None:
+        self._losses, self.rank, self.values, self.size = losses, rank, values, losses.size
+        m, U = rank.shape[1], int(values.max())
+        order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
+        self.next = np.zeros(1, np.int64)
+        self.tables = WholeTables(
+            rank=rank,
+            order=order,
+            table=losses.table,
+            size=losses.size,
+            scale=np.array([2.0**-losses.shift if losses.squared else 0.0]),
+            weight_below=samples_below(rank, losses.size, U),
+            least=self.next,
+        )
+        self.whole = WholeRows(order, np.array([m]))
+        self.cost = float(losses.split_cost)
+        self.totals = np.zeros((4, losses.table.shape[1]), np.int64)
+        self.out = np.zeros(4, np.int64)
+
+    def leaf(self, rows: BoolArray) -> float:
+        """As :meth:`Part.leaf`."""
+        totals = self._losses.table[rows].sum(axis=0)
+        if not self._losses.squared:
+            return float(totals.min())
+        w, u, q = map(int, totals)
+        return max(0.0, float(q - (u * u / w if w else 0.0) * 2.0**-self._losses.shift))
+
+    def sides(self, f: int, t: int) -> Any:
+        """As :meth:`Part.sides`."""
+        on_left = int((self.rank[f] < t).sum())
+        p, m = self.rank.shape
+        sides = tuple(
+            WholeRows(np.empty((p, count), np.int32), np.zeros(1, np.int64))
+            for count in (on_left, m - on_left)
+        )
+        restrict_rows(self.tables, sides, f, t)
+        return sides
+
+    def part(self, rows: BoolArray) -> PlainPart:
+        """As :meth:`Part.part`."""
+        losses = self._losses
+        some = losses._replace(size=losses.size[rows], table=losses.table[rows])
+        return PlainPart(some, np.ascontiguousarray(self.rank[:, rows]), self.values)
+
+    def value(self, levels: int, keep: float) -> float | None:  # noqa: ARG002
+        """As :meth:`Part.value`."""
+        return None
+
+
+def samples_below(rank: Int32Array, size: IntArray, U: int) -> IntArray:
+    """Return (p, U + 1) the number of samples below each rank."""
+    below = np.zeros((len(rank), U + 1), np.int64)
+    for f, own in enumerate(rank):
+        below[f, 1:] = np.bincount(own, size, U).cumsum()
+    return below
+
+
+class Interval(NamedTuple):
+    """An interval of thresholds, and the bounds on both sides of it; the weakest comes first, then the widest."""
+
+    bound: int
+    width: int
+    feature: int
+    low: int
+    high: int
+    left: int
+    right: int
+
+
+class Prover:
+    """Proves bounds on trees of some levels, in units of a grid.
+
+    Parameters
+    ----------
+    split_cost
+        Cost of a split in these units.
+    margin
+        Units by which what tables say may be wrong.
+    """
+
+    def __init__(self, split_cost: int, margin: int) -> None:
+        self.split_cost, self.margin = split_cost, margin
+        self._stack = Cover(np.zeros((STACK, 4), np.int32), np.zeros((STACK, 3)))
+
+    def bound(self, part: Part, levels: int, least: int, keep: int) -> int:
+        """Return what is proven of all rows of a part: a whole number, at most ``keep``.
+
+        Parameters
+        ----------
+        part
+            The rows.
+        levels
+            Most levels of splits of a tree.
+        least
+            Least number of samples in a leaf, 0 for any.
+        keep
+            Bound that is enough.
+        """
+        if levels > 2:
+            return self.solve(part, levels, least, keep)[0]
+        return self.least_loss(part, part.whole, np.ones(part.rank.shape[1], np.bool_), levels, least, keep)
+
+    def least_loss(
+        self, part: Part, rows: Any, members: BoolArray, levels: int, least: int, keep: int
+    ) -> int:
+        """As :meth:`bound`, for trees of one level or two on some rows of a part."""
+        need, enough = self._need(part, members, least), (keep + self.margin) / part.units
+        leaf = part.leaf(members) if part.size[members].sum() >= least else math.inf
+        enough = min(enough, leaf)
+        if levels == 1:
+            part.next[0] = least
+            value = least_of_one(part.tables, rows, int(part.values[0]), part.cost, part.totals, part.out)
+            return self._claimed(min(value, enough), part, keep)
+        value = value_of_two(
+            part.tables, rows, part.values, part.cost, enough, need, self._stack, part.totals, part.out
+        )
+        return self._claimed(value, part, keep)
+
+    def _claimed(self, value: float, part: Part, keep: int, margins: int = 1) -> int:
+        return max(0, min(keep, math.floor(value * part.units) - margins * self.margin))
+
+    def _need(self, part: Part, members: BoolArray, least: int) -> Need:
+        before = np.zeros((0, 0), np.int64)
+        if least:
+            before = samples_below(part.rank, part.size * members, int(part.values.max()))
+        part.next[0] = 0
+        return Need(np.array([least]), before, part.next)
+
+    def _side(self, part: Part, f: int, t: int, right: bool, levels: int, least: int, keep: int) -> int:
+        """As :meth:`bound`, for the rows on one side of a threshold of a part."""
+        members = (part.rank[f] >= t) == right
+        if keep <= 0 or part.size[members].sum() < least:
+            return max(0, keep)  # no tree has a leaf that small
+        if not members.any():
+            return 0
+        if levels == 2:
+            return self.least_loss(part, part.sides(f, t)[int(right)], members, 2, least, keep)
+        below = part.part(members)
+        # The margins of what the intervals of its levels will be found to be worth.
+        margins = 4 ** (levels - 2)
+        known = None if least else below.value(levels, (keep + margins * self.margin) / part.units)
+        if known is not None:
+            return self._claimed(known, part, keep, margins)
+        return self.solve(below, levels, least, keep)[0]
+
+    def solve(self, part: Part, levels: int, least: int, keep: int) -> tuple[int, list[Interval]]:
+        """Prove a bound for trees of more than two levels; return it with the intervals that do.
+
+        Parameters
+        ----------
+        part, levels, least, keep
+            As for :meth:`bound`.
+        """
+        best, every = keep, np.ones(part.rank.shape[1], np.bool_)
+        if part.size.sum() >= least:
+            best = min(best, self._claimed(part.leaf(every), part, keep))
+        heap: list[Interval] = []
+        weight = part.tables.weight_below
+
+        def side(f: int, t: int, right: bool, fewer: int, enough: int) -> int:
+            return self._side(part, f, t, right, levels - 1, fewer, enough)
+
+        def put(f: int, low: int, high: int, left: int | None, right: int | None) -> None:
+            """Add an interval, of which the bound on one side may be known."""
+            between = int(part.size[(part.rank[f] >= low) & (part.rank[f] < high)].sum()) if least else 0
+            fewer = least - between if least - between > 1 else 0
+            enough = best - self.split_cost
+            if left is None and right is None:
+                # The side with more rows first: it may do alone.
+                if 2 * weight[f, low] >= weight[f, high]:
+                    left = side(f, low, False, fewer, enough)
+                else:
+                    right = side(f, high, True, fewer, enough)
+            if left is None:
+                left = side(f, low, False, fewer, enough - (right or 0))
+            if right is None:
+                right = side(f, high, True, fewer, enough - left)
+            bound = left + right + self.split_cost
+            heapq.heappush(heap, Interval(bound, low - high, f, low, high, left, right))
+
+        for f in np.flatnonzero(part.values > 1).tolist():
+            put(f, 1, int(part.values[f]) - 1, None, None)
+        while heap and heap[0].bound < best:
+            if heap[0].low == heap[0].high:
+                best = heap[0].bound
+                break
+            worst = heapq.heappop(heap)
+            f, low, high = worst.feature, worst.low, worst.high
+            c = min(int(nearest_middle(weight[f], low, high)), high - 1)
+            # With a least size of leaves, both bounds were for leaves smaller by the rows of the whole interval.
+            put(f, low, c, None if least else worst.left, None)
+            put(f, c + 1, high, None, None if least else worst.right)
+        return best, sorted(heap, key=lambda interval: (interval.feature, interval.low))
+
+    def lines(
+        self, part: Part, levels: int, least: int, b: int, intervals: list[Interval] | None = None
+    ) -> Iterator[str]:
+        """Yield the lines of the proof that all trees of some levels lose at least b.
+
+        Parameters
+        ----------
+        part, levels, least
+            As for :meth:`bound`.
+        b
+            A bound that it has returned, or a lower one.
+        intervals
+            What :meth:`solve` returned with it; it is called where none are given.
+        """
+        if b <= 0 or part.size.sum() < least or levels == 1:
+            return
+        if levels == 2:
+            yield from self.covers(part, part.whole, np.ones(part.rank.shape[1], np.bool_), least, b)
+            return
+        if intervals is None:
+            proven, intervals = self.solve(part, levels, least, b)
+            if proven < b:
+                raise SolverError(TOO_ROUNDED)
+        for f in np.flatnonzero(part.values > 1).tolist():
+            own = [interval for interval in intervals if interval.feature == f]
+            yield str(len(own))
+            for interval in own:
+                low, high = interval.low, interval.high
+                left, right = self._shares(interval, b)
+                yield f"{high} {left}"
+                between = int(part.size[(part.rank[f] >= low) & (part.rank[f] < high)].sum()) if least else 0
+                fewer = least - between if least - between > 1 else 0
+                yield from self._lines_of_side(part, f, low, False, levels - 1, fewer, left)
+                yield from self._lines_of_side(part, f, high, True, levels - 1, fewer, right)
+
+    def _shares(self, interval: Interval, b: int) -> tuple[int, int]:
+        """Return what is to be proven left and right of an interval: of one side only where that will do."""
+        enough = b - self.split_cost
+        if interval.right >= enough:
+            return 0, enough
+        if interval.left >= enough:
+            return enough, 0
+        left = interval.left - (interval.left + interval.right - enough) // 2
+        return left, enough - left
+
+    def _lines_of_side(
+        self, part: Part, f: int, t: int, right: bool, levels: int, least: int, b: int
+    ) -> Iterator[str]:
+        members = (part.rank[f] >= t) == right
+        if b <= 0 or part.size[members].sum() < least:
+            return
+        if levels == 2:
+            yield from self.covers(part, part.sides(f, t)[int(right)], members, least, b)
+        else:
+            yield from self.lines(part.part(members), levels, least, b)
+
+    def covers(self, part: Part, rows: Any, members: BoolArray, least: int, b: int) -> Iterator[str]:
+        """Yield the lines of a proof for two levels; parameters as for :meth:`least_loss` and :meth:`lines`."""
+        need, target = self._need(part, members, least), (b + self.margin // 2) / part.units
+        ends = np.zeros(int(part.values.max()), np.int64)
+        for f in np.flatnonzero(part.values > 1).tolist():
+            count = cover_two(
+                part.tables, rows, part.values, f, part.cost, target, need, ends, part.totals, part.out
+            )
+            if count < 0:
+                raise SolverError(TOO_ROUNDED)
+            yield " ".join(map(str, ends[:count].tolist()))
+
+
+def grid_of(problem: Problem) -> Grid:
+    """Return a grid on which all losses of a problem are whole numbers that doubles hold."""
+    w = problem.weight
+    whole = bool((w == np.rint(w)).all())
+    if problem.loss == ERRORS:
+        costs = problem.costs
+        most = float((w * costs[problem.y.astype(np.int64)].max(axis=1)).sum())
+        numbers = np.concatenate([w, costs.ravel(), [problem.split_cost]])
+        exact = bool((numbers == np.rint(numbers)).all()) and most < MOST / 2
+        return Grid(0 if exact else _exponent(LOSS_BITS, most, problem.split_cost))
+    if problem.loss == SQUARED:
+        centre = float(np.average(problem.y, weights=w))
+        far = np.abs(problem.y - centre)
+        weight = 0 if whole and w.sum() < 2**TARGET_BITS else _exponent(WEIGHT_BITS, float(w.sum()))
+        target = _exponent(TARGET_BITS, math.ldexp(float(w @ far), weight))
+        most = float(w @ far**2)
+    else:
+        centre, span = 0.0, float(np.ptp(problem.y))
+        weight = (
+            0
+            if whole and w.max() < 2**ABSOLUTE_WEIGHT_BITS
+            else _exponent(ABSOLUTE_WEIGHT_BITS, float(w.max()))
+        )
+        bits = PRODUCT_BITS - max(0, math.frexp(float(w.max()))[1] + weight)
+        target = min(_exponent(bits, span), _exponent(TARGET_BITS, float(np.abs(problem.y).max())))
+        most = float(w.sum()) * span
+    loss = min(
+        _exponent(LOSS_BITS, most, problem.split_cost),
+        weight + (2 if problem.loss == SQUARED else 1) * target,
+    )
+    grid = Grid(loss, weight, target, centre)
+    # One unit more than the check needs: another one may round what it computes.
+    return grid._replace(error=rounded(problem, grid).error + 1)
+
+
+def _exponent(bits: int, *values: float) -> int:
+    """Return the exponent of a grid on which values have so many bits; values of 0 have any."""
+    exponent = bits - max((math.frexp(value)[1] for value in values if value > 0), default=0)
+    return min(max(exponent, LEAST_EXPONENT), MOST_EXPONENT)
+
+
+class Proof:
+    """A proof of a bound on what trees are charged.
+
+    Parameters
+    ----------
+    charged, depth
+        What trees are charged, and their most levels of splits.
+    walks
+        Whether to take vector walks where they take the problem.
+
+    Raises
+    ------
+    Unsupported
+        If the problem is larger than certificates are, or its numbers are beyond them.
+    """
+
+    def __init__(self, charged: UnivariateProblem, depth: int, *, walks: bool = True) -> None:
+        y, thresholds = np.asarray(charged.y, dtype=np.float64), charged.thresholds
+        costs = np.zeros((0, 0))
+        if charged.loss == "classes":
+            costs = 1.0 - np.eye(int(y.max()) + 1) if charged.costs is None else charged.costs
+        self.problem = Problem(
+            loss=ERRORS if charged.loss == "classes" else charged.loss,
+            depth=depth,
+            N_min=charged.N_min,
+            split_cost=float(charged.split_cost),
+            unit=float(charged.unit),
+            costs=costs,
+            X=thresholds.X[thresholds.group],
+            y=y,
+            weight=np.ones(len(y)) if charged.weight is None else charged.weight,
+        )
+        try:
+            self.grid = grid_of(self.problem)
+            losses = rounded(self.problem, self.grid)
+        except CertificateError as error:
+            raise Unsupported(
+                f"no certificate can be written of this problem: {error}; solve it without one"
+            ) from None
+        self._least = charged.N_min if charged.N_min > 1 else 0
+        self._part: Part
+        rows = walked_rows(self.problem) if walks else None
+        margin = 0
+        if rows is not None:
+            exact = self.grid.loss == 0 and self.problem.loss == ERRORS
+            tolerance = 0.0 if exact else TOLERANCE * max(self.problem.unit, rows.leaf())
+            margin = 0 if exact else ROUNDED_SUMS
+            self._part = WalkedPart(rows, self.problem.split_cost, tolerance, math.ldexp(1.0, self.grid.loss))
+        else:
+            m, X = len(losses.size), np.empty((len(losses.size), self.problem.X.shape[1]))
+            X[losses.group] = self.problem.X
+            rank = np.array([np.unique(x, return_inverse=True)[1] for x in X.T], np.int32).reshape(-1, m)
+            self._part = PlainPart(losses, rank, rank.max(axis=1).astype(np.int64) + 1)
+        if losses.squared:
+            margin = ROUNDED_SUMS + (int(losses.table[:, 2].sum()) >> SHARE_OF_SQUARES)
+        self._prover = Prover(losses.split_cost, margin)
+        self._intervals: list[Interval] | None = None
+        self.losses = 0
+
+    def try_out(self) -> None:
+        """Run all that is compiled, on a few rows."""
+        members = np.arange(self._part.rank.shape[1]) < FEW
+        part, prover = self._part.part(members), self._prover
+        few = members[members]
+        for levels in (1, 2):
+            prover.bound(part, levels, self._least, 1)
+        # Less than any loss, so that nothing fails.
+        list(prover.covers(part, part.whole, few, self._least, -prover.margin))
+        if self.problem.depth > 2:
+            nearest_middle(part.tables.weight_below[0], 1, 1)
+            side = part.sides(0, 1)[0]
+            prover.least_loss(part, side, few, 2, self._least, 1)
+        if self.problem.depth > 3:
+            part.value(3, 1.0)
+
+    def prove(self, bound: float) -> float:
+        """Prove a bound on the objective, or the best one that is less; return it."""
+        wanted = math.ceil(Fraction(bound) * Fraction(self.problem.unit) * Fraction(2) ** self.grid.loss)
+        keep = max(0, min(MOST - 1, wanted + self.grid.error))
+        if self.problem.depth > 2:
+            found = self._prover.solve(self._part, self.problem.depth, self._least, keep)
+            self.losses, self._intervals = found
+        else:
+            self.losses = self._prover.bound(self._part, self.problem.depth, self._least, keep)
+        proven = objective_bound(self.losses, self.grid, self.problem.unit)
+        below = float(proven)
+        return below if Fraction(below) <= proven else math.nextafter(below, 0.0)
+
+    def lines(
+        self, names: Mapping[str, Any], objective: float, tree: list[tuple[int, float]], bound: float
+    ) -> Iterator[str]:
+        """Yield the lines of the certificate.
+
+        Parameters
+        ----------
+        names
+            What the first line calls the problem.
+        objective, tree
+            Value of a tree, and feature and threshold of each node in heap order, -1 and 0 for a leaf.
+        bound
+            What :meth:`prove` returned.
+        """
+        problem, grid = self.problem, self.grid
+        n, p = problem.X.shape
+        yield json.dumps({"mipforest_certificate": UNIVARIATE, **names, "sha256": problem.digest()})
+        sizes = (problem.depth, n, p, len(problem.costs), problem.N_min)
+        charges = (problem.split_cost.hex(), problem.unit.hex())
+        yield " ".join(["problem", problem.loss, *map(str, sizes), *charges])
+        for row in problem.costs.tolist():
+            yield " ".join(["cost", *map(float.hex, row)])
+        for row in np.column_stack([problem.y, problem.weight, problem.X]).tolist():
+            yield " ".join(["sample", *map(float.hex, row)])
+        yield f"grid {grid.loss} {grid.weight} {grid.target} {grid.centre.hex()} {grid.error}"
+        yield " ".join(["tree", objective.hex(), *(f"{f} {threshold.hex()}" for f, threshold in tree)])
+        yield f"bound {self.losses} {bound.hex()}"
+        yield from self._prover.lines(self._part, problem.depth, self._least, self.losses, self._intervals)
+
+    def write(
+        self,
+        path: Path,
+        names: Mapping[str, Any],
+        objective: float,
+        tree: list[tuple[int, float]],
+        bound: float,
+    ) -> None:
+        """Write the certificate, whole or not at all; parameters as for :meth:`lines`."""
+        with atomic_write(path) as raw, gzip.GzipFile("", "wb", 4, raw, mtime=0) as file:
+            for line in self.lines(names, objective, tree, bound):
+                file.write(line.encode() + b"\n")
+
+    def write_found(
+        self, path: Path, names: Mapping[str, Any], tree: Tree, objective: float, bound: float
+    ) -> float:
+        """Write a certificate of what a search has found; return the bound that it proves.
+
+        Parameters
+        ----------
+        path, names
+            The file, and what its first line calls the problem.
+        tree, objective, bound
+            The best tree with its objective, and the bound of the search.
+        """
+        # A bound that the search has lowered for its roundings only: the objective itself may be proven.
+        near = objective - bound <= NEAR * max(abs(objective), 1.0)
+        proven = self.prove(objective if near else max(0.0, bound))
+        self.write(path, names, objective, splits_of(tree), proven)
+        return min(objective, proven)
+
+
+def compiled_proof(budget: TimeBudget, charged: UnivariateProblem, depth: int) -> Proof:
+    """Return a proof to be, with what writing it runs loaded or compiled; see :func:`~mipforest.searches.compile_by`.
+
+    Parameters
+    ----------
+    budget
+        What compiling is excluded from.
+    charged, depth
+        As for :class:`Proof`.
+    """
+    made = list[Proof]()
+
+    def run() -> None:
+        made.append(Proof(charged, depth))
+        made[0].try_out()
+
+    compile_by(run, budget)
+    return made[0]
+
+
+def splits_of(tree: Tree) -> list[tuple[int, float]]:
+    """Return feature and threshold of each node of a univariate tree in heap order, -1 and 0 where it has no split."""
+    splits = []
+    for w, b in zip(tree.w, tree.b.tolist(), strict=True):
+        f = np.flatnonzero(w)
+        splits.append((int(f[0]), -b / float(w[f[0]])) if len(f) else (-1, 0.0))
+    return splits

@@ -1,0 +1,137 @@
+"""What any loss is to a search by covers: tables of the whole numbers of a certificate, read row by row."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mipforest.arrays import FloatArray, Int32Array, IntArray
+from mipforest.certificates.univariate import NEVER
+from mipforest.searches import implement, kernel
+
+
+class WholeTables(NamedTuple):
+    """Rows in whole numbers of a certificate, for losses that vector walks do not take.
+
+    Attributes
+    ----------
+    rank, order
+        (p, m) ranks of the rows, and rows in the order of each feature.
+    table, size
+        (m, M) and (m,) as of :class:`~mipforest.certificates.univariate.Losses`.
+    scale
+        (1,) unit of squared weighted targets divided by weights; 0 of a table over predictions.
+    weight_below
+        (p, U + 1) number of samples below each rank.
+    least
+        (1,) least number of samples in a leaf, of the next pair; 0 for any.
+    """
+
+    rank: Int32Array
+    order: Int32Array
+    table: IntArray
+    size: IntArray
+    scale: FloatArray
+    weight_below: IntArray
+    least: IntArray
+
+
+class WholeRows(NamedTuple):
+    """Some rows: (p, m) in the order of each feature, and (1,) how many."""
+
+    order: Int32Array
+    number: IntArray
+
+
+@kernel
+def restrict(tables: WholeTables, sides: tuple[WholeRows, WholeRows], f: int, t: int) -> None:
+    """Write the rows below a threshold, and those from it on."""
+    for g in range(tables.order.shape[0]):
+        on_left, on_right = 0, 0
+        for i in range(tables.order.shape[1]):
+            row = tables.order[g, i]
+            if tables.rank[f, row] < t:
+                sides[0].order[g, on_left] = row
+                on_left += 1
+            else:
+                sides[1].order[g, on_right] = row
+                on_right += 1
+        sides[0].number[0], sides[1].number[0] = on_left, on_right
+
+
+@kernel
+def pair(
+    tables: WholeTables,
+    rows: WholeRows,
+    f: int,
+    below: int,
+    first: int,
+    cost: float,
+    totals: IntArray,
+    out: IntArray,
+) -> tuple[float, float]:
+    """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on.
+
+    ``totals`` (4, M) and ``out`` (4,) are workspace: sums and sizes of both sides, and of their rows up to a value.
+    """
+    p, m, M, least = len(tables.rank), rows.number[0], tables.table.shape[1], tables.least[0]
+    totals[:, :] = 0
+    out[:4] = 0
+    for i in range(m):
+        row = rows.order[0, i]
+        rank = tables.rank[f, row]
+        if below <= rank < first:
+            continue
+        side = 0 if rank < below else 1
+        out[side] += tables.size[row]
+        for k in range(M):
+            totals[side, k] += tables.table[row, k]
+    left = _leaf(tables, totals, 0) if out[0] >= least else float(NEVER)
+    right = _leaf(tables, totals, 1) if out[1] >= least else float(NEVER)
+    for g in range(p):
+        totals[2:, :] = 0
+        out[2:4] = 0
+        for i in range(m - 1):
+            row = rows.order[g, i]
+            rank = tables.rank[f, row]
+            if rank < below or rank >= first:
+                side = 0 if rank < below else 1
+                out[2 + side] += tables.size[row]
+                for k in range(M):
+                    totals[2 + side, k] += tables.table[row, k]
+            if tables.rank[g, row] == tables.rank[g, rows.order[g, i + 1]]:
+                continue
+            if min(out[2], out[0] - out[2]) >= least:
+                left = min(left, cost + _leaves(tables, totals, 0))
+            if min(out[3], out[1] - out[3]) >= least:
+                right = min(right, cost + _leaves(tables, totals, 1))
+    return left, right
+
+
+@kernel
+def _leaf(tables: WholeTables, totals: IntArray, side: int) -> float:
+    """Return the loss of one leaf for a side."""
+    if tables.scale[0] > 0.0:
+        w, u = float(totals[side, 0]), float(totals[side, 1])
+        return max(0.0, float(totals[side, 2]) - (u * u / w * tables.scale[0] if w > 0.0 else 0.0))
+    least = float(totals[side, 0])
+    for k in range(1, tables.table.shape[1]):
+        least = min(least, float(totals[side, k]))
+    return least
+
+
+@kernel
+def _leaves(tables: WholeTables, totals: IntArray, side: int) -> float:
+    """Return the loss of two leaves, of the rows of a side up to a value and of the others."""
+    if tables.scale[0] > 0.0:
+        w, u = float(totals[2 + side, 0]), float(totals[2 + side, 1])
+        v, o = float(totals[side, 0]) - w, float(totals[side, 1]) - u
+        saved = (u * u / w if w > 0.0 else 0.0) + (o * o / v if v > 0.0 else 0.0)
+        return max(0.0, float(totals[side, 2]) - saved * float(tables.scale[0]))
+    low, other = float(totals[2 + side, 0]), float(totals[side, 0] - totals[2 + side, 0])
+    for k in range(1, tables.table.shape[1]):
+        low = min(low, float(totals[2 + side, k]))
+        other = min(other, float(totals[side, k] - totals[2 + side, k]))
+    return low + other
+
+
+implement(WholeTables, restrict, pair)

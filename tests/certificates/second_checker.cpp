@@ -1,0 +1,551 @@
+// A second checker of certificates of univariate trees (docs/certificates.md), independent of the first one: it reads
+// the unpacked file, keeps samples that are equal as they are, and walks them one by one.
+//
+//     g++ -std=c++17 -O2 -ffp-contract=off -o second_checker second_checker.cpp
+//     gzip -dc proof.gz | ./second_checker
+//
+// It prints what is certified and ends with 0, or prints what is wrong and ends with 3. The names and the digest of the
+// first line are not read: what is certified is said of the samples and numbers in the file.
+//
+// Arithmetic: losses are whole numbers of 64 bits, products have 128. Doubles occur where the format demands IEEE
+// arithmetic (targets of the squared loss, which is why contraction is off), and in quotients, which are raised by far
+// more than their roundings.
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+using Int = std::int64_t;
+using Wide = __int128;
+
+namespace {
+
+constexpr Int MOST = Int(1) << 52;         // what all rows may lose, in units of the grid
+constexpr Int NEVER = Int(1) << 60;        // loss of a tree that does not exist
+constexpr Int MAX_CELLS = Int(1) << 27;    // numbers of a table
+constexpr std::size_t MAX_LINE = 1u << 26; // bytes
+constexpr int MAX_LEVELS = 10, MAX_EXPONENT = 1000;
+constexpr long double RAISED = 1.0L + 0x1p-48L;   // more than the roundings of two quotients and their sum
+constexpr long double NEARLY = 1e-9L;             // share by which a stated objective may miss the tree's value
+
+long line_number = 0;
+
+struct Refused : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+void require(bool holds, const std::string& message) {
+    if (!holds) throw Refused(message);
+}
+
+// ---------------------------------------------------------------------- the file
+
+class Line {
+public:
+    // Reads the next line; false at the end of the file.
+    bool read() {
+        text.clear();
+        at = 0;
+        int c = std::getchar();
+        if (c == EOF) return false;
+        ++line_number;
+        for (; c != EOF && c != '\n'; c = std::getchar()) {
+            require(text.size() < MAX_LINE, "a line is too long");
+            require(c >= ' ' && c < 127, "a character is none of text");
+            text.push_back(char(c));
+        }
+        return true;
+    }
+
+    void next(const char* key) {
+        require(read(), "the file ends before the proof does");
+        if (*key != 0) require(word() == key, std::string("no line '") + key + "' in its place");
+    }
+
+    bool more() const { return at <= text.size() && !text.empty() && at != text.size() + 1; }
+
+    std::string word() {
+        require(more(), "a line has too few entries");
+        const std::size_t end = std::min(text.find(' ', at), text.size());
+        std::string found = text.substr(at, end - at);
+        at = end + 1;
+        return found;
+    }
+
+    Int integer(Int least, Int most) {
+        const std::string text_of = word();
+        const std::size_t sign = !text_of.empty() && text_of[0] == '-';
+        bool digits = text_of.size() > sign && text_of.size() <= 20;
+        for (std::size_t i = sign; i < text_of.size(); ++i) digits = digits && text_of[i] >= '0' && text_of[i] <= '9';
+        require(digits, "'" + text_of.substr(0, 40) + "' is no whole number");
+        errno = 0;
+        const long long value = std::strtoll(text_of.c_str(), nullptr, 10);
+        require(errno == 0 && value >= least && value <= most, text_of + " is out of its range");
+        return value;
+    }
+
+    double real(double least) {
+        const std::string text_of = word();
+        const std::size_t sign = !text_of.empty() && text_of[0] == '-';
+        require(text_of.compare(sign, 2, "0x") == 0, "'" + text_of.substr(0, 40) + "' is no hexadecimal double");
+        char* end = nullptr;
+        const double value = std::strtod(text_of.c_str(), &end);
+        require(*end == 0 && std::isfinite(value) && value >= least, text_of.substr(0, 40) + " is out of its range");
+        return value + 0.0; // -0 becomes 0
+    }
+
+    void finished() { require(at == text.size() + 1, "a line has too many entries"); }
+
+    const std::string& whole() const { return text; }
+
+private:
+    std::string text;
+    std::size_t at = 0;
+};
+
+// ---------------------------------------------------------------------- the problem
+
+enum class Loss { errors, squared, absolute };
+
+struct Problem {
+    Loss loss = Loss::errors;
+    int depth = 0, n = 0, p = 0, K = 0;
+    Int N_min = 1;
+    double split_cost = 0, unit = 1;
+    std::vector<double> costs, y, weight, X; // X feature by feature
+
+    double x(int f, int i) const { return X[std::size_t(f) * n + i]; }
+};
+
+struct Grid {
+    int loss = 0, weight = 0, target = 0;
+    double centre = 0;
+    Int error = 0;
+};
+
+// Losses of samples in units of the grid: M predictions of each; of the squared loss weight, target and square.
+struct Losses {
+    int M = 0, shift = 0;
+    bool squared = false;
+    Int split_cost = 0;
+    std::vector<Int> table;
+
+    const Int* of(int i) const { return &table[std::size_t(i) * M]; }
+};
+
+Problem read_problem(Line& line) {
+    Problem problem;
+    line.next("problem");
+    const std::string loss = line.word();
+    require(loss == "errors" || loss == "squared" || loss == "absolute", "there is no such loss");
+    problem.loss = loss == "errors" ? Loss::errors : loss == "squared" ? Loss::squared : Loss::absolute;
+    const bool classes = problem.loss == Loss::errors;
+    problem.depth = int(line.integer(1, MAX_LEVELS));
+    problem.n = int(line.integer(1, MAX_CELLS));
+    problem.p = int(line.integer(1, MAX_CELLS));
+    require(Int(problem.n) * (Int(problem.p) + 2) <= MAX_CELLS, "the samples are too many");
+    problem.K = int(line.integer(classes ? 1 : 0, classes ? 1000 : 0));
+    require(Int(problem.n) * problem.K <= MAX_CELLS, "the classes are too many");
+    problem.N_min = line.integer(1, Int(1) << 31);
+    problem.split_cost = line.real(0);
+    problem.unit = line.real(0);
+    require(problem.unit > 0, "the unit is 0");
+    line.finished();
+    for (int k = 0; k < problem.K; ++k) {
+        line.next("cost");
+        for (int l = 0; l < problem.K; ++l) problem.costs.push_back(line.real(0));
+        line.finished();
+    }
+    problem.X.resize(std::size_t(problem.n) * problem.p);
+    for (int i = 0; i < problem.n; ++i) {
+        line.next("sample");
+        problem.y.push_back(line.real(-HUGE_VAL));
+        problem.weight.push_back(line.real(0));
+        require(problem.weight.back() > 0, "a weight is 0");
+        if (classes) {
+            const double y = problem.y.back();
+            require(y == std::floor(y) && y >= 0 && y < problem.K, "a class is none of those that have costs");
+        }
+        for (int f = 0; f < problem.p; ++f) problem.X[std::size_t(f) * problem.n + i] = line.real(-HUGE_VAL);
+        line.finished();
+    }
+    return problem;
+}
+
+Grid read_grid(Line& line, const Problem& problem) {
+    Grid grid;
+    line.next("grid");
+    for (int* exponent : {&grid.loss, &grid.weight, &grid.target})
+        *exponent = int(line.integer(-MAX_EXPONENT, MAX_EXPONENT));
+    grid.centre = line.real(-HUGE_VAL);
+    require(problem.loss == Loss::squared || grid.centre == 0, "only the squared loss has a centre");
+    grid.error = line.integer(0, MOST - 1);
+    line.finished();
+    return grid;
+}
+
+// A double as a whole number of 53 bits times a power of two.
+struct Parts {
+    Int mantissa;
+    int exponent;
+
+    explicit Parts(double value) {
+        mantissa = Int(std::ldexp(std::frexp(value, &exponent), 53));
+        exponent -= 53;
+    }
+};
+
+// The product of two doubles, at least 0, in units of 2^-s, rounded down.
+Int product_down(double a, double b, int s) {
+    const Parts x(a), y(b);
+    const Wide product = Wide(x.mantissa) * y.mantissa;
+    const int by = x.exponent + y.exponent + s;
+    if (product == 0 || by <= -127) return 0;
+    const Wide scaled = by > 0 ? (by < 64 && product < (Wide(1) << (126 - by)) ? product << by : Wide(MOST)) : product >> -by;
+    require(scaled < MOST, "a loss is beyond the grid");
+    return Int(scaled);
+}
+
+Int scaled_down(double value, int s) {
+    const double scaled = std::floor(std::ldexp(value, s));
+    require(scaled < double(MOST), "a number is beyond the grid");
+    return Int(scaled);
+}
+
+Losses round_losses(const Problem& problem, const Grid& grid) {
+    Losses losses;
+    const int n = problem.n;
+    losses.split_cost = scaled_down(problem.split_cost, grid.loss);
+    if (problem.loss == Loss::errors) {
+        losses.M = problem.K;
+        losses.table.reserve(std::size_t(n) * losses.M);
+        for (int i = 0; i < n; ++i)
+            for (int k = 0; k < problem.K; ++k)
+                losses.table.push_back(
+                    product_down(problem.weight[i], problem.costs[std::size_t(problem.y[i]) * problem.K + k], grid.loss));
+    } else if (problem.loss == Loss::squared) {
+        losses.squared = true;
+        losses.M = 3;
+        losses.shift = grid.weight + 2 * grid.target - grid.loss;
+        require(losses.shift >= 0 && losses.shift <= 120, "the grids do not fit each other");
+        long double missed = 0, total = 0;
+        for (int i = 0; i < n; ++i) {
+            const Int w = scaled_down(problem.weight[i], grid.weight);
+            const double away = problem.y[i] - grid.centre;
+            const double weighted = double(w) * away;
+            const double target = std::nearbyint(std::ldexp(weighted, grid.target));
+            require(std::fabs(target) < double(MOST), "a target is beyond the grid");
+            const Int u = w == 0 ? 0 : Int(target);
+            const Wide q = w == 0 ? 0 : ((Wide(u) * u) >> losses.shift) / w;
+            require(q < MOST, "a loss is beyond the grid");
+            if (w > 0) missed += 4.0L / w;
+            total += (long double)q + 1;
+            losses.table.insert(losses.table.end(), {w, u, Int(q)});
+        }
+        const long double needed = std::ldexp(4 * missed * total, -losses.shift) * (1 + 1e-12L);
+        require((long double)grid.error * grid.error >= needed, "the error of the grid is too small");
+    } else {
+        losses.shift = grid.weight + grid.target - grid.loss;
+        require(losses.shift >= 0 && losses.shift <= 60, "the grids do not fit each other");
+        std::vector<Int> y, values;
+        for (double target : problem.y) {
+            const double scaled = std::nearbyint(std::ldexp(target, grid.target));
+            require(std::fabs(scaled) < double(MOST), "a target is beyond the grid");
+            y.push_back(Int(scaled));
+        }
+        values = y;
+        std::sort(values.begin(), values.end());
+        values.erase(std::unique(values.begin(), values.end()), values.end());
+        losses.M = int(values.size());
+        require(Int(n) * losses.M <= MAX_CELLS, "the targets are too many");
+        Wide total = 0;
+        for (int i = 0; i < n; ++i) {
+            const Int w = scaled_down(problem.weight[i], grid.weight);
+            total += w;
+            for (Int value : values) {
+                const Wide loss = (Wide(w) * std::llabs(y[i] - value)) >> losses.shift;
+                require(loss < MOST, "a loss is beyond the grid");
+                losses.table.push_back(Int(loss));
+            }
+        }
+        require((Wide(grid.error) << (losses.shift + 1)) >= total, "the error of the grid is too small");
+    }
+    for (int k = 0; k < losses.M; ++k) {
+        Wide total = 0;
+        for (int i = 0; i < n; ++i) total += std::llabs(losses.of(i)[k]);
+        require(total < MOST, "the samples lose more than the grid has");
+    }
+    return losses;
+}
+
+// ---------------------------------------------------------------------- the tree
+
+long double loss_of_leaf(const Problem& problem, const std::vector<int>& rows) {
+    if (problem.loss == Loss::errors) {
+        long double least = HUGE_VALL;
+        for (int k = 0; k < problem.K; ++k) {
+            long double total = 0;
+            for (int i : rows)
+                total += (long double)problem.weight[i] * problem.costs[std::size_t(problem.y[i]) * problem.K + k];
+            least = std::min(least, total);
+        }
+        return least;
+    }
+    long double weight = 0, sum = 0, loss = 0, middle = 0;
+    for (int i : rows) weight += problem.weight[i], sum += (long double)problem.weight[i] * problem.y[i];
+    if (problem.loss == Loss::squared) {
+        middle = sum / weight;
+    } else {
+        std::vector<int> sorted(rows);
+        std::sort(sorted.begin(), sorted.end(), [&](int i, int j) { return problem.y[i] < problem.y[j]; });
+        long double seen = 0;
+        for (int i : sorted) {
+            seen += problem.weight[i];
+            middle = problem.y[i];
+            if (2 * seen >= weight) break;
+        }
+    }
+    for (int i : rows) {
+        const long double away = problem.y[i] - middle;
+        loss += problem.weight[i] * (problem.loss == Loss::squared ? away * away : std::fabs(away));
+    }
+    return loss;
+}
+
+struct Split {
+    int feature;
+    double threshold;
+};
+
+long double value_of(const Problem& problem, const std::vector<Split>& tree, std::size_t node, const std::vector<int>& rows) {
+    const int f = node < tree.size() ? tree[node].feature : -1;
+    if (f < 0) {
+        require(Int(rows.size()) >= problem.N_min, "a leaf of the claimed tree is too small");
+        return loss_of_leaf(problem, rows);
+    }
+    std::vector<int> left, right;
+    for (int i : rows) (problem.x(f, i) >= tree[node].threshold ? right : left).push_back(i);
+    return problem.split_cost + value_of(problem, tree, 2 * node + 1, left) + value_of(problem, tree, 2 * node + 2, right);
+}
+
+// Whether a bound on the objective, times the unit, is at most a number of units of the grid: in whole numbers.
+bool follows(double bound, double unit, Int units, int s) {
+    const Parts x(bound), y(unit);
+    const Wide product = Wide(x.mantissa) * y.mantissa;
+    const int by = x.exponent + y.exponent + s;
+    if (product == 0) return true;
+    if (by >= 0) return by < 60 && product < (Wide(1) << (126 - by)) && (product << by) <= units;
+    if (by < -120) return units >= 1;
+    return ((product + (Wide(1) << -by) - 1) >> -by) <= units;
+}
+
+// ---------------------------------------------------------------------- the proof
+
+class Proof {
+public:
+    Proof(const Problem& problem, const Losses& losses, Line& line)
+        : losses(losses), line(line), n(problem.n), p(problem.p) {
+        rank.resize(std::size_t(p) * n);
+        for (int f = 0; f < p; ++f) {
+            std::vector<double> values;
+            for (int i = 0; i < n; ++i) values.push_back(problem.x(f, i));
+            std::sort(values.begin(), values.end());
+            values.erase(std::unique(values.begin(), values.end()), values.end());
+            count.push_back(int(values.size()));
+            for (int i = 0; i < n; ++i)
+                rank[std::size_t(f) * n + i] =
+                    int(std::lower_bound(values.begin(), values.end(), problem.x(f, i)) - values.begin());
+        }
+    }
+
+    // Rows of a claim in the order of every feature.
+    using Rows = std::vector<std::vector<int>>;
+
+    Rows all() const {
+        Rows rows(p);
+        for (int f = 0; f < p; ++f) {
+            for (int i = 0; i < n; ++i) rows[f].push_back(i);
+            std::sort(rows[f].begin(), rows[f].end(), [&](int i, int j) { return of(f, i) < of(f, j); });
+        }
+        return rows;
+    }
+
+    void check(const Rows& rows, int levels, Int least, Int b) {
+        const Int size = Int(rows[0].size());
+        if (b <= 0 || size < least) return;
+        ++claims;
+        // With an interval before the first or after the last value, all rows are on one side.
+        const Int one = best(rows, levels == 1, 0, count[0], count[0], least).first;
+        require(one >= b, "one leaf or one split loses " + std::to_string(one) + ", claimed " + std::to_string(b));
+        if (levels == 1) return;
+        for (int f = 0; f < p; ++f) {
+            if (count[f] == 1) continue;
+            if (levels == 2) {
+                line.next("");
+                int low = 1;
+                while (low < count[f]) {
+                    const int high = int(line.integer(low, count[f] - 1));
+                    const Int fewer = at_least(rows, f, low, high, least);
+                    const auto [left, right] = best(rows, true, f, low, high, fewer);
+                    require(left + right + losses.split_cost >= b,
+                            "thresholds " + std::to_string(low) + " to " + std::to_string(high) + " of feature " +
+                                std::to_string(f) + " lose " + std::to_string(left + right + losses.split_cost) +
+                                ", claimed " + std::to_string(b));
+                    low = high + 1;
+                    ++intervals;
+                }
+                line.finished();
+                continue;
+            }
+            line.next("");
+            const Int number = line.integer(1, count[f] - 1);
+            line.finished();
+            int low = 1;
+            for (Int k = 0; k < number; ++k) {
+                line.next("");
+                const int high = int(line.integer(low, count[f] - 1));
+                const Int left = line.integer(-NEVER, NEVER);
+                line.finished();
+                const Int right = b - losses.split_cost - left, fewer = at_least(rows, f, low, high, least);
+                ++intervals;
+                check(part(rows, f, 0, low), levels - 1, fewer, left);
+                check(part(rows, f, high, count[f]), levels - 1, fewer, right);
+                low = high + 1;
+            }
+            require(low == count[f], "not all thresholds of feature " + std::to_string(f) + " are closed");
+        }
+    }
+
+    Int claims = 0, intervals = 0;
+
+private:
+    int of(int f, int i) const { return rank[std::size_t(f) * n + i]; }
+
+    Rows part(const Rows& rows, int f, int first, int beyond) const {
+        Rows some(p);
+        for (int g = 0; g < p; ++g)
+            for (int i : rows[g])
+                if (of(f, i) >= first && of(f, i) < beyond) some[g].push_back(i);
+        return some;
+    }
+
+    // Least size of leaves among the rows beside an interval: those between may fill a leaf up.
+    Int at_least(const Rows& rows, int f, int low, int high, Int least) const {
+        if (least == 0) return 0;
+        for (int i : rows[f]) least -= of(f, i) >= low && of(f, i) < high;
+        return least > 1 ? least : 0;
+    }
+
+    Int saved(Int u, Int w, Int v, Int o) const {
+        long double total = 0;
+        if (w > 0) total += (long double)u * u / w;
+        if (o > 0) total += (long double)v * v / o;
+        return Int(std::ceil(std::ldexp(total * RAISED, -losses.shift))) + 1;
+    }
+
+    Int leaf(const std::vector<Int>& total) const {
+        if (!losses.squared) return *std::min_element(total.begin(), total.end());
+        return std::max(Int(0), total[2] - saved(total[1], total[0], 0, 0));
+    }
+
+    Int leaves(const std::vector<Int>& total, const std::vector<Int>& before) const {
+        if (losses.squared)
+            return std::max(Int(0), total[2] - saved(before[1], before[0], total[1] - before[1], total[0] - before[0]));
+        Int left = before[0], right = total[0] - before[0];
+        for (int k = 1; k < losses.M; ++k) {
+            left = std::min(left, before[k]);
+            right = std::min(right, total[k] - before[k]);
+        }
+        return left + right;
+    }
+
+    // Least losses of one leaf, or of at most one split, for the rows below one rank and from another one on.
+    std::pair<Int, Int> best(const Rows& rows, bool splits, int f, int below, int first, Int least) const {
+        std::vector<Int> total[2], before[2];
+        Int size[2] = {0, 0}, found[2];
+        for (auto& sums : total) sums.assign(losses.M, 0);
+        const int* ranks = &rank[std::size_t(f) * n];
+        for (int i : rows[0]) {
+            if (ranks[i] >= below && ranks[i] < first) continue;
+            const int side = ranks[i] >= below;
+            ++size[side];
+            for (int k = 0; k < losses.M; ++k) total[side][k] += losses.of(i)[k];
+        }
+        for (int side : {0, 1}) found[side] = size[side] < least ? NEVER : leaf(total[side]);
+        for (int g = 0; splits && g < p; ++g) {
+            Int seen[2] = {0, 0};
+            int last[2] = {-1, -1};
+            for (auto& sums : before) sums.assign(losses.M, 0);
+            const int* own = &rank[std::size_t(g) * n];
+            for (int i : rows[g]) {
+                if (ranks[i] >= below && ranks[i] < first) continue;
+                const int side = ranks[i] >= below;
+                // A split before this row, where its value is not that of the one before.
+                if (seen[side] > 0 && own[i] != last[side] && seen[side] >= least && size[side] - seen[side] >= least)
+                    found[side] = std::min(found[side], losses.split_cost + leaves(total[side], before[side]));
+                last[side] = own[i];
+                ++seen[side];
+                const Int* loss = losses.of(i);
+                for (int k = 0; k < losses.M; ++k) before[side][k] += loss[k];
+            }
+        }
+        return {found[0], found[1]};
+    }
+
+    const Losses& losses;
+    Line& line;
+    int n, p;
+    std::vector<int> rank, count;
+};
+
+void check() {
+    Line line;
+    require(line.read() && line.whole().compare(0, 1, "{") == 0, "the first line is no object");
+    require(line.whole().find("\"mipforest_certificate\": 3") != std::string::npos, "no certificate of format 3");
+    const Problem problem = read_problem(line);
+    const Grid grid = read_grid(line, problem);
+    const Losses losses = round_losses(problem, grid);
+    line.next("tree");
+    const double objective = line.real(0);
+    std::vector<Split> tree;
+    for (int node = 0; node < (1 << problem.depth) - 1; ++node) {
+        const int feature = int(line.integer(-1, problem.p - 1));
+        tree.push_back({feature, line.real(-HUGE_VAL)});
+    }
+    line.finished();
+    std::vector<int> every;
+    for (int i = 0; i < problem.n; ++i) every.push_back(i);
+    const long double value = value_of(problem, tree, 0, every) / problem.unit;
+    require(std::fabs(value - objective) <= NEARLY * value, "the claimed tree has another value");
+    line.next("bound");
+    const Int b = line.integer(0, MOST - 1);
+    const double bound = line.real(0);
+    line.finished();
+    require(follows(bound, problem.unit, std::max(Int(0), b - grid.error), grid.loss), "the losses prove less");
+    Proof proof(problem, losses, line);
+    proof.check(proof.all(), problem.depth, problem.N_min > 1 ? problem.N_min : 0, b);
+    require(!line.read(), "a line after the end of the proof");
+    std::printf("certified objective %.17g bound %.17g claims %lld intervals %lld\n", objective, bound,
+                (long long)proof.claims, (long long)proof.intervals);
+}
+
+} // namespace
+
+int main() {
+    try {
+        check();
+        return 0;
+    } catch (const Refused& fault) {
+        std::printf("refused line %ld: %s\n", line_number, fault.what());
+    } catch (const std::bad_alloc&) {
+        std::printf("refused line %ld: it needs more memory than there is\n", line_number);
+    }
+    return 3;
+}
