@@ -13,7 +13,7 @@ from mipforest.heuristics.thresholds import tree_of_thresholds
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, UnivariateProblem
-from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
+from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
 from mipforest.time_budget import TimeBudget
@@ -21,6 +21,12 @@ from mipforest.trees import Tree
 
 if TYPE_CHECKING:
     from mipforest.searches.exact.search import Outcome
+
+#: What is told where a cluster is given and the problem has no open nodes to hand out.
+ON_ONE_MACHINE = (
+    "exact-search searches on this machine alone: a cluster helps it from depth 3 on, for problems that vector walks "
+    "take (see docs/tree_searches.md)"
+)
 
 #: Seconds for ConTree where there is no limit: it takes a number.
 NO_LIMIT = 1e9
@@ -37,6 +43,7 @@ class ExactSearch(TreeSearch):
     structures: ClassVar[tuple[type[Structure], ...]] = (UnivariateProblem,)
     preferred: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
+    takes_dask: ClassVar[bool] = True
 
     def outcome(self, problem: UnivariateProblem, depth: int, budget: TimeBudget, **options: Any) -> Outcome:
         """Search for the best tree of what is charged, without a model: what formulations ask before they have one.
@@ -62,13 +69,18 @@ class ExactSearch(TreeSearch):
         on_progress: Progress | None,
     ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        from mipforest.searches.exact.search import compile_kernels, exact_search
+        from mipforest.searches.exact.search import compile_kernels, exact_search, goes_on_workers
 
         events = SearchEvents(on_progress)
         formulation, instance = problem.formulation, problem.instance
         charged = problem.structure
         assert isinstance(charged, UnivariateProblem)  # ``refusal`` has seen to it
         compile_kernels(problem.budget, charged, problem.topology.depth)
+        dask, warnings = settings.dask, list[str]()
+        if dask is not None and not goes_on_workers(charged, problem.topology.depth):
+            dask = None
+            warnings.append(ON_ONE_MACHINE)
+            problem.budget.tell(ON_ONE_MACHINE)
         known = [tree for tree in (start, instance.known) if tree is not None]
         known = known[:1] if start is instance.known else known
         known += [formulation.polish(tree, instance) for tree in known]
@@ -84,16 +96,20 @@ class ExactSearch(TreeSearch):
             deadline=events.deadline(settings.time_limit),
             on_progress=events.tell,
             threads=settings.threads,
+            dask=dask,
+            budget=problem.budget,
         )
+        if outcome.lost:
+            warnings.append(LOST.format(outcome.lost))
         if outcome.chosen is not None:
             splits = tree_of_thresholds(problem.data, problem.topology, charged.thresholds, outcome.chosen)
             best = formulation.polish(splits, instance)
             value = formulation.evaluate(best, instance)
         bound = min(outcome.bound, value)
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
-        status = Status.OPTIMAL if outcome.ended else stopped
+        status = Status.OPTIMAL if outcome.ended else Status.LIMIT if outcome.lost else stopped
         told = events.end(value, bound, outcome.nodes)
-        return SearchResult(best, bound, status, outcome.nodes, told)
+        return SearchResult(best, bound, status, outcome.nodes, told, tuple(warnings))
 
 
 class ConTreeSearch(TreeSearch):
