@@ -70,11 +70,12 @@ class Shared:
     best
         Value of the best solution that is known anywhere.
     stop
-        (1,) not 0 as soon as the search is to end.
+        (2,) not 0 in front as soon as the search is to end; behind, the limit of work that some kernels ask for beside
+        it, which no slice has.
     """
 
     def __init__(self) -> None:
-        self.best, self.stop = math.inf, np.zeros(1, np.int64)
+        self.best, self.stop = math.inf, np.array([0, np.iinfo(np.int64).max])
         self._part: Part | None = None
         self._lock = Lock()
 

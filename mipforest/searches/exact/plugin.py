@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from mipforest.searches.exact.search import Outcome
 
 #: What is told where a cluster is given and the problem has no open nodes to hand out.
-ON_ONE_MACHINE = (
-    "exact-search searches on this machine alone: a cluster helps it from depth 3 on, for problems that vector walks "
-    "take (see docs/tree_searches.md)"
-)
+ON_ONE_MACHINE = "exact-search runs on this machine alone: a cluster helps it from depth 3 on"
 
 #: Seconds for ConTree where there is no limit: it takes a number.
 NO_LIMIT = 1e9
@@ -69,7 +66,7 @@ class ExactSearch(TreeSearch):
         on_progress: Progress | None,
     ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        from mipforest.searches.exact.search import compile_kernels, exact_search, goes_on_workers
+        from mipforest.searches.exact.search import LEAST_ON_WORKERS, compile_kernels, exact_search
 
         events = SearchEvents(on_progress)
         formulation, instance = problem.formulation, problem.instance
@@ -77,7 +74,7 @@ class ExactSearch(TreeSearch):
         assert isinstance(charged, UnivariateProblem)  # ``refusal`` has seen to it
         compile_kernels(problem.budget, charged, problem.topology.depth)
         dask, warnings = settings.dask, list[str]()
-        if dask is not None and not goes_on_workers(charged, problem.topology.depth):
+        if dask is not None and problem.topology.depth < LEAST_ON_WORKERS:
             dask = None
             warnings.append(ON_ONE_MACHINE)
             problem.budget.tell(ON_ONE_MACHINE)
