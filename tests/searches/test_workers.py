@@ -1,4 +1,4 @@
-"""Searches in slices: with workers in this process, some of which lose slices, and on Dask clusters of real processes."""
+"""Searches in slices: with workers in this process, some of which lose slices, and on clusters of real processes."""
 
 import os
 import pickle
@@ -207,7 +207,7 @@ def processes(number):
         n_workers=number,
         threads_per_worker=1,
         processes=True,
-        dashboard_address=None,
+        dashboard_address=":0",
         protocol="tcp",
         host="127.0.0.1",
     )
