@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -27,13 +27,12 @@ from mipforest.searches.exact.covers import FLAG, STAMP, Cover
 from mipforest.searches.exact.open_intervals import (
     BEGIN,
     LENGTH,
+    LOWER,
     NEXT,
     NUMBER,
     ON_LEFT,
     ON_RIGHT,
     OPEN,
-    ORDER,
-    OWN_KEEP,
     OWN_KNOWN,
     USED,
     WIDTH,
@@ -43,9 +42,6 @@ from mipforest.searches.exact.open_intervals import (
 )
 from mipforest.searches.workers import HAND_BACK, SHARED_AFTER, Part, Shared, Workers
 from mipforest.time_budget import TimeBudget
-
-#: Most bytes of the open intervals of an outer interval's sides that travel with it; beyond, its sides begin anew.
-MAX_SENT = 200_000
 
 
 @dataclass(order=True, slots=True)
@@ -77,7 +73,7 @@ Intervals = list[InnerInterval] | list[OuterInterval]
 def taken_out(state: OpenIntervals) -> list[InnerInterval]:
     """Return the open intervals of a heap, each with its covers."""
     intervals = []
-    for key, at in zip(state.key[: state.count[OPEN]], state.at[: state.count[OPEN]], strict=True):
+    for key, at in zip(state.key[: state.counts[OPEN]], state.at[: state.counts[OPEN]], strict=True):
         covers = []
         for begin, length in (at[BEGIN : BEGIN + 2], at[BEGIN + 2 : BEGIN + 4]):
             span = slice(begin, begin + length)
@@ -85,7 +81,7 @@ def taken_out(state: OpenIntervals) -> list[InnerInterval]:
             # An evaluation elsewhere may have the number of one here, and would take its values for its own.
             covers[-1].at[:, STAMP] = 0
         f, low, high = (int(x) for x in at[:3])
-        number, bound, width = int(at[NUMBER]), float(key[ORDER]), -float(key[WIDTH])
+        number, bound, width = int(at[NUMBER]), float(key[LOWER]), -float(key[WIDTH])
         sides = float(key[ON_LEFT]), float(key[ON_RIGHT])
         intervals.append(InnerInterval(bound, width, number, f, low, high, *sides, (covers[0], covers[1])))
     return intervals
@@ -97,7 +93,7 @@ def put_in(intervals: Sequence[InnerInterval], n_features: int) -> OpenIntervals
     state = intervals_for(len(intervals), sum(map(sum, lengths)))
     used = 0
     for i, interval in enumerate(sorted(intervals)):
-        state.key[i] = interval.bound, interval.bound, interval.left, interval.right, -interval.width
+        state.key[i] = interval.bound, interval.left, interval.right, -interval.width
         state.at[i, :NUMBER] = interval.feature, interval.low, interval.high
         state.at[i, NUMBER] = i
         for side, cover in enumerate(interval.covers):
@@ -105,8 +101,8 @@ def put_in(intervals: Sequence[InnerInterval], n_features: int) -> OpenIntervals
             state.pool.at[used : used + len(cover.at)] = cover.at
             state.pool.key[used : used + len(cover.at)] = cover.key
             used += len(cover.at)
-    state.count[OPEN], state.count[USED] = len(intervals), used
-    state.count[NEXT] = len(intervals) + n_features + 1
+    state.counts[OPEN], state.counts[USED] = len(intervals), used
+    state.counts[NEXT] = len(intervals) + n_features + 1
     return state
 
 
@@ -243,15 +239,13 @@ class SlicedSearch(CoverSearch):
                     break
         self._collect()
         left = self.open if self.state is None else taken_out(self.state)
-        return Found([_light(interval) for interval in left], self.incumbent, self.splits, self.pairs)
+        return Found(left, self.incumbent, self.splits, self.pairs)
 
     def _learn(self, value: float) -> None:
         """Take over the value of a tree that others know."""
         self._known, self.splits = value, None
         if self.state is not None:
-            known = value - self.cost
-            self.state.value[OWN_KNOWN], self.state.best[0] = known, -1
-            self.state.value[OWN_KEEP] = min(self.state.value[OWN_KEEP], known - self.tolerance)
+            self.state.value[OWN_KNOWN], self.state.best[0] = value - self.cost, -1
 
     def _step_of_three(self, gap: float, threads: int, pool: ThreadPoolExecutor) -> bool:
         """Evaluate some open intervals at a time; return whether there were any."""
@@ -263,7 +257,7 @@ class SlicedSearch(CoverSearch):
             self._works.append(workspace(tables, None, 256))
         running = [pool.submit(self._evaluate_task, j) for j in range(taken)]
         for j, ended in enumerate([future.result() for future in running]):
-            while close_task(tables, self.state, j, self._works[j], self.cost, self.tolerance, False, ended):
+            while close_task(tables, self.state, j, self._works[j], self.cost, self.tolerance, ended):
                 self._grow_state(taken)
         self.pairs = int(sum(work.counts[0] for work in self._works))
         return taken > 0
@@ -313,7 +307,7 @@ class SlicedSearch(CoverSearch):
             return True, False
         until, first = min(until, workers.deadline), None
         if self.depth == 3:
-            self._begin_three(None, inherits=False)
+            self._begin_three()
             assert self.state is not None
             self.open, self.state = taken_out(self.state), None  # type: ignore[assignment]
         else:
@@ -394,15 +388,3 @@ class SlicedSearch(CoverSearch):
             self._number += 1
             interval.number = self._number
             heapq.heappush(self.open, interval)
-
-
-def _light(interval: Any) -> Any:
-    """Return an interval to be sent, without the open intervals of its sides where these are large."""
-    if isinstance(interval, InnerInterval):
-        return interval
-    sent = (
-        sum(array.nbytes for array in (state.key, state.at, *state.pool))
-        for state in interval.states
-        if state is not None
-    )
-    return interval if sum(sent) <= MAX_SENT else replace(interval, states=(None, None))
