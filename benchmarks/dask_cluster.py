@@ -202,7 +202,7 @@ class Recorder:
 
     current: Recorder
 
-    def __init__(self, address: str, kind: Any, problem: Any, budget: object, time_limit: float) -> None:
+    def __init__(self, _: str, kind: Any, problem: Any, budget: object, time_limit: float) -> None:
         kind.compile(problem, budget)
         self.deadline, self.at_once = monotonic() + time_limit, 1
         self.steps: list[Step] = []
@@ -218,7 +218,7 @@ class Recorder:
 
     def __exit__(self, *exception: object) -> None: ...
 
-    def share(self, n_open: int) -> tuple[int, float]:
+    def share(self, _: int) -> tuple[int, float]:
         return 1, 0.0
 
     def submit(self, *work: Any, best: float = inf) -> Future[Any]:
@@ -275,7 +275,7 @@ def simulated(record: Recorder, costs: Costs, n_workers: int, longer: float = 1.
     The open nodes are handed out as :class:`Workers` does, the least bound first, and a slice goes on below its own
     for its seconds. What a step left open is open when its slice is back. A slice costs one process, scheduler and
     caller together, the seconds of a task and of its bytes, one after the other; and it travels for half a round trip
-    each way. Steps are those of the recorded search: that other steps are made before an incumbent is known is left out.
+    each way. Steps are those of the recorded search: others, which are made before an incumbent is known, are left out.
     """
     rule = Workers.__new__(Workers)
     rule.slots = n_workers
@@ -407,14 +407,14 @@ def draw(lines: Sequence[tuple[str, float, list[float]]], file: Path) -> None:
 
 
 def page(costs: Costs, measured: Sequence[list[str]], simulation: Sequence[list[str]]) -> str:
-    heads = (
-        ["data", "one process, s", "1 worker, s", "2 workers, s", "speed-up", "nodes", "nodes, 2 workers"]
-        + ["slices", "s each", "MB"],
-        ["data", "times", "steps", "s of all", "s of the longest chain"]
-        + [f"{number} workers, s" for number in SIMULATED[2:]]
-        + [f"speed-up, {number}" for number in SIMULATED[2:]]
-        + [f"at work, {SIMULATED[-1]}", f"scheduler, {SIMULATED[-1]}"],
-    )
+    of_two = "data|one process, s|1 worker, s|2 workers, s|speed-up|nodes|nodes, 2 workers|slices|s each|MB"
+    of_many = [
+        *("data", "times", "steps", "s of all", "s of the longest chain"),
+        *(f"{number} workers, s" for number in SIMULATED[2:]),
+        *(f"speed-up, {number}" for number in SIMULATED[2:]),
+        f"at work, {SIMULATED[-1]}",
+        f"scheduler, {SIMULATED[-1]}",
+    ]
     return f"""# One instance on a Dask cluster
 
 [How to run one](../cluster.md). Seconds are those of the search, without loading and compiling.
@@ -423,37 +423,38 @@ def page(costs: Costs, measured: Sequence[list[str]], simulation: Sequence[list[
 
 One process with one thread, and a cluster on the same machine, whose scheduler and caller share its cores.
 
-{table(heads[0], measured)}
+{table(of_two.split("|"), measured)}
 
-Nodes differ, because a slice goes on below its own open nodes and learns of a better tree a moment later. For `routing` a better
-tree that is found earlier or later changes the work by more than the number of workers does.
+Nodes differ, because a slice goes on below its own open nodes and learns of a better tree a moment later. For
+`routing` a better tree that is found earlier or later changes the work by more than the number of workers does.
 
 ## More workers, simulated
 
-Dask on this machine: {1e3 * costs.round_trip:.1f} ms from handing out an empty task to its result, {1e3 * costs.task:.2f} ms
-for each of {AT_ONCE} tasks at once, {1e3 * costs.message:.1f} ms for a message to all workers,
-{costs.bandwidth / 1e6:.0f} MB a second of results.
+Dask on this machine: {1e3 * costs.round_trip:.1f} ms from handing out an empty task to its result,
+{1e3 * costs.task:.2f} ms for each of {AT_ONCE} tasks at once, {1e3 * costs.message:.1f} ms for a message to all
+workers, {costs.bandwidth / 1e6:.0f} MB a second of results.
 
-A search in one process takes one open node at a time. It writes down the seconds and the bytes of each step, and which nodes the
-step has left open. The simulation replays these steps on 8 to 512 workers:
+A search in one process takes one open node at a time. It writes down the seconds and the bytes of each step, and which
+nodes the step has left open. The simulation replays these steps on 8 to 512 workers:
 
-- Open nodes are handed out by the rule of the search (`mipforest.searches.workers.Workers.share`), the least bound first. A
-  slice goes on below its own nodes for its seconds. What it leaves open is open for others when it is back.
-- A slice travels for a round trip. It takes the time of one task and of its bytes from one process, scheduler and caller
-  together, which serves one slice after the other.
-- The tree is the recorded one. Steps that are made before an incumbent is known, and would not have been made after it, are left
-  out: the table of two workers shows how many there are.
+- Open nodes are handed out by the rule of the search (`mipforest.searches.workers.Workers.share`), the least bound
+  first. A slice goes on below its own nodes for its seconds. What it leaves open is open for others when it is back.
+- A slice travels for a round trip. It takes the time of one task and of its bytes from one process, scheduler and
+  caller together, which serves one slice after the other.
+- The tree is the recorded one. Steps that are made before an incumbent is known, and would not have been made after it,
+  are left out: the table of two workers shows how many there are. So for `routing` it shows no more than the rule.
 
 "times 100" is the same tree with steps that take 100 times as long, such as those of a search of hours.
 
-{table(heads[1], simulation)}
+{table(of_many, simulation)}
 
 ![Simulated speed-up against the number of workers](../pictures/distributed.svg)
 
-**What limits it.** The longest chain of steps, each of which waits for the one before: no number of workers is faster. At the
-beginning there are as many open nodes as features, or one, and slices of a tenth of a second double them. So a search of seconds
-has nothing for hundreds of workers, and one of hours has. The scheduler is not the limit: slices of two seconds from 512
-workers are 256 tasks a second.
+**What limits it.** The longest chain of steps, each of which waits for the one before: no number of workers is faster.
+At the beginning there are as many open nodes as features, or one, and slices of a tenth of a second double them. So a
+search of seconds has nothing for hundreds of workers. In a search that is large enough the scheduler and the caller come
+next: 512 workers hand back {512 / module.SLICE:.0f} slices a second, which take {512 / module.SLICE * costs.task:.2f} s of
+one process, beside their bytes.
 
 {measured_with(PACKAGES)}
 Run again: `python benchmarks/dask_cluster.py --data FOLDER --large FOLDER --output FILE --picture FILE`.
