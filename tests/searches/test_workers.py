@@ -352,5 +352,5 @@ def test_a_scheduler_that_goes_leaves_tree_and_bound():
         began[0].join()
     assert result.status == "limit"
     assert result.verified
-    assert result.bound <= result.objective
+    assert at_most(result.bound, result.objective)
     assert any("the Dask scheduler has gone" in warning for warning in result.solution.warnings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -73,6 +74,7 @@ class ExactSearch(TreeSearch):
         charged = problem.structure
         assert isinstance(charged, UnivariateProblem)  # ``refusal`` has seen to it
         compile_kernels(problem.budget, charged, problem.topology.depth)
+        events.began = monotonic()  # loading a search, or compiling it, eats nothing of the limit
         dask, warnings = settings.dask, list[str]()
         if dask is not None and problem.topology.depth < LEAST_ON_WORKERS:
             dask = None
