@@ -6,11 +6,11 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
+from pathlib import Path
 from time import monotonic
 
 import numpy as np
 import pytest
-from conftest import PAPERS_DATA
 from margin_data import random_data
 from tolerance import at_most, same
 from univariate_cases import Case, hold_for_all
@@ -26,6 +26,8 @@ from mipforest.searches.exact import search as exact_module
 from mipforest.searches.exact.search import exact_search
 from mipforest.searches.workers import Part, Shared, Workers
 from mipforest.time_budget import TimeBudget
+
+PAPERS_DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
 class WorkersHere:
