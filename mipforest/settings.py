@@ -61,6 +61,10 @@ class SolveSettings:
     certificate
         File for a proof of the result that others can check (``.gz``; see :func:`mipforest.certify`); ``None`` for
         none. Only tree searches that say so write one.
+    dask
+        Address of the scheduler of a Dask cluster on which the search runs, such as ``tcp://127.0.0.1:8786``;
+        ``threads`` are those of each of its tasks then. ``None`` for this process. Only tree searches that say so take
+        it.
     start
         Where to start, as the function that takes the settings describes it; solver plug-ins get the point
         itself.
@@ -80,6 +84,7 @@ class SolveSettings:
     bridges: tuple[str, ...] = ()
     isolate: bool | None = None
     certificate: Path | None = None
+    dask: str | None = None
     start: Any = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -117,6 +122,10 @@ class SolveSettings:
             raise NotAllowed(
                 f"isolate is {self.isolate!r}; give True, False, or None to leave it to the solver"
             )
+        if not isinstance(self.dask, str | None) or self.dask == "":
+            raise NotAllowed(
+                f"dask is {self.dask!r}; give the address of a scheduler, such as tcp://127.0.0.1:8786, or None"
+            )
         names = (self.bridges,) if isinstance(self.bridges, str) else tuple(self.bridges)
         for name in names:
             if name not in BRIDGES:
@@ -152,6 +161,7 @@ class SolveKeywords(FitKeywords, total=False):
 
     log: str | os.PathLike[str] | None
     isolate: bool | None
+    dask: str | None
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])

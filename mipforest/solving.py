@@ -62,7 +62,7 @@ def solve(
         Values by block to start from, NaN where open; ``model.start`` when left out.
     on_progress
         Called with progress events; returning ``True`` stops the solve and keeps the incumbent.
-    time_limit, gap, threads, seed, solver_options, bridges, log, isolate
+    time_limit, gap, threads, seed, solver_options, bridges, log, isolate, dask
         The attributes of :class:`~mipforest.settings.SolveSettings` of these names, with the same defaults: no time
         limit, a gap of 1e-4, as many threads as the solver likes.
     settings
@@ -100,6 +100,10 @@ def solve_form(
     """Solve a matrix form from a point, which stands in place of ``settings.start``; see :func:`solve`."""
     if settings.certificate is not None:
         raise Unsupported(f"{solver.name} writes no certificate; tree searches do, and take built problems")
+    if settings.dask is not None:
+        raise Unsupported(
+            f"{solver.name} does not run on a Dask cluster; tree searches do, and take built problems"
+        )
     alone = solver.aborts_on(form) if settings.isolate is None else settings.isolate
     if alone:
         solution = isolated(

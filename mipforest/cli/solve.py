@@ -131,6 +131,7 @@ class Job:
             "seed": self.settings.seed,
             "solver_options": dict(self.settings.solver_options),
             "bridges": list(self.settings.bridges),
+            **({} if self.settings.dask is None else {"dask": self.settings.dask}),
         }
 
 
@@ -149,6 +150,15 @@ def solve(
             "--isolate/--no-isolate",
             help="Run a matrix solver in a process of its own: if it aborts, the start tree is left. By default scip "
             "has one for quadratic objectives.",
+            rich_help_panel=o.SOLVE,
+        ),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        Option(
+            metavar="ADDRESS",
+            help="Dask scheduler on whose workers exact-search, routing or local-search runs, as in "
+            "tcp://127.0.0.1:8786. --threads are those of each of its tasks then, one unless given.",
             rich_help_panel=o.SOLVE,
         ),
     ] = None,
@@ -176,7 +186,7 @@ def solve(
 
     with Progress(quiet=run_options.quiet) as progress, interruptible(progress.stopping) as interruption:
         source = data_options.source(data, model=model, seed=solver_options.seed)
-        settings = replace(solver_options.settings(), isolate=isolate, certificate=certificate)
+        settings = replace(solver_options.settings(), isolate=isolate, certificate=certificate, dask=dask)
         job = Job.of(model, model_options, source, solver_options.solver, settings, start)
         check_settings(job.solver, job.settings)
         with run_folder(run_options) as folder:

@@ -100,7 +100,7 @@ class Problem(ProblemData):
         certificate
             File (``.gz``) for a proof of the result that :func:`mipforest.certify` checks; of tree searches that write
             one.
-        time_limit, gap, threads, seed, solver_options, bridges, log, isolate
+        time_limit, gap, threads, seed, solver_options, bridges, log, isolate, dask
             The attributes of :class:`~mipforest.settings.SolveSettings` of these names. The time limit, 60 seconds
             unless given, is for start, solves and repairs together (0: the start alone); built within a budget, the
             first solve has the rest of it. The formulation's own suggestions of solver options apply where these

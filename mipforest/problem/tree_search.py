@@ -37,6 +37,8 @@ CHANGED = "the model was changed after it was built, and a tree search sees no r
 
 #: Longest name of data in a certificate.
 LONGEST_NAME = 200
+#: What a result says where a cluster was lost on the way.
+LOST = "the search ended before its time, and tree and bound are those of then: {}"
 
 #: Seconds between two events of progress without a better tree.
 PROGRESS_INTERVAL = 0.5
@@ -155,6 +157,8 @@ class TreeSearch(ABC):
     takes_weights: ClassVar[bool] = False
     #: Whether it writes certificates.
     certifies: ClassVar[bool] = False
+    #: Whether it runs on the workers of a Dask cluster.
+    takes_dask: ClassVar[bool] = False
     #: What ``solver_options`` may hold, by name with what it means: whole numbers, at least 0, unless a search checks
     #: them itself.
     options: ClassVar[Mapping[str, str]] = {}
@@ -321,22 +325,23 @@ class TreeSearch(ABC):
 
 
 def check_settings(solver: Solver | TreeSearch | Auto, settings: SolveSettings) -> None:
-    """Refuse options and a certificate that cannot be, before anything is prepared or solved.
+    """Refuse options, a certificate and a cluster that cannot be, before anything is prepared or solved.
 
     Parameters
     ----------
     solver
-        Who is to solve; of ``auto`` the one that it chooses is checked for the certificate then, and its matrix solver
-        has the options.
+        Who is to solve; of ``auto`` the one that it chooses is checked for the certificate and the cluster then, and
+        its matrix solver has the options.
     settings
         What is asked of it.
 
     Raises
     ------
     Unsupported
-        If the solver writes no certificate.
+        If the solver writes no certificate, or does not run on a cluster.
     NotAllowed
-        If the solver does not take an option, or a tree search a bridge; if the certificate's name does not end in
+        If both are asked for; if the solver does not take an option, or a tree search a bridge; if the certificate's
+        name does not end in
         ``.gz``, or its folder is not there.
     """
     if isinstance(solver, TreeSearch):
@@ -351,6 +356,8 @@ def check_settings(solver: Solver | TreeSearch | Auto, settings: SolveSettings) 
         matrix_solver = get_solver(MATRIX_SOLVER) if isinstance(solver, Auto) else solver
         matrix_solver.check_options(settings.solver_options)
     certificate = settings.certificate
+    if settings.dask is not None:
+        _check_dask(solver, settings)
     if certificate is None:
         return
     if not (isinstance(solver, Auto) or (isinstance(solver, TreeSearch) and solver.certifies)):
@@ -366,6 +373,23 @@ def check_settings(solver: Solver | TreeSearch | Auto, settings: SolveSettings) 
         )
     if not certificate.absolute().parent.is_dir():
         raise NotAllowed(f"the certificate {str(certificate)!r} has no folder to be in; make it first")
+
+
+def _check_dask(solver: Solver | TreeSearch | Auto, settings: SolveSettings) -> None:
+    """Refuse a cluster for a solver that does not run on one, and together with a certificate."""
+    if not (isinstance(solver, Auto) or (isinstance(solver, TreeSearch) and solver.takes_dask)):
+        able = ", ".join(name for name, search in search_classes().items() if search.takes_dask)
+        raise Unsupported(
+            f"{solver.name} does not run on a Dask cluster; these do: {able}:",
+            hint="leave dask out, or choose one of them that takes the problem",
+            option="leave --dask out, or choose one of them that takes the problem",
+        )
+    if settings.certificate is not None:
+        raise NotAllowed(
+            "a certificate is written by one process, and the search was to run on a Dask cluster",
+            hint="leave out certificate or dask",
+            option="leave out --certificate or --dask",
+        )
 
 
 @cache

@@ -68,6 +68,7 @@ def test_an_option_reads_the_same_in_every_command():
     assert differing == {
         "time_limit",
         "threads",
+        "dask",
         "bridge",
         "model",
         "data",

@@ -277,3 +277,17 @@ def test_weights_come_from_a_column_and_return_with_the_tree(mipforest, people, 
     refused = mipforest("solve", "--model", "oct", "--data", "iris", "--weight", "times", "--depth", "1")
     assert refused.code == 2
     assert "leave --weight out" in " ".join(refused.err.split())
+
+
+def test_a_cluster_that_cannot_be_used_is_told_in_a_line(mipforest, tmp_path, monkeypatch):
+    monkeypatch.setattr("mipforest.searches.workers.connected.__defaults__", (0.5,))
+    there = ("--dask", "tcp://127.0.0.1:1", "--time-limit", 5, "--out", tmp_path / "run")
+    done = mipforest(*SMALL, *there, "--json")
+    assert done.code == 2
+    assert done.json["kind"] == "ClusterError"
+    assert "no Dask scheduler answers at tcp://127.0.0.1:1 within 0.5 s" in done.json["error"]
+    done = mipforest(*SMALL, *there, "--solver", "highs")
+    assert done.code == 2
+    assert "highs does not run on a Dask cluster" in done.err
+    assert "leave --dask out" in done.err
+    assert list(tmp_path.iterdir()) == []

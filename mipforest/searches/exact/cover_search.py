@@ -425,6 +425,11 @@ def _larger(work: Workspace) -> Workspace:
 # ---------------------------------------------------------------------- open intervals of three levels
 
 
+def intervals_for(n: int, pool: int) -> OpenIntervals:
+    """Return memory for some open intervals and intervals of their covers, and for some more."""
+    return _intervals(n + _INTERVALS, pool + _POOL)
+
+
 def _intervals(n: int, pool: int) -> OpenIntervals:
     """Return memory for open intervals, and for intervals of their covers."""
     return OpenIntervals(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from mipforest.heuristics.thresholds import tree_of_thresholds
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, UnivariateProblem
-from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
+from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
 from mipforest.time_budget import TimeBudget
@@ -21,6 +22,9 @@ from mipforest.trees import Tree
 
 if TYPE_CHECKING:
     from mipforest.searches.exact.search import Outcome
+
+#: What is told where a cluster is given and the problem has no open nodes to hand out.
+ON_ONE_MACHINE = "exact-search runs on this machine alone: a cluster helps it from depth 3 on"
 
 #: Seconds for ConTree where there is no limit: it takes a number.
 NO_LIMIT = 1e9
@@ -38,6 +42,7 @@ class ExactSearch(TreeSearch):
     preferred: ClassVar[bool] = True
     certifies: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
+    takes_dask: ClassVar[bool] = True
 
     def outcome(self, problem: UnivariateProblem, depth: int, budget: TimeBudget, **options: Any) -> Outcome:
         """Search for the best tree of what is charged, without a model: what formulations ask before they have one.
@@ -63,7 +68,7 @@ class ExactSearch(TreeSearch):
         on_progress: Progress | None,
     ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        from mipforest.searches.exact.search import compile_kernels, exact_search
+        from mipforest.searches.exact.search import LEAST_ON_WORKERS, compile_kernels, exact_search
 
         events = SearchEvents(on_progress)
         formulation, instance = problem.formulation, problem.instance
@@ -75,6 +80,12 @@ class ExactSearch(TreeSearch):
             from mipforest.searches.exact.certificate_writer import compiled_proof
 
             proof = compiled_proof(problem.budget, charged, problem.topology.depth)
+        events.began = monotonic()  # loading a search, or compiling it, eats nothing of the limit
+        dask, warnings = settings.dask, list[str]()
+        if dask is not None and problem.topology.depth < LEAST_ON_WORKERS:
+            dask = None
+            warnings.append(ON_ONE_MACHINE)
+            problem.budget.tell(ON_ONE_MACHINE)
         known = [tree for tree in (start, instance.known) if tree is not None]
         known = known[:1] if start is instance.known else known
         known += [formulation.polish(tree, instance) for tree in known]
@@ -90,7 +101,11 @@ class ExactSearch(TreeSearch):
             deadline=events.deadline(settings.time_limit),
             on_progress=events.tell,
             threads=settings.threads,
+            dask=dask,
+            budget=problem.budget,
         )
+        if outcome.lost:
+            warnings.append(LOST.format(outcome.lost))
         if outcome.chosen is not None:
             splits = tree_of_thresholds(problem.data, problem.topology, charged.thresholds, outcome.chosen)
             best = formulation.polish(splits, instance)
@@ -100,9 +115,9 @@ class ExactSearch(TreeSearch):
             names = self.names_in_certificate(problem)
             bound = proof.write_found(settings.certificate, names, best, value, bound)
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
-        status = Status.OPTIMAL if outcome.ended else stopped
+        status = Status.OPTIMAL if outcome.ended else Status.LIMIT if outcome.lost else stopped
         told = events.end(value, bound, outcome.nodes)
-        return SearchResult(best, bound, status, outcome.nodes, told)
+        return SearchResult(best, bound, status, outcome.nodes, told, tuple(warnings))
 
 
 class ConTreeSearch(TreeSearch):

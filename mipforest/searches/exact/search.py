@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from time import monotonic
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.errors import ClusterError
 from mipforest.heuristics.thresholds import Thresholds
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
@@ -22,7 +24,9 @@ from mipforest.searches.exact.cover_search import (
     bytes_of_ranks,
     kind_of,
 )
+from mipforest.searches.exact.slices import CoverSlices, SlicedSearch, Stated
 from mipforest.searches.numbers import ANY_SIZE, require, require_charges, require_limits
+from mipforest.searches.workers import Workers
 from mipforest.time_budget import TimeBudget
 
 #: Values closer than this share of the loss of one leaf are the same: far above what rounding makes of sums.
@@ -39,6 +43,9 @@ WALKED_TARGETS = 1e-30, 1e30
 
 #: Most that weights may differ by for walks of the squared loss: less than rounding hides of a sum.
 WALKED_WEIGHTS = 1e9
+
+#: Least depth of a search on a cluster: with fewer levels there are no open nodes to hand out.
+LEAST_ON_WORKERS = 3
 
 #: Distinct rows of problems, which compiling and searching both ask for.
 _ROWS: WeakKeyDictionary[UnivariateProblem, tuple[Rows, float]] = WeakKeyDictionary()
@@ -65,6 +72,8 @@ class Outcome:
         Whether nothing is left to search.
     interrupted
         Whether the caller stopped it.
+    lost
+        Why a cluster could not go on, empty where none was asked or it could.
     """
 
     value: float
@@ -74,6 +83,7 @@ class Outcome:
     nodes: int
     ended: bool
     interrupted: bool
+    lost: str = ""
 
 
 def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None, depth: int = 3) -> float:
@@ -81,34 +91,11 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
 
     See :func:`~mipforest.searches.compile_by`.
     """
-    X, y = np.arange(4.0)[:, None], np.array([0, 1, 0, 1])
-    left = sparse.csr_array(np.tri(4, 3)[:, ::-1].copy())
-    tiny = Thresholds(
-        X, np.arange(4), np.zeros(3, np.int64), np.array([0.5, 1.5, 2.5]), np.array([0, 3]), left, ("x",)
-    )
 
     def run() -> None:
-        for loss in ("classes", "squared", "absolute") if problem is None else (problem.loss,):
-            if problem is None and loss == "absolute":
-                continue
-            rows, _ = _rows(UnivariateProblem(thresholds=tiny, y=y, loss=loss))
-            is_long = False
-            if problem is not None:
-                real, _ = _rows(problem)
-                is_long, most = real.rank.size >= LONG, int(real.n_values.max(initial=1))
-                if real.loss == "costs":
-                    rows = replace(rows, loss="costs", value=rows.costs, n_classes=2)
-                if real.loss == "classes" and real.n_classes > 2:
-                    rows = replace(rows, n_classes=3)
-                # What is compiled depends on the types of weights and ranks, and on leaf sizes.
-                n_values = np.full(1, most) if most > MAX_SHORT_RANKS else rows.n_values
-                rows = replace(
-                    rows,
-                    kind=real.kind,
-                    is_gathered=real.is_gathered,
-                    N_min=min(2, real.N_min),
-                    n_values=n_values,
-                )
+        for loss in ("classes", "squared") if problem is None else (problem.loss,):
+            is_long = problem is not None and _rows(problem)[0].rank.size >= LONG
+            rows = _tiny_rows(loss, None if problem is None else _rows(problem)[0])
             for levels in (2,) if depth == 2 else (3,) if depth > 2 else ():
                 search = CoverSearch(rows, levels, cost=0.0, tolerance=0.0, incumbent=np.inf)
                 search.compile(is_long=is_long, is_short=not is_long or depth > 3)
@@ -116,6 +103,28 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
                 rows.splits(0.0)
 
     return compile_by(run, budget)
+
+
+def _tiny_rows(loss: str, real: Rows | None) -> Rows:
+    """Return four rows for which the same is compiled as for the rows of a problem, if there is one."""
+    X, y = np.arange(4.0)[:, None], np.array([0, 1, 0, 1])
+    left = sparse.csr_array(np.tri(4, 3)[:, ::-1].copy())
+    tiny = Thresholds(
+        X, np.arange(4), np.zeros(3, np.int64), np.array([0.5, 1.5, 2.5]), np.array([0, 3]), left, ("x",)
+    )
+    rows, _ = _rows(UnivariateProblem(thresholds=tiny, y=y, loss=loss))
+    if real is None:
+        return rows
+    if real.loss == "costs":
+        rows = replace(rows, loss="costs", value=rows.costs, n_classes=2)
+    if real.loss == "classes" and real.n_classes > 2:
+        rows = replace(rows, n_classes=3)
+    # What is compiled depends on the types of weights and ranks, and on leaf sizes.
+    most = int(real.n_values.max(initial=1))
+    n_values = np.full(1, most) if most > MAX_SHORT_RANKS else rows.n_values
+    return replace(
+        rows, kind=real.kind, is_gathered=real.is_gathered, N_min=min(2, real.N_min), n_values=n_values
+    )
 
 
 def exact_search(
@@ -129,6 +138,8 @@ def exact_search(
     on_progress: Callable[[float, float, int], bool | None] | None = None,
     complete: bool = False,
     threads: int | None = 1,
+    dask: str | None = None,
+    budget: TimeBudget | None = None,
 ) -> Outcome:
     """Search for the best tree of univariate splits.
 
@@ -153,10 +164,17 @@ def exact_search(
         ``by_threshold`` at depth 1 and 2.
     threads
         Thresholds of the root that are evaluated at a time, ``None`` for one on each processor, from depth 3 on. The
-        outcome is the same for any number, unless the search is stopped.
+        outcome is the same for any number, unless the search is stopped. On a cluster, those of each slice, one unless
+        given.
+    dask, budget
+        Address of the scheduler of a Dask cluster whose workers search from depth :data:`LEAST_ON_WORKERS` on, without
+        ``most_nodes``, and what their preparation is excluded from. Value and bound are the same; of equally good
+        trees it may be another one.
 
     Raises
     ------
+    ClusterError
+        If the cluster cannot be used.
     DataValueError
         If a number is NaN, infinite where it may not be, or too large to compute with.
     """
@@ -174,9 +192,10 @@ def exact_search(
         """Return bounds that rounding errors cannot have raised, in units of the objective."""
         return np.maximum(0.0, (bound + base) / unit - slack * ROUNDING)
 
-    found = CoverSearch(
-        rows, depth, cost=problem.split_cost, tolerance=slack * TOLERANCE * unit, incumbent=best * unit - base
-    )
+    cost, tolerance, lost = problem.split_cost, slack * TOLERANCE * unit, ""
+    on_workers = dask is not None and depth >= LEAST_ON_WORKERS and most_nodes is None
+    kind = SlicedSearch if on_workers else CoverSearch
+    found = kind(rows, depth, cost=cost, tolerance=tolerance, incumbent=best * unit - base)
 
     def look() -> bool:
         if on_progress is None or not np.isfinite(found.incumbent):
@@ -186,6 +205,16 @@ def exact_search(
 
     if depth == 1 or (complete and depth == 2):
         by_threshold, ended, interrupted = found.each_threshold(), True, False
+    elif dask is not None and isinstance(found, SlicedSearch):
+        stated = Stated(rows, cost, tolerance, _tiny_rows(problem.loss, rows))
+        with Workers(dask, CoverSlices, stated, budget or TimeBudget(), deadline - monotonic()) as workers:
+            try:
+                ended, interrupted = found.hand_out(
+                    workers, gap=GAP_SHARE * gap, threads=threads or 1, look=look
+                )
+            except ClusterError as error:
+                ended, interrupted, lost = False, False, str(error)
+        by_threshold = found.by_threshold(thresholds.first)
     else:
         ended, interrupted = found.run(
             gap=GAP_SHARE * gap, deadline=deadline, threads=threads, look=look, max_pairs=most_nodes
@@ -203,6 +232,7 @@ def exact_search(
         nodes=found.pairs,
         ended=ended,
         interrupted=interrupted,
+        lost=lost,
     )
 
 

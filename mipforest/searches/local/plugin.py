@@ -13,7 +13,7 @@ from mipforest.errors import NotAllowed
 from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, TreeCharges
-from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
+from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult, TreeSearch
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
@@ -35,11 +35,12 @@ class LocalSearch(TreeSearch):
     )
     proves: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
+    takes_dask: ClassVar[bool] = True
     options: ClassVar[Mapping[str, str]] = {
         "starts": f"how many trees to start from ({STARTS})",
         "kicks": f"how often to change each of them at random and to improve it again ({KICKS})",
         "hyperplanes": f"how many random hyperplanes each visit of a node tries, where splits are such ({HYPERPLANES})",
-        "dask": "the scheduler's address of a Dask cluster that takes the starts, such as tcp://127.0.0.1:8786",
+        "dask": "the scheduler's address of a Dask cluster, as --dask has it too, such as tcp://127.0.0.1:8786",
     }
 
     def check_options(self, settings: SolveSettings) -> None:
@@ -49,6 +50,10 @@ class LocalSearch(TreeSearch):
         address = settings.solver_options.get("dask", "")
         if not isinstance(address, str):
             raise NotAllowed(f"{self.name}: option dask is {address!r}; give the scheduler's address")
+        if address and settings.dask not in (None, address):
+            raise NotAllowed(
+                f"{self.name}: two Dask clusters are given, {settings.dask} and, as an option, {address}; keep one"
+            )
 
     def improved(
         self, charges: TreeCharges, X: FloatArray, tree: Tree, budget: TimeBudget, **options: Any
@@ -110,7 +115,8 @@ class LocalSearch(TreeSearch):
             threads=settings.threads,
             deadline=events.deadline(settings.time_limit),
             on_progress=relay,
-            dask=options.get("dask"),
+            dask=settings.dask or options.get("dask"),
+            budget=problem.budget,
         )
         found = tree_of_splits(problem.data, problem.topology, outcome.tree.w, outcome.tree.b)
         best = min(
@@ -118,6 +124,7 @@ class LocalSearch(TreeSearch):
             key=lambda tree: formulation.evaluate(tree, instance),
         )
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
+        stopped = Status.LIMIT if outcome.lost else stopped
         reported = events.end(formulation.evaluate(best, instance), -np.inf, outcome.visits)
         return SearchResult(
             best,
@@ -125,5 +132,6 @@ class LocalSearch(TreeSearch):
             Status.BEST_FOUND if outcome.ended else stopped,
             outcome.visits,
             reported,
+            warnings=(LOST.format(outcome.lost),) if outcome.lost else (),
             message=f"the best tree of {outcome.begun} starts with {kicks} kicks each; a local search proves nothing",
         )

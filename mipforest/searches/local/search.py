@@ -13,12 +13,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.cluster import connected, explained
+from mipforest.errors import ClusterError
 from mipforest.searches import compile_by
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.searches.local.descent import search_from, search_hyperplanes_from
@@ -34,6 +34,7 @@ from mipforest.searches.local.leaves import (
 )
 from mipforest.searches.local.state import LEAF, NONE, OBLIQUE, OWN, Samples, Work, work_for
 from mipforest.searches.numbers import LARGEST_ADDED, require, require_charges, require_limits
+from mipforest.searches.workers import HAND_BACK, Part, Shared, Workers
 from mipforest.solvers.worker import THREAD_NAME
 from mipforest.time_budget import TimeBudget
 from mipforest.trees.sides import midpoint
@@ -87,6 +88,8 @@ class Outcome:
         Whether the caller stopped it.
     kept
         The best trees, as many as were asked for, the best first; equally good ones in the order of their starts.
+    lost
+        Why a cluster could not go on, empty where none was asked or it could.
     """
 
     value: float
@@ -98,6 +101,7 @@ class Outcome:
     ended: bool
     interrupted: bool
     kept: tuple[LocalTree, ...]
+    lost: str = ""
 
 
 def compile_kernels(budget: TimeBudget, *, oblique: bool = False) -> float:
@@ -124,6 +128,7 @@ def local_search(
     deadline: float = np.inf,
     on_progress: Callable[[float, float, int], bool | None] | None = None,
     dask: str | None = None,
+    budget: TimeBudget | None = None,
     only: int | None = None,
     keep: int = 1,
 ) -> Outcome:
@@ -156,9 +161,9 @@ def local_search(
         On the clock of :func:`time.monotonic`.
     on_progress
         Called now and then with objective, bound (none) and visits; returning ``True`` stops the search.
-    dask
-        Address of the scheduler of a Dask cluster whose workers take the starts, one per thread; the outcome is the
-        same as here, unless it is stopped: then starts that are under way there are lost.
+    dask, budget
+        Address of the scheduler of a Dask cluster whose workers take the starts, one per thread, and what their
+        preparation is excluded from. The outcome is the same as here.
     only
         The one start that is wanted, by its number.
     keep
@@ -167,7 +172,7 @@ def local_search(
     Raises
     ------
     ClusterError
-        If the cluster cannot be used.
+        If the cluster cannot be used; or it is lost before a start has ended.
     DataValueError
         If a number is NaN, infinite where it may not be, or too large to compute with.
     """
@@ -185,7 +190,7 @@ def local_search(
         parts = 1 + int(np.log(len(problem.X) / MANY) / np.log(PART))  # one within the other
         on_part = local_search(
             _part_of(problem, seed), depth, **fixed, starts=starts, kicks=kicks, trees=trees, threads=threads,
-            deadline=deadline, dask=dask, keep=max(keep, 2, -(-(len(trees) + starts) // GOES_ON**parts)),
+            deadline=deadline, dask=dask, budget=budget, keep=max(keep, 2, -(-(len(trees) + starts) // GOES_ON**parts)),
             # What a tree is worth on a part is no objective.
             on_progress=on_progress and (lambda _, bound, visits: on_progress(np.inf, bound, visits)),
         )  # fmt: skip
@@ -214,11 +219,17 @@ def local_search(
         finally:
             memory.put(work)
 
-    interrupted, following = False, iter(range(n_starts) if only is None else [only])
+    interrupted, lost, following = False, "", iter(range(n_starts) if only is None else [only])
     options = {**fixed, "starts": starts, "kicks": kicks, "trees": trees}
-    here = Threads(run, threads or os.cpu_count() or 1)
-    with here if dask is None else Elsewhere(dask, _one_start, problem, depth, options, deadline) as pool:
-        running: set[Future[Ended]] = set()
+    pool: Threads | Elsewhere
+    if dask is None:
+        pool = Threads(run, threads or os.cpu_count() or 1)
+    else:
+        limit = deadline - monotonic()
+        pool = Elsewhere(Workers(dask, Start, (problem, depth, options), budget or TimeBudget(), limit))
+        deadline = pool.deadline
+    with pool:
+        running: dict[Future[Any], int] = {}
         try:
             while True:
                 # Nothing is better than this; starts before those that have it come to their end.
@@ -230,12 +241,14 @@ def local_search(
                     r = next(following, None)
                     if r is None:
                         break
-                    running.add(pool.submit(r))
+                    running[pool.submit(r)] = r
                 if not running:
                     break
-                over, running = wait(running, timeout=INTERVAL, return_when=FIRST_COMPLETED)
-                for future in over:
-                    found = pool.ended(future)
+                for future in wait(running, timeout=INTERVAL, return_when=FIRST_COMPLETED).done:
+                    found, r = pool.ended(future), running.pop(future)
+                    if found is None:  # its workers died
+                        running[pool.submit(r)] = r
+                        continue
                     values[found.number], report[found.number] = found.value, found.steps
                     stop[0] |= not found.over
                     kept = sorted([*kept, found], key=lambda ended: ended[:2])[:keep]
@@ -244,8 +257,12 @@ def local_search(
                     interrupted |= bool(on_progress(value, -np.inf, int(report[:, 0].sum())))
                 if interrupted or (running and monotonic() >= deadline):
                     stop[0] = 1
-                if stop[0] and pool.given_up(interrupted):
+                if stop[0] and pool.given_up():
                     break
+        except ClusterError as error:
+            if not kept:
+                raise
+            lost, stop[0] = str(error), 1
         finally:
             ended, stop[0] = not stop[0], 1
     kept = kept or [run(0)]  # all that was elsewhere may be lost; a start that is stopped has a tree
@@ -255,19 +272,43 @@ def local_search(
         begun, visits, moves = on_part.begun, visits + on_part.visits, moves + on_part.moves
         interrupted |= on_part.interrupted
         ended &= on_part.ended
+        lost = lost or on_part.lost
     found_trees = tuple(found.tree for found in kept)
     return Outcome(
-        kept[0].value, found_trees[0], values, begun, visits, moves, bool(ended), interrupted, found_trees
+        kept[0].value,
+        found_trees[0],
+        values,
+        begun,
+        visits,
+        moves,
+        bool(ended),
+        interrupted,
+        found_trees,
+        lost,
     )
 
 
-def _one_start(
-    problem: LocalProblem, depth: int, options: dict[str, Any], number: int, seconds: float
-) -> Ended:
-    """Do a start on a worker of a cluster, which may have to compile the search first."""
-    compile_kernels(TimeBudget(), oblique=problem.margin is not None)
-    found = local_search(problem, depth, **options, only=number, deadline=monotonic() + seconds)
-    return Ended(found.value, number, found.tree, np.array([found.visits, found.moves]), found.ended)
+class Start(Part):
+    """A worker's part in the search: starts, each from its number alone."""
+
+    task: ClassVar[str] = "start"
+
+    def __init__(self, problem: tuple[LocalProblem, int, dict[str, Any]]) -> None:
+        self._problem, self._depth, self._options = problem
+
+    @classmethod
+    def compile(cls, problem: tuple[LocalProblem, int, dict[str, Any]], budget: TimeBudget) -> float:
+        """Load what a start runs, or compile it; see :class:`~mipforest.searches.workers.Part`."""
+        return compile_kernels(budget, oblique=problem[0].margin is not None)
+
+    def run(self, shared: Shared, number: int) -> Ended:
+        """Do a start; one that is stopped returns the tree that it has."""
+
+        def stopped(*_: object) -> bool:
+            return bool(shared.stop[0])
+
+        found = local_search(self._problem, self._depth, **self._options, only=number, on_progress=stopped)
+        return Ended(found.value, number, found.tree, np.array([found.visits, found.moves]), found.ended)
 
 
 def _part_of(problem: LocalProblem, seed: int) -> LocalProblem:
@@ -421,9 +462,6 @@ def _written(problem: LocalProblem, samples: Samples, features: IntArray, work: 
     return LocalTree(w, b)
 
 
-#: Seconds after the deadline within which a cluster may hand back what it has begun.
-HAND_BACK = 2.0
-
 #: Seconds after which starts that were told to stop are left behind in their threads.
 LEFT_AFTER = 0.5
 
@@ -464,13 +502,12 @@ class Threads(AbstractContextManager["Threads"]):
         """Begin a start."""
         return self._pool.submit(self._run, number)
 
-    def ended(self, future: Future[Ended]) -> Ended:
+    def ended(self, future: Future[Ended]) -> Ended | None:
         """Return what a start has led to."""
         return future.result()
 
-    def given_up(self, interrupted: bool) -> bool:
+    def given_up(self) -> bool:
         """Return whether to leave starts that were told to stop: they do at the next node, which may take long."""
-        del interrupted
         self._told_at = min(self._told_at, monotonic())
         self._left = monotonic() - self._told_at > LEFT_AFTER
         return self._left
@@ -481,61 +518,37 @@ class Elsewhere(AbstractContextManager["Elsewhere"]):
 
     Parameters
     ----------
-    address
-        Address of the scheduler.
-    one_start
-        Does a start there: called with problem, depth, options, its number, and the seconds that are left.
-    problem, depth, options
-        What all starts share.
-    deadline
-        On the clock of :func:`time.monotonic`.
-
-    Raises
-    ------
-    ClusterError
-        If the cluster cannot be used.
+    workers
+        The workers, whose part is :class:`Start`.
     """
 
-    def __init__(
-        self,
-        address: str,
-        one_start: Callable[..., Ended],
-        problem: LocalProblem,
-        depth: int,
-        options: dict[str, Any],
-        deadline: float,
-    ) -> None:
-        self._client = connected(address)
-        # As the outcome of a task: Dask computes it anew where a worker takes it along.
-        self._problem = self._client.submit(_itself, problem, pure=False)
-        self._pool = self._client.get_executor(pure=False)
-        self._one_start, self._depth, self._options, self._deadline = one_start, depth, options, deadline
-        self.slots = int(sum(self._client.ncores().values()))
+    def __init__(self, workers: Workers) -> None:
+        self._workers, self._left_at = workers, math.inf
 
     def __exit__(self, *exception: object) -> None:
-        self._pool.shutdown(wait=False)
-        self._client.close()
+        self._workers.__exit__(*exception)
 
-    def submit(self, number: int) -> Future[Ended]:
+    @property
+    def slots(self) -> int:
+        """Starts at a time."""
+        return self._workers.slots
+
+    @property
+    def deadline(self) -> float:
+        """When the time limit is over, on the clock of :func:`time.monotonic`."""
+        return self._workers.deadline
+
+    def submit(self, number: int) -> Future[Any]:
         """Hand a start to the scheduler."""
-        left = self._deadline - monotonic()
-        future: Future[Ended] = self._pool.submit(
-            self._one_start, self._problem, self._depth, self._options, number, left
-        )
-        return future
+        return self._workers.submit(number)
 
-    def ended(self, future: Future[Ended]) -> Ended:
-        """Return what a start has led to; say what the cluster's own errors mean."""
-        error = future.exception()
-        if error is None:
-            return future.result()
-        raise explained(error, "start") if isinstance(error, Exception) else error
+    def ended(self, future: Future[Any]) -> Ended | None:
+        """Return what a start has led to; see :meth:`~mipforest.searches.workers.Workers.result`."""
+        self._workers.tend(math.inf)
+        return self._workers.result(future)
 
-    def given_up(self, interrupted: bool) -> bool:
-        """Return whether to leave starts that are under way; they know the deadline, and no more."""
-        return interrupted or monotonic() >= self._deadline + HAND_BACK
-
-
-def _itself(problem: LocalProblem) -> LocalProblem:
-    """Keep a problem on the cluster."""
-    return problem
+    def given_up(self) -> bool:
+        """Tell starts to stop; return whether to leave those that have not come back."""
+        self._workers.stop()
+        self._left_at = min(self._left_at, monotonic() + HAND_BACK)
+        return monotonic() >= self._left_at

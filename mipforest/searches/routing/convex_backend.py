@@ -71,6 +71,9 @@ _CHOSEN = 0.5
 #: Subproblems that are solved at a node of the last level for one open node.
 _MAX_SOLVED = 8
 
+#: Numbers that the plunges of one slice on a cluster may give; the next slice begins behind them.
+NUMBERS_OF_A_SLICE = 2**32
+
 #: A choice of features whose value is this close to the least bound, relatively, is the best one.
 _CLOSED = 1e-7
 
@@ -216,6 +219,10 @@ class SubproblemSolver:
         self._reward = np.tile(nodes.kinks[:, 0], len(g))
         self._unit = np.outer(nodes.weight[g, c], nodes.kinks[:, 1]).ravel()
         self._number = np.add.outer(len(nodes.kinks) * c, np.arange(len(nodes.kinks))).ravel()
+
+    def number_from(self, first: int) -> None:
+        """Begin to give other numbers."""
+        self._numbers = count(first)
 
     def number(self) -> int:
         """Return a number that was not given before."""
@@ -381,6 +388,11 @@ class ConvexBackend(Backend):
         X, one = np.array([[0.0], [1.0]]), np.ones(1)
         tiny = cls(ConvexNodes(X, np.eye(2), one, one, 1, 1e-3, np.ones((1, 2)), False, None, np.inf))
         tiny.plunge(tiny.first(), np.inf, 1, np.zeros(1, np.int64))
+
+    def begin_slice(self, number: int, highest_cutoff: float) -> None:
+        """Go on with open nodes of another process; see :class:`Backend`."""
+        del highest_cutoff
+        self._solver.number_from(number * NUMBERS_OF_A_SLICE)
 
     def first(self) -> SubproblemNode:
         """Return the open node from which all trees can be reached."""

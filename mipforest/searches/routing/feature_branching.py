@@ -472,6 +472,11 @@ class FeatureBackend(Backend):
             for _, node in backend.plunge(backend.first(), cutoff, 1, _NEVER).open:
                 backend.plunge(node, cutoff, 1, _NEVER)
 
+    def begin_slice(self, number: int, highest_cutoff: float) -> None:
+        """Go on with open nodes of another process; see :class:`Backend`."""
+        del number
+        self._of.highest_cutoff = max(self._of.highest_cutoff, highest_cutoff)
+
     def first(self) -> FeatureNode:
         """Return the open node from which all trees can be reached."""
         of, (G, p) = self._of, self._of.samples.X.shape

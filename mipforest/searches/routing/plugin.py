@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,7 +16,7 @@ from mipforest.heuristics.node_problems import NodeProblems, Split, weights_by_c
 from mipforest.objectives.losses import HALF_SQUARED_L2, L1
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure
-from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
+from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
 from mipforest.trees import Topology, Tree
@@ -52,6 +53,7 @@ class Routing(TreeSearch):
     limits_in_words: ClassVar[str] = "a convex loss and the norm l1 or l2, charged at every branch node"
     preferred: ClassVar[bool] = True
     certifies: ClassVar[bool] = True
+    takes_dask: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
 
     def refusal(self, problem: ProblemData) -> str:
@@ -79,21 +81,31 @@ class Routing(TreeSearch):
     ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.routing.certificate_writer import writing
-        from mipforest.searches.routing.search import RoutingSearch
+        from mipforest.searches.routing.search import Elsewhere, PlungeSlices, RoutingSearch
+        from mipforest.searches.workers import Workers
 
         events = SearchEvents(on_progress)
         trees = _Trees(problem, start)
         routing = trees.convex_nodes()
         kind = _backend_for(routing, certified=settings.certificate is not None)
         kind.compile(problem.budget)
-        events.began = monotonic()  # loading a search, or compiling it, eats nothing of the limit
-        deadline = events.deadline(settings.time_limit)
+        with ExitStack() as opened:
+            elsewhere = None
+            if settings.dask is not None:
+                limit = np.inf if settings.time_limit is None else settings.time_limit
+                part = kind, routing
+                workers = Workers(settings.dask, PlungeSlices, part, problem.budget, limit)
+                elsewhere = Elsewhere(opened.enter_context(workers), settings.gap, settings.threads or 1)
+            events.began = monotonic()  # loading a search, or compiling it, eats nothing of the limit
+            deadline = events.deadline(settings.time_limit)
 
-        def report(objective: float, bound: float, nodes: int) -> bool:
-            return events.tell(objective, _lowered(bound, objective), nodes)
+            def report(objective: float, bound: float, nodes: int) -> bool:
+                return events.tell(objective, _lowered(bound, objective), nodes)
 
-        named = self.names_in_certificate(problem)
-        with writing(settings.certificate, lambda file: kind.writer(file, routing, **named)) as writer:
+            named = self.names_in_certificate(problem)
+            writer = opened.enter_context(
+                writing(settings.certificate, lambda file: kind.writer(file, routing, **named))
+            )
             backend = kind(routing, logs=writer is not None)
             search = RoutingSearch(
                 backend,
@@ -102,6 +114,7 @@ class Routing(TreeSearch):
                 propose=trees.proposed if backend.needs_trees else lambda _: np.inf,
                 scores=trees.scores if backend.needs_trees else None,
                 threads=settings.threads or (1 if len(routing.X) <= FEW_GROUPS else os.cpu_count() or 1),
+                elsewhere=elsewhere,
                 writer=writer,
             )
             outcome = search.run(trees.value, deadline=deadline, on_progress=report)
@@ -110,10 +123,12 @@ class Routing(TreeSearch):
                 writer.claim(trees.value, bound, trees.best.w, trees.best.b)
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
         inaccurate = outcome.ended and not outcome.proven
-        status = Status.OPTIMAL if outcome.proven else Status.LIMIT if inaccurate else stopped
+        limited = inaccurate or outcome.lost
+        status = Status.OPTIMAL if outcome.proven else Status.LIMIT if limited else stopped
         last = events.end(trees.value, bound, outcome.nodes)
+        warnings = (LOST.format(outcome.lost),) if outcome.lost else ()
         message = _INACCURATE if inaccurate else ""
-        return SearchResult(trees.best, bound, status, outcome.nodes, last, message=message)
+        return SearchResult(trees.best, bound, status, outcome.nodes, last, warnings, message)
 
 
 def _backend_for(nodes: ConvexNodes, *, certified: bool) -> type[Backend]:

@@ -166,6 +166,8 @@ class PlungeResult:
         Number of steps.
     log, values
         What it has logged for a certificate, and (|B|,) the proven values of the nodes at its end.
+    plunges
+        How many plunges it stands for: steps, cut bound and open nodes are those of all, the rest is the last one's.
     """
 
     end: int
@@ -178,6 +180,7 @@ class PlungeResult:
     steps: int
     log: Any = ()
     values: FloatArray = field(default_factory=lambda: np.zeros(0))
+    plunges: int = 1
 
 
 class Backend(ABC):
@@ -219,6 +222,17 @@ class Backend(ABC):
     @abstractmethod
     def _run_tiny(cls) -> None:
         """Run everything that is compiled on something tiny."""
+
+    def begin_slice(self, number: int, highest_cutoff: float) -> None:  # noqa: B027
+        """Go on with open nodes that another process has made.
+
+        Parameters
+        ----------
+        number
+            Number of the slice, from 1 on: what plunges number from now on differs from what other slices do.
+        highest_cutoff
+            That of all plunges so far, in all processes.
+        """
 
     @abstractmethod
     def first(self) -> Any:

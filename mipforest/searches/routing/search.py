@@ -6,7 +6,8 @@ import heapq
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from itertools import count
 from time import monotonic
 from typing import Any
@@ -14,10 +15,20 @@ from typing import Any
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.errors import DataValueError
+from mipforest.errors import ClusterError, DataValueError
 from mipforest.searches.numbers import require_limits
 from mipforest.searches.routing.certificate_writer import CertificateWriter
-from mipforest.searches.routing.plunge import COMPLETE, STEPS, STOPPED, Backend, OpenNode, PlungeResult
+from mipforest.searches.routing.plunge import (
+    COMPLETE,
+    STEPS,
+    STOPPED,
+    Backend,
+    ConvexNodes,
+    OpenNode,
+    PlungeResult,
+)
+from mipforest.searches.workers import HAND_BACK, Part, Shared, Workers
+from mipforest.time_budget import TimeBudget
 
 #: Bytes of warm starts that open nodes may keep; beyond them, new ones start from nothing.
 WARM_START_BYTES = 2_000_000_000
@@ -53,6 +64,10 @@ _STEPS_AROUND, _NOISE = 400, 1.0
 _MAX_PART, _MIN_PART = 0.5, 0.05
 
 
+#: Open nodes, each with its bound.
+Bounded = list[tuple[float, Any]]
+
+
 @dataclass(order=True)
 class _Open:
     bound: float
@@ -79,6 +94,8 @@ class Outcome:
         Whether the caller stopped it.
     ended
         Whether nothing is left to search; what is missing to a proof then is the accuracy of the nodes' values.
+    lost
+        Why a cluster could not go on, empty where none was asked or it could.
     """
 
     bound: float
@@ -86,6 +103,7 @@ class Outcome:
     proven: bool
     interrupted: bool
     ended: bool
+    lost: str = ""
 
 
 class _ObjectiveLimit:
@@ -217,6 +235,193 @@ def _finite(result: PlungeResult) -> PlungeResult:
     return result
 
 
+def within_gap(best: float, gap: float) -> float:
+    """Return the value from which no node is within a relative gap of the best tree's, infinite where there is none."""
+    # Infinity less a share of it would be no number.
+    return best - gap * abs(best) if np.isfinite(best) else best
+
+
+class Here(AbstractContextManager["Here"]):
+    """Plunges on threads of this process, one from each open node."""
+
+    def __init__(self, backend: Backend, threads: int, stop: IntArray) -> None:
+        self._backend, self._threads, self._stop = backend, threads, stop
+        # One more waits, so that no thread is idle while trees are made here; one thread alone has a fixed order.
+        self.at_once = threads + (threads > 1)
+
+    def __enter__(self) -> Here:
+        self._pool = ThreadPoolExecutor(self._threads)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stop[0] = 1
+        self._pool.shutdown()
+
+    def share(self, n_open: int) -> tuple[int, float]:
+        """Return how many of some open nodes a task takes, and its seconds: one, for one plunge."""
+        del n_open
+        return 1, 0.0
+
+    def submit(
+        self, nodes: Bounded, cutoff: float, seconds: float, steps: int | None = None
+    ) -> Future[PlungeResult]:
+        """Begin a plunge from an open node."""
+        del seconds
+        return self._pool.submit(self._backend.plunge, nodes[0][1], cutoff, steps or STEPS, self._stop)
+
+    def result(self, future: Future[PlungeResult]) -> PlungeResult | None:
+        """Return the result of a plunge."""
+        return future.result()
+
+    def tend(self, best: float) -> None:
+        """Do nothing: plunges learn the cutoff when they begin."""
+
+    def stop(self) -> None:
+        """Have the plunges end."""
+        self._stop[0] = 1
+
+    def left(self) -> bool:
+        """Return that plunges which were told to end are waited for: they do at the next step."""
+        return False
+
+
+class Elsewhere(AbstractContextManager["Elsewhere"]):
+    """Plunges on the workers of a cluster, several below some open nodes in each slice.
+
+    Parameters
+    ----------
+    workers
+        The workers, whose part is :class:`PlungeSlices`.
+    gap
+        Relative gap within which the best tree counts as optimal.
+    threads
+        Plunges at a time in each slice.
+    """
+
+    def __init__(self, workers: Workers, gap: float, threads: int) -> None:
+        self._workers, self._gap, self._threads = workers, gap, threads
+        self._highest, self._best, self._numbers, self._left_at = -np.inf, np.inf, 0, np.inf
+
+    def __exit__(self, *exception: object) -> None:
+        """Leave the slices; who made the workers ends them."""
+
+    @property
+    def at_once(self) -> int:
+        """Slices that are handed out at a time."""
+        return self._workers.at_once
+
+    def share(self, n_open: int) -> tuple[int, float]:
+        """Return how many of some open nodes a slice takes, and its seconds."""
+        return self._workers.share(n_open)
+
+    def submit(
+        self, nodes: Bounded, cutoff: float, seconds: float, steps: int | None = None
+    ) -> Future[PlungeResult]:
+        """Hand a slice to the scheduler; it ends after some seconds, or after some steps if they are given."""
+        self._highest, self._numbers = max(self._highest, cutoff), self._numbers + 1
+        told = self._numbers, self._highest
+        work = told, nodes, cutoff, self._gap, seconds, steps, self._threads
+        return self._workers.submit(*work, best=self._best)
+
+    def result(self, future: Future[PlungeResult]) -> PlungeResult | None:
+        """Return the result of a slice; see :meth:`~mipforest.searches.workers.Workers.result`."""
+        return self._workers.result(future)
+
+    def tend(self, best: float) -> None:
+        """Tell the workers a better value."""
+        self._best = best
+        self._workers.tend(best)
+
+    def stop(self) -> None:
+        """Have the slices end."""
+        self._left_at = min(self._left_at, monotonic() + HAND_BACK)
+        self._workers.stop()
+
+    def left(self) -> bool:
+        """Return whether to leave slices that were told to end and have not come back."""
+        return monotonic() >= self._left_at
+
+
+class PlungeSlices(Part):
+    """A worker's part in the search: the backend, and slices that plunge below open nodes."""
+
+    def __init__(self, problem: tuple[type[Backend], ConvexNodes]) -> None:
+        kind, nodes = problem
+        self._backend = kind(nodes)
+
+    @classmethod
+    def compile(cls, problem: tuple[type[Backend], ConvexNodes], budget: TimeBudget) -> float:
+        """Load what the backend runs, or compile it; see :class:`~mipforest.searches.workers.Part`."""
+        return problem[0].compile(budget)
+
+    def run(
+        self, shared: Shared, told: tuple[int, float], nodes: Bounded, cutoff: float, gap: float,
+        seconds: float, steps: int | None, threads: int,
+    ) -> PlungeResult:  # fmt: skip
+        """Plunge below open nodes, the least bound first, until the seconds are over or a routing is complete.
+
+        Parameters
+        ----------
+        shared
+            The best value of all processes, and whether to stop.
+        told
+            Number of the slice, and the highest cutoff so far: see :meth:`Backend.begin_slice`.
+        nodes
+            The open nodes with their bounds.
+        cutoff, gap
+            Objective value from which nodes are pruned, and the relative gap, for better values that become known.
+        seconds, steps
+            Seconds and steps after which no plunge begins; without the latter, plunges have their own limit alone.
+        threads
+            Plunges at a time.
+
+        Returns
+        -------
+        result
+            The last plunge, with the number and the steps of all, all that they left open, and the least bound at
+            which one cut off.
+        """
+        self._backend.begin_slice(*told)
+        until, numbers = monotonic() + seconds, count()
+        plunges, total, cut = 0, 0, np.inf
+        heap: list[tuple[float, int, Any]] = [(bound, next(numbers), node) for bound, node in nodes]
+        heapq.heapify(heap)
+        last: PlungeResult | None = None
+        with ThreadPoolExecutor(threads) as pool:
+            while heap:
+                limit = min(cutoff, within_gap(shared.best, gap))
+                batch: list[tuple[float, Any]] = []
+                while heap and len(batch) < threads:
+                    bound, _, node = heapq.heappop(heap)
+                    if bound >= limit and last is not None:
+                        cut = min(cut, bound)
+                    else:
+                        batch.append((bound, node))
+                plunge, of_one = self._backend.plunge, STEPS if steps is None else max(1, steps - total)
+                running = [pool.submit(plunge, node, limit, of_one, shared.stop) for _, node in batch]
+                complete = False
+                for (least, node), future in zip(batch, running, strict=True):
+                    result = future.result()
+                    plunges, total = plunges + 1, total + result.steps
+                    if complete:  # one complete routing is handed back: others are found again
+                        heapq.heappush(heap, (least, next(numbers), node))
+                        continue
+                    last, complete = result, result.end == COMPLETE
+                    cut = min(cut, max(result.cut_bound, least))
+                    for bound, below in result.open:
+                        heapq.heappush(heap, (max(bound, least), next(numbers), below))
+                if (
+                    complete
+                    or shared.stop[0]
+                    or monotonic() >= until
+                    or (steps is not None and total >= steps)
+                ):
+                    break
+        assert last is not None
+        left = [(bound, node) for bound, _, node in heap]
+        return replace(last, open=left, steps=total, cut_bound=cut, plunges=plunges)
+
+
 class RoutingSearch:
     """Branch and bound over the routings of one problem.
 
@@ -235,7 +440,9 @@ class RoutingSearch:
         Returns the scores (G, |B|) of the groups at the nodes of the best tree, for :class:`Neighbourhoods`; without
         it, there are none.
     threads
-        Number of threads.
+        Number of threads of this process.
+    elsewhere
+        Plunges on a cluster, in place of these threads.
     writer
         Writes a certificate. All trees are looked for from the beginning then, in one tree of branchings, and nodes
         that are pruned by a bound without a dual point of their own are plunged into.
@@ -250,14 +457,16 @@ class RoutingSearch:
         propose: Callable[[PlungeResult], float],
         scores: Callable[[], FloatArray] | None = None,
         threads: int = 1,
+        elsewhere: Elsewhere | None = None,
         writer: CertificateWriter | None = None,
     ) -> None:
-        self.gap, self.threads, self._backend, self._writer = gap, threads, backend, writer
+        self.gap, self._backend, self._writer = gap, backend, writer
         self._complete, self._propose = complete, propose
         self._stop = np.zeros(1, np.int64)
+        self._pool = elsewhere or Here(backend, threads, self._stop)
         self._heap: list[_Open] = []
         self._to_close: list[_Open] = []
-        self._running: dict[Future[PlungeResult], _Open] = {}
+        self._running: dict[Future[PlungeResult], list[_Open]] = {}
         self._neighbourhoods = None if scores is None else Neighbourhoods(scores, backend.at)
         self._nearby: Future[PlungeResult] | None = None
         self._numbers = 0
@@ -268,7 +477,7 @@ class RoutingSearch:
     @property
     def bound(self) -> float:
         """Proven lower bound on the value of every tree."""
-        left = [node.bound for node in (*self._heap[:1], *self._running.values())]
+        left = [entry.bound for entries in (self._heap[:1], *self._running.values()) for entry in entries]
         return float(min([self._cut_bound, self.best, *left]))
 
     @property
@@ -277,8 +486,7 @@ class RoutingSearch:
         return min(self._within_gap(), self._limit.value)
 
     def _within_gap(self) -> float:
-        # Without a tree nothing is cut off; infinity less a share of it would be no number.
-        return self.best - self.gap * abs(self.best) if np.isfinite(self.best) else self.best
+        return within_gap(self.best, self.gap)
 
     def run(
         self,
@@ -306,13 +514,11 @@ class RoutingSearch:
         require_limits("routing", best=best, gap=self.gap, deadline=deadline)
         self.best = best
         self._begin_at_root(0.0)
-        interrupted, over = False, monotonic() >= deadline
-        # One more waits, so that no thread is idle while trees are made here; one thread alone has a fixed order.
-        at_once = self.threads + (self.threads > 1)
-        with ThreadPoolExecutor(self.threads) as pool:
+        interrupted, over, lost = False, monotonic() >= deadline, ""
+        with self._pool as pool:
             try:
                 while True:
-                    while not over and len(self._busy) < at_once and self._start_plunge(pool):
+                    while not over and len(self._busy) < pool.at_once and self._start_plunge():
                         pass
                     left = bool(self._heap or self._to_close)
                     if not self._running and (self._nearby is None or not left):
@@ -321,44 +527,51 @@ class RoutingSearch:
                         self._limit.restart(self.nodes)
                         self._begin_at_root(self._cut_bound)
                         continue
+                    if over and pool.left():
+                        break
                     for future in wait(self._busy, timeout=0.1, return_when=FIRST_COMPLETED).done:
                         self._end_plunge(future)
+                    pool.tend(self.best)
                     if on_progress is not None and on_progress(self.best, self.bound, self.nodes):
                         interrupted = True
                     over = interrupted or monotonic() >= deadline
                     if over:
-                        self._stop[0] = 1
-            finally:
-                self._stop[0] = 1
+                        pool.stop()
+            except ClusterError as error:
+                lost = str(error)
         bound = self.bound if self._writer is None else self._close_open(self._writer)
-        ended = not self._heap and not self._to_close
-        return Outcome(bound, self.nodes, ended and bound >= self._within_gap(), interrupted, ended)
+        ended = not self._heap and not self._to_close and not self._running
+        return Outcome(bound, self.nodes, ended and bound >= self._within_gap(), interrupted, ended, lost)
 
     @property
     def _busy(self) -> list[Future[PlungeResult]]:
         return [*self._running, *([] if self._nearby is None else [self._nearby])]
 
-    def _start_plunge(self, pool: ThreadPoolExecutor) -> bool:
-        """Start a plunge, around the best tree where it is time to; return whether there was one to start."""
+    def _start_plunge(self) -> bool:
+        """Start a task, around the best tree where it is time to; return whether there was one to start."""
+        number, seconds = self._pool.share(len(self._heap))
         if self._neighbourhood_due():
             assert self._neighbourhoods is not None
-            node, max_steps = self._neighbourhoods.start(self.best, self._within_gap())
-            self._nearby = pool.submit(self._backend.plunge, node, self._within_gap(), max_steps, self._stop)
+            node, steps = self._neighbourhoods.start(self.best, self._within_gap())
+            self._nearby = self._pool.submit([(-np.inf, node)], self._within_gap(), seconds, steps)
             return True
-        while self._heap or self._to_close:
+        entries: list[_Open] = []
+        while (self._heap or self._to_close) and len(entries) < number:
             entry = self._to_close.pop() if self._to_close else self._next()
             if entry.bound >= self.cutoff:
                 self._cut_bound = min(self._cut_bound, entry.bound)
                 if self._writer is None:
                     self._kept_bytes -= entry.node.bytes
                     continue
-            self._plunges += 1
-            all_trees = self._neighbourhoods is None and self._plunges % ALL_TREES == 0
-            cutoff = self._within_gap() if all_trees else self.cutoff
-            future = pool.submit(self._backend.plunge, entry.node, cutoff, STEPS, self._stop)
-            self._running[future] = entry
-            return True
-        return False
+            entries.append(entry)
+        if not entries:
+            return False
+        self._plunges += 1
+        all_trees = self._neighbourhoods is None and self._plunges % ALL_TREES == 0
+        cutoff = self._within_gap() if all_trees else self.cutoff
+        nodes = [(entry.bound, entry.node) for entry in entries]
+        self._running[self._pool.submit(nodes, cutoff, seconds)] = entries
+        return True
 
     def _neighbourhood_due(self) -> bool:
         """Return whether to plunge around the best tree; also where other plunges have left nothing to start."""
@@ -371,8 +584,14 @@ class RoutingSearch:
         return self.nodes > 0 and self._neighbourhoods.due(self.nodes, gap)  # the root first: it has a bound
 
     def _end_plunge(self, future: Future[PlungeResult]) -> None:
-        """Account for a plunge, and look for a tree at its end."""
-        result, around = _finite(future.result()), self._neighbourhoods
+        """Account for a task, and look for a tree at its end."""
+        found, around = self._pool.result(future), self._neighbourhoods
+        if found is None:  # its workers died
+            for entry in self._running.pop(future, []):
+                heapq.heappush(self._heap, entry)
+            self._nearby = None if future is self._nearby else self._nearby
+            return
+        result = _finite(found)
         if around is not None and future is self._nearby:
             self._nearby = None
             self.nodes += result.steps
@@ -380,15 +599,25 @@ class RoutingSearch:
                 self.best = min(self.best, self._complete(result))
             around.take(result.steps, result.open, self._within_gap())
             return
-        before = self.best
+        before, begun = self.best, self._plunges
+        self._plunges += result.plunges - 1
         self._take(self._running.pop(future), result)
         poor = self.best > POOR * self.bound > 0.0
         if poor and self._limit.value == np.inf and self._writer is None:
             self._limit.begin(self.bound)
-        if self._plunges % TREES == 0 or self._plunges & (self._plunges - 1) == 0:
+        if self._tree_due(begun):
             self.best = min(self.best, self._propose(result))
         if around is not None and self.best < before:
             around.begin_anew()
+
+    def _tree_due(self, before: int) -> bool:
+        """Return whether to make a tree from hyperplanes, after a task that began with so many plunges in all.
+
+        It is due where their number is a power of 2 or divisible, or passed such a number within the task.
+        """
+        now = self._plunges
+        last = before if now > before else before - 1
+        return now // TREES > last // TREES or now.bit_length() > last.bit_length()
 
     def _begin_at_root(self, bound: float) -> None:
         """Begin at the root; no tree is below the bound."""
@@ -426,9 +655,10 @@ class RoutingSearch:
             return [0] * len(result.open)
         return self._writer.record(start.name, start.node.reached, result.log, stopped=result.end == STOPPED)
 
-    def _take(self, start: _Open, result: PlungeResult) -> None:
-        """Account for a plunge."""
-        self._kept_bytes -= start.node.bytes
+    def _take(self, entries: list[_Open], result: PlungeResult) -> None:
+        """Account for a task from open nodes, the least bound first."""
+        start = entries[0]
+        self._kept_bytes -= sum(entry.node.bytes for entry in entries)
         self.nodes += result.steps
         self._cut_bound = min(self._cut_bound, max(result.cut_bound, start.bound))
         if result.end == COMPLETE:

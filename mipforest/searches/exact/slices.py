@@ -1,0 +1,390 @@
+"""The exact search on a Dask cluster: slices that take open intervals of the root, and who hands them out."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from copy import copy
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mipforest.searches import compile_by
+from mipforest.searches.exact.cover_search import (
+    AT_A_TIME,
+    INTERVAL,
+    SHARE_OF_FEWER,
+    CoverSearch,
+    OuterInterval,
+    Rows,
+    intervals_for,
+    workspace,
+)
+from mipforest.searches.exact.covers import FLAG, STAMP, Cover
+from mipforest.searches.exact.open_intervals import (
+    BEGIN,
+    LENGTH,
+    LOWER,
+    NEXT,
+    NUMBER,
+    ON_LEFT,
+    ON_RIGHT,
+    OPEN,
+    OWN_KNOWN,
+    USED,
+    WIDTH,
+    OpenIntervals,
+    close_task,
+    take_task,
+)
+from mipforest.searches.workers import HAND_BACK, SHARED_AFTER, Part, Shared, Workers
+from mipforest.time_budget import TimeBudget
+
+
+@dataclass(order=True, slots=True)
+class InnerInterval:
+    """An open interval of thresholds of a root with two levels below, outside of a heap.
+
+    Attributes
+    ----------
+    bound, width, number, feature, low, high, left, right
+        As in :class:`~mipforest.searches.exact.cover_search.OuterInterval`.
+    covers
+        What proves the bounds of both sides.
+    """
+
+    bound: float
+    width: float
+    number: int
+    feature: int = field(compare=False)
+    low: int = field(compare=False)
+    high: int = field(compare=False)
+    left: float = field(compare=False)
+    right: float = field(compare=False)
+    covers: tuple[Cover, Cover] = field(compare=False)
+
+
+Intervals = list[InnerInterval] | list[OuterInterval]
+
+
+def taken_out(state: OpenIntervals) -> list[InnerInterval]:
+    """Return the open intervals of a heap, each with its covers."""
+    intervals = []
+    for key, at in zip(state.key[: state.counts[OPEN]], state.at[: state.counts[OPEN]], strict=True):
+        covers = []
+        for begin, length in (at[BEGIN : BEGIN + 2], at[BEGIN + 2 : BEGIN + 4]):
+            span = slice(begin, begin + length)
+            covers.append(Cover(state.pool.at[span].copy(), state.pool.key[span].copy()))
+            # An evaluation elsewhere may have the number of one here, and would take its values for its own.
+            covers[-1].at[:, STAMP] = 0
+        f, low, high = (int(x) for x in at[:3])
+        number, bound, width = int(at[NUMBER]), float(key[LOWER]), -float(key[WIDTH])
+        sides = float(key[ON_LEFT]), float(key[ON_RIGHT])
+        intervals.append(InnerInterval(bound, width, number, f, low, high, *sides, (covers[0], covers[1])))
+    return intervals
+
+
+def put_in(intervals: Sequence[InnerInterval], n_features: int) -> OpenIntervals:
+    """Return a heap of open intervals."""
+    lengths = [[len(cover.at) for cover in interval.covers] for interval in intervals]
+    state = intervals_for(len(intervals), sum(map(sum, lengths)))
+    used = 0
+    for i, interval in enumerate(sorted(intervals)):
+        state.key[i] = interval.bound, interval.left, interval.right, -interval.width
+        state.at[i, :NUMBER] = interval.feature, interval.low, interval.high
+        state.at[i, NUMBER] = i
+        for side, cover in enumerate(interval.covers):
+            state.at[i, [BEGIN + 2 * side, LENGTH + 2 * side]] = used, len(cover.at)
+            state.pool.at[used : used + len(cover.at)] = cover.at
+            state.pool.key[used : used + len(cover.at)] = cover.key
+            used += len(cover.at)
+    state.counts[OPEN], state.counts[USED] = len(intervals), used
+    state.counts[NEXT] = len(intervals) + n_features + 1
+    return state
+
+
+class Found(NamedTuple):
+    """What a slice has found.
+
+    Attributes
+    ----------
+    open
+        Open intervals that it left.
+    incumbent, splits
+        Loss of the best tree, and its nodes in heap order, ``None`` where others know a better one.
+    pairs
+        Pairs of sides that were evaluated.
+    """
+
+    open: Intervals
+    incumbent: float
+    splits: list[tuple[int, int]] | None
+    pairs: int
+
+
+class Stated(NamedTuple):
+    """What workers are sent of a problem.
+
+    Attributes
+    ----------
+    rows, cost, tolerance
+        As for :class:`~mipforest.searches.exact.cover_search.CoverSearch`.
+    tiny
+        A few rows for which the same is compiled.
+    """
+
+    rows: Rows
+    cost: float
+    tolerance: float
+    tiny: Rows
+
+
+class CoverSlices(Part):
+    """A worker's part in the search: tables, and slices."""
+
+    def __init__(self, problem: Stated) -> None:
+        self._problem = problem
+        self._searches: dict[int, SlicedSearch] = {}
+
+    @classmethod
+    def compile(cls, problem: Stated, budget: TimeBudget) -> float:
+        """Load what slices run, or compile it; see :class:`~mipforest.searches.workers.Part`."""
+
+        def run() -> None:
+            for is_long in (False, True):  # sides of a deeper root, and the root of three levels
+                tiny = CoverSearch(problem.tiny, 3, cost=0.0, tolerance=0.0, incumbent=np.inf)
+                tiny.compile(is_long=is_long, is_short=not is_long)
+
+        return compile_by(run, budget)
+
+    def run(
+        self,
+        shared: Shared,
+        depth: int,
+        intervals: Intervals,
+        t: int,
+        gap: float,
+        seconds: float,
+        threads: int,
+    ) -> Found:
+        """Search below open intervals.
+
+        Parameters
+        ----------
+        shared
+            The incumbent of all processes, and whether to stop.
+        depth
+            At least 3.
+        intervals
+            The open intervals.
+        t
+            The threshold of the first interval to evaluate first, 0 for the one in the middle.
+        gap
+            Relative gap within which the best tree will do.
+        seconds
+            Seconds after which no evaluation begins, but for the first.
+        threads
+            Intervals that are evaluated at a time.
+        """
+        until = monotonic() + seconds
+        if depth not in self._searches:
+            rows, cost, tolerance, _ = self._problem
+            self._searches[depth] = SlicedSearch(
+                rows, depth, cost=cost, tolerance=tolerance, incumbent=np.inf
+            )
+        part = copy(self._searches[depth])
+        return part.slice(
+            intervals, t=t, gap=gap, until=until, threads=min(threads, AT_A_TIME), shared=shared
+        )
+
+
+class SlicedSearch(CoverSearch):
+    """A search that hands out open intervals to a cluster (:meth:`hand_out`), or takes some there (:meth:`slice`)."""
+
+    # ------------------------------------------------------------------ on a worker
+
+    def slice(
+        self, intervals: Any, *, t: int, gap: float, until: float, threads: int, shared: Shared
+    ) -> Found:
+        """Search below open intervals until a time; see :meth:`CoverSlices.run`."""
+        self.stop, self.splits, self.pairs, self._works = shared.stop, None, 0, []
+        self._known, found_at = min(self._known, shared.best), np.inf
+        first: tuple[OuterInterval, int] | None = None
+        if self.depth == 3:
+            self.state = put_in(intervals, len(self.rows.rank))
+            self._learn(self._known)
+        else:
+            first = (intervals[0], t) if t else None
+            self.open = intervals[1:] if t else intervals
+            heapq.heapify(self.open)
+        with ThreadPoolExecutor(threads) as pool:
+            while True:
+                known = self.incumbent
+                if not (
+                    self._step_of_three(gap, threads, pool)
+                    if self.depth == 3
+                    else self._step_of_more(first, gap, threads, pool)
+                ):
+                    break
+                first, now = None, monotonic()
+                if self.incumbent < known:
+                    found_at = min(found_at, now)
+                if shared.best < self.incumbent:
+                    self._learn(shared.best)
+                    found_at = np.inf
+                if shared.stop[FLAG] or now >= min(until, found_at + SHARED_AFTER):
+                    break
+        self._collect()
+        left = self.open if self.state is None else taken_out(self.state)
+        return Found(left, self.incumbent, self.splits, self.pairs)
+
+    def _learn(self, value: float) -> None:
+        """Take over the value of a tree that others know."""
+        self._known, self.splits = value, None
+        if self.state is not None:
+            self.state.value[OWN_KNOWN], self.state.best[0] = value - self.cost, -1
+
+    def _step_of_three(self, gap: float, threads: int, pool: ThreadPoolExecutor) -> bool:
+        """Evaluate some open intervals at a time; return whether there were any."""
+        taken, tables = 0, self.tables
+        assert self.state is not None
+        while taken < threads and take_task(tables, self.state, taken, self.cost, self.tolerance, gap):
+            taken += 1
+        while len(self._works) < taken:
+            self._works.append(workspace(tables, None, 256))
+        running = [pool.submit(self._evaluate_task, j) for j in range(taken)]
+        for j, ended in enumerate([future.result() for future in running]):
+            while close_task(tables, self.state, j, self._works[j], self.cost, self.tolerance, ended):
+                self._grow_state(taken)
+        self.pairs = int(sum(work.counts[0] for work in self._works))
+        return taken > 0
+
+    def _step_of_more(
+        self, first: tuple[OuterInterval, int] | None, gap: float, threads: int, pool: ThreadPoolExecutor
+    ) -> bool:
+        """Evaluate some open intervals of more levels at a time; return whether there were any."""
+        batch = [] if first is None else [first]
+        while len(batch) < threads and (interval := self._take_outer(gap)) is not None:
+            batch.append((interval, 0))
+        running = [pool.submit(self._evaluate_outer, *task) for task in batch]
+        for (taken, _), future in zip(batch, running, strict=True):
+            self._close_outer(taken, future.result())
+        return bool(batch)
+
+    # ------------------------------------------------------------------ here
+
+    def hand_out(
+        self,
+        workers: Workers,
+        *,
+        gap: float,
+        threads: int,
+        look: Callable[[], bool],
+        until: float = np.inf,
+    ) -> tuple[bool, bool]:
+        """Search on the workers of a cluster; return whether it ended, and whether the caller stopped it.
+
+        Parameters
+        ----------
+        workers
+            The workers, whose part is :class:`CoverSlices`.
+        gap, look
+            As for :meth:`~mipforest.searches.exact.cover_search.CoverSearch.run`.
+        threads
+            Thresholds of the root that are evaluated at a time in each slice.
+        until
+            When to end, where that is before the workers' deadline.
+
+        Raises
+        ------
+        ClusterError
+            If the cluster is lost: incumbent, open intervals and bound are those of then.
+        """
+        if self.is_trivial:
+            return True, False
+        until, first = min(until, workers.deadline), None
+        if self.depth == 3:
+            self._begin_three()
+            assert self.state is not None
+            self.open, self.state = taken_out(self.state), None  # type: ignore[assignment]
+        else:
+            self._begin_outer()
+            smaller = SlicedSearch(
+                self.rows, self.depth - 1, cost=self.cost, tolerance=self.tolerance, incumbent=np.inf
+            )
+            share = monotonic() + SHARE_OF_FEWER * (until - monotonic())
+            _, interrupted = smaller.hand_out(workers, gap=0.0, threads=threads, look=look, until=share)
+            self.pairs += smaller.pairs
+            first = self._grow(smaller)
+            if interrupted:
+                if first is not None:
+                    self._take_back([first[0]])
+                return False, True
+        return self._share_out(first, workers, gap, threads, until, look)
+
+    def _share_out(
+        self,
+        first: tuple[OuterInterval, int] | None,
+        workers: Workers,
+        gap: float,
+        threads: int,
+        until: float,
+        look: Callable[[], bool],
+    ) -> tuple[bool, bool]:
+        """Hand out open intervals, the first one with its threshold before all, until none is left or the time is over.
+
+        Returns
+        -------
+        ended, interrupted
+            Whether none is left, and whether the caller stopped it.
+        """
+        under_way: dict[Future[Any], list[OuterInterval]] = {}
+        interrupted, over, leave_at = False, False, np.inf
+        try:
+            while True:
+                over = over or monotonic() >= until
+                while not over and len(under_way) < workers.at_once:
+                    count, seconds = workers.share(len(self.open))
+                    batch, t = ([], 0) if first is None else ([first[0]], first[1])
+                    while len(batch) < count and (interval := self._take_outer(gap)) is not None:
+                        batch.append(interval)
+                    if not batch:
+                        break
+                    first, seconds = None, min(seconds, until - monotonic())
+                    future = workers.submit(self.depth, batch, t, gap, seconds, threads, best=self.incumbent)
+                    under_way[future] = batch
+                bounds = [interval.bound for task in under_way.values() for interval in task]
+                self._taken = min(bounds, default=np.inf)
+                if not under_way:
+                    return not over, interrupted
+                for future in wait(under_way, timeout=INTERVAL, return_when=FIRST_COMPLETED).done:
+                    found = workers.result(future)
+                    handed_out = under_way.pop(future)
+                    self._take_back(handed_out if found is None else found.open)
+                    if found is not None:
+                        self.pairs += found.pairs
+                        if found.splits is not None and found.incumbent < self._known:
+                            self._known, self.splits = found.incumbent, found.splits
+                workers.tend(self.incumbent)
+                interrupted = interrupted or look()
+                if interrupted or monotonic() >= workers.deadline:
+                    over, leave_at = True, min(leave_at, monotonic() + HAND_BACK)
+                    workers.stop()
+                    if monotonic() >= leave_at:
+                        return False, interrupted
+        finally:
+            for handed_out in under_way.values():  # what is not back is open still
+                self._take_back(handed_out)
+            if first is not None:
+                self._take_back([first[0]])
+            self._taken = np.inf
+
+    def _take_back(self, intervals: Sequence[OuterInterval]) -> None:
+        """Open intervals that were handed out, under new numbers."""
+        for interval in intervals:
+            self._number += 1
+            interval.number = self._number
+            heapq.heappush(self.open, interval)
