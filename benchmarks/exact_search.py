@@ -1,6 +1,7 @@
 """The exact search over thresholds: OCT beside ConTree, ORT, and what parameters and the number of samples cost.
 
     python benchmarks/exact_search.py --data FOLDER --large FOLDER [--limit 60] [--output FILE]
+    python benchmarks/exact_search.py --growth docs/pictures/exact-growth.svg
 
 The page is docs/benchmarks/exact_search.md. The folders hold data sets as CSV files with a column ``target``:
 ``--data`` small ones, ``--large`` those of ConTree and Quant-BnB, compressed. Each alone will do. ConTree is the extra
@@ -14,10 +15,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from time import monotonic, process_time
 
 import numpy as np
 from markdown import add_output, measured_with, publish, table
+from matplotlib.figure import Figure
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from mipforest.data import Dataset, load
@@ -78,6 +81,14 @@ LARGE_CLASSES = [
     "avila",
 ]
 LARGE_NUMBERS = [("qsar", 8, 1), ("carbon", 5, 3), ("grid", 12, 1)]
+
+#: Depth whose primal integrals are given.
+DEEPEST = 4
+
+#: Samples of the picture of growth, by depth, and seconds for each search.
+GROWTH = {2: (1000, 10_000, 100_000, 1_000_000), 3: (1000, 5000, 20_000, 50_000, 100_000, 200_000)}
+GROWTH_LIMIT = 300.0
+
 PACKAGES = ("numpy", "numba", "scikit-learn", "pycontree")
 
 
@@ -97,12 +108,35 @@ def greedy(problem: UnivariateProblem, data: Dataset, depth: int) -> float:
     return float(loss) + problem.split_cost * (cart.get_n_leaves() - 1)
 
 
-def timed(problem: UnivariateProblem, data: Dataset, depth: int, limit: float) -> tuple[Outcome, float]:
-    """Search; return what was found and processor seconds, CART included."""
+def timed(
+    problem: UnivariateProblem,
+    data: Dataset,
+    depth: int,
+    limit: float,
+    events: list[tuple[float, float]] | None = None,
+) -> tuple[Outcome, float]:
+    """Search; return what was found and processor seconds, CART included; note clock and value of every event."""
     began = process_time()
     best = greedy(problem, data, depth)
-    outcome = exact_search(problem, depth, best=best, deadline=monotonic() + limit)
+    noted = [] if events is None else events
+    clock = monotonic()
+    noted.append((0.0, best))
+
+    def note(value: float, bound: float, nodes: int) -> None:
+        del bound, nodes
+        noted.append((monotonic() - clock, value))
+
+    outcome = exact_search(problem, depth, best=best, deadline=clock + limit, on_progress=note)
+    noted.append((monotonic() - clock, outcome.value))
     return outcome, process_time() - began
+
+
+def primal_integral(events: Sequence[tuple[float, float]], best: float, limit: float) -> float:
+    """Return the mean of the relative primal gap (value - best) / value over the time to a limit, in percent."""
+    total = 0.0
+    for (begin, value), (end, _) in zip(events, [*events[1:], (limit, 0.0)], strict=True):
+        total += (min(end, limit) - min(begin, limit)) * ((value - best) / value if value > best else 0.0)
+    return 100.0 * total / limit
 
 
 def found(outcome: Outcome, seconds: float) -> list[str]:
@@ -131,18 +165,22 @@ def beside_contree(
     """OCT and ConTree, one row per data set; and the sums of seconds where both ended, also on two threads."""
     tiny = Dataset.from_arrays(np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 1, 0, 1]))
     start = min(by_contree(tiny, 1, 10.0)[1] for _ in range(3))
-    rows, sums = [], {depth: np.zeros(3) for depth in depths}
+    rows, sums, integrals = [], {depth: np.zeros(3) for depth in depths}, []
     for name in names:
         data = load(str(folder / f"{name}{end}"), target="target", task="classification")
         row = [name, f"{data.n} x {data.p}"]
         for depth in depths:
             problem = problem_of(data, "classes")
-            outcome, seconds = timed(problem, data, depth, limit)
+            events: list[tuple[float, float]] = []
+            outcome, seconds = timed(problem, data, depth, limit, events)
             errors, other, ended = by_contree(data, depth, limit)
             other = max(0.0, other - start)
             assert not (ended and outcome.ended) or round(errors) == round(outcome.value), (name, depth)
             row += found(outcome, seconds)
             row += [f"{other:.2f}" if ended else f"> {other:.0f} ({errors:.0f})".replace(" (nan)", "")]
+            if depth == DEEPEST:
+                best = np.nanmin([outcome.value, errors])
+                integrals.append((name, primal_integral(events, best, limit)))
             if ended and outcome.ended:
                 clock = monotonic()
                 exact_search(problem, depth, best=greedy(problem, data, depth), threads=2)
@@ -156,6 +194,9 @@ def beside_contree(
         f"D={depth}: {ours:.2f} s (on two threads {two:.2f} s of wall time), ConTree {other:.2f} s"
         for depth, (ours, two, other) in sums.items()
     )
+    if integrals:
+        text += f". Primal integrals at D={DEEPEST} (mean gap to the best tree of either over {limit:g} s, in percent): "
+        text += ", ".join(f"{name} {value:.2f}" for name, value in integrals)
     return table(header, rows), text
 
 
@@ -231,6 +272,33 @@ def growth(sizes: Sequence[tuple[int, int]], limit: float) -> str:
     return table(["n x p", "D=2: errors", "seconds", "D=3: errors", "seconds"], rows)
 
 
+def draw_growth(file: Path) -> None:
+    """Draw processor seconds of one thread against the number of samples: two classes, 10% of the labels at random."""
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axis = figure.subplots()
+    for depth, sizes in GROWTH.items():
+        drawn = []
+        for n in sizes:
+            rng = np.random.default_rng(0)
+            X = rng.random((n, 5))
+            y = np.where(X[:, 0] > 0.5, X[:, 1] > 0.3, X[:, 2] + 0.5 * X[:, 3] > 0.7).astype(int)
+            y = np.where(rng.random(n) < 0.1, rng.integers(0, 2, n), y)
+            data = Dataset.from_arrays(X, y)
+            problem = problem_of(data, "classes")
+            compile_kernels(TimeBudget(), problem, depth)
+            outcome, seconds = timed(problem, data, depth, GROWTH_LIMIT)
+            peak = getrusage(RUSAGE_SELF).ru_maxrss / 1e6
+            drawn.append((n, seconds))
+            print(f"depth {depth}, n {n}: {found(outcome, seconds)}, peak {peak:.2f} GB", flush=True)
+            axis.plot(n, seconds, "o", color=f"C{depth}", fillstyle="full" if outcome.ended else "none")
+        axis.plot(*zip(*drawn, strict=True), "-", color=f"C{depth}", linewidth=0.8, label=f"depth {depth}")
+    axis.set(xscale="log", yscale="log", xlabel="samples (5 features)", ylabel="processor s")
+    axis.grid(visible=True, alpha=0.3)
+    axis.legend()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file)
+
+
 def small_sets(folder: Path, depths: Sequence[int], limit: float) -> str:
     """The sections of the small data sets."""
     classes, sums = beside_contree(CLASSES, folder, ".csv", depths, limit)
@@ -259,6 +327,13 @@ Three classes without ties, 5% of the labels at random: more samples, and more f
 {growth([(n, 4) for n in (100, 1000, 10_000, 100_000)], limit)}
 
 {growth([(1000, p) for p in (4, 8, 16, 32)], limit)}
+
+Two classes, five features, 10% of the labels at random, to a million samples at depth 2 and 200,000 at depth 3. What is
+not proven after 300 s is a circle.
+
+![Processor seconds against the number of samples](../pictures/exact-growth.svg)
+
+Draw again: `python benchmarks/exact_search.py --growth docs/pictures/exact-growth.svg`.
 """
 
 
@@ -289,12 +364,16 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, help="folder with the small data sets as CSV files")
     parser.add_argument("--large", type=Path, help="folder with the large data sets as compressed CSV files")
+    parser.add_argument("--growth", type=Path, help="draw how it grows with samples, instead of a page")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each search")
     parser.add_argument("--depths", type=int, nargs="*", default=[2, 3, 4], help="depths for classes")
     every = [*LARGE_CLASSES, *(name for name, *_ in LARGE_NUMBERS)]
     parser.add_argument("--only", nargs="*", default=every, help="large data sets, all unless given")
     add_output(parser)
     args = parser.parse_args()
+    if args.growth:
+        draw_growth(args.growth)
+        return
     if args.data is None and args.large is None:
         parser.error("give --data, --large, or both")
     compile_kernels(TimeBudget())
