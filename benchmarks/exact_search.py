@@ -195,7 +195,7 @@ def beside_contree(
         for depth, (ours, two, other) in sums.items()
     )
     if integrals:
-        text += f". Primal integrals at D={DEEPEST} (mean gap to the best tree of either over {limit:g} s, in percent): "
+        text += f". Primal integrals at D={DEEPEST} (mean gap to the best tree of either in {limit:g} s, percent): "
         text += ", ".join(f"{name} {value:.2f}" for name, value in integrals)
     return table(header, rows), text
 

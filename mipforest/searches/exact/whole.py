@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mipforest.arrays import FloatArray, Int32Array, IntArray
-from mipforest.certificates.univariate import NEVER
 from mipforest.searches import implement, kernel
+
+
+#: More than any loss, for leaves that are too small.
+NEVER = 1 << 60
 
 
 class WholeTables(NamedTuple):
