@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mipforest.arrays import FloatArray
+from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import implement, kernel, operation
+from mipforest.searches.exact.covers import choose_slots
 from mipforest.searches.exact.walks import (
     CLASSES_AT_A_TIME,
     sums_of_both,
@@ -45,7 +46,10 @@ class TwoClasses(NamedTuple):
 
 
 class ManyClasses(NamedTuple):
-    """Rows of K classes; as :class:`TwoClasses`, but for labels (p, N) of 16 bits, -1 in empty slots, and weights."""
+    """Rows of K classes; as :class:`TwoClasses`, but for labels (p, N) of 16 bits, -1 in empty slots, and weights.
+
+    ``rows`` (1,) is their number, and ``most`` (1,) the penalty.
+    """
 
     rank: NDArray[Any]
     walk: NDArray[np.int16]
@@ -53,6 +57,29 @@ class ManyClasses(NamedTuple):
     penalty: NDArray[Any]
     below: NDArray[Any]
     weight_below: NDArray[Any]
+    rows: IntArray
+    most: NDArray[Any]
+
+
+class LabelPart(NamedTuple):
+    """Rows of a side, and no others: walks of many classes take longer than a copy.
+
+    Attributes
+    ----------
+    rank, walk, weight, penalty
+        As of the tables; both sides share the memory.
+    slot
+        (N,) workspace.
+    span
+        (2,) first slot of the side, and how many it has.
+    """
+
+    rank: NDArray[Any]
+    walk: NDArray[np.int16]
+    weight: NDArray[Any]
+    penalty: NDArray[Any]
+    slot: IntArray
+    span: IntArray
 
 
 @kernel
@@ -74,26 +101,51 @@ def _put_label(tables: ManyClasses, rows: FloatArray, row: int, g: int, slot: in
 
 
 @kernel
-def _restrict(tables: Any, sides: tuple[NDArray[Any], NDArray[Any]], f: int, t: int, outside: int) -> None:
+def restrict(tables: TwoClasses, sides: tuple[NDArray[Any], NDArray[Any]], f: int, t: int) -> None:
+    """Write the walks of the rows below a threshold, and of those from it on."""
     p, N = tables.walk.shape
     for g in range(p):
         ranks, walk, on_left, on_right = tables.rank[f, g], tables.walk[g], sides[0][g], sides[1][g]
         for i in range(N):
             is_left = ranks[i] < t
-            on_left[i] = walk[i] if is_left else outside
-            on_right[i] = outside if is_left else walk[i]
+            on_left[i] = walk[i] if is_left else 0
+            on_right[i] = 0 if is_left else walk[i]
 
 
 @kernel
-def restrict(tables: TwoClasses, sides: tuple[NDArray[Any], NDArray[Any]], f: int, t: int) -> None:
-    """Write the walks of the rows below a threshold, and of those from it on."""
-    _restrict(tables, sides, f, t, 0)
-
-
-@kernel
-def _restrict_labels(tables: ManyClasses, sides: tuple[NDArray[Any], NDArray[Any]], f: int, t: int) -> None:
+def _restrict_labels(tables: ManyClasses, sides: tuple[LabelPart, LabelPart], f: int, t: int) -> None:
     """As :func:`restrict`, of many classes."""
-    _restrict(tables, sides, f, t, -1)
+    ranks, n, on_left, lanes = tables.rank[f, 0], tables.rows[0], 0, _LANES[tables.weight.itemsize]
+    for i in range(len(ranks)):
+        on_left += tables.walk[0, i] >= 0 and ranks[i] < t
+    sides[0].span[0], sides[0].span[1] = 0, (on_left + lanes - 1) // lanes * lanes
+    sides[1].span[0], sides[1].span[1] = sides[0].span[1], (n - on_left + lanes - 1) // lanes * lanes
+    _copy(tables, sides[0], f, 0, t, lanes)
+    _copy(tables, sides[1], f, t, tables.below.shape[1], lanes)
+
+
+@kernel
+def _copy(tables: ManyClasses, part: LabelPart, f: int, first: int, beyond: int, lanes: int) -> None:
+    """Write the rows with ranks in an interval into a part."""
+    p, steps, n = tables.rank.shape[0], tables.walk.shape[1] // lanes, tables.rows[0]
+    begin, N, slots = part.span[0], part.span[1], part.slot
+    for g in range(p):
+        labels, weights, penalty = (
+            part.walk[g, begin : begin + N],
+            part.weight[g, begin : begin + N],
+            part.penalty[g, begin : begin + N],
+        )
+        for j in range(N):
+            penalty[j] = tables.most[0]
+        choose_slots(tables.rank[f, g], tables.rank[g, g], first, beyond, n, lanes, steps, slots, N, penalty)
+        for j in range(N):
+            slot = slots[j]
+            labels[j] = tables.walk[g, slot] if slot >= 0 else -1
+            weights[j] = tables.weight[g, slot] if slot >= 0 else 0
+        for h in range(p):
+            old, copied = tables.rank[h, g], part.rank[h, g, begin : begin + N]
+            for j in range(N):
+                copied[j] = old[max(0, slots[j])]
 
 
 @kernel
@@ -169,34 +221,47 @@ def _pair_of_two(
 
 
 @kernel
+def _pair_of_labels(
+    tables: ManyClasses, rows: LabelPart, f: int, below: int, first: int, cost: float, totals: NDArray[Any],
+    out: NDArray[Any],
+) -> tuple[float, float]:  # fmt: skip
+    """As :func:`pair`, of many classes."""
+    begin, end, K, beyond = (
+        rows.span[0],
+        rows.span[0] + rows.span[1],
+        tables.below.shape[2],
+        tables.below.shape[1],
+    )
+    ranks, labels = rows.rank[f, :, begin:end], rows.walk[:, begin:end]
+    weight, penalty = rows.weight[:, begin:end], rows.penalty[:, begin:end]
+    left = _one_of_many(ranks, labels, weight, penalty, 0, below, K, cost, totals, out)
+    return left, _one_of_many(ranks, labels, weight, penalty, first, beyond, K, cost, totals, out)
+
+
+@kernel
 def _pair_of_many(
     tables: ManyClasses, ranks: NDArray[Any], rows: NDArray[Any], below: int, first: int, cost: float,
     totals: NDArray[Any], out: NDArray[Any],
 ) -> tuple[float, float]:  # fmt: skip
-    left = _one_of_many(tables, ranks, rows, 0, below, cost, totals, out)
-    return left, _one_of_many(tables, ranks, rows, first, tables.below.shape[1], cost, totals, out)
+    weight, penalty, beyond, K = tables.weight, tables.penalty, tables.below.shape[1], tables.below.shape[2]
+    left = _one_of_many(ranks, rows, weight, penalty, 0, below, K, cost, totals, out)
+    return left, _one_of_many(ranks, rows, weight, penalty, first, beyond, K, cost, totals, out)
 
 
 @kernel
 def _one_of_many(
-    tables: ManyClasses,
-    ranks: NDArray[Any],
-    rows: NDArray[Any],
-    first: int,
-    beyond: int,
-    cost: float,
-    totals: NDArray[Any],
-    out: NDArray[Any],
-) -> float:
+    ranks: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any], penalty: NDArray[Any], first: int, beyond: int,
+    K: int, cost: float, totals: NDArray[Any], out: NDArray[Any],
+) -> float:  # fmt: skip
     """Return the least loss of at most one split for the rows of a side with ranks in an interval.
 
     Pairs of classes are walked by falling weight: no pair is right for more than all of its two classes. The pair that
     was best before comes first, as it often is again, and leaves fewer to walk.
     """
-    p, steps, K = rows.shape[0], rows.shape[1] // _LANES[tables.weight.itemsize], tables.below.shape[2]
+    p, steps = labels.shape[0], labels.shape[1] // _LANES[weight.itemsize]
     total, best = 0.0, 0.0
     for k in range(0, K, CLASSES_AT_A_TIME):
-        weights_of_classes(ranks[0], rows[0], tables.weight[0], steps, first, beyond, k, totals)
+        weights_of_classes(ranks[0], labels[0], weight[0], steps, first, beyond, k, totals)
     for k in range(K):
         total += float(totals[k])
         best = max(best, float(totals[k]))
@@ -204,11 +269,11 @@ def _one_of_many(
     before, last_weight, last_number = int(out[hint]), np.inf, -1
     winner, is_first = before, True
     while True:
-        pair, weight = -1, -1.0
+        pair, heavy = -1, -1.0
         if is_first:
             pair, is_first = before, False
-            weight = float(totals[pair // K]) + float(totals[pair % K])
-            if pair // K >= pair % K or weight <= best:
+            heavy = float(totals[pair // K]) + float(totals[pair % K])
+            if pair // K >= pair % K or heavy <= best:
                 continue
         else:
             # The next pair in the order of its weight; pairs of equal weight by number.
@@ -216,20 +281,20 @@ def _one_of_many(
                 for j in range(i + 1, K):
                     w, number = float(totals[i]) + float(totals[j]), i * K + j
                     follows = w < last_weight or (w == last_weight and number > last_number)
-                    if follows and w > weight:
-                        pair, weight = number, w
-            if pair < 0 or weight <= best:
+                    if follows and w > heavy:
+                        pair, heavy = number, w
+            if pair < 0 or heavy <= best:
                 break
-            last_weight, last_number = weight, pair
+            last_weight, last_number = heavy, pair
             if pair == before:
                 continue
         up, down = pair // K, pair % K
         for g in range(p):
             walk_classes(
                 ranks[g],
-                rows[g],
-                tables.weight[g],
-                tables.penalty[g],
+                labels[g],
+                weight[g],
+                penalty[g],
                 steps,
                 first,
                 beyond,
@@ -240,7 +305,7 @@ def _one_of_many(
             right = max(float(totals[down] + out[0]), float(totals[up] - out[1]))
             if right > best:
                 best, winner = right, pair
-            if best >= weight:
+            if best >= heavy:
                 break
     out[hint] = winner
     return min(leaf, cost + max(0.0, total - best))
@@ -253,8 +318,8 @@ implement(
     reach,
     value_of,
     allowed,
-    pair,
     put=_put_label,
     restrict=_restrict_labels,
+    pair=_pair_of_labels,
     pair_by_ranks=_pair_of_many,
 )

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from mipforest.searches.exact.classes import ManyClasses, TwoClasses
+from mipforest.searches.exact.classes import LabelPart, ManyClasses, TwoClasses
 from mipforest.searches.exact.covers import (
     BEST,
     DONE,
@@ -277,7 +277,15 @@ def tables_of(rows: Rows) -> Any:
         if rows.n_classes == 2:
             tables = TwoClasses(ranks, weight, penalty, *sums)
         else:
-            tables = ManyClasses(ranks, np.full((p, N), -1, np.int16), weight, penalty, *sums)
+            tables = ManyClasses(
+                ranks,
+                np.full((p, N), -1, np.int16),
+                weight,
+                penalty,
+                *sums,
+                np.array([n]),
+                penalty[0, :1].copy(),
+            )
     fill(rows.order, rows.rank, rows.value, lanes, tables)
     bounds: Any = tables
     if rows.is_gathered:
@@ -328,10 +336,20 @@ def sides_of(tables: Any) -> tuple[Any, Any]:
     if isinstance(tables, GatheredTables):
         walk = tables.classes.walk
         return _gathered(tables, np.empty_like(walk)), _gathered(tables, np.empty_like(walk))
-    if isinstance(tables, (TwoClasses, ManyClasses)):
+    if isinstance(tables, TwoClasses):
         return np.empty_like(tables.walk), np.empty_like(tables.walk)
     # Both sides are filled up to whole vectors.
     p, N = len(tables.penalty), tables.walk.shape[1] + TWO_WIDE
+    if isinstance(tables, ManyClasses):
+        N = tables.walk.shape[1] + LANES[tables.weight.dtype]
+        both = (
+            np.empty((p, p, N), tables.rank.dtype),
+            np.empty((p, N), np.int16),
+            np.empty((p, N), tables.weight.dtype),
+            np.empty((p, N), tables.penalty.dtype),
+            np.empty(N, np.int64),
+        )
+        return LabelPart(*both, np.zeros(2, np.int64)), LabelPart(*both, np.zeros(2, np.int64))
     shared = (
         np.empty((p, p, N), tables.rank.dtype),
         np.empty((2 * p + 1, N)),
@@ -351,9 +369,11 @@ def all_rows(tables: Any) -> Any:
         return side
     if isinstance(tables, GatheredTables):
         return _gathered(tables, tables.classes.walk)
-    if isinstance(tables, (TwoClasses, ManyClasses)):
+    if isinstance(tables, TwoClasses):
         return tables.walk
     span = np.array([0, tables.walk.shape[1]], np.int64)
+    if isinstance(tables, ManyClasses):
+        return LabelPart(tables.rank, tables.walk, tables.weight, tables.penalty, np.zeros(0, np.int64), span)
     return Part(tables.rank, tables.walk, tables.penalty, np.zeros(0, np.int64), span)
 
 

@@ -185,6 +185,43 @@ def fill(order: NDArray[np.int32], rank: NDArray[np.int32], rows: Any, lanes: in
 
 
 @kernel
+def choose_slots(
+    ranks: Any, own: Any, first: int, beyond: int, n: int, lanes: int, steps: int, slots: IntArray, N: int, penalty: Any
+) -> None:  # fmt: skip
+    """Write the slots of the rows of a side in the order of a feature, by chunks of their own; -1 in empty ones.
+
+    Parameters
+    ----------
+    ranks, own
+        (lanes * steps,) ranks by slot, in the feature of the threshold and in that of the order.
+    first, beyond
+        Ranks of the side.
+    n, lanes, steps
+        Number of rows, and of lanes and vectors of the order.
+    slots, N
+        (N,) written, and how many there are.
+    penalty
+        (N,) 0 written behind the last row of each value.
+    """
+    for j in range(N):
+        slots[j] = -1
+    k, new, last = 0, 0, -1
+    for lane in range(lanes):
+        for slot in range(lane, min(steps, n - k) * lanes + lane, lanes):
+            if first <= ranks[slot] < beyond:
+                slots[new] = slot
+                if last >= 0 and own[slots[last]] != own[slot]:
+                    penalty[last] = 0
+                last = new
+                new += lanes
+                if new >= N:
+                    new = new % lanes + 1
+        k += steps
+    if last >= 0:
+        penalty[last] = 0
+
+
+@kernel
 def middle(weight_below: Any, low: int, high: int) -> int:
     """Return the threshold in an interval that comes nearest to halving the weight in it."""
     goal = 0.5 * (weight_below[low - 1] + weight_below[min(high + 1, len(weight_below) - 1)])

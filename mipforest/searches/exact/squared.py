@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import implement, kernel
+from mipforest.searches.exact.covers import choose_slots
 from mipforest.searches.exact.walks import TWO_WIDE, WIDE_LANES, walk_squared
 
 
@@ -89,24 +90,12 @@ def _copy(tables: SquaredTables, part: Part, f: int, first: int, beyond: int) ->
     p, n = tables.rank.shape[0], int(tables.weight_below[0, tables.weight_below.shape[1] - 1])
     begin, N, steps = part.span[0], part.span[1], tables.walk.shape[1] // WIDE_LANES
     for g in range(p):
-        ranks, own, slots = tables.rank[f, g], tables.rank[g, g], part.slot
-        penalty = part.penalty[g, begin : begin + N]
+        slots, penalty = part.slot, part.penalty[g, begin : begin + N]
         for j in range(N):
-            slots[j], penalty[j] = -1, 1
-        k, new, last = 0, 0, -1
-        for lane in range(WIDE_LANES):
-            for slot in range(lane, min(steps, n - k) * WIDE_LANES + lane, WIDE_LANES):
-                if first <= ranks[slot] < beyond:
-                    slots[new] = slot
-                    if last >= 0 and own[slots[last]] != own[slot]:
-                        penalty[last] = 0
-                    last = new
-                    new += WIDE_LANES
-                    if new >= N:
-                        new = new % WIDE_LANES + 1
-            k += steps
-        if last >= 0:
-            penalty[last] = 0
+            penalty[j] = 1
+        choose_slots(
+            tables.rank[f, g], tables.rank[g, g], first, beyond, n, WIDE_LANES, steps, slots, N, penalty
+        )
         for h in range(p):
             old, copied_ranks = tables.rank[h, g], part.rank[h, g, begin : begin + N]
             for j in range(N):

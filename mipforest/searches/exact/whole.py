@@ -7,7 +7,6 @@ from typing import NamedTuple
 from mipforest.arrays import FloatArray, Int32Array, IntArray
 from mipforest.searches import implement, kernel
 
-
 #: More than any loss, for leaves that are too small.
 NEVER = 1 << 60
 
