@@ -61,19 +61,30 @@ class ManyClasses(NamedTuple):
     most: NDArray[Any]
 
 
+#: Entries of :attr:`LabelPart.span`: first slot of the side, and how many it has; its feature, and its ranks; pairs to
+#: be asked for until its rows are copied, 0 if they are, below 0 if they never will.
+BEGIN, SLOTS, BY, FIRST, BEYOND, PAIRS = range(6)
+
+#: What copying a row in one order costs, in units of its share of a walk.
+COPYING = 1
+
+
 class LabelPart(NamedTuple):
-    """Rows of a side, and no others: walks of many classes take longer than a copy.
+    """Rows of a side: in the slots of all rows, and, once many pairs were asked for, in slots of their own.
 
     Attributes
     ----------
+    mask
+        (p, N) labels in the slots of the tables, -1 for other rows.
     rank, walk, weight, penalty
-        As of the tables; both sides share the memory.
+        As of the tables, of the rows of the side only; both sides share the memory.
     slot
         (N,) workspace.
     span
-        (2,) first slot of the side, and how many it has.
+        (6,) see the names of its entries.
     """
 
+    mask: NDArray[np.int16]
     rank: NDArray[Any]
     walk: NDArray[np.int16]
     weight: NDArray[Any]
@@ -115,35 +126,62 @@ def restrict(tables: TwoClasses, sides: tuple[NDArray[Any], NDArray[Any]], f: in
 @kernel
 def _restrict_labels(tables: ManyClasses, sides: tuple[LabelPart, LabelPart], f: int, t: int) -> None:
     """As :func:`restrict`, of many classes."""
-    ranks, n, on_left, lanes = tables.rank[f, 0], tables.rows[0], 0, _LANES[tables.weight.itemsize]
-    for i in range(len(ranks)):
-        on_left += tables.walk[0, i] >= 0 and ranks[i] < t
-    sides[0].span[0], sides[0].span[1] = 0, (on_left + lanes - 1) // lanes * lanes
-    sides[1].span[0], sides[1].span[1] = sides[0].span[1], (n - on_left + lanes - 1) // lanes * lanes
-    _copy(tables, sides[0], f, 0, t, lanes)
-    _copy(tables, sides[1], f, t, tables.below.shape[1], lanes)
+    p, N = tables.walk.shape
+    n, on_left, lanes = tables.rows[0], 0, _LANES[tables.weight.itemsize]
+    for g in range(p):
+        ranks, walk, left, right = tables.rank[f, g], tables.walk[g], sides[0].mask[g], sides[1].mask[g]
+        for i in range(N):
+            is_left = ranks[i] < t
+            left[i] = walk[i] if is_left else -1
+            right[i] = -1 if is_left else walk[i]
+    for i in range(N):
+        on_left += sides[0].mask[0, i] >= 0
+    for s in range(2):
+        span, m = (sides[0].span, on_left) if s == 0 else (sides[1].span, n - on_left)
+        span[BEGIN], span[SLOTS] = 0, (m + lanes - 1) // lanes * lanes
+        span[BY], span[FIRST], span[BEYOND] = (
+            f,
+            (0 if s == 0 else t),
+            (t if s == 0 else tables.below.shape[1]),
+        )
+        # Until then walks of all rows have cost as much as the copy.
+        span[PAIRS] = 1 + COPYING * p * m // (n - m + 1)
+    sides[1].span[BEGIN] = sides[0].span[SLOTS]
 
 
 @kernel
-def _copy(tables: ManyClasses, part: LabelPart, f: int, first: int, beyond: int, lanes: int) -> None:
-    """Write the rows with ranks in an interval into a part."""
-    p, steps, n = tables.rank.shape[0], tables.walk.shape[1] // lanes, tables.rows[0]
-    begin, N, slots = part.span[0], part.span[1], part.slot
+def _copy(tables: ManyClasses, part: LabelPart) -> None:
+    """Write the rows of a side into slots of their own."""
+    span, lanes = part.span, _LANES[tables.weight.itemsize]
+    p, steps, n, f = tables.rank.shape[0], tables.walk.shape[1] // lanes, tables.rows[0], span[BY]
+    begin, N, slots = span[BEGIN], span[SLOTS], part.slot
+    end = begin + N
     for g in range(p):
         labels, weights, penalty = (
-            part.walk[g, begin : begin + N],
-            part.weight[g, begin : begin + N],
-            part.penalty[g, begin : begin + N],
+            part.walk[g, begin:end],
+            part.weight[g, begin:end],
+            part.penalty[g, begin:end],
         )
         for j in range(N):
             penalty[j] = tables.most[0]
-        choose_slots(tables.rank[f, g], tables.rank[g, g], first, beyond, n, lanes, steps, slots, N, penalty)
+        choose_slots(
+            tables.rank[f, g],
+            tables.rank[g, g],
+            span[FIRST],
+            span[BEYOND],
+            n,
+            lanes,
+            steps,
+            slots,
+            N,
+            penalty,
+        )
         for j in range(N):
             slot = slots[j]
             labels[j] = tables.walk[g, slot] if slot >= 0 else -1
             weights[j] = tables.weight[g, slot] if slot >= 0 else 0
         for h in range(p):
-            old, copied = tables.rank[h, g], part.rank[h, g, begin : begin + N]
+            old, copied = tables.rank[h, g], part.rank[h, g, begin:end]
             for j in range(N):
                 copied[j] = old[max(0, slots[j])]
 
@@ -221,24 +259,6 @@ def _pair_of_two(
 
 
 @kernel
-def _pair_of_labels(
-    tables: ManyClasses, rows: LabelPart, f: int, below: int, first: int, cost: float, totals: NDArray[Any],
-    out: NDArray[Any],
-) -> tuple[float, float]:  # fmt: skip
-    """As :func:`pair`, of many classes."""
-    begin, end, K, beyond = (
-        rows.span[0],
-        rows.span[0] + rows.span[1],
-        tables.below.shape[2],
-        tables.below.shape[1],
-    )
-    ranks, labels = rows.rank[f, :, begin:end], rows.walk[:, begin:end]
-    weight, penalty = rows.weight[:, begin:end], rows.penalty[:, begin:end]
-    left = _one_of_many(ranks, labels, weight, penalty, 0, below, K, cost, totals, out)
-    return left, _one_of_many(ranks, labels, weight, penalty, first, beyond, K, cost, totals, out)
-
-
-@kernel
 def _pair_of_many(
     tables: ManyClasses, ranks: NDArray[Any], rows: NDArray[Any], below: int, first: int, cost: float,
     totals: NDArray[Any], out: NDArray[Any],
@@ -246,6 +266,26 @@ def _pair_of_many(
     weight, penalty, beyond, K = tables.weight, tables.penalty, tables.below.shape[1], tables.below.shape[2]
     left = _one_of_many(ranks, rows, weight, penalty, 0, below, K, cost, totals, out)
     return left, _one_of_many(ranks, rows, weight, penalty, first, beyond, K, cost, totals, out)
+
+
+@kernel
+def _pair_of_labels(
+    tables: ManyClasses, rows: LabelPart, f: int, below: int, first: int, cost: float, totals: NDArray[Any],
+    out: NDArray[Any],
+) -> tuple[float, float]:  # fmt: skip
+    """As :func:`pair`, of many classes."""
+    K, beyond, span = tables.below.shape[2], tables.below.shape[1], rows.span
+    if span[PAIRS] > 0:
+        span[PAIRS] -= 1
+        if span[PAIRS] == 0:
+            _copy(tables, rows)
+    if span[PAIRS] != 0:
+        return _pair_of_many(tables, tables.rank[f], rows.mask, below, first, cost, totals, out)
+    begin, end = span[BEGIN], span[BEGIN] + span[SLOTS]
+    ranks, labels = rows.rank[f, :, begin:end], rows.walk[:, begin:end]
+    weight, penalty = rows.weight[:, begin:end], rows.penalty[:, begin:end]
+    left = _one_of_many(ranks, labels, weight, penalty, 0, below, K, cost, totals, out)
+    return left, _one_of_many(ranks, labels, weight, penalty, first, beyond, K, cost, totals, out)
 
 
 @kernel

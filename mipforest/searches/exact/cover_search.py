@@ -349,7 +349,9 @@ def sides_of(tables: Any) -> tuple[Any, Any]:
             np.empty((p, N), tables.penalty.dtype),
             np.empty(N, np.int64),
         )
-        return LabelPart(*both, np.zeros(2, np.int64)), LabelPart(*both, np.zeros(2, np.int64))
+        masks = np.empty_like(tables.walk), np.empty_like(tables.walk)
+        one, other = (LabelPart(mask, *both, np.zeros(6, np.int64)) for mask in masks)
+        return one, other
     shared = (
         np.empty((p, p, N), tables.rank.dtype),
         np.empty((2 * p + 1, N)),
@@ -373,7 +375,8 @@ def all_rows(tables: Any) -> Any:
         return tables.walk
     span = np.array([0, tables.walk.shape[1]], np.int64)
     if isinstance(tables, ManyClasses):
-        return LabelPart(tables.rank, tables.walk, tables.weight, tables.penalty, np.zeros(0, np.int64), span)
+        never = np.full(6, -1, np.int64)
+        return LabelPart(tables.walk, tables.rank, tables.walk, tables.weight, tables.penalty, never, never)
     return Part(tables.rank, tables.walk, tables.penalty, np.zeros(0, np.int64), span)
 
 
