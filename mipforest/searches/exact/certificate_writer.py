@@ -45,17 +45,7 @@ from mipforest.certificates.univariate import (
 from mipforest.errors import SolverError, Unsupported
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by, entry, kernel
-from mipforest.searches.exact.cover_search import (
-    MAX_BYTES,
-    CoverSearch,
-    Rows,
-    all_rows,
-    bytes_of_ranks,
-    kind_of,
-    sides_of,
-    tables_of,
-    workspace,
-)
+from mipforest.searches.exact.cover_search import CoverSearch
 from mipforest.searches.exact.covers import (
     HIGH,
     LEFT,
@@ -67,6 +57,16 @@ from mipforest.searches.exact.covers import (
     restrict,
 )
 from mipforest.searches.exact.search import TOLERANCE, are_walked
+from mipforest.searches.exact.tables import (
+    MAX_BYTES,
+    Rows,
+    all_rows,
+    bytes_of_ranks,
+    kind_of,
+    sides_of,
+    tables_of,
+    workspace,
+)
 from mipforest.searches.exact.whole import WholeRows, WholeTables
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Tree

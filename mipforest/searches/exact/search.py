@@ -15,16 +15,9 @@ from mipforest.errors import ClusterError
 from mipforest.heuristics.thresholds import Thresholds
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
-from mipforest.searches.exact.cover_search import (
-    LONG,
-    MAX_BYTES,
-    MAX_SHORT_RANKS,
-    CoverSearch,
-    Rows,
-    bytes_of_ranks,
-    kind_of,
-)
+from mipforest.searches.exact.cover_search import LONG, CoverSearch
 from mipforest.searches.exact.slices import CoverSlices, SlicedSearch, Stated
+from mipforest.searches.exact.tables import MAX_BYTES, MAX_SHORT_RANKS, Rows, bytes_of_ranks, kind_of
 from mipforest.searches.numbers import ANY_SIZE, require, require_charges, require_limits
 from mipforest.searches.workers import Workers
 from mipforest.time_budget import TimeBudget

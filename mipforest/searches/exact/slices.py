@@ -19,9 +19,7 @@ from mipforest.searches.exact.cover_search import (
     SHARE_OF_FEWER,
     CoverSearch,
     OuterInterval,
-    Rows,
     intervals_for,
-    workspace,
 )
 from mipforest.searches.exact.covers import FLAG, STAMP, Cover
 from mipforest.searches.exact.open_intervals import (
@@ -40,6 +38,7 @@ from mipforest.searches.exact.open_intervals import (
     close_task,
     take_task,
 )
+from mipforest.searches.exact.tables import Rows, workspace
 from mipforest.searches.workers import HAND_BACK, SHARED_AFTER, Part, Shared, Workers
 from mipforest.time_budget import TimeBudget
 

@@ -11,7 +11,7 @@ from mipforest.data import Dataset, load
 from mipforest.heuristics.thresholds import find_thresholds
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import entry
-from mipforest.searches.exact import cover_search
+from mipforest.searches.exact import cover_search, tables
 from mipforest.searches.exact import search as search_module
 from mipforest.searches.exact.search import exact_search
 from mipforest.searches.exact.walks import (
@@ -165,7 +165,7 @@ def test_ranks_that_are_gathered_change_nothing(seed, depth, monkeypatch):
     problem = medium(seed, n=80, K=2 + seed % 2)
     whole = exact_search(problem, depth)
     monkeypatch.setattr(search_module, "MAX_BYTES", 0)
-    monkeypatch.setattr(cover_search, "MAX_GATHERED", 0)  # two features at a time
+    monkeypatch.setattr(tables, "MAX_GATHERED", 0)  # two features at a time
     gathered = exact_search(replace(problem), depth)
     assert search_module._rows(replace(problem))[0].is_gathered
     assert same(whole.value, gathered.value)
