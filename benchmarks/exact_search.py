@@ -116,6 +116,7 @@ def timed(
     events: list[tuple[float, float]] | None = None,
 ) -> tuple[Outcome, float]:
     """Search; return what was found and processor seconds, CART included; note clock and value of every event."""
+    compile_kernels(TimeBudget(), problem, depth)
     began = process_time()
     best = greedy(problem, data, depth)
     noted = [] if events is None else events
@@ -285,7 +286,6 @@ def draw_growth(file: Path) -> None:
             y = np.where(rng.random(n) < 0.1, rng.integers(0, 2, n), y)
             data = Dataset.from_arrays(X, y)
             problem = problem_of(data, "classes")
-            compile_kernels(TimeBudget(), problem, depth)
             outcome, seconds = timed(problem, data, depth, GROWTH_LIMIT)
             peak = getrusage(RUSAGE_SELF).ru_maxrss / 1e6
             drawn.append((n, seconds))
@@ -376,7 +376,6 @@ def main() -> None:
         return
     if args.data is None and args.large is None:
         parser.error("give --data, --large, or both")
-    compile_kernels(TimeBudget())
     sections, given = [], []
     if args.data is not None:
         sections.append(small_sets(args.data, args.depths, args.limit))
