@@ -319,7 +319,7 @@ def _interior_point(
         M = Z.T @ (Z * inverse[:, None])
         M[np.diag_indices(q)] += regular
         try:
-            factor: FloatArray = np.linalg.cholesky(M)
+            factor = np.asarray(np.linalg.cholesky(M), dtype=np.float64)
         except np.linalg.LinAlgError:
             break
         aim, da, ds, dt = 0.0, np.zeros(m), np.zeros(m), np.zeros(m)
