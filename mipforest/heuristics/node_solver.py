@@ -39,8 +39,9 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 #: Gap between primal and dual, relative to the value, at which a problem counts as solved.
 ACCURACY = 1e-9
 
-#: Rows up to which all of them are in the working set: an interior point takes a hundredth of a second for them.
-MAX_ROWS = 4000
+#: Rows up to which all of them are in the working set: an interior point takes a hundredth of a second for them. With a
+#: warm start fewer are worth the choice.
+MAX_ROWS, MAX_ROWS_WARM = 4000, 1200
 
 #: Share of the rows whose solution is the warm start where none is given, and how many they are at least.
 _SHARE, _LEAST_ROWS = 0.1, 2000
@@ -48,8 +49,9 @@ _SHARE, _LEAST_ROWS = 0.1, 2000
 #: Accuracy of that solution: it chooses a working set only.
 _ROUGH = 1e-3
 
-#: Share of the rows, nearest to their kinks, that the first working set has.
-_NEAR = 0.08
+#: Share of the rows, nearest to their kinks, that the first working set has, and how many they are at least, without and
+#: with a warm start.
+_NEAR, _LEAST_NEAR, _LEAST_NEAR_WARM = 0.08, 3000, 800
 
 #: Iterations of the interior point (it takes 10 to 30), and working sets of one problem.
 _ITERATIONS, _WORKING_SETS = 100, 30
@@ -184,7 +186,8 @@ def solve_node(
     if warm is not None:
         w = warm[0] if turn is None else turn.T @ warm[0]
         warm = w, warm[1] + float(warm[0] @ centre)
-    found = _solve_all(centred, accuracy) if m <= MAX_ROWS else _by_working_sets(centred, warm, accuracy)
+    few = m <= (MAX_ROWS if warm is None else MAX_ROWS_WARM)
+    found = _solve_all(centred, accuracy) if few else _by_working_sets(centred, warm, accuracy)
     w = found.w if turn is None else turn @ found.w
     w, b, value = _lengthened(rows, w, found.b - float(w @ centre))
     # Proven for the samples as they are: centring and turning them has rounded them.
@@ -230,19 +233,17 @@ def _flat(rows: Rows) -> tuple[float, float]:
 
 def _by_working_sets(rows: Rows, warm: tuple[FloatArray, float] | None, accuracy: float) -> NodeSolution:
     """Solve a problem of many rows, most of them fixed at a bound."""
-    m = len(rows.margin)
+    m, near = len(rows.margin), _LEAST_NEAR_WARM
     if warm is None:
+        near = _LEAST_NEAR
         # Drawn with a fixed seed: equal problems have equal solutions.
         drawn = np.sort(np.random.default_rng(0).choice(m, max(_LEAST_ROWS, int(_SHARE * m)), replace=False))
-        part = rows.take(drawn, len(drawn) / m)
-        one_sided = (part.direction == part.direction[0]).all()
-        rough = None if one_sided else _solve_all(part, _ROUGH) if len(drawn) <= MAX_ROWS else None
-        if rough is None:
-            rough = solve_node(part, accuracy=_ROUGH)
+        rough = solve_node(rows.take(drawn, len(drawn) / m), accuracy=_ROUGH)
         warm = rough.w, rough.b
     lack = rows.missing(*warm)
     size = np.abs(lack)
-    width = float(np.quantile(size, max(_NEAR, min(1.0, 0.75 * MAX_ROWS / m))))
+    share = max(_NEAR, min(1.0, near / m))
+    width = float(np.quantile(size, share))
     inside = size <= width
     best: NodeSolution | None = None
     bound = 0.0
@@ -253,7 +254,8 @@ def _by_working_sets(rows: Rows, warm: tuple[FloatArray, float] | None, accuracy
         free = rows.capacity[inside]
         against = float(free[rows.direction[inside] * left < 0.0].sum()) if left else np.inf
         if against <= abs(left) and not inside.all():
-            width *= 2.0  # the working set cannot balance the rows that are fixed
+            share = min(1.0, 2.0 * share)  # the working set cannot balance the rows that are fixed
+            width = float(np.quantile(size, share))
             inside |= size <= width
             continue
         w, b, a = _interior_point(rows.take(inside), pull @ rows.X[loss], left, accuracy)
@@ -344,8 +346,8 @@ def _interior_point(
 
 def _longest(x: FloatArray, dx: FloatArray) -> float:
     """Return how far x > 0 may go along dx until an entry is 0; infinity where none falls."""
-    falls = dx < 0.0
-    return float((-x[falls] / dx[falls]).min(initial=np.inf))
+    steepest = float((dx / x).min())
+    return -1.0 / steepest if steepest < 0.0 else np.inf
 
 
 def _solve_factored(factor: FloatArray, right: FloatArray) -> FloatArray:

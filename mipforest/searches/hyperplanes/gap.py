@@ -28,6 +28,9 @@ PRICES = (1.0, 3.0, 10.0, 100.0)
 #: Line moves at each price.
 LINES = 25
 
+#: Least gain of a round of line moves, relative to the objective, for another one.
+SETTLED = 1e-4
+
 #: Scales at which a split may have wide enough gaps; the last ones make room in any data of double precision.
 SCALES = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0, 30.0, 60.0, 100.0, 1e3, 1e4, 1e5)
 
@@ -102,19 +105,50 @@ def tightened(
         return best
     moved = tree
     for price in PRICES:
-        descent = LineDescent(problem, problem.valued(moved), price)
-        for k in range(problem.n_upper + LINES):
-            if over():
-                return best
-            t = k if k < problem.n_upper else int(rng.integers(problem.n_upper))
-            if len(descent.members[t]) < 2:
-                continue
-            if k < problem.n_upper:
-                descent.try_line(Line(t, descent.tree.w[t].copy(), float(descent.tree.b[t])))
-            else:
-                descent.try_line(random_line(problem, descent.tree, t, descent.members[t], rng))
-        moved = problem.refitted(descent.tree, accuracy=accuracy)
-        found = made_feasible(problem, moved, accuracy=accuracy)
-        if found.value < best.value:
-            best = found
+        moved = _along_lines(problem, moved, price, LINES, rng, over)
+        if over():
+            break
+        moved = problem.refitted(moved, accuracy=accuracy)
+        best = min(best, made_feasible(problem, moved, accuracy=accuracy), key=lambda found: found.value)
     return best
+
+
+def settled(
+    problem: HyperplaneProblem,
+    tree: Hyperplanes,
+    rng: np.random.Generator,
+    *,
+    accuracy: float,
+    over: Callable[[], bool] = lambda: False,
+) -> Hyperplanes:
+    """Return a feasible tree that is no worse than another one, found by line moves with the highest price."""
+    best = tree
+    while not over() and problem.n_upper:
+        moved = _along_lines(problem, best, PRICES[-1], 2 * LINES, rng, over)
+        found = made_feasible(problem, moved, accuracy=accuracy)
+        if not found.value < best.value * (1.0 - SETTLED):
+            return min(best, found, key=lambda each: each.value)
+        best = found
+    return best
+
+
+def _along_lines(
+    problem: HyperplaneProblem,
+    tree: Hyperplanes,
+    price: float,
+    count: int,
+    rng: np.random.Generator,
+    over: Callable[[], bool],
+) -> Hyperplanes:
+    """Return a tree after line moves with a price: along the scales of all nodes, then along random lines."""
+    descent = LineDescent(problem, problem.valued(tree), price)
+    for k in range(problem.n_upper + count):
+        if over():
+            break
+        scales = k < problem.n_upper
+        t = k if scales else int(rng.integers(problem.n_upper))
+        if len(descent.members[t]) < 2:
+            continue
+        own = Line(t, descent.tree.w[t].copy(), float(descent.tree.b[t]))
+        descent.try_line(own if scales else random_line(problem, descent.tree, t, descent.members[t], rng))
+    return descent.tree

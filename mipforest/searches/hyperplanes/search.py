@@ -26,7 +26,7 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches.hyperplanes import HyperplaneProblem, Hyperplanes
 from mipforest.searches.hyperplanes.annealing import annealed
-from mipforest.searches.hyperplanes.gap import made_feasible, tightened
+from mipforest.searches.hyperplanes.gap import settled, tightened
 from mipforest.searches.hyperplanes.line_moves import LineDescent, random_line
 from mipforest.solvers.worker import THREAD_NAME
 
@@ -164,7 +164,10 @@ class _Search:
             until = round(share * kicks)
             while done < until and pool and not self._over():
                 size = min(GROUP, until - done)
-                found, ended = self._do([descents.kick(pool) for _ in range(size)])
+                tasks = [descents.kick(pool) for _ in range(size)]
+                if whole and np.isfinite(self.best.value):
+                    tasks[-1] = descents.settle(self.best)
+                found, ended = self._do(tasks)
                 complete &= ended
                 pool, done = _best([*pool, *(each.tree for each in found)], KEPT), done + size
             if not whole:
@@ -266,6 +269,15 @@ class _Descents:
             if found.value < tree.value * (1.0 - LEAST_GAIN):
                 return self._found(found, rng)
             return _Found(found)
+
+        return task
+
+    def settle(self, tree: Hyperplanes) -> _Task:
+        """Improve a feasible tree by moves that keep samples out of the gap."""
+
+        def task(rng: np.random.Generator) -> _Found:
+            found = settled(self.problem, tree, rng, accuracy=ROUGH, over=self.over)
+            return _Found(found, found)
 
         return task
 
