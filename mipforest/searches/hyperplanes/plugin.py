@@ -37,6 +37,12 @@ TAKEN = "convex nodes have the l2 norm, all features and a charge at every node"
 #: The bound is lowered by this share of itself: what sums of rounding errors may come to.
 ROUNDING = 1e-12
 
+#: Samples above which no exact search takes these problems as a rule: ``auto`` then chooses the local search.
+MANY_SAMPLES = 5000
+
+#: Samples above which equal ones are not looked for.
+MAX_MERGED = 200_000
+
 #: Largest depth: the search works on all nodes at once.
 MAX_DEPTH = 6
 

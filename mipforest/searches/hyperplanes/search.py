@@ -24,11 +24,14 @@ from time import monotonic
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.searches import compile_by
 from mipforest.searches.hyperplanes import HyperplaneProblem, Hyperplanes
 from mipforest.searches.hyperplanes.annealing import annealed
-from mipforest.searches.hyperplanes.gap import settled, tightened
+from mipforest.searches.hyperplanes.gap import made_feasible, settled, tightened
 from mipforest.searches.hyperplanes.line_moves import LineDescent, random_line
+from mipforest.searches.hyperplanes.node_moves import MAX_ROWS, NodeMoves, rows_at_most
 from mipforest.solvers.worker import THREAD_NAME
+from mipforest.time_budget import TimeBudget
 
 #: Sizes of the samples that are searched before all: one is left out where all are fewer than this multiple of it.
 SAMPLES, MUCH_LARGER = (4000, 25_000), 1.4
@@ -152,7 +155,8 @@ class _Search:
         for k, (stage, share) in enumerate(zip(stages, shares, strict=True)):
             whole, time = stage is self.problem, self.deadline - self.began
             self.stage_end = self.deadline if whole or not np.isfinite(time) else self.began + share * time
-            descents = _Descents(stage, whole=whole, over=self._over)
+            few = whole and rows_at_most(stage) <= MAX_ROWS and stage.n_upper > 0
+            descents: _Descents = (_Routings if few else _Descents)(stage, whole=whole, over=self._over)
             if k == 0:
                 begun = [descents.promote(tree) for tree in pool]
                 begun += [descents.start(r) for r in range(starts)]
@@ -165,7 +169,7 @@ class _Search:
             while done < until and pool and not self._over():
                 size = min(GROUP, until - done)
                 tasks = [descents.kick(pool) for _ in range(size)]
-                if whole and np.isfinite(self.best.value):
+                if whole and not few and np.isfinite(self.best.value):
                     tasks[-1] = descents.settle(self.best)
                 found, ended = self._do(tasks)
                 complete &= ended
@@ -371,6 +375,87 @@ class _Descents:
             return tree.moved(t, -tree.w[t], -float(tree.b[t]))
         return tree
 
+
+@dataclass(frozen=True, eq=False)
+class _Routings(_Descents):
+    """The same tasks by node moves, for few samples: all trees are feasible, and their nodes optimal for their routing."""
+
+    def promote(self, tree: Hyperplanes) -> _Task:
+        def task(rng: np.random.Generator) -> _Found:
+            return self._improved(tree, rng)
+
+        return task
+
+    def start(self, number: int) -> _Task:
+        def task(rng: np.random.Generator) -> _Found:
+            if number <= len(FACTORS):
+                return self._improved(self._by_machines(FACTORS[number - 1] if number else 1.0), rng)
+            return self._improved(self._grown(STARTS[number % len(STARTS)], rng), rng)
+
+        return task
+
+    def kick(self, pool: Sequence[Hyperplanes]) -> _Task:
+        known = list(pool)
+
+        def task(rng: np.random.Generator) -> _Found:
+            best = known[0].value
+            tree = known[0 if rng.random() < 0.7 else int(rng.integers(len(known)))]
+            moves = NodeMoves(self.problem, rng)
+            for _ in range(int(rng.integers(1, 4))):
+                found = moves.step(tree, 2.0 * best)
+                if found is not None and (found.value < 1.5 * best or rng.random() < 0.3):
+                    tree = found
+            tree = moves.descend(tree, FAILURES, self.over)
+            return _Found(tree, tree)
+
+        return task
+
+    def _improved(self, tree: Hyperplanes, rng: np.random.Generator) -> _Found:
+        """Solve all nodes for the tree's routing, and take steps that lower the objective."""
+        moves = NodeMoves(self.problem, rng)
+        priced = moves.priced(tree, 0, np.arange(len(self.problem.X)))
+        if priced is None:  # no hyperplane has this routing with the gap
+            tree = made_feasible(self.problem, tree, accuracy=ROUGH)
+        else:
+            tree = self.problem.valued(priced[0])
+        tree = moves.descend(tree, FAILURES, self.over)
+        return _Found(tree, tree)
+
+    def _by_machines(self, factor: float) -> Hyperplanes:
+        """Grow a tree by the nodes' machines, with C times a factor above the last level."""
+        problem = self.problem
+        tree = Hyperplanes(np.zeros((problem.n_branches, problem.X.shape[1])), np.zeros(problem.n_branches))
+        members = {0: np.arange(len(problem.X))}
+        for t in range(problem.n_branches):
+            rows = members.pop(t)
+            own = factor if t < problem.n_upper else 1.0
+            tree.w[t], tree.b[t] = problem.machine(t, rows, accuracy=ROUGH, factor=own)
+            if t < problem.n_upper:
+                right = problem.X[rows] @ tree.w[t] + tree.b[t] >= 0.0
+                members[2 * t + 1], members[2 * t + 2] = rows[~right], rows[right]
+        return problem.valued(tree)
+
+
+def compile_kernels(budget: TimeBudget, problem: HyperplaneProblem) -> float:
+    """Load what a search of few samples runs, or compile it; see :func:`~mipforest.searches.compile_by`."""
+    if rows_at_most(problem) > MAX_ROWS:
+        return 0.0
+
+    def run() -> None:
+        tiny = replace(
+            problem,
+            X=np.array([[0.0], [1.0]]), sign=np.array([-1.0, 1.0]), weight=np.ones(2), C=np.ones(3),
+        )  # fmt: skip
+        NodeMoves(tiny, np.random.default_rng(0)).machine(0, np.arange(2))
+
+    return compile_by(run, budget)
+
+
+#: Steps in a row without a gain that end a descent of node moves.
+FAILURES = 60
+
+#: Factors of C for the machines of the first starts of few samples; the first start has 1.
+FACTORS = tuple(10.0 ** (k / 2) for k in (-2, 2, -4, 4, -1, 1, -6, 6, -3, 3, -8, 8, -5, 5, -7, 7))
 
 #: How random starts are grown, in turn.
 STARTS = ("path", "oblique", "axis", "pair")
