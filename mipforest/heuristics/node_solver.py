@@ -247,6 +247,8 @@ def _by_working_sets(rows: Rows, warm: tuple[FloatArray, float] | None, accuracy
     inside = size <= width
     best: NodeSolution | None = None
     bound = 0.0
+    # The fixed rows pay most of the value, and the working set need not be more accurate than the whole.
+    least = rows.value(*warm)
     for _ in range(_WORKING_SETS):
         loss = (lack > 0.0) & ~inside
         pull = (rows.capacity * rows.direction)[loss]
@@ -258,7 +260,7 @@ def _by_working_sets(rows: Rows, warm: tuple[FloatArray, float] | None, accuracy
             width = float(np.quantile(size, share))
             inside |= size <= width
             continue
-        w, b, a = _interior_point(rows.take(inside), pull @ rows.X[loss], left, accuracy)
+        w, b, a = _interior_point(rows.take(inside), pull @ rows.X[loss], left, accuracy, least)
         a_all = np.where(loss, rows.capacity, 0.0)
         a_all[inside] = a
         found = _solution(rows, w, b, a_all)
@@ -270,9 +272,11 @@ def _by_working_sets(rows: Rows, warm: tuple[FloatArray, float] | None, accuracy
             break
         now = rows.missing(w, b)
         wrong = ~inside & ((now > 0.0) != loss)
-        if not wrong.any():
+        if not wrong.any() and least == 0.0:
             break  # what is left of the gap is the interior point's
-        width = max(width, 1.5 * float(np.abs(lack[wrong]).max())) if wrong.sum() < 0.1 * m else 2.0 * width
+        least = bound if wrong.any() else 0.0  # a warm start may be worth more than the optimum
+        farthest = 1.5 * float(np.abs(lack[wrong]).max(initial=0.0))
+        width = max(width, farthest) if wrong.sum() < 0.1 * m else 2.0 * width
         inside |= wrong | (np.abs(now) <= 0.5 * width)
         lack = np.where(inside, lack, now)
         size = np.abs(lack)
@@ -281,7 +285,7 @@ def _by_working_sets(rows: Rows, warm: tuple[FloatArray, float] | None, accuracy
 
 
 def _interior_point(
-    rows: Rows, w0: FloatArray, left: float, accuracy: float
+    rows: Rows, w0: FloatArray, left: float, accuracy: float, least: float = 0.0
 ) -> tuple[FloatArray, float, FloatArray]:
     """Return weights, bias and multipliers (m,) of the rows of a working set.
 
@@ -291,8 +295,8 @@ def _interior_point(
         The working set, with rows of both directions.
     w0, left
         (p,) and the part of the weights, and of the dual's equality, that fixed rows have.
-    accuracy
-        Complementarity, relative to the value, at which to end.
+    accuracy, least
+        Complementarity, relative to the value, or to a least value, at which to end.
     """
     d, margin, c = rows.direction, rows.margin, rows.capacity
     Z = np.column_stack([rows.X * d[:, None], d])
@@ -315,7 +319,7 @@ def _interior_point(
             break
         if merit < best:
             best, kept = merit, (at.copy(), a)
-        if merit <= _BELOW * accuracy * value:
+        if merit <= _BELOW * accuracy * max(value, least):
             break
         inverse = 1.0 / np.maximum(slack / a + loss / room, _LEAST_CURVATURE)
         M = Z.T @ (Z * inverse[:, None])
