@@ -49,8 +49,8 @@ _SHARE, _LEAST_ROWS = 0.1, 2000
 #: Accuracy of that solution: it chooses a working set only.
 _ROUGH = 1e-3
 
-#: Share of the rows, nearest to their kinks, that the first working set has, and how many they are at least, without and
-#: with a warm start.
+#: Share of the rows, nearest to their kinks, that the first working set has, and how many they are at least: without a
+#: warm start, and with one.
 _NEAR, _LEAST_NEAR, _LEAST_NEAR_WARM = 0.08, 3000, 800
 
 #: Iterations of the interior point (it takes 10 to 30), and working sets of one problem.

@@ -182,9 +182,9 @@ class TreeSearch(ABC):
         return cls()
 
     def preferred_for(self, problem: ProblemData) -> bool:  # noqa: ARG002
-        """Return whether :class:`Auto` chooses it for a problem that no preferred search takes: matrix solvers do worse.
+        """Return whether :class:`Auto` chooses it for a problem that no preferred search takes.
 
-        A search that says so takes the problem as it is now.
+        It takes the problem as it is now, and does better there than a matrix solver.
         """
         return False
 

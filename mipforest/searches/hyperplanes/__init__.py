@@ -214,6 +214,4 @@ class HyperplaneProblem:
     def sample(self, rows: IntArray) -> HyperplaneProblem:
         """Return the problem on some samples, which weigh as much as all of them."""
         share = float(self.weight.sum() / self.weight[rows].sum())
-        return replace(
-            self, X=self.X[rows], sign=self.sign[rows], weight=self.weight[rows] * share
-        )
+        return replace(self, X=self.X[rows], sign=self.sign[rows], weight=self.weight[rows] * share)

@@ -5,9 +5,9 @@ always there, and the best tree without the gap is infeasible. Two steps make it
 
 1. *A price.* Line moves (:mod:`~mipforest.searches.hyperplanes.line_moves`) charge each sample in the gap; the price
    rises. This moves hyperplanes to where few samples are.
-2. *A gap of the scores.* From the root down, each split that still has samples between its sides is scaled and shifted
-   so that a gap between two neighbouring scores holds :math:`-\varepsilon` and 0. All gaps are ranked by the costs-to-go
-   of the samples that change sides and by what a shift costs at most; the best ones are valued exactly.
+2. *A gap of the scores.* From the root down, each split that still has samples between its sides is scaled and
+   shifted so that a gap between two neighbouring scores holds :math:`-\varepsilon` and 0. All gaps are ranked by the
+   costs-to-go of the samples that change sides and by what a shift costs at most; the best ones are valued exactly.
 
 The second step alone can lose 13% of the objective on 10,000 samples.
 """
@@ -70,7 +70,9 @@ def _into_gap(
     ordered, n = scores[order], len(scores)
     left, right = costs[order, 2 * t + 1], costs[order, 2 * t + 2]
     # With the k lowest scores on the left.
-    routed = np.concatenate([[0.0], np.cumsum(left)]) + right.sum() - np.concatenate([[0.0], np.cumsum(right)])
+    routed = (
+        np.concatenate([[0.0], np.cumsum(left)]) + right.sum() - np.concatenate([[0.0], np.cumsum(right)])
+    )
     per_shift = 0.5 * float(problem.C[t] * problem.weight[rows].sum() * problem.kinks[:, 1].sum())
     wide = problem.epsilon + 2.0 * CLEARANCE + _WIDER
     best = (np.inf, 1.0, 0.0)

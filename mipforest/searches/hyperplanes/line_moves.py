@@ -96,7 +96,9 @@ def best_on(
         rises.append(change * charge[moving] * np.abs(speed))
         jumps.append(np.zeros(len(moving)))
     to_right = np.sign(speed) * (difference[moving] - priced[moving])
-    crossings = [(0.0, to_right)] if price == 0.0 else [(0.0, to_right), (-gap, np.sign(speed) * priced[moving])]
+    crossings = (
+        [(0.0, to_right)] if price == 0.0 else [(0.0, to_right), (-gap, np.sign(speed) * priced[moving])]
+    )
     for side, jump in crossings:
         places.append((side - s) / speed)
         rises.append(np.zeros(len(moving)))
@@ -126,7 +128,8 @@ def best_on(
     losses = loss + np.concatenate([[0.0], np.cumsum(slopes[:-1] * width[:-1])])
     steps = step + np.concatenate([[0.0], np.cumsum(jump)])
     we, ee = float(w @ e), float(e @ e)
-    lowest = -(slopes + we) / ee if ee > 0.0 else np.where(slopes + we < 0.0, np.inf, -np.inf)
+    flat = np.where(slopes + we < 0.0, np.inf, -np.inf)
+    lowest: FloatArray = -(slopes + we) / ee if ee > 0.0 else flat
     at_step = np.clip(lowest, left + _INSIDE * width, left + (1.0 - _INSIDE) * width)
     values = at_step * we + 0.5 * ee * at_step**2 + losses + slopes * (at_step - left) + steps
     values[width <= 0.0] = np.inf

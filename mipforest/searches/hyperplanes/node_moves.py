@@ -1,7 +1,7 @@
 r"""Node moves: another routing at one node, priced by the exact problems of all nodes that it concerns.
 
-The state is a tree whose nodes are all optimal for its routing. A move proposes a hyperplane for one node above the last
-level, by which samples are routed anew. Then all nodes at and below it are solved exactly: the last level with free
+The state is a tree whose nodes are all optimal for its routing. A move proposes a hyperplane for one node above the
+last level, by which samples are routed anew. Then all nodes at and below it are solved exactly: the last level with free
 sides, the others with hard sides, :math:`w^\top x + b \ge 0` to the right and :math:`\le -\varepsilon` to the left. The
 move is kept if the objective falls. Pricing ends as soon as what is solved reaches the objective known.
 
@@ -10,7 +10,8 @@ Proposals come from one more programme of hinges, over the node's own loss and *
 - *surrogate*: every sample prefers the side with the smaller cost-to-go, by the difference of both;
 - *ramp*: the same without samples that are far on the other side (a step of the concave-convex procedure: A. Yuille, A.
   Rangarajan, Neural Computation 15, 2003);
-- *flip*: a sample near the hyperplane, or dear where it is, changes sides with its neighbours, all others stay if they can;
+- *flip*: a sample near the hyperplane, or dear where it is, changes sides with its neighbours, and all others stay if
+  they can;
 - *support*: the same from samples on the margin of their child's machine, whose removal widens that margin;
 - *line*: the best hyperplane on a random line (:mod:`~mipforest.searches.hyperplanes.line_moves`);
 - *anneal*: all nodes at once, after noise on one (:mod:`~mipforest.searches.hyperplanes.annealing`).
@@ -66,7 +67,7 @@ class NodeMoves:
 
     def __init__(self, problem: HyperplaneProblem, rng: np.random.Generator) -> None:
         self.problem, self.rng = problem, rng
-        n, p = problem.X.shape
+        p = problem.X.shape[1]
         self.centre = problem.X.mean(axis=0)
         self.X = problem.X - self.centre
         self.work = _workspace(rows_at_most(problem), p)
@@ -93,7 +94,9 @@ class NodeMoves:
         capacity = factor * problem.C[t] * problem.weight[members]
         return rows_of(self.X[members], problem.sign[members], capacity, problem.kinks)
 
-    def machine(self, t: int, members: IntArray, factor: float = 1.0, stop: float = np.inf) -> tuple[FloatArray, float]:
+    def machine(
+        self, t: int, members: IntArray, factor: float = 1.0, stop: float = np.inf
+    ) -> tuple[FloatArray, float]:
         """Return the best hyperplane of node t for some samples, sides free."""
         if not len(members):
             return np.zeros(self.X.shape[1]), bias_if_empty(t)
@@ -319,7 +322,9 @@ def _holding_sides(scores: FloatArray, right: BoolArray, epsilon: float) -> tupl
     return longer, float(np.clip(0.0, low, high))
 
 
-def _joined(own: Rows, X: FloatArray, direction: FloatArray, margin: FloatArray, capacity: FloatArray) -> Rows:
+def _joined(
+    own: Rows, X: FloatArray, direction: FloatArray, margin: FloatArray, capacity: FloatArray
+) -> Rows:
     """Return hinges with further ones."""
     return Rows(
         np.vstack([own.X, X]),

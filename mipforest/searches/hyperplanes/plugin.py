@@ -6,8 +6,8 @@ V is a lower bound on the objective of every tree.
 
 A sample also pays at one node of every level below the root. Let samples of both classes be equal in all features, with
 weights :math:`n_-` and :math:`n_+`. They have the same score s at every node, and convexity of the loss f gives
-:math:`n_- f(-s) + n_+ f(s) \ge 2 \min(n_-, n_+) f(0)`. So each level adds at least the sum of this over all groups, times
-the least C of the level.
+:math:`n_- f(-s) + n_+ f(s) \ge 2 \min(n_-, n_+) f(0)`. So each level adds at least the sum of this over all groups,
+times the least C of the level.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mipforest.arrays import FloatArray
 from mipforest.heuristics.node_problems import NodeProblems, weights_by_class
 from mipforest.heuristics.node_solver import rows_of, solve_node
 from mipforest.objectives.losses import HALF_SQUARED_L2
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.tree_search import SearchEvents, SearchResult
 from mipforest.settings import SolveSettings
-from mipforest.solvers.bound_check import objective_unit
 from mipforest.solvers.solution import Progress, Status, closed
 from mipforest.trees import Tree
 
@@ -60,7 +58,9 @@ def refusal(problem: ProblemData) -> str:
     if nodes.uncharged:
         return "some levels are not charged, and the search takes trees that are charged at every node"
     if problem.formulation.variant == "paper":
-        return "variant 'paper' has constants that may cut off the best tree, and the search knows no constants"
+        return (
+            "variant 'paper' has constants that may cut off the best tree, and the search knows no constants"
+        )
     if problem.topology.depth > MAX_DEPTH:
         return f"the trees have depth {problem.topology.depth}, and it takes {MAX_DEPTH}"
     return ""
@@ -94,7 +94,7 @@ def search(
     nodes = problem.structure
     assert isinstance(nodes, NodeProblems)
     formulation, instance = problem.formulation, problem.instance
-    samples, groups, at = _samples(problem, nodes)
+    samples, both = _samples(problem, nodes)
     compile_kernels(problem.budget, samples)
     events = SearchEvents(on_progress)
     deadline = events.deadline(settings.time_limit)
@@ -102,7 +102,7 @@ def search(
     value = min((formulation.evaluate(tree, instance) for tree in known), default=np.inf)
     # Reported before the bound is proven, which takes seconds where samples are many.
     stop = events.tell(value, 0.0, 0)
-    bound = proven_bound(samples, weights_by_class(problem.data, at, len(groups)))
+    bound = proven_bound(samples, both)
 
     def report(found: float, steps: int) -> bool:
         return events.tell(min(found, value), bound, steps)
@@ -117,7 +117,7 @@ def search(
         deadline=monotonic() if stop else deadline,
         on_progress=report,
     )
-    best = _best_tree(problem, nodes, known, outcome.tree)
+    best = _best_tree(problem, nodes, samples, known, outcome.tree)
     value = formulation.evaluate(best, instance)
     bound = min(bound, value)
     stopped = Status.INTERRUPTED if outcome.interrupted or stop else Status.TIME_LIMIT
@@ -134,59 +134,69 @@ def search(
     )
 
 
-def _samples(problem: ProblemData, nodes: NodeProblems) -> tuple[HyperplaneProblem, FloatArray, FloatArray]:
-    """Return the problem with equal samples of a class merged, the (G, p) groups, and that of each sample (n,)."""
+def _samples(problem: ProblemData, nodes: NodeProblems) -> tuple[HyperplaneProblem, float]:
+    """Return the problem with equal samples of a class merged, and what groups with both classes weigh in the smaller.
+
+    Of more than :data:`MAX_MERGED` samples none are merged.
+    """
     from mipforest.searches.hyperplanes import HyperplaneProblem
 
-    groups, at = problem.instance.distinct
-    weight = weights_by_class(problem.data, at, len(groups))
-    group, side = np.nonzero(weight)
-    return (
-        HyperplaneProblem(
-            X=np.ascontiguousarray(groups[group]),
-            sign=np.where(side == 1, 1.0, -1.0),
-            weight=weight[group, side],
-            C=np.asarray(nodes.C, dtype=np.float64),
-            kinks=nodes.loss.convex.kinks(),
-            epsilon=nodes.epsilon,
-        ),
-        groups,
-        at,
+    data = problem.data
+    X, sign, weight, both = data.X, data.sign, np.asarray(data.weights, dtype=np.float64), 0.0
+    if data.n <= MAX_MERGED:
+        groups, at = problem.instance.distinct
+        by_class = weights_by_class(data, at, len(groups))
+        group, side = np.nonzero(by_class)
+        X, sign, weight = groups[group], np.where(side == 1, 1.0, -1.0), by_class[group, side]
+        both = float(by_class.min(axis=1).sum())
+    samples = HyperplaneProblem(
+        X=np.ascontiguousarray(X),
+        sign=sign,
+        weight=weight,
+        C=np.asarray(nodes.C, dtype=np.float64),
+        kinks=nodes.loss.convex.kinks(),
+        epsilon=nodes.epsilon,
     )
+    return samples, both
 
 
-def proven_bound(samples: HyperplaneProblem, weight: FloatArray) -> float:
+def proven_bound(samples: HyperplaneProblem, both: float = 0.0) -> float:
     """Return a lower bound on the objective of every tree: see the module's proof.
 
     Parameters
     ----------
     samples
         The problem.
-    weight
-        (G, 2) weights of both classes in each group of equal samples.
+    both
+        Over all groups of equal samples, the sum of the lesser weight of both classes.
     """
     capacity = samples.C[0] * samples.weight
     root = solve_node(rows_of(samples.X, samples.sign, capacity, samples.kinks)).bound
     at_zero = float(sum(change * max(0.0, at) for at, change in samples.kinks))
-    both = 2.0 * at_zero * float(weight.min(axis=1).sum())
     levels = [samples.C[2**k - 1 : 2 ** (k + 1) - 1] for k in range(1, samples.n_branches.bit_length())]
-    below = both * float(sum(C.min() for C in levels))
+    below = 2.0 * both * at_zero * float(sum(C.min() for C in levels))
     return (root + below) * (1.0 - ROUNDING)
 
 
-def _best_tree(problem: ProblemData, nodes: NodeProblems, known: list[Tree], found: Hyperplanes) -> Tree:
-    """Return the best tree by the definition, its nodes solved exactly for its routing where samples are few."""
+def _best_tree(
+    problem: ProblemData,
+    nodes: NodeProblems,
+    samples: HyperplaneProblem,
+    known: list[Tree],
+    found: Hyperplanes,
+) -> Tree:
+    """Return the best feasible tree by the definition, its nodes solved for its routing where samples are few."""
+    from mipforest.searches.hyperplanes import Hyperplanes
+
     formulation, instance = problem.formulation, problem.instance
-    trees = list(known)
-    if np.isfinite(found.value) or not trees:
-        own = nodes.labelled(found.w, found.b, problem.data, problem.topology)
-        trees.append(own)
-        if problem.data.n <= nodes.exact_up_to and not nodes.time.expired:
-            trees.append(formulation.polish(own, instance))
-    values = [
-        np.inf
-        if problem.has_rows and problem.worst_violation(problem.encoded(tree))
-        else formulation.evaluate(tree, instance)
-        for tree in trees
-    ]
+    own = nodes.labelled(found.w, found.b, problem.data, problem.topology)
+    trees = [*known, own]
+    if problem.data.n <= nodes.exact_up_to and not nodes.time.expired:
+        trees.append(formulation.polish(own, instance))
+    values = []
+    for tree in trees:
+        feasible = samples.feasible(Hyperplanes(tree.w, tree.b))
+        if problem.has_rows:
+            feasible = not problem.worst_violation(problem.encoded(tree))
+        values.append(formulation.evaluate(tree, instance) if feasible else np.inf)
     return trees[int(np.argmin(values))]

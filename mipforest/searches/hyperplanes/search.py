@@ -4,9 +4,11 @@
 the next larger sample, and at last to all samples. There, and only there, trees have to obey the gap epsilon
 (:mod:`~mipforest.searches.hyperplanes.gap`).
 
-**A descent** is annealing, line moves and a refit of the last level. **A kick** changes one node of a tree at random; the
-descent that follows is kept if it lowers the objective. **Few samples.** Up to :data:`FEW_SAMPLES`, node moves with exact
-node problems (:mod:`~mipforest.searches.hyperplanes.node_moves`) take the place of descents.
+**A descent** is annealing, line moves and a refit of the last level. **A kick** changes one node of a tree at random;
+the descent that follows is kept if it lowers the objective.
+
+**Few samples.** Where node problems have at most :data:`~mipforest.searches.hyperplanes.node_moves.MAX_ROWS` rows, node
+moves with exact node problems (:mod:`~mipforest.searches.hyperplanes.node_moves`) take the place of descents.
 
 **Determinism.** Starts, and kicks in groups of :data:`GROUP`, are tasks with random numbers of their own, and a group
 sees the trees of the groups before it. So the tree depends on the seed, and not on the number of threads, as long as no
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from time import monotonic
 
@@ -169,7 +171,7 @@ class _Search:
             while done < until and pool and not self._over():
                 size = min(GROUP, until - done)
                 tasks = [descents.kick(pool) for _ in range(size)]
-                if whole and not few and np.isfinite(self.best.value):
+                if whole and not few and np.isfinite(self.best.value) and done % (2 * GROUP) == 0:
                     tasks[-1] = descents.settle(self.best)
                 found, ended = self._do(tasks)
                 complete &= ended
@@ -194,7 +196,8 @@ class _Search:
         seeds = [np.random.SeedSequence([self.seed, self.tasks + k]) for k in range(len(tasks))]
         self.tasks += len(tasks)
         found: dict[int, _Found] = {}
-        following, running = iter(enumerate(tasks)), {}
+        following = iter(enumerate(tasks))
+        running: dict[Future[_Found], int] = {}
         with ThreadPoolExecutor(self.threads, thread_name_prefix=THREAD_NAME) as pool:
             while True:
                 while len(running) < self.threads and not self._over():
@@ -291,9 +294,7 @@ class _Descents:
             return _Found(tree)
         return _Found(tree, tightened(self.problem, tree, rng, accuracy=ROUGH, over=self.over))
 
-    def _descent(
-        self, tree: Hyperplanes, widths: Sequence[float], rng: np.random.Generator
-    ) -> Hyperplanes:
+    def _descent(self, tree: Hyperplanes, widths: Sequence[float], rng: np.random.Generator) -> Hyperplanes:
         """Anneal, then move along lines and refit the last level while that gains."""
         problem = self.problem
         tree = annealed(problem, tree, widths, over=self.over)
@@ -334,9 +335,7 @@ class _Descents:
     def _is_pure(self, rows: IntArray) -> bool:
         return len(rows) < 4 or bool((self.problem.sign[rows] == self.problem.sign[rows[0]]).all())
 
-    def _random_split(
-        self, kind: str, rows: IntArray, rng: np.random.Generator
-    ) -> tuple[FloatArray, float]:
+    def _random_split(self, kind: str, rows: IntArray, rng: np.random.Generator) -> tuple[FloatArray, float]:
         """Draw a split with scores of size 1 whose right side has more of class +1.
 
         ``oblique``: normal weights; ``axis``: one feature; ``pair``: the bisector of two samples.
@@ -351,7 +350,11 @@ class _Descents:
             i, j = rng.choice(len(rows), 2, replace=False)
             w = (X[j] - X[i]) / (X.var(axis=0) + 0.01)
         scores = X @ w
-        b = -0.5 * float(scores[i] + scores[j]) if kind == "pair" else -np.quantile(scores, rng.uniform(0.1, 0.9))
+        b = (
+            -0.5 * float(scores[i] + scores[j])
+            if kind == "pair"
+            else -np.quantile(scores, rng.uniform(0.1, 0.9))
+        )
         scores = scores + b
         size = float(np.abs(scores).mean()) + 1e-12
         turned = -1.0 if float(self.problem.weight[rows] * scores @ self.problem.sign[rows]) < 0.0 else 1.0
@@ -378,7 +381,7 @@ class _Descents:
 
 @dataclass(frozen=True, eq=False)
 class _Routings(_Descents):
-    """The same tasks by node moves, for few samples: all trees are feasible, and their nodes optimal for their routing."""
+    """The same tasks by node moves, for few samples: all trees are feasible, their nodes optimal for their routing."""
 
     def promote(self, tree: Hyperplanes) -> _Task:
         def task(rng: np.random.Generator) -> _Found:
@@ -414,10 +417,9 @@ class _Routings(_Descents):
         """Solve all nodes for the tree's routing, and take steps that lower the objective."""
         moves = NodeMoves(self.problem, rng)
         priced = moves.priced(tree, 0, np.arange(len(self.problem.X)))
-        if priced is None:  # no hyperplane has this routing with the gap
-            tree = made_feasible(self.problem, tree, accuracy=ROUGH)
-        else:
-            tree = self.problem.valued(priced[0])
+        # Without a price no hyperplane has this routing with the gap.
+        routed = made_feasible(self.problem, tree, accuracy=ROUGH) if priced is None else priced[0]
+        tree = self.problem.valued(routed)
         tree = moves.descend(tree, FAILURES, self.over)
         return _Found(tree, tree)
 
