@@ -25,6 +25,9 @@ REACH = 2.0
 #: choose the side of a sample.
 _INSIDE = 1e-6
 
+#: Width of an interval, as a share of the line, up to which rounding may have made it: events that coincide.
+_COINCIDE = 1e-10
+
 #: Least gain that counts, relative to the objective: far above what rounding makes of sums.
 LEAST_GAIN = 1e-9
 
@@ -128,11 +131,11 @@ def best_on(
     losses = loss + np.concatenate([[0.0], np.cumsum(slopes[:-1] * width[:-1])])
     steps = step + np.concatenate([[0.0], np.cumsum(jump)])
     we, ee = float(w @ e), float(e @ e)
-    flat = np.where(slopes + we < 0.0, np.inf, -np.inf)
-    lowest: FloatArray = -(slopes + we) / ee if ee > 0.0 else flat
+    descends: FloatArray = -(slopes + we)
+    lowest: FloatArray = descends / ee if ee > 0.0 else np.copysign(np.inf, descends)
     at_step = np.clip(lowest, left + _INSIDE * width, left + (1.0 - _INSIDE) * width)
     values = at_step * we + 0.5 * ee * at_step**2 + losses + slopes * (at_step - left) + steps
-    values[width <= 0.0] = np.inf
+    values[width <= _COINCIDE * reach] = np.inf
     best = int(np.argmin(values))
     now = float(problem.losses(line.node, scores, rows).sum()) + float(difference[scores >= 0.0].sum())
     if price:

@@ -94,7 +94,7 @@ def search(
     nodes = problem.structure
     assert isinstance(nodes, NodeProblems)
     formulation, instance = problem.formulation, problem.instance
-    samples, both = _samples(problem, nodes)
+    samples, both = problem_of(problem)
     compile_kernels(problem.budget, samples)
     events = SearchEvents(on_progress)
     deadline = events.deadline(settings.time_limit)
@@ -134,14 +134,15 @@ def search(
     )
 
 
-def _samples(problem: ProblemData, nodes: NodeProblems) -> tuple[HyperplaneProblem, float]:
+def problem_of(problem: ProblemData) -> tuple[HyperplaneProblem, float]:
     """Return the problem with equal samples of a class merged, and what groups with both classes weigh in the smaller.
 
     Of more than :data:`MAX_MERGED` samples none are merged.
     """
     from mipforest.searches.hyperplanes import HyperplaneProblem
 
-    data = problem.data
+    data, nodes = problem.data, problem.structure
+    assert isinstance(nodes, NodeProblems)
     X, sign, weight, both = data.X, data.sign, np.asarray(data.weights, dtype=np.float64), 0.0
     if data.n <= MAX_MERGED:
         groups, at = problem.instance.distinct

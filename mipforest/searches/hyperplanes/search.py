@@ -150,6 +150,8 @@ class _Search:
 
     def run(self, starts: int, kicks: int, trees: Sequence[Hyperplanes]) -> Outcome:
         """Search on samples that grow."""
+        if not self.problem.n_upper:  # one node alone is solved, not searched
+            starts, kicks = 1, 0
         for tree in trees:
             self._offer(tree)
         stages = self._samples()
@@ -261,7 +263,8 @@ class _Descents:
 
         def task(rng: np.random.Generator) -> _Found:
             grown = self._grown(STARTS[number % len(STARTS)] if number else "own", rng)
-            return self._found(self._descent(grown, START_WIDTHS, rng), rng)
+            found = self._descent(grown, START_WIDTHS, rng)
+            return self._found(min(grown, found, key=lambda each: each.value), rng)
 
         return task
 
