@@ -170,20 +170,22 @@ Processor seconds of one thread, without compilation.
 ## Proven optima
 
 The training sets of the MARGOT paper, depth 2, {STARTS} random starts: percent above the proven optimum after some
-seconds, the median of {len(args.seeds)} seeds, and the worst in brackets. After the last column of seconds the nodes of the best tree
-are solved exactly for its routing.
+seconds, the median of {len(args.seeds)} seeds, and the worst in brackets. At the end the nodes of the best tree are
+solved exactly for its routing.
 
 {table(["data", *times, "optimum"], small)}
 
 ## Many samples
 
-{args.large_seconds:g} s for each tree, from the start `svm-path` and {STARTS} random starts, seed 0. A quarter of the samples is for tests: accuracy
-in percent, of the start and of the search. The last column is the bound of the root as a share of the best objective.
+{args.large_seconds:g} s for each tree, from the start `svm-path` and {STARTS} random starts, seed 0. A quarter of the
+samples is for tests: accuracy in percent, of the start and of the search. The last column is the bound of the root as a
+share of the best objective.
 
 {table(["data", "depth", "C", "svm-path", "local search", "change", "test accuracy", "bound"], large)}
 
 {measured_with(PACKAGES)}
-Run again: `python benchmarks/hyperplane_local.py --data FOLDER --seconds {args.seconds:g} --large-seconds {args.large_seconds:g} --output FILE`.
+Run again: `python benchmarks/hyperplane_local.py --data FOLDER --seconds {args.seconds:g} \\
+--large-seconds {args.large_seconds:g} --output FILE`.
 """
     publish(page, args.output)
 

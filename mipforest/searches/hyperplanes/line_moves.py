@@ -31,6 +31,9 @@ _COINCIDE = 1e-10
 #: Least gain that counts, relative to the objective: far above what rounding makes of sums.
 LEAST_GAIN = 1e-9
 
+#: Samples whose mean a line turns about, drawn at random.
+_CENTRE = 1000
+
 #: Kinds of directions, with how often each is drawn: the bias, the scale of the hyperplane, one feature, all features.
 _KINDS = (0.25, 0.25, 0.25, 0.25)
 
@@ -149,6 +152,7 @@ def random_line(
     """Draw a line through the hyperplane of node t; it turns about the samples there."""
     p = problem.X.shape[1]
     kind = int(rng.choice(len(_KINDS), p=_KINDS))
+    e: FloatArray
     if kind == 0:
         return Line(t, np.zeros(p), 1.0)
     if kind == 1:
@@ -156,9 +160,9 @@ def random_line(
     if kind == 2:
         e = np.zeros(p)
         e[rng.integers(p)] = 1.0
-        some = rows[rng.integers(len(rows), size=min(len(rows), 1000))]
+        some = rows[rng.integers(len(rows), size=min(len(rows), _CENTRE))]
         return Line(t, e, -float(problem.X[some].mean(axis=0) @ e))
-    e = rng.normal(size=p)
+    e = np.asarray(rng.normal(size=p), dtype=np.float64)
     return Line(t, e, -float(problem.X[rows[rng.integers(len(rows))]] @ e))
 
 

@@ -2,8 +2,8 @@ r"""Node moves: another routing at one node, priced by the exact problems of all
 
 The state is a tree whose nodes are all optimal for its routing. A move proposes a hyperplane for one node above the
 last level, by which samples are routed anew. Then all nodes at and below it are solved exactly: the last level with
-free sides, the others with hard sides, :math:`w^\top x + b \ge 0` to the right and :math:`\le -\varepsilon` to the left.
-The move is kept if the objective falls. Pricing ends as soon as what is solved reaches the objective known.
+free sides, the others with hard sides, :math:`w^\top x + b \ge 0` to the right and :math:`\le -\varepsilon` to the
+left. The move is kept if the objective falls. Pricing ends as soon as what is solved reaches the objective known.
 
 Proposals come from one more programme of hinges, over the node's own loss and *preferred sides* of its samples:
 

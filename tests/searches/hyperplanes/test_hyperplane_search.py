@@ -1,6 +1,7 @@
 """The local search over hyperplanes: proven optima, bounds, the gap, limits, and what it refuses."""
 
 from dataclasses import replace
+from itertools import pairwise
 from time import monotonic
 
 import numpy as np
@@ -133,7 +134,7 @@ def test_the_bound_is_below_every_tree():
 
 def test_equal_samples_of_both_classes_pay_at_every_level():
     X = np.repeat([[0.0], [0.5], [1.0]], 4, axis=0)
-    y = np.array([0, 0, 0, 1] + [1, 1, 0, 0] + [1, 1, 1, 1])
+    y = np.array([0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1])
     problem = Margot(C=(1, 10)).build(Dataset.from_arrays(X, y), depth=2)
     found = problem.solve("local-search", solver_options={"starts": 2, "kicks": 2})
     optimum = problem.solve("routing")
@@ -207,7 +208,7 @@ def test_events_never_get_worse():
         on_progress=lambda event: values.append((event.objective, event.bound)) or False,
         solver_options={"starts": 3, "kicks": 4},
     )
-    assert all(at_most(b[0], a[0]) for a, b in zip(values, values[1:], strict=False))
+    assert all(at_most(after[0], before[0]) for before, after in pairwise(values))
     assert at_most(values[-1][1], values[-1][0])
 
 
@@ -271,7 +272,7 @@ def test_the_structure_is_that_of_other_packages_too():
 def test_samples_grow_to_all(monkeypatch):
     monkeypatch.setattr(search_module, "SAMPLES", (200, 600))
     problem = many(n=1500)
-    seen = search_module._Search(problem, 0, 1, np.inf, lambda value, steps: False)._samples()  # noqa: ARG005
+    seen = search_module._Search(problem, 0, 1, np.inf, lambda value, steps: False)._samples()
     assert [len(part.X) for part in seen] == [200, 600, 1500]
     for part in seen:
         assert same(part.weight.sum(), problem.weight.sum())
