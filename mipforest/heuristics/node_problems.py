@@ -10,10 +10,12 @@ with sample weights n, a norm and a convex piecewise-linear loss. For MARGOT the
 and the hinge, a soft-margin support vector machine. A node above the last level also has to keep its samples' sides:
 ``w.x_i + b >= 0`` to the right, ``w.x_i + b <= -epsilon`` to the left (D'Onofrio et al. 2024, section 3).
 
-**Many samples.** The exact problem takes time quadratic in n for the l1 norm (a linear programme: 1 s for 1000
-samples, over a minute for 10,000), and seconds for the other norm. :func:`smoothed_split`, with a smooth loss in the
-place of the piecewise-linear one, is linear in n: 0.05 s for 10,000 samples of 20 features, with a value within 0.1% of
-the best one. It also brings a lower bound.
+**Many samples.** The quadratic solver takes seconds for some thousand samples. :func:`many_sample_split`, for half the
+squared Euclidean norm, is exact, and linear in n: 0.1 s for 20,000 samples, 0.4 s for 150,000 of 20 features
+(:mod:`mipforest.heuristics.node_solver`). For the l1 norm the exact problem takes time quadratic in n (a linear
+programme: 1 s for 1000 samples, over a minute for 10,000). :func:`smoothed_split`, with a smooth loss in the place of
+the piecewise-linear one, is linear in n: 0.05 s for 10,000 samples of 20 features, with a value within 0.1% of the best
+one. Both also bring a lower bound.
 
 **Few features.** Hard: at most ``budget`` non-zero weights. Soft: the objective pays
 ``alpha max(0, nonzeros - budget)`` (D'Onofrio et al. 2024, section 4). :func:`search_features` ranks features by
@@ -32,6 +34,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.certificates import digest_of_samples
 from mipforest.data import Dataset
 from mipforest.errors import SolverError
+from mipforest.heuristics.node_solver import rows_of, solve_node
 from mipforest.model import Model
 from mipforest.objectives.losses import (
     HALF_SQUARED_L2,
@@ -263,6 +266,43 @@ def smoothed_split(
     return Split(spread, b, value), max(0.0, bound)
 
 
+def many_sample_split(
+    X: FloatArray,
+    sign: FloatArray,
+    C: float,
+    *,
+    weight: FloatArray | None = None,
+    features: IntArray | None = None,
+    bias_if_empty: float = 1.0,
+    loss: PiecewiseLinearLoss = HINGE,
+) -> tuple[Split, float]:
+    """Solve a node's problem of many samples with half the squared Euclidean norm, sides free.
+
+    Parameters
+    ----------
+    X, sign, C, weight, features, bias_if_empty, loss
+        As for :func:`margin_split`.
+
+    Returns
+    -------
+    split
+        The best one, within :data:`~mipforest.heuristics.node_solver.ACCURACY` of its value.
+    bound
+        The value of every split is at least this.
+    """
+    constant = constant_split(sign, None, X.shape[1], bias_if_empty, loss.flat_from)
+    if constant is not None:
+        return constant, 0.0
+    chosen = X if features is None or len(features) == X.shape[1] else X[:, features]
+    capacity = np.full(len(sign), C) if weight is None else C * weight
+    found = solve_node(rows_of(chosen, sign, capacity, loss.kinks()))
+    w = np.zeros(X.shape[1])
+    w[slice(None) if chosen is X else features] = found.w
+    w = clear_residue(w[None], X)[0]
+    losses = weighted_sum(loss.values(X @ w + found.b, sign), weight)
+    return Split(w, found.b, HALF_SQUARED_L2.value(w) + C * losses), found.bound
+
+
 # ------------------------------------------------------------------ few features
 
 
@@ -479,7 +519,11 @@ class NodeProblems:
                 norm=norm,
                 time_limit=self.time.at_most(),
             )
-        if found is None and right is None and C > 0:
+        if found is None and right is None and C > 0 and norm is HALF_SQUARED_L2:
+            found, _ = many_sample_split(
+                X, sign, C, weight=weight, features=features, bias_if_empty=bias, loss=loss
+            )
+        elif found is None and right is None and C > 0:
             found, _ = smoothed_split(
                 X, sign, C, weight=weight, features=features, bias_if_empty=bias, loss=loss, norm=norm
             )
@@ -498,6 +542,8 @@ class NodeProblems:
             )
             if found is not None:
                 return found.value
+        if norm is HALF_SQUARED_L2:
+            return many_sample_split(X, sign, C, weight=weight, loss=loss)[1]
         return smoothed_split(X, sign, C, weight=weight, loss=loss, norm=norm)[1]
 
     def _by_stand_in(

@@ -181,6 +181,13 @@ class TreeSearch(ABC):
             raise SolverUnavailable(f"tree search {cls.name!r} has no methods: leave ':{inner}' out")
         return cls()
 
+    def preferred_for(self, problem: ProblemData) -> bool:  # noqa: ARG002
+        """Return whether :class:`Auto` chooses it for a problem that no preferred search takes.
+
+        It takes the problem as it is now, and does better there than a matrix solver.
+        """
+        return False
+
     def version(self) -> str:
         """Return the version of what does the work."""
         return version(self.package)
@@ -479,6 +486,9 @@ class Auto:
                 # Of a search that is made for other structures there is no more to say.
                 if search.is_made_for(type(problem.formulation)):
                     reasons.append(f"{search.name} does not take this problem: {reason}")
+        for plugin in searches.values():
+            if plugin.available() and (search := plugin()).preferred_for(problem):
+                return search, "; ".join(reasons)
         return get_solver(MATRIX_SOLVER), "; ".join(reasons) or "no exact tree search takes this problem"
 
 

@@ -1,4 +1,8 @@
-"""The tree search ``local-search``: from a problem to starts, and back to a tree."""
+"""The tree search ``local-search``: from a problem to starts, and back to a tree.
+
+Trees of convex nodes are searched by :mod:`mipforest.searches.hyperplanes`, all others by
+:mod:`mipforest.searches.local.search`.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,12 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.errors import NotAllowed
+from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, TreeCharges
 from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult, TreeSearch
+from mipforest.searches.hyperplanes import plugin as hyperplanes
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
@@ -25,13 +31,18 @@ if TYPE_CHECKING:
 
 
 class LocalSearch(TreeSearch):
-    """Local search for trees whose objective is a sum over leaves and splits (Dunn 2018, chapters 2 to 5)."""
+    """Local search for trees whose objective is a sum over leaves and splits (Dunn 2018, chapters 2 to 5).
+
+    Trees of convex nodes, such as MARGOT, have a search of their own behind the same name: what moves there are
+    hyperplanes (:mod:`mipforest.searches.hyperplanes.plugin`, which also proves a bound).
+    """
 
     name: ClassVar[str] = "local-search"
     summary: ClassVar[str] = "local search from many starts, for trees of any depth"
-    structures: ClassVar[tuple[type[Structure], ...]] = (TreeCharges,)
+    structures: ClassVar[tuple[type[Structure], ...]] = (TreeCharges, NodeProblems)
     limits_in_words: ClassVar[str] = (
-        "leaves are constant, or linear with squared loss, the l1 regulariser and lam above 0"
+        "leaves are constant, or linear with squared loss, the l1 regulariser and lam above 0; "
+        f"{hyperplanes.TAKEN}"
     )
     proves: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
@@ -42,6 +53,17 @@ class LocalSearch(TreeSearch):
         "hyperplanes": f"how many random hyperplanes each visit of a node tries, where splits are such ({HYPERPLANES})",
         "dask": "the scheduler's address of a Dask cluster, as --dask has it too, such as tcp://127.0.0.1:8786",
     }
+
+    def refusal(self, problem: ProblemData) -> str:
+        """Say why the search does not take a problem; empty where it does."""
+        if reason := super().refusal(problem):
+            return reason
+        return hyperplanes.refusal(problem) if isinstance(problem.structure, NodeProblems) else ""
+
+    def preferred_for(self, problem: ProblemData) -> bool:
+        """Return whether it is chosen where no exact search is: for convex nodes of too many samples for these."""
+        convex = isinstance(problem.structure, NodeProblems) and problem.data.n > hyperplanes.MANY_SAMPLES
+        return convex and not self.objection(problem)
 
     def check_options(self, settings: SolveSettings) -> None:
         """Refuse options that the search does not take; see :meth:`TreeSearch.check_options`."""
@@ -88,6 +110,11 @@ class LocalSearch(TreeSearch):
         """Search for a good tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.local.search import compile_kernels, local_search
 
+        options = settings.solver_options
+        if isinstance(problem.structure, NodeProblems):
+            self._check_hyperplane_options(settings)
+            limits = {"starts": options.get("starts", STARTS), "kicks": options.get("kicks", KICKS)}
+            return hyperplanes.search(problem, settings, **limits, start=start, on_progress=on_progress)
         assert isinstance(problem.structure, TreeCharges)  # ``refusal`` has seen to it
         charged = LocalProblem.of(problem.structure, problem.data.X)
         compile_kernels(problem.budget, oblique=charged.margin is not None)
@@ -102,7 +129,6 @@ class LocalSearch(TreeSearch):
         def relay(objective: float, bound: float, visits: int) -> bool:
             return events.tell(min(objective, value), bound, visits)
 
-        options = settings.solver_options
         starts, kicks = options.get("starts", STARTS), options.get("kicks", KICKS)
         outcome = local_search(
             charged,
@@ -135,3 +161,21 @@ class LocalSearch(TreeSearch):
             warnings=(LOST.format(outcome.lost),) if outcome.lost else (),
             message=f"the best tree of {outcome.begun} starts with {kicks} kicks each; a local search proves nothing",
         )
+
+    def _check_hyperplane_options(self, settings: SolveSettings) -> None:
+        """Refuse what the search over hyperplanes would not use.
+
+        Raises
+        ------
+        NotAllowed
+            If a Dask cluster, or the number of random hyperplanes of a visit, is given.
+        """
+        for name, given in (
+            ("a Dask cluster", settings.dask or settings.solver_options.get("dask")),
+            ("option hyperplanes", settings.solver_options.get("hyperplanes")),
+        ):
+            if given:
+                raise NotAllowed(
+                    f"{self.name} does not use {name} ({given}) for trees of convex nodes: it runs on the threads of "
+                    "this machine, and moves the hyperplanes that there are; leave it out"
+                )

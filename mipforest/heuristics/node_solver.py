@@ -1,0 +1,424 @@
+r"""Exact solver for the node problem with half the squared Euclidean norm and a convex piecewise-linear loss.
+
+A loss with K kinks is a sum of K hinges. So every node problem is a weighted sum of hinges, one per *row*:
+
+.. math::
+
+    \min_{w, b}\; \tfrac12 \|w\|^2 + \sum_k c_k \max(0,\, m_k - d_k (w^\top x_k + b)),
+
+with a direction :math:`d_k = \pm 1`, a margin :math:`m_k` and a capacity :math:`c_k`, which is C times the weight of
+the sample (times the change of slope at the kink). Its dual is
+
+.. math::
+
+    \max_{0 \le a \le c}\; m^\top a - \tfrac12 \Bigl\| \sum_k a_k d_k x_k \Bigr\|^2
+    \quad\text{subject to}\quad d^\top a = 0 .
+
+**Interior point.** A primal-dual method with Mehrotra's predictor and corrector (M. Fine, K. Scheinberg, *Efficient SVM
+training using low-rank kernel representations*, JMLR 2, 2001, for the low rank of the normal matrix): every iteration
+factors a matrix of p + 1 rows, and costs O(m p^2) for m rows.
+
+**Many rows.** Near the optimum most rows are far from their kink, and have a = 0 or a = c. So of more than
+:data:`MAX_ROWS` rows those near their kink, by a warm start or by the solution for a tenth of the rows, form the
+*working set*; all others are fixed. Fixed rows that turn out to be on the wrong side of their kink are added, until the
+gap between the values of primal and dual is closed.
+
+**The bound.** Whatever the iteration ends with, :func:`certified` makes a feasible point of the dual of it. Its value
+is a lower bound for every w and b.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+
+#: Gap between primal and dual, relative to the value, at which a problem counts as solved.
+ACCURACY = 1e-9
+
+#: Rows up to which all of them are in the working set: an interior point takes a hundredth of a second for them. With a
+#: warm start fewer are worth the choice.
+MAX_ROWS, MAX_ROWS_WARM = 4000, 1200
+
+#: Share of the rows whose solution is the warm start where none is given, and how many they are at least.
+_SHARE, _LEAST_ROWS = 0.1, 2000
+
+#: Accuracy of that solution: it chooses a working set only.
+_ROUGH = 1e-3
+
+#: Share of the rows, nearest to their kinks, that the first working set has, and how many they are at least: without a
+#: warm start, and with one.
+_NEAR, _LEAST_NEAR, _LEAST_NEAR_WARM = 0.08, 3000, 800
+
+#: Iterations of the interior point (it takes 10 to 30), and working sets of one problem.
+_ITERATIONS, _WORKING_SETS = 100, 30
+
+#: Share of the way to the boundary that a step may go.
+_TO_BOUNDARY = 0.995
+
+#: The interior point ends at this share of the accuracy: multipliers are then moved to a feasible point.
+_BELOW = 0.1
+
+#: Least curvature of a barrier: its reciprocal stays within what a Cholesky factor of the normal matrix can hold.
+_LEAST_CURVATURE = 1e-14
+
+#: A multiplier closer than this to a bound, relative to its capacity up to 1, is put on it.
+_AT_BOUND = 1e-12
+
+#: Rounding: a sum of k terms is off by at most this times k, relative to the sum of their sizes. Long sums are made of
+#: blocks of so many terms. The last number covers the rounding of these allowances themselves.
+_UNIT, _BLOCK, _SMALL = 2.0 * float(np.finfo(np.float64).eps), 500, 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The hinges of a node problem.
+
+    Attributes
+    ----------
+    X
+        (m, p) samples.
+    direction
+        (m,) -1 or +1.
+    margin
+        (m,) margin at which the hinge has its kink.
+    capacity
+        (m,) slope of the hinge, above 0 and finite.
+    """
+
+    X: FloatArray
+    direction: FloatArray
+    margin: FloatArray
+    capacity: FloatArray
+
+    def take(self, rows: IntArray | BoolArray, share: float = 1.0) -> Rows:
+        """Return some rows, with capacities that are divided by a share."""
+        return Rows(self.X[rows], self.direction[rows], self.margin[rows], self.capacity[rows] / share)
+
+    def missing(self, w: FloatArray, b: float) -> FloatArray:
+        """Return (m,) what each row lacks to its margin, negative beyond it."""
+        lack: FloatArray = self.margin - self.direction * (self.X @ w + b)
+        return lack
+
+    def value(self, w: FloatArray, b: float) -> float:
+        """Return the objective of a hyperplane."""
+        return float(0.5 * w @ w + self.capacity @ np.maximum(0.0, self.missing(w, b)))
+
+
+def rows_of(X: FloatArray, sign: FloatArray, capacity: FloatArray, kinks: FloatArray | None = None) -> Rows:
+    """Return the rows of a convex piecewise-linear loss.
+
+    Parameters
+    ----------
+    X, sign
+        (n, p) samples and their labels, -1 or +1.
+    capacity
+        (n,) C times the weight of each sample, above 0.
+    kinks
+        (K, 2) margins at which the loss has a kink, and by how much its slope changes there; the hinge unless given.
+    """
+    if kinks is None or len(kinks) == 1:
+        at, change = (1.0, 1.0) if kinks is None else kinks[0]
+        return Rows(X, sign, np.full(len(sign), at), capacity * change)
+    n, count = len(sign), len(kinks)
+    each = np.repeat(np.arange(n), count)
+    return Rows(X[each], sign[each], np.tile(kinks[:, 0], n), capacity[each] * np.tile(kinks[:, 1], n))
+
+
+@dataclass(frozen=True, eq=False)
+class NodeSolution:
+    """A hyperplane and what is proven of all others.
+
+    Attributes
+    ----------
+    w, b
+        (p,) weights and the bias.
+    value
+        Objective of the hyperplane.
+    bound
+        Lower bound on the objective of every hyperplane, by a feasible point of the dual.
+    multipliers
+        (m,) that point.
+    """
+
+    w: FloatArray
+    b: float
+    value: float
+    bound: float
+    multipliers: FloatArray
+
+    @property
+    def gap(self) -> float:
+        """The gap between value and bound, relative to the value."""
+        return (self.value - self.bound) / self.value if self.value > 0.0 else 0.0
+
+
+def solve_node(
+    rows: Rows, *, warm: tuple[FloatArray, float] | None = None, accuracy: float = ACCURACY
+) -> NodeSolution:
+    """Solve a node problem, sides free.
+
+    Parameters
+    ----------
+    rows
+        Its hinges.
+    warm
+        Weights and bias near the solution: they choose the first working set.
+    accuracy
+        Gap relative to the value at which to end. Where rounding leaves more, the best point found is returned, with
+        a bound that is true all the same.
+    """
+    m, p = rows.X.shape
+    if m == 0:
+        return NodeSolution(np.zeros(p), 1.0, 0.0, 0.0, np.zeros(0))
+    if (rows.direction == rows.direction[0]).all():
+        b = float(rows.direction[0]) * max(0.0, float(rows.margin.max()))
+        return NodeSolution(np.zeros(p), b, 0.0, 0.0, np.zeros(m))
+    centre = rows.X.mean(axis=0)
+    centred = Rows(rows.X - centre, rows.direction, rows.margin, rows.capacity)
+    turn: FloatArray | None = None
+    if p > m:  # the solution is a combination of the rows: m coordinates hold it
+        turn, triangle = np.linalg.qr(centred.X.T)
+        centred = Rows(np.ascontiguousarray(triangle.T), rows.direction, rows.margin, rows.capacity)
+    if warm is not None:
+        w = warm[0] if turn is None else turn.T @ warm[0]
+        warm = w, warm[1] + float(warm[0] @ centre)
+    few = m <= (MAX_ROWS if warm is None else MAX_ROWS_WARM)
+    found = _solve_all(centred, accuracy) if few else _by_working_sets(centred, warm, accuracy)
+    w = found.w if turn is None else turn @ found.w
+    w, b, value = _lengthened(rows, w, found.b - float(w @ centre))
+    # Proven for the samples as they are: centring and turning them has rounded them.
+    bound, multipliers = certified(rows, found.multipliers, value)
+    return NodeSolution(w, b, value, min(bound, value), multipliers)
+
+
+def _solve_all(rows: Rows, accuracy: float) -> NodeSolution:
+    """Solve a problem with all rows in the working set."""
+    w, b, a = _interior_point(rows, np.zeros(rows.X.shape[1]), 0.0, accuracy)
+    return _solution(rows, w, b, a)
+
+
+def _solution(rows: Rows, w: FloatArray, b: float, a: FloatArray) -> NodeSolution:
+    """Return the better of a hyperplane and that without weights, with the bound of some multipliers."""
+    w, b, value = _lengthened(rows, w, b)
+    if not value <= (flat := _flat(rows))[1]:
+        w, b, value = np.zeros_like(w), *flat
+    bound, feasible = certified(rows, a, value)
+    return NodeSolution(w, b, value, bound, feasible)
+
+
+def _lengthened(rows: Rows, w: FloatArray, b: float) -> tuple[FloatArray, float, float]:
+    """Return a hyperplane and its value, a little longer where that removes all losses.
+
+    Where C is large, losses that an interior point or rounding leaves of 0 outweigh all else.
+    """
+    value = rows.value(w, b)
+    met = rows.margin - rows.missing(w, b)
+    if value > 0.0 and (rows.margin > 0.0).all() and (met > 0.0).all():
+        longer = float((rows.margin / met).max()) * (1.0 + 8.0 * _UNIT)
+        if (other := rows.value(longer * w, longer * b)) < value:
+            return longer * w, longer * b, other
+    return w, b, value
+
+
+def _flat(rows: Rows) -> tuple[float, float]:
+    """Return a good bias without weights, and its value."""
+    where = [float(d * m) for d in (-1.0, 1.0) for m in (rows.margin.max(),)]
+    zero = np.zeros(rows.X.shape[1])
+    return min(((b, rows.value(zero, b)) for b in where), key=lambda pair: pair[1])
+
+
+def _by_working_sets(rows: Rows, warm: tuple[FloatArray, float] | None, accuracy: float) -> NodeSolution:
+    """Solve a problem of many rows, most of them fixed at a bound."""
+    m, near = len(rows.margin), _LEAST_NEAR_WARM
+    if warm is None:
+        near = _LEAST_NEAR
+        # Drawn with a fixed seed: equal problems have equal solutions.
+        drawn = np.sort(np.random.default_rng(0).choice(m, max(_LEAST_ROWS, int(_SHARE * m)), replace=False))
+        rough = solve_node(rows.take(drawn, len(drawn) / m), accuracy=_ROUGH)
+        warm = rough.w, rough.b
+    lack = rows.missing(*warm)
+    size = np.abs(lack)
+    share = max(_NEAR, min(1.0, near / m))
+    width = float(np.quantile(size, share))
+    inside = size <= width
+    best: NodeSolution | None = None
+    bound = 0.0
+    # The fixed rows pay most of the value, and the working set need not be more accurate than the whole.
+    least = rows.value(*warm)
+    for _ in range(_WORKING_SETS):
+        loss = (lack > 0.0) & ~inside
+        pull = (rows.capacity * rows.direction)[loss]
+        left = float(pull.sum())
+        free = rows.capacity[inside]
+        against = float(free[rows.direction[inside] * left < 0.0].sum()) if left else np.inf
+        if against <= abs(left) and not inside.all():
+            share = min(1.0, 2.0 * share)  # the working set cannot balance the rows that are fixed
+            width = float(np.quantile(size, share))
+            inside |= size <= width
+            continue
+        w, b, a = _interior_point(rows.take(inside), pull @ rows.X[loss], left, accuracy, least)
+        a_all = np.where(loss, rows.capacity, 0.0)
+        a_all[inside] = a
+        found = _solution(rows, w, b, a_all)
+        bound = max(bound, found.bound)
+        if best is None or found.value < best.value:
+            best = found
+        best = NodeSolution(best.w, best.b, best.value, bound, found.multipliers)
+        if best.gap <= accuracy or inside.all():
+            break
+        now = rows.missing(w, b)
+        wrong = ~inside & ((now > 0.0) != loss)
+        if not wrong.any() and least == 0.0:
+            break  # what is left of the gap is the interior point's
+        least = bound if wrong.any() else 0.0  # a warm start may be worth more than the optimum
+        farthest = 1.5 * float(np.abs(lack[wrong]).max(initial=0.0))
+        width = max(width, farthest) if wrong.sum() < 0.1 * m else 2.0 * width
+        inside |= wrong | (np.abs(now) <= 0.5 * width)
+        lack = np.where(inside, lack, now)
+        size = np.abs(lack)
+    assert best is not None  # the last working set has all rows
+    return best
+
+
+def _interior_point(
+    rows: Rows, w0: FloatArray, left: float, accuracy: float, least: float = 0.0
+) -> tuple[FloatArray, float, FloatArray]:
+    """Return weights, bias and multipliers (m,) of the rows of a working set.
+
+    Parameters
+    ----------
+    rows
+        The working set, with rows of both directions.
+    w0, left
+        (p,) and the part of the weights, and of the dual's equality, that fixed rows have.
+    accuracy, least
+        Complementarity, relative to the value, or to a least value, at which to end.
+    """
+    d, margin, c = rows.direction, rows.margin, rows.capacity
+    Z = np.column_stack([rows.X * d[:, None], d])
+    m, q = Z.shape
+    regular = np.ones(q)
+    regular[-1] = 0.0
+    offset = np.append(w0, left)
+    a, slack, loss, at = 0.5 * c, np.ones(m), np.maximum(margin, 0.0) + 1.0, np.zeros(q)
+    best, kept = np.inf, (at, a)
+    for _ in range(_ITERATIONS):
+        # Weights are unknowns of their own: sums of large multipliers would round them.
+        unbalanced = Z.T @ a + offset - regular * at
+        lack = Z @ at - margin - slack + loss
+        room = c - a
+        complementarity = float(a @ slack + room @ loss)
+        value = float(c @ loss + 0.5 * at[:-1] @ at[:-1])
+        violated = float(a @ np.abs(lack)) + float(np.abs(unbalanced) @ np.maximum(np.abs(at), 1.0))
+        merit = complementarity + violated
+        if not np.isfinite(merit):
+            break
+        if merit < best:
+            best, kept = merit, (at.copy(), a)
+        if merit <= _BELOW * accuracy * max(value, least):
+            break
+        inverse = 1.0 / np.maximum(slack / a + loss / room, _LEAST_CURVATURE)
+        M = Z.T @ (Z * inverse[:, None])
+        M[np.diag_indices(q)] += regular
+        try:
+            factor = np.asarray(np.linalg.cholesky(M), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            break
+        aim, da, ds, dt = 0.0, np.zeros(m), np.zeros(m), np.zeros(m)
+        for phase in range(2):
+            to_slack, to_loss = (aim - da * ds) / a - slack, (aim + da * dt) / room - loss
+            side = to_slack - to_loss - lack
+            step = _solve_factored(factor, Z.T @ (inverse * side) + unbalanced)
+            da = inverse * (side - Z @ step)
+            ds, dt = to_slack - slack * da / a, to_loss + loss * da / room
+            along = min(1.0, _longest(a, da), _longest(room, -da))
+            across = min(1.0, _longest(slack, ds), _longest(loss, dt))
+            if phase == 0:
+                after = float((a + along * da) @ (slack + across * ds))
+                after += float((room - along * da) @ (loss + across * dt))
+                aim = (after / complementarity) ** 3 * complementarity / (2 * m)
+        along, across = min(1.0, _TO_BOUNDARY * along), min(1.0, _TO_BOUNDARY * across)
+        a = np.clip(a + along * da, 1e-300, c * (1.0 - _UNIT))
+        slack, loss, at = slack + across * ds, loss + across * dt, at + across * step
+    at, a = kept
+    return at[:-1], float(at[-1]), a
+
+
+def _longest(x: FloatArray, dx: FloatArray) -> float:
+    """Return how far x > 0 may go along dx until an entry is 0; infinity where none falls."""
+    steepest = float((dx / x).min())
+    return -1.0 / steepest if steepest < 0.0 else np.inf
+
+
+def _solve_factored(factor: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve with a Cholesky factor."""
+    from scipy.linalg import solve_triangular  # late: slow to import, and most runs do without
+
+    half = solve_triangular(factor, right, lower=True, check_finite=False)
+    whole: FloatArray = solve_triangular(factor, half, lower=True, trans="T", check_finite=False)
+    return whole
+
+
+def certified(rows: Rows, a: FloatArray, value: float) -> tuple[float, FloatArray]:
+    r"""Return a lower bound on the problem's value by multipliers near the optimum, and feasible ones that prove it.
+
+    Multipliers are clipped to their bounds, and those of the heavier direction are made smaller until
+    :math:`d^\top a = 0`. *Rounding.* A remainder r of this sum, known to the last digit, changes the Lagrangian by
+    :math:`|b r|`. Some optimal hyperplane has a score within the largest margin of 0, and
+    :math:`\|w\| \le \sqrt{2 v}` for every known value v, so :math:`|b| \le \max_k |m_k| + \sqrt{2 v} \max_k \|x_k\|`.
+    The other sums are off by at most :data:`_UNIT` times the number of terms and the sum of their sizes; the bound is
+    lowered by that.
+
+    A feasible point scaled down is feasible, and so is one scaled up within the bounds: the best multiple is taken.
+
+    Parameters
+    ----------
+    rows
+        The problem.
+    a
+        (m,) multipliers.
+    value
+        Objective of a known hyperplane.
+
+    Returns
+    -------
+    bound
+        At least 0, as no term of the objective is negative.
+    multipliers
+        (m,) the feasible point.
+    """
+    d, c, m = rows.direction, rows.capacity, len(a)
+    a = np.clip(np.nan_to_num(a), 0.0, c)
+    near = _AT_BOUND * np.minimum(c, 1.0)
+    a = np.where(a < near, 0.0, np.where(c - a < near, c, a))
+    plus, minus = float(a[d > 0].sum()), float(a[d < 0].sum())
+    if plus == 0.0 or minus == 0.0:
+        return 0.0, np.zeros(m)
+    a = np.where(d > 0, a * min(1.0, minus / plus), a * min(1.0, plus / minus))
+    if length := float(np.square(_products(rows.X, d * a)).sum()):  # the best multiple of these multipliers
+        positive = a > 0.0
+        longest = float((c[positive] / a[positive]).min())
+        a = np.minimum(min(float(rows.margin @ a) / length, longest) * a, c)
+        a = np.maximum(a, 0.0)
+    rest = abs(math.fsum(d * a))
+    sizes = np.sqrt((rows.X * rows.X).sum(axis=1))
+    bias = float(np.abs(rows.margin).max()) + math.sqrt(2.0 * max(value, 0.0)) * float(sizes.max())
+    length = float(np.square(_products(rows.X, d * a)).sum())
+    reward = math.fsum(rows.margin * a)
+    off = _UNIT * (_BLOCK + m / _BLOCK + len(rows.X.T)) * float(a @ sizes)
+    # |u| is off by this, so its square by at most 2 |u| off + off^2; the other sums are off in their last digits.
+    rounding = math.sqrt(length) * off + off * off + _UNIT * float(np.abs(rows.margin) @ a)
+    bound = reward - 0.5 * length - rest * bias * (1.0 + _SMALL) - rounding * (1.0 + _SMALL)
+    bound -= 4.0 * _UNIT * (abs(reward) + length)
+    return (bound, a) if 0.0 < bound < np.inf else (0.0, a)
+
+
+def _products(X: FloatArray, a: FloatArray) -> FloatArray:
+    """Return ``X' a``, summed block by block: rounding errors grow with the terms of one sum."""
+    blocks = [X[i : i + _BLOCK].T @ a[i : i + _BLOCK] for i in range(0, len(a), _BLOCK)]
+    total: FloatArray = np.sum(blocks, axis=0)
+    return total

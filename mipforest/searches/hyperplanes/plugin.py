@@ -1,0 +1,203 @@
+r"""From a problem of convex nodes to the local search over hyperplanes, and back to a tree with a proven bound.
+
+**The bound.** Every sample reaches the root. So the root of any tree is charged at least the optimum V of its own node
+problem for all samples, which the dual of that problem proves from below. Every other node is charged at least 0, hence
+V is a lower bound on the objective of every tree.
+
+A sample also pays at one node of every level below the root. Let samples of both classes be equal in all features, with
+weights :math:`n_-` and :math:`n_+`. They have the same score s at every node, and convexity of the loss f gives
+:math:`n_- f(-s) + n_+ f(s) \ge 2 \min(n_-, n_+) f(0)`. So each level adds at least the sum of this over all groups,
+times the least C of the level.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mipforest.heuristics.node_problems import NodeProblems, weights_by_class
+from mipforest.heuristics.node_solver import rows_of, solve_node
+from mipforest.objectives.losses import HALF_SQUARED_L2
+from mipforest.problem.problem_data import ProblemData
+from mipforest.problem.tree_search import SearchEvents, SearchResult
+from mipforest.settings import SolveSettings
+from mipforest.solvers.solution import Progress, Status, closed
+from mipforest.trees import Tree
+
+if TYPE_CHECKING:
+    from mipforest.searches.hyperplanes import HyperplaneProblem, Hyperplanes
+
+#: What it takes of these structures, in words.
+TAKEN = "convex nodes have the l2 norm, all features and a charge at every node"
+
+#: The bound is lowered by this share of itself: what sums of rounding errors may come to.
+ROUNDING = 1e-12
+
+#: Samples above which no exact search takes these problems as a rule: ``auto`` then chooses the local search.
+MANY_SAMPLES = 5000
+
+#: Samples above which equal ones are not looked for.
+MAX_MERGED = 200_000
+
+#: Largest depth: the search works on all nodes at once.
+MAX_DEPTH = 6
+
+
+def refusal(problem: ProblemData) -> str:
+    """Say why the search does not take a problem of convex nodes; empty where it does."""
+    nodes = problem.structure
+    assert isinstance(nodes, NodeProblems)
+    if nodes.budget is not None:
+        return "its nodes select features, and the search moves hyperplanes of all features"
+    if nodes.norm is not HALF_SQUARED_L2:
+        return f"its nodes have the norm {nodes.norm.name}, and the search solves nodes with the norm l2"
+    if not nodes.exact:
+        return f"the loss {nodes.loss.name} is not convex, and the search solves convex nodes"
+    if nodes.uncharged:
+        return "some levels are not charged, and the search takes trees that are charged at every node"
+    if problem.formulation.variant == "paper":
+        return (
+            "variant 'paper' has constants that may cut off the best tree, and the search knows no constants"
+        )
+    if problem.topology.depth > MAX_DEPTH:
+        return f"the trees have depth {problem.topology.depth}, and it takes {MAX_DEPTH}"
+    return ""
+
+
+def search(
+    problem: ProblemData,
+    settings: SolveSettings,
+    *,
+    starts: int,
+    kicks: int,
+    start: Tree | None,
+    on_progress: Progress | None,
+) -> SearchResult:
+    """Search for a good tree, and prove the bound of the root.
+
+    Parameters
+    ----------
+    problem
+        A problem that :func:`refusal` has nothing against.
+    settings
+        Time limit, threads and seed.
+    starts, kicks
+        Random starts, and kicks of the best trees.
+    start, on_progress
+        As for :class:`~mipforest.problem.tree_search.TreeSearch`.
+    """
+    from mipforest.searches.hyperplanes import Hyperplanes
+    from mipforest.searches.hyperplanes.search import compile_kernels, local_search
+
+    nodes = problem.structure
+    assert isinstance(nodes, NodeProblems)
+    formulation, instance = problem.formulation, problem.instance
+    samples, both = problem_of(problem)
+    compile_kernels(problem.budget, samples)
+    events = SearchEvents(on_progress)
+    deadline = events.deadline(settings.time_limit)
+    known = [tree for tree in (start, instance.known) if isinstance(tree, Tree)]
+    value = min((formulation.evaluate(tree, instance) for tree in known), default=np.inf)
+    # Reported before the bound is proven, which takes seconds where samples are many.
+    stop = events.tell(value, 0.0, 0)
+    bound = proven_bound(samples, both)
+
+    def report(found: float, steps: int) -> bool:
+        return events.tell(min(found, value), bound, steps)
+
+    outcome = local_search(
+        samples,
+        starts=starts,
+        kicks=kicks,
+        trees=[Hyperplanes(tree.w, tree.b) for tree in known],
+        seed=settings.seed,
+        threads=settings.threads,
+        deadline=monotonic() if stop else deadline,
+        on_progress=report,
+    )
+    best = _best_tree(problem, nodes, samples, known, outcome.tree)
+    value = formulation.evaluate(best, instance)
+    bound = min(bound, value)
+    stopped = Status.INTERRUPTED if outcome.interrupted or stop else Status.TIME_LIMIT
+    status = Status.BEST_FOUND if outcome.ended else stopped
+    if closed(value, bound, settings.gap, 1.0):
+        status = Status.OPTIMAL
+    return SearchResult(
+        best,
+        bound,
+        status,
+        outcome.steps,
+        events.end(value, bound, outcome.steps),
+        message=f"the best tree of {outcome.steps} starts and kicks; the bound is what every tree pays at its root",
+    )
+
+
+def problem_of(problem: ProblemData) -> tuple[HyperplaneProblem, float]:
+    """Return the problem with equal samples of a class merged, and what groups with both classes weigh in the smaller.
+
+    Of more than :data:`MAX_MERGED` samples none are merged.
+    """
+    from mipforest.searches.hyperplanes import HyperplaneProblem
+
+    data, nodes = problem.data, problem.structure
+    assert isinstance(nodes, NodeProblems)
+    X, sign, weight, both = data.X, data.sign, np.asarray(data.weights, dtype=np.float64), 0.0
+    if data.n <= MAX_MERGED:
+        groups, at = problem.instance.distinct
+        by_class = weights_by_class(data, at, len(groups))
+        group, side = np.nonzero(by_class)
+        X, sign, weight = groups[group], np.where(side == 1, 1.0, -1.0), by_class[group, side]
+        both = float(by_class.min(axis=1).sum())
+    samples = HyperplaneProblem(
+        X=np.ascontiguousarray(X),
+        sign=sign,
+        weight=weight,
+        C=np.asarray(nodes.C, dtype=np.float64),
+        kinks=nodes.loss.convex.kinks(),
+        epsilon=nodes.epsilon,
+    )
+    return samples, both
+
+
+def proven_bound(samples: HyperplaneProblem, both: float = 0.0) -> float:
+    """Return a lower bound on the objective of every tree: see the module's proof.
+
+    Parameters
+    ----------
+    samples
+        The problem.
+    both
+        Over all groups of equal samples, the sum of the lesser weight of both classes.
+    """
+    capacity = samples.C[0] * samples.weight
+    root = solve_node(rows_of(samples.X, samples.sign, capacity, samples.kinks)).bound
+    at_zero = float(sum(change * max(0.0, at) for at, change in samples.kinks))
+    levels = [samples.C[2**k - 1 : 2 ** (k + 1) - 1] for k in range(1, samples.n_branches.bit_length())]
+    below = 2.0 * both * at_zero * float(sum(C.min() for C in levels))
+    return (root + below) * (1.0 - ROUNDING)
+
+
+def _best_tree(
+    problem: ProblemData,
+    nodes: NodeProblems,
+    samples: HyperplaneProblem,
+    known: list[Tree],
+    found: Hyperplanes,
+) -> Tree:
+    """Return the best feasible tree by the definition, its nodes solved for its routing where samples are few."""
+    from mipforest.searches.hyperplanes import Hyperplanes
+
+    formulation, instance = problem.formulation, problem.instance
+    own = nodes.labelled(found.w, found.b, problem.data, problem.topology)
+    trees = [*known, own]
+    if problem.data.n <= nodes.exact_up_to and not nodes.time.expired:
+        trees.append(formulation.polish(own, instance))
+    values = []
+    for tree in trees:
+        feasible = samples.feasible(Hyperplanes(tree.w, tree.b))
+        if problem.has_rows:
+            feasible = not problem.worst_violation(problem.encoded(tree))
+        values.append(formulation.evaluate(tree, instance) if feasible else np.inf)
+    return trees[int(np.argmin(values))]

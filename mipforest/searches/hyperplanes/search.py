@@ -1,0 +1,466 @@
+"""The local search over trees of hyperplanes: starts, kicks, growing samples of the data, threads, and the incumbent.
+
+**Many samples.** The search works on :data:`SAMPLES` of them first, which weigh as much as all. Its best trees go on to
+the next larger sample, and at last to all samples. There, and only there, trees have to obey the gap epsilon
+(:mod:`~mipforest.searches.hyperplanes.gap`).
+
+**A descent** is annealing, line moves and a refit of the last level. **A kick** changes one node of a tree at random;
+the descent that follows is kept if it lowers the objective.
+
+**Few samples.** Where node problems have at most :data:`~mipforest.searches.hyperplanes.node_moves.MAX_ROWS` rows, node
+moves with exact node problems (:mod:`~mipforest.searches.hyperplanes.node_moves`) take the place of descents.
+
+**Determinism.** Starts, and kicks in groups of :data:`GROUP`, are tasks with random numbers of their own, and a group
+sees the trees of the groups before it. So the tree depends on the seed, and not on the number of threads, as long as no
+time limit ends the search.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from time import monotonic
+
+import numpy as np
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.searches import compile_by
+from mipforest.searches.hyperplanes import HyperplaneProblem, Hyperplanes
+from mipforest.searches.hyperplanes.annealing import annealed
+from mipforest.searches.hyperplanes.gap import made_feasible, settled, tightened
+from mipforest.searches.hyperplanes.line_moves import LineDescent, random_line
+from mipforest.searches.hyperplanes.node_moves import MAX_ROWS, NodeMoves, rows_at_most
+from mipforest.solvers.worker import THREAD_NAME
+from mipforest.time_budget import TimeBudget
+
+#: Sizes of the samples that are searched before all: one is left out where all are fewer than this multiple of it.
+SAMPLES, MUCH_LARGER = (4000, 25_000), 1.4
+
+#: Share of the time, and of the kicks, after which a sample is left for the next one, by the number of samples.
+SHARES = {1: (1.0,), 2: (0.4, 1.0), 3: (0.3, 0.6, 1.0)}
+
+#: Trees that are kept, and that go on to the next sample; above so many samples only the best one does.
+KEPT, MANY_SAMPLES = 4, 50_000
+
+#: Kicks that see the same trees: as many threads are of use.
+GROUP = 4
+
+#: Accuracy of node problems during the search, and at its end.
+ROUGH, FINE = 1e-5, 1e-9
+
+#: Least gain of a kick that counts, relative to the objective.
+LEAST_GAIN = 1e-5
+
+#: Widths of the splits in a first descent, after a promotion to more samples, and after a kick, drawn among these.
+START_WIDTHS, PROMOTED_WIDTHS = (0.3, 0.1, 0.03), (0.1, 0.03, 0.01)
+KICK_WIDTHS = ((0.03, 0.01), (0.1, 0.03, 0.01), (0.3, 0.1, 0.03), (1.0, 0.3, 0.1, 0.03))
+
+#: Line moves of a descent between two refits, and rounds of both while they gain a share of the objective.
+LINES, ROUNDS, ROUND_GAIN = 15, 2, 3e-4
+
+#: Seconds between two looks at the clock, and at what was found.
+INTERVAL = 0.05
+
+#: Told the value of the best feasible tree and the number of tasks done; returns whether to stop.
+Progress = Callable[[float, int], bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a search has found.
+
+    Attributes
+    ----------
+    tree
+        The best feasible tree; its value is infinite where none was found in time.
+    steps
+        Starts and kicks that were done.
+    ended
+        Whether all of them were.
+    interrupted
+        Whether the caller stopped it.
+    """
+
+    tree: Hyperplanes
+    steps: int
+    ended: bool
+    interrupted: bool
+
+
+def local_search(
+    problem: HyperplaneProblem,
+    *,
+    starts: int,
+    kicks: int,
+    trees: Sequence[Hyperplanes] = (),
+    seed: int = 0,
+    threads: int | None = 1,
+    deadline: float = np.inf,
+    on_progress: Progress = lambda value, steps: False,  # noqa: ARG005
+) -> Outcome:
+    """Search for a good tree.
+
+    Parameters
+    ----------
+    problem
+        What trees are charged.
+    starts, kicks
+        Random starts, and kicks of the best trees.
+    trees
+        Starts that come before the random ones.
+    seed
+        Seed of all random numbers.
+    threads
+        Tasks at a time; ``None`` for one on each processor.
+    deadline
+        On the clock of :func:`time.monotonic`.
+    on_progress
+        Called now and then; returning ``True`` stops the search.
+    """
+    return _Search(problem, seed, threads or os.cpu_count() or 1, deadline, on_progress).run(
+        starts, kicks, trees
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What a task found: a tree whose gap may be violated, and a feasible one."""
+
+    tree: Hyperplanes
+    feasible: Hyperplanes | None = None
+
+
+#: A task gets random numbers of its own.
+_Task = Callable[[np.random.Generator], _Found]
+
+
+class _Search:
+    def __init__(
+        self, problem: HyperplaneProblem, seed: int, threads: int, deadline: float, on_progress: Progress
+    ) -> None:
+        self.problem, self.seed, self.threads = problem, seed, threads
+        self.began, self.deadline, self.on_progress = monotonic(), deadline, on_progress
+        self.stage_end = deadline
+        self.stopped = self.interrupted = False
+        self.steps = self.tasks = 0
+        nothing = np.zeros((problem.n_branches, problem.X.shape[1]))
+        self.best = Hyperplanes(nothing, np.zeros(problem.n_branches))
+
+    def run(self, starts: int, kicks: int, trees: Sequence[Hyperplanes]) -> Outcome:
+        """Search on samples that grow."""
+        if not self.problem.n_upper:  # one node alone is solved, not searched
+            starts, kicks = 1, 0
+        for tree in trees:
+            self._offer(tree)
+        stages = self._samples()
+        shares, pool, done, complete = SHARES[len(stages)], list(trees), 0, True
+        for k, (stage, share) in enumerate(zip(stages, shares, strict=True)):
+            whole, time = stage is self.problem, self.deadline - self.began
+            self.stage_end = self.deadline if whole or not np.isfinite(time) else self.began + share * time
+            few = whole and rows_at_most(stage) <= MAX_ROWS and stage.n_upper > 0
+            descents: _Descents = (_Routings if few else _Descents)(stage, whole=whole, over=self._over)
+            if k == 0:
+                begun = [descents.promote(tree) for tree in pool]
+                begun += [descents.start(r) for r in range(starts)]
+            else:
+                begun = [descents.promote(tree) for tree in pool]
+            found, ended = self._do(begun)
+            complete &= ended
+            pool = _best([*(each.tree for each in found), *(pool if k == 0 and whole else [])], KEPT)
+            until = round(share * kicks)
+            while done < until and pool and not self._over():
+                size = min(GROUP, until - done)
+                tasks = [descents.kick(pool) for _ in range(size)]
+                if whole and not few and np.isfinite(self.best.value) and done % (2 * GROUP) == 0:
+                    tasks[-1] = descents.settle(self.best)
+                found, ended = self._do(tasks)
+                complete &= ended
+                pool, done = _best([*pool, *(each.tree for each in found)], KEPT), done + size
+            if not whole:
+                pool = pool[: 1 if len(stages[k + 1].X) > MANY_SAMPLES else KEPT]
+        complete = complete and done >= kicks and not self.stopped
+        return Outcome(self.best, self.steps, complete, self.interrupted)
+
+    def _samples(self) -> list[HyperplaneProblem]:
+        """Return the problems on growing samples, all samples last; each is part of the next one."""
+        n = len(self.problem.X)
+        order = np.random.default_rng(self.seed).permutation(n)
+        sizes = [size for size in SAMPLES if n >= MUCH_LARGER * size]
+        return [*(self.problem.sample(np.sort(order[:size])) for size in sizes), self.problem]
+
+    def _over(self) -> bool:
+        return self.stopped or monotonic() >= self.stage_end
+
+    def _do(self, tasks: Sequence[_Task]) -> tuple[list[_Found], bool]:
+        """Do tasks on the threads; return what those found that came to an end, in their order, and whether all did."""
+        seeds = [np.random.SeedSequence([self.seed, self.tasks + k]) for k in range(len(tasks))]
+        self.tasks += len(tasks)
+        found: dict[int, _Found] = {}
+        following = iter(enumerate(tasks))
+        running: dict[Future[_Found], int] = {}
+        with ThreadPoolExecutor(self.threads, thread_name_prefix=THREAD_NAME) as pool:
+            while True:
+                while len(running) < self.threads and not self._over():
+                    k, task = next(following, (-1, None))
+                    if task is None:
+                        break
+                    running[pool.submit(task, np.random.default_rng(seeds[k]))] = k
+                if not running:
+                    break
+                over, _ = wait(running, timeout=INTERVAL, return_when=FIRST_COMPLETED)
+                for future in over:
+                    k = running.pop(future)
+                    found[k] = future.result()
+                    self.steps += 1
+                    if (feasible := found[k].feasible) is not None:
+                        self._offer(feasible)
+                if self.on_progress(self.best.value, self.steps):
+                    self.stopped = self.interrupted = True
+                if monotonic() >= self.deadline:
+                    self.stopped = True
+        ended = [found[k] for k in sorted(found)]
+        return ended, len(ended) == len(tasks) and not self._over()
+
+    def _offer(self, tree: Hyperplanes) -> None:
+        """Make a tree the incumbent if it is feasible and better; of equal ones the first stays."""
+        if self.problem.feasible(tree):
+            valued = self.problem.valued(tree)
+            if valued.value < self.best.value:
+                self.best = valued
+
+
+def _best(trees: Sequence[Hyperplanes], count: int) -> list[Hyperplanes]:
+    """Return the best trees, the best first, without those whose value another one has."""
+    kept: list[Hyperplanes] = []
+    for tree in sorted(trees, key=lambda tree: tree.value):
+        if not kept or tree.value > kept[-1].value * (1.0 + LEAST_GAIN):
+            kept.append(tree)
+    return kept[:count]
+
+
+@dataclass(frozen=True, eq=False)
+class _Descents:
+    """Tasks on one sample: starts, kicks and descents."""
+
+    problem: HyperplaneProblem
+    whole: bool
+    over: Callable[[], bool]
+
+    def promote(self, tree: Hyperplanes) -> _Task:
+        """Improve a tree from elsewhere; all samples have a feasible one at once."""
+
+        def task(rng: np.random.Generator) -> _Found:
+            refitted = self.problem.refitted(tree, accuracy=ROUGH)
+            found = self._descent(refitted, PROMOTED_WIDTHS, rng)
+            return self._found(min(refitted, found, key=lambda each: each.value), rng)
+
+        return task
+
+    def start(self, number: int) -> _Task:
+        """Grow a tree at random, and improve it."""
+
+        def task(rng: np.random.Generator) -> _Found:
+            grown = self._grown(STARTS[number % len(STARTS)] if number else "own", rng)
+            found = self._descent(grown, START_WIDTHS, rng)
+            return self._found(min(grown, found, key=lambda each: each.value), rng)
+
+        return task
+
+    def kick(self, pool: Sequence[Hyperplanes]) -> _Task:
+        """Change a node of one of the best trees at random, and improve the tree."""
+        known = list(pool)
+
+        def task(rng: np.random.Generator) -> _Found:
+            tree = known[0 if rng.random() < 0.5 else int(rng.integers(len(known)))]
+            widths = KICK_WIDTHS[int(rng.integers(len(KICK_WIDTHS)))]
+            found = self._descent(self._kicked(tree, rng), widths, rng)
+            if found.value < tree.value * (1.0 - LEAST_GAIN):
+                return self._found(found, rng)
+            return _Found(found)
+
+        return task
+
+    def settle(self, tree: Hyperplanes) -> _Task:
+        """Improve a feasible tree by moves that keep samples out of the gap."""
+
+        def task(rng: np.random.Generator) -> _Found:
+            found = settled(self.problem, tree, rng, accuracy=ROUGH, over=self.over)
+            return _Found(found, found)
+
+        return task
+
+    def _found(self, tree: Hyperplanes, rng: np.random.Generator) -> _Found:
+        """Return a tree with a feasible one; on a sample the gap is of no interest."""
+        if not self.whole:
+            return _Found(tree)
+        return _Found(tree, tightened(self.problem, tree, rng, accuracy=ROUGH, over=self.over))
+
+    def _descent(self, tree: Hyperplanes, widths: Sequence[float], rng: np.random.Generator) -> Hyperplanes:
+        """Anneal, then move along lines and refit the last level while that gains."""
+        problem = self.problem
+        tree = annealed(problem, tree, widths, over=self.over)
+        tree = problem.valued(tree) if self.over() else problem.refitted(tree, accuracy=ROUGH)
+        for _ in range(ROUNDS if problem.n_upper else 0):
+            before, descent = tree.value, LineDescent(problem, tree)
+            for _ in range(LINES):
+                if self.over():
+                    return problem.valued(descent.tree)
+                t = int(rng.integers(problem.n_upper))
+                if len(descent.members[t]) > 1:
+                    descent.try_line(random_line(problem, descent.tree, t, descent.members[t], rng))
+            tree = problem.refitted(descent.tree, accuracy=ROUGH)
+            if tree.value > before * (1.0 - ROUND_GAIN):
+                break
+        return tree
+
+    # ------------------------------------------------------------------ starts
+
+    def _grown(self, kind: str, rng: np.random.Generator) -> Hyperplanes:
+        """Grow a tree from the root down: by the nodes' machines, or by random splits above the last level."""
+        problem, p = self.problem, self.problem.X.shape[1]
+        tree = Hyperplanes(np.zeros((problem.n_branches, p)), np.zeros(problem.n_branches))
+        factor = 10.0 ** rng.uniform(-3.0, 2.0) if kind == "path" else 1.0
+        members = {0: np.arange(len(problem.X))}
+        for t in range(problem.n_branches):
+            rows = members.pop(t)
+            if t >= problem.n_upper or kind in ("own", "path") or self._is_pure(rows):
+                own = factor if t < problem.n_upper else 1.0
+                tree.w[t], tree.b[t] = problem.machine(t, rows, accuracy=ROUGH, factor=own)
+            else:
+                tree.w[t], tree.b[t] = self._random_split(kind, rows, rng)
+            if t < problem.n_upper:
+                right = problem.X[rows] @ tree.w[t] + tree.b[t] >= 0.0
+                members[2 * t + 1], members[2 * t + 2] = rows[~right], rows[right]
+        return problem.valued(tree)
+
+    def _is_pure(self, rows: IntArray) -> bool:
+        return len(rows) < 4 or bool((self.problem.sign[rows] == self.problem.sign[rows[0]]).all())
+
+    def _random_split(self, kind: str, rows: IntArray, rng: np.random.Generator) -> tuple[FloatArray, float]:
+        """Draw a split with scores of size 1 whose right side has more of class +1.
+
+        ``oblique``: normal weights; ``axis``: one feature; ``pair``: the bisector of two samples.
+        """
+        X, p = self.problem.X[rows], self.problem.X.shape[1]
+        if kind == "axis":
+            w = np.zeros(p)
+            w[rng.integers(p)] = 1.0
+        elif kind == "oblique":
+            w = rng.normal(size=p) / (X.std(axis=0) + 0.05)
+        else:
+            i, j = rng.choice(len(rows), 2, replace=False)
+            w = (X[j] - X[i]) / (X.var(axis=0) + 0.01)
+        scores = X @ w
+        b = (
+            -0.5 * float(scores[i] + scores[j])
+            if kind == "pair"
+            else -np.quantile(scores, rng.uniform(0.1, 0.9))
+        )
+        scores = scores + b
+        size = float(np.abs(scores).mean()) + 1e-12
+        turned = -1.0 if float(self.problem.weight[rows] * scores @ self.problem.sign[rows]) < 0.0 else 1.0
+        return turned / size * w, float(turned / size * b)
+
+    def _kicked(self, tree: Hyperplanes, rng: np.random.Generator) -> Hyperplanes:
+        """Return a tree with noise on a node, with a random split there, with its sides exchanged, or as it is."""
+        problem = self.problem
+        members = problem.members(problem.scores(tree))
+        upper = problem.n_upper and rng.random() < 0.7
+        t = int(rng.integers(problem.n_upper if upper else problem.n_branches))
+        rows = members[t] if len(members[t]) > 3 else members[0]
+        kind = rng.choice(4, p=(0.4, 0.3, 0.1, 0.2))
+        if kind == 0:
+            size = rng.choice((0.1, 0.3, 1.0)) * (float(np.linalg.norm(tree.w[t])) + 0.1)
+            noise = size / np.sqrt(tree.w.shape[1]) * rng.normal(size=tree.w.shape[1])
+            return tree.moved(t, tree.w[t] + noise, float(tree.b[t] - noise @ problem.X[rows].mean(axis=0)))
+        if kind == 1:
+            return tree.moved(t, *self._random_split("pair", rows, rng))
+        if kind == 2 and t < problem.n_upper:
+            return tree.moved(t, -tree.w[t], -float(tree.b[t]))
+        return tree
+
+
+@dataclass(frozen=True, eq=False)
+class _Routings(_Descents):
+    """The same tasks by node moves, for few samples: all trees are feasible, their nodes optimal for their routing."""
+
+    def promote(self, tree: Hyperplanes) -> _Task:
+        def task(rng: np.random.Generator) -> _Found:
+            return self._improved(tree, rng)
+
+        return task
+
+    def start(self, number: int) -> _Task:
+        def task(rng: np.random.Generator) -> _Found:
+            if number <= len(FACTORS):
+                return self._improved(self._by_machines(FACTORS[number - 1] if number else 1.0), rng)
+            return self._improved(self._grown(STARTS[number % len(STARTS)], rng), rng)
+
+        return task
+
+    def kick(self, pool: Sequence[Hyperplanes]) -> _Task:
+        known = list(pool)
+
+        def task(rng: np.random.Generator) -> _Found:
+            best = known[0].value
+            tree = known[0 if rng.random() < 0.7 else int(rng.integers(len(known)))]
+            moves = NodeMoves(self.problem, rng)
+            for _ in range(int(rng.integers(1, 4))):
+                found = moves.step(tree, 2.0 * best)
+                if found is not None and (found.value < 1.5 * best or rng.random() < 0.3):
+                    tree = found
+            tree = moves.descend(tree, FAILURES, self.over)
+            return _Found(tree, tree)
+
+        return task
+
+    def _improved(self, tree: Hyperplanes, rng: np.random.Generator) -> _Found:
+        """Solve all nodes for the tree's routing, and take steps that lower the objective."""
+        moves = NodeMoves(self.problem, rng)
+        priced = moves.priced(tree, 0, np.arange(len(self.problem.X)))
+        # Without a price no hyperplane has this routing with the gap.
+        routed = made_feasible(self.problem, tree, accuracy=ROUGH) if priced is None else priced[0]
+        tree = self.problem.valued(routed)
+        tree = moves.descend(tree, FAILURES, self.over)
+        return _Found(tree, tree)
+
+    def _by_machines(self, factor: float) -> Hyperplanes:
+        """Grow a tree by the nodes' machines, with C times a factor above the last level."""
+        problem = self.problem
+        tree = Hyperplanes(np.zeros((problem.n_branches, problem.X.shape[1])), np.zeros(problem.n_branches))
+        members = {0: np.arange(len(problem.X))}
+        for t in range(problem.n_branches):
+            rows = members.pop(t)
+            own = factor if t < problem.n_upper else 1.0
+            tree.w[t], tree.b[t] = problem.machine(t, rows, accuracy=ROUGH, factor=own)
+            if t < problem.n_upper:
+                right = problem.X[rows] @ tree.w[t] + tree.b[t] >= 0.0
+                members[2 * t + 1], members[2 * t + 2] = rows[~right], rows[right]
+        return problem.valued(tree)
+
+
+def compile_kernels(budget: TimeBudget, problem: HyperplaneProblem) -> float:
+    """Load what a search of few samples runs, or compile it; see :func:`~mipforest.searches.compile_by`."""
+    if rows_at_most(problem) > MAX_ROWS:
+        return 0.0
+
+    def run() -> None:
+        tiny = replace(
+            problem,
+            X=np.array([[0.0], [1.0]]), sign=np.array([-1.0, 1.0]), weight=np.ones(2), C=np.ones(3),
+        )  # fmt: skip
+        NodeMoves(tiny, np.random.default_rng(0)).machine(0, np.arange(2))
+
+    return compile_by(run, budget)
+
+
+#: Steps in a row without a gain that end a descent of node moves.
+FAILURES = 60
+
+#: Factors of C for the machines of the first starts of few samples; the first start has 1.
+FACTORS = tuple(10.0 ** (k / 2) for k in (-2, 2, -4, 4, -1, 1, -6, 6, -3, 3, -8, 8, -5, 5, -7, 7))
+
+#: How random starts are grown, in turn.
+STARTS = ("path", "oblique", "axis", "pair")
