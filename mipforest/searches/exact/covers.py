@@ -269,7 +269,9 @@ def _least(tables: Any, rows: Any, cover: Cover, size: int, stamp: int) -> tuple
             if cover.at[q, FEATURE] != f:
                 f = cover.at[q, FEATURE]
                 first, last = allowed(tables, rows, f)
-            if cover.at[q, HIGH] < first or cover.at[q, LOW] > last:
+            is_allowed = cover.at[q, HIGH] >= first and cover.at[q, LOW] <= last
+            # Others have bounds for more rows to inherit; once these are of these rows, that will do.
+            if not is_allowed and abs(cover.at[q, STAMP]) == stamp:
                 continue
         if x < least:
             i, least = q, x
@@ -330,15 +332,15 @@ def refine(
             return FULL, size, min(bound, keep)
         left, right = cover.key[i, LEFT], cover.key[i, RIGHT]
         first, last = allowed(tables, rows, f)
-        if low < first or high > last:
-            # What these rows do not allow stays for more rows.
+        if (low < first or high > last) and low <= last and high >= first:
+            # What these rows do not allow stays for more rows, with bounds of its own.
             if low < first:
-                put_interval(cover, size, f, low, first - 1, -abs(seen), left, right, 0.0)
+                put_interval(cover, size, f, low, first - 1, 0, left, right, 0.0)
                 size += 1
             if high > last:
-                put_interval(cover, size, f, last + 1, high, -abs(seen), left, right, 0.0)
+                put_interval(cover, size, f, last + 1, high, 0, left, right, 0.0)
                 size += 1
-            put_interval(cover, i, f, max(low, first), min(high, last), -abs(seen), left, right, 0.0)
+            put_interval(cover, i, f, max(low, first), min(high, last), 0, left, right, 0.0)
             continue
         work.counts[0] += 1
         weight_below = tables.weight_below[f]
