@@ -253,6 +253,13 @@ def test_four_levels_begin_with_the_best_tree_of_three(loss, monkeypatch):
     assert at[0][0] == problem.thresholds.feature[three.chosen[0]]
 
 
+def test_leaf_sizes_cost_few_more_pairs():
+    """Of thresholds that leaf sizes forbid, bounds of no worth would be inherited otherwise."""
+    free = medium(0, n=400, K=2)
+    sized = replace(free, N_min=10)
+    assert exact_search(sized, 3).nodes < 20 * exact_search(free, 3).nodes
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_five_levels_are_no_worse_than_four_and_optimal_where_the_search_ends(seed):
     problem = medium(seed, n=24, p=2, K=2 + seed % 2)
