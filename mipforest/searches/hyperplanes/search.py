@@ -98,6 +98,7 @@ def local_search(
     seed: int = 0,
     threads: int | None = 1,
     deadline: float = np.inf,
+    clock: Callable[[], float] = monotonic,
     on_progress: Progress = lambda value, steps: False,  # noqa: ARG005
 ) -> Outcome:
     """Search for a good tree.
@@ -114,14 +115,13 @@ def local_search(
         Seed of all random numbers.
     threads
         Tasks at a time; ``None`` for one on each processor.
-    deadline
-        On the clock of :func:`time.monotonic`.
+    deadline, clock
+        When to end, on a clock; samples of the data have shares of the time until then.
     on_progress
         Called now and then; returning ``True`` stops the search.
     """
-    return _Search(problem, seed, threads or os.cpu_count() or 1, deadline, on_progress).run(
-        starts, kicks, trees
-    )
+    search = _Search(problem, seed, threads or os.cpu_count() or 1, deadline, clock, on_progress)
+    return search.run(starts, kicks, trees)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,10 +138,16 @@ _Task = Callable[[np.random.Generator], _Found]
 
 class _Search:
     def __init__(
-        self, problem: HyperplaneProblem, seed: int, threads: int, deadline: float, on_progress: Progress
+        self,
+        problem: HyperplaneProblem,
+        seed: int,
+        threads: int,
+        deadline: float,
+        clock: Callable[[], float],
+        on_progress: Progress,
     ) -> None:
         self.problem, self.seed, self.threads = problem, seed, threads
-        self.began, self.deadline, self.on_progress = monotonic(), deadline, on_progress
+        self.clock, self.began, self.deadline, self.on_progress = clock, clock(), deadline, on_progress
         self.stage_end = deadline
         self.stopped = self.interrupted = False
         self.steps = self.tasks = 0
@@ -191,7 +197,7 @@ class _Search:
         return [*(self.problem.sample(np.sort(order[:size])) for size in sizes), self.problem]
 
     def _over(self) -> bool:
-        return self.stopped or monotonic() >= self.stage_end
+        return self.stopped or self.clock() >= self.stage_end
 
     def _do(self, tasks: Sequence[_Task]) -> tuple[list[_Found], bool]:
         """Do tasks on the threads; return what those found that came to an end, in their order, and whether all did."""
@@ -218,7 +224,7 @@ class _Search:
                         self._offer(feasible)
                 if self.on_progress(self.best.value, self.steps):
                     self.stopped = self.interrupted = True
-                if monotonic() >= self.deadline:
+                if self.clock() >= self.deadline:
                     self.stopped = True
         ended = [found[k] for k in sorted(found)]
         return ended, len(ended) == len(tasks) and not self._over()

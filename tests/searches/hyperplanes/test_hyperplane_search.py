@@ -272,7 +272,7 @@ def test_the_structure_is_that_of_other_packages_too():
 def test_samples_grow_to_all(monkeypatch):
     monkeypatch.setattr(search_module, "SAMPLES", (200, 600))
     problem = many(n=1500)
-    seen = search_module._Search(problem, 0, 1, np.inf, lambda value, steps: False)._samples()
+    seen = search_module._Search(problem, 0, 1, np.inf, monotonic, lambda value, steps: False)._samples()
     assert [len(part.X) for part in seen] == [200, 600, 1500]
     for part in seen:
         assert same(part.weight.sum(), problem.weight.sum())
