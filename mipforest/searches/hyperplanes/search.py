@@ -47,11 +47,14 @@ KEPT, MANY_SAMPLES = 4, 50_000
 #: Kicks that see the same trees: as many threads are of use.
 GROUP = 4
 
-#: Accuracy of node problems during the search, and at its end.
-ROUGH, FINE = 1e-5, 1e-9
+#: Accuracy of node problems during the search.
+ROUGH = 1e-5
 
 #: Least gain of a kick that counts, relative to the objective.
 LEAST_GAIN = 1e-5
+
+#: Least share of the objective that the gap costs the incumbent, compared with a tree that breaks it, for another try.
+WORTH_A_GAP = 1e-3
 
 #: Widths of the splits in a first descent, after a promotion to more samples, and after a kick, drawn among these.
 START_WIDTHS, PROMOTED_WIDTHS = (0.3, 0.1, 0.03), (0.1, 0.03, 0.01)
@@ -179,8 +182,8 @@ class _Search:
             while done < until and pool and not self._over():
                 size = min(GROUP, until - done)
                 tasks = [descents.kick(pool) for _ in range(size)]
-                if whole and not few and np.isfinite(self.best.value) and done % (2 * GROUP) == 0:
-                    tasks[-1] = descents.settle(self.best)
+                if whole and not few and np.isfinite(self.best.value):
+                    tasks[-1] = descents.settle(self.best, pool)
                 found, ended = self._do(tasks)
                 complete &= ended
                 pool, done = _best([*pool, *(each.tree for each in found)], KEPT), done + size
@@ -288,10 +291,15 @@ class _Descents:
 
         return task
 
-    def settle(self, tree: Hyperplanes) -> _Task:
-        """Improve a feasible tree by moves that keep samples out of the gap."""
+    def settle(self, incumbent: Hyperplanes, pool: Sequence[Hyperplanes]) -> _Task:
+        """Move one of the best trees out of the gap once more, along other lines; then improve what is feasible."""
+        better = [tree for tree in pool if tree.value < incumbent.value * (1.0 - WORTH_A_GAP)]
 
         def task(rng: np.random.Generator) -> _Found:
+            tree = incumbent
+            if better and rng.random() < 0.5:
+                chosen = better[int(rng.integers(len(better)))]
+                tree = tightened(self.problem, chosen, rng, accuracy=ROUGH, over=self.over)
             found = settled(self.problem, tree, rng, accuracy=ROUGH, over=self.over)
             return _Found(found, found)
 
