@@ -79,13 +79,14 @@ def searched(
         del steps
         if value < trace[-1][1]:
             trace.append((process_time() - began, value))
-        return process_time() - began >= seconds
+        return False
 
     trees = [] if start is None else [Hyperplanes(start.w, start.b)]
     with one_blas_thread():
         found = local_search(
-            samples, starts=STARTS, kicks=WITHOUT_END, trees=trees, seed=seed, threads=1, on_progress=report
-        ).tree
+            samples, starts=STARTS, kicks=WITHOUT_END, trees=trees, seed=seed, threads=1,
+            deadline=began + seconds, clock=process_time, on_progress=report,
+        ).tree  # fmt: skip
     nodes = problem.formulation.node_problems(problem.topology)
     return nodes.labelled(found.w, found.b, problem.data, problem.topology), trace
 

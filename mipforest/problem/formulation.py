@@ -28,7 +28,7 @@ BYTES_PER_ENTRY, MAX_ENTRIES = 100, 200_000_000
 
 #: Samples times leaves above which no model is declared for a tree search, which reads no rows: its tree is checked by
 #: the definition alone.
-MAX_ASSIGNED = 200_000
+MAX_ASSIGNED = 50_000
 
 #: Seconds for the model with one level less, where its solution is a start.
 PREVIOUS_DEPTH_TIME_LIMIT = 20.0

@@ -115,7 +115,8 @@ def test_the_bound_holds_in_exact_arithmetic(seed):
     rows = rows_of(X, sign, C * weight)
     found = solve_node(rows)
     a = [Fraction(float(value)) for value in found.multipliers]
-    assert all(0 <= value <= Fraction(float(cap)) for value, cap in zip(a, rows.capacity, strict=True))
+    caps = [Fraction(float(cap)) for cap in rows.capacity]
+    assert all(0 <= value <= cap for value, cap in zip(a, caps, strict=True))  # exact: fractions
     u = [
         sum(
             value * Fraction(float(d)) * Fraction(float(x))

@@ -4,6 +4,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
+from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError
 from mipforest.problem.registry import (
@@ -46,7 +47,7 @@ def test_a_search_is_asked_for_the_models_that_it_takes_by_their_structure():
     assert models_of(search_classes()["contree"]) == ("oct",)
     assert models_of(search_classes()["prescription-search"]) == ("opt", "opt-l")
     assert models_of(search_classes()["l-bfgs"]) == ("orct", "s-orct", "s-orrt", "s-orrt-fd")
-    assert set(models_of(search_classes()["local-search"])) == set(models_with(TreeCharges))
+    assert set(models_of(search_classes()["local-search"])) == set(models_with((TreeCharges, NodeProblems)))
 
 
 def test_an_unknown_name_suggests_the_nearest():

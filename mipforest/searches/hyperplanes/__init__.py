@@ -169,7 +169,9 @@ class HyperplaneProblem:
 
     def between(self, scores: FloatArray) -> BoolArray:
         """Return which scores are between the sides, or too close to one for no rounding error to decide."""
-        found: BoolArray = (scores < SIDE_TOLERANCE) & (scores > -self.epsilon - SIDE_TOLERANCE)
+        # As :func:`~mipforest.trees.sides.into_a_gap` counts: shifts put scores at the tolerance, up to rounding.
+        close = 0.5 * SIDE_TOLERANCE
+        found: BoolArray = (scores < close) & (scores > -self.epsilon - close)
         return found
 
     def feasible(self, tree: Hyperplanes) -> bool:

@@ -33,6 +33,7 @@ from mipforest.searches.hyperplanes.line_moves import best_on, random_line
 from mipforest.searches.routing.small_svm import (
     AT,
     CAPACITY,
+    ITERATIONS,
     REWARD,
     UNLIMITED,
     Workspace,
@@ -45,6 +46,12 @@ _DRAWN = (0.30, 0.18, 0.14, 0.15, 0.11, 0.12)
 
 #: Rows of a node problem, hinges and sides of all samples, up to which node moves take its samples.
 MAX_ROWS = 6000
+
+#: Accuracy of node problems that price a routing, and of those that propose one.
+PRICED, PROPOSED = 1e-5, 1e-3
+
+#: Iterations of the latter: weights of preferred sides differ by powers of ten, and a proposal need not be optimal.
+PROPOSAL_ITERATIONS = 15
 
 #: Least gain that counts, relative to the objective: above the accuracy of node problems.
 GAIN = 1e-6
@@ -74,7 +81,7 @@ class NodeMoves:
 
     # ------------------------------------------------------------------ node problems
 
-    def _solve(self, rows: Rows, stop: float = np.inf) -> tuple[FloatArray, float]:
+    def _solve(self, rows: Rows, accuracy: float, stop: float = np.inf) -> tuple[FloatArray, float]:
         """Solve a programme of hinges; rows with the capacity :data:`UNLIMITED` are hard. Samples are centred."""
         m, p = rows.X.shape
         if (rows.direction == rows.direction[0]).all():
@@ -83,7 +90,8 @@ class NodeMoves:
         np.multiply(rows.X.T, rows.direction, out=work.Z[:p, :m])
         work.Z[p, :m] = rows.direction
         work.v[REWARD, :m], work.v[CAPACITY, :m] = rows.margin, rows.capacity
-        solve_rows(work, m, p, 0.0, stop)
+        iterations = PROPOSAL_ITERATIONS if accuracy == PROPOSED else ITERATIONS
+        solve_rows(work, m, p, 0.0, stop, accuracy, iterations)
         return work.f[AT, :p].copy(), float(work.f[AT, p])
 
     def _uncentred(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
@@ -100,7 +108,7 @@ class NodeMoves:
         """Return the best hyperplane of node t for some samples, sides free."""
         if not len(members):
             return np.zeros(self.X.shape[1]), bias_if_empty(t)
-        return self._uncentred(*self._solve(self._own(t, members, factor), stop))
+        return self._uncentred(*self._solve(self._own(t, members, factor), PRICED, stop))
 
     def with_sides(
         self, t: int, members: IntArray, right: BoolArray, distance: FloatArray, stop: float
@@ -125,7 +133,7 @@ class NodeMoves:
         w, b, scores = np.zeros(x.shape[1]), 0.0, np.zeros(len(x))
         for _ in range(_ROUNDS):
             rows = _joined(own, x[kept], side[kept], least[kept] + _STRICTER, np.full(kept.sum(), UNLIMITED))
-            w, b = self._solve(rows, stop)
+            w, b = self._solve(rows, PRICED, stop)
             if not np.isfinite(b):
                 return None
             scores = x @ w + b
@@ -256,7 +264,7 @@ class NodeMoves:
             np.full(len(wanted), width),
             weight[wanted],
         )
-        return self._uncentred(*self._solve(rows))
+        return self._uncentred(*self._solve(rows, PROPOSED))
 
     def _by_costs(
         self, kind: str, s: FloatArray, side: FloatArray, size: float, difference: FloatArray
@@ -348,6 +356,8 @@ def _workspace(m: int, p: int) -> Workspace:
 
 
 @entry
-def solve_rows(work: Workspace, m: int, q: int, bias_limit: float, stop: float) -> float:
+def solve_rows(
+    work: Workspace, m: int, q: int, bias_limit: float, stop: float, accuracy: float, iterations: int
+) -> float:
     """Solve a programme of hinges; see :func:`~mipforest.searches.routing.small_svm.solve_small`."""
-    return solve_small(work, m, q, bias_limit, stop)
+    return solve_small(work, m, q, bias_limit, stop, accuracy, iterations)

@@ -47,11 +47,14 @@ KEPT, MANY_SAMPLES = 4, 50_000
 #: Kicks that see the same trees: as many threads are of use.
 GROUP = 4
 
-#: Accuracy of node problems during the search, and at its end.
-ROUGH, FINE = 1e-5, 1e-9
+#: Accuracy of node problems during the search.
+ROUGH = 1e-5
 
 #: Least gain of a kick that counts, relative to the objective.
 LEAST_GAIN = 1e-5
+
+#: Least share of the objective that the gap costs the incumbent, compared with a tree that breaks it, for another try.
+WORTH_A_GAP = 1e-3
 
 #: Widths of the splits in a first descent, after a promotion to more samples, and after a kick, drawn among these.
 START_WIDTHS, PROMOTED_WIDTHS = (0.3, 0.1, 0.03), (0.1, 0.03, 0.01)
@@ -98,6 +101,7 @@ def local_search(
     seed: int = 0,
     threads: int | None = 1,
     deadline: float = np.inf,
+    clock: Callable[[], float] = monotonic,
     on_progress: Progress = lambda value, steps: False,  # noqa: ARG005
 ) -> Outcome:
     """Search for a good tree.
@@ -114,14 +118,13 @@ def local_search(
         Seed of all random numbers.
     threads
         Tasks at a time; ``None`` for one on each processor.
-    deadline
-        On the clock of :func:`time.monotonic`.
+    deadline, clock
+        When to end, on a clock; samples of the data have shares of the time until then.
     on_progress
         Called now and then; returning ``True`` stops the search.
     """
-    return _Search(problem, seed, threads or os.cpu_count() or 1, deadline, on_progress).run(
-        starts, kicks, trees
-    )
+    search = _Search(problem, seed, threads or os.cpu_count() or 1, deadline, clock, on_progress)
+    return search.run(starts, kicks, trees)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,10 +141,16 @@ _Task = Callable[[np.random.Generator], _Found]
 
 class _Search:
     def __init__(
-        self, problem: HyperplaneProblem, seed: int, threads: int, deadline: float, on_progress: Progress
+        self,
+        problem: HyperplaneProblem,
+        seed: int,
+        threads: int,
+        deadline: float,
+        clock: Callable[[], float],
+        on_progress: Progress,
     ) -> None:
         self.problem, self.seed, self.threads = problem, seed, threads
-        self.began, self.deadline, self.on_progress = monotonic(), deadline, on_progress
+        self.clock, self.began, self.deadline, self.on_progress = clock, clock(), deadline, on_progress
         self.stage_end = deadline
         self.stopped = self.interrupted = False
         self.steps = self.tasks = 0
@@ -173,8 +182,8 @@ class _Search:
             while done < until and pool and not self._over():
                 size = min(GROUP, until - done)
                 tasks = [descents.kick(pool) for _ in range(size)]
-                if whole and not few and np.isfinite(self.best.value) and done % (2 * GROUP) == 0:
-                    tasks[-1] = descents.settle(self.best)
+                if whole and not few and np.isfinite(self.best.value):
+                    tasks[-1] = descents.settle(self.best, pool)
                 found, ended = self._do(tasks)
                 complete &= ended
                 pool, done = _best([*pool, *(each.tree for each in found)], KEPT), done + size
@@ -191,7 +200,7 @@ class _Search:
         return [*(self.problem.sample(np.sort(order[:size])) for size in sizes), self.problem]
 
     def _over(self) -> bool:
-        return self.stopped or monotonic() >= self.stage_end
+        return self.stopped or self.clock() >= self.stage_end
 
     def _do(self, tasks: Sequence[_Task]) -> tuple[list[_Found], bool]:
         """Do tasks on the threads; return what those found that came to an end, in their order, and whether all did."""
@@ -218,7 +227,7 @@ class _Search:
                         self._offer(feasible)
                 if self.on_progress(self.best.value, self.steps):
                     self.stopped = self.interrupted = True
-                if monotonic() >= self.deadline:
+                if self.clock() >= self.deadline:
                     self.stopped = True
         ended = [found[k] for k in sorted(found)]
         return ended, len(ended) == len(tasks) and not self._over()
@@ -282,10 +291,15 @@ class _Descents:
 
         return task
 
-    def settle(self, tree: Hyperplanes) -> _Task:
-        """Improve a feasible tree by moves that keep samples out of the gap."""
+    def settle(self, incumbent: Hyperplanes, pool: Sequence[Hyperplanes]) -> _Task:
+        """Move one of the best trees out of the gap once more, along other lines; then improve what is feasible."""
+        better = [tree for tree in pool if tree.value < incumbent.value * (1.0 - WORTH_A_GAP)]
 
         def task(rng: np.random.Generator) -> _Found:
+            tree = incumbent
+            if better and rng.random() < 0.5:
+                chosen = better[int(rng.integers(len(better)))]
+                tree = tightened(self.problem, chosen, rng, accuracy=ROUGH, over=self.over)
             found = settled(self.problem, tree, rng, accuracy=ROUGH, over=self.over)
             return _Found(found, found)
 

@@ -32,7 +32,9 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches import entry, glue, kernel
 from mipforest.searches.routing.plunge import ConvexNodes
 from mipforest.searches.routing.small_svm import (
+    ACCURACY,
     CAPACITY,
+    ITERATIONS,
     REWARD,
     SIDE,
     SUM,
@@ -338,7 +340,7 @@ def solve_split(
             Z[q, m] = side[g]
             v[REWARD, m], v[CAPACITY, m] = epsilon if side[g] < 0 else 0.0, UNLIMITED
             m += 1
-    value = solve_small(work, m, q, bias_limit, stop)
+    value = solve_small(work, m, q, bias_limit, stop, ACCURACY, ITERATIONS)
     for g in range(n_points):
         gains[0, g], gains[1, g] = 0.0, 0.0
     if value >= stop:

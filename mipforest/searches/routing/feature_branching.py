@@ -48,8 +48,10 @@ from mipforest.searches.routing.plunge import (
     enclosed,
 )
 from mipforest.searches.routing.small_svm import (
+    ACCURACY,
     AT,
     CAPACITY,
+    ITERATIONS,
     REWARD,
     SUM,
     A,
@@ -246,7 +248,9 @@ def raise_least(
             used = listed[least]
             for _ in range(2):
                 m, q = _charge(samples, work, weight, C, choices.features[least, :used])
-                value = solve_small(work, m, q, bias_limit, stop - _price(choices, least, free, alpha))
+                value = solve_small(
+                    work, m, q, bias_limit, stop - _price(choices, least, free, alpha), ACCURACY, ITERATIONS
+                )
                 _raise_all(choices, work, _sum_over_all(samples, work, weight, m, q), free, alpha)
                 if given[least] == listed[least]:
                     bound[least] = max(bound[least], value + _price(choices, least, free, alpha))
@@ -322,7 +326,7 @@ def solve_choice(
 ) -> float:
     """Return the value of the node of some samples on features (q,); weights and bias are in ``work.f``."""
     m, q = _charge(samples, work, weight, C, features)
-    value: float = solve_small(work, m, q, bias_limit, np.inf)
+    value: float = solve_small(work, m, q, bias_limit, np.inf, ACCURACY, ITERATIONS)
     return value
 
 

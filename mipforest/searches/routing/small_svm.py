@@ -26,7 +26,7 @@ REWARD, CAPACITY, A, SLACK, LOSS, LEFT, INVERSE, DA, DSLACK, DLOSS, SIDE, RESIDU
 AT, SUM, LACK, STEP = range(4)
 
 #: Gap relative to the value up to which a node is solved, iterations at most, and violation of margins.
-_ACCURACY, _ITERATIONS, _MARGIN = 1e-7, 60, 1e-4
+ACCURACY, ITERATIONS, _MARGIN = 1e-7, 60, 1e-4
 
 #: Share of the way to the boundary that a step may go.
 _TO_BOUNDARY = 0.995
@@ -118,7 +118,9 @@ def workspace_for(samples: Samples, q: int) -> Workspace:
 
 
 @kernel
-def solve_small(work: Workspace, m: int, q: int, bias_limit: float, stop: float) -> float:
+def solve_small(
+    work: Workspace, m: int, q: int, bias_limit: float, stop: float, accuracy: float, iterations: int
+) -> float:
     """Solve the dual of a node by a primal-dual interior point, with Mehrotra's predictor and corrector.
 
     It begins where the equality holds, and Newton steps keep it: its value is proven at any time.
@@ -133,6 +135,8 @@ def solve_small(work: Workspace, m: int, q: int, bias_limit: float, stop: float)
         Bound on the bias of some optimal tree: what rounding leaves of the equality is charged with it.
     stop
         Value from which on no more is needed.
+    accuracy, iterations
+        Gap relative to the value at which to end, and iterations at most.
 
     Returns
     -------
@@ -142,7 +146,7 @@ def solve_small(work: Workspace, m: int, q: int, bias_limit: float, stop: float)
     n, pairs = q + 1, _begin(work, m, q)
     if pairs == 0.0:
         return 0.0
-    for _ in range(_ITERATIONS):
+    for _ in range(iterations):
         complementarity, value, primal = 0.0, 0.0, 0.0
         for i in range(m):
             complementarity += v[A, i] * v[SLACK, i] + v[LEFT, i] * v[LOSS, i]
@@ -167,7 +171,7 @@ def solve_small(work: Workspace, m: int, q: int, bias_limit: float, stop: float)
                 score += f[AT, j] * Z[j, i]
             v[RESIDUAL, i] = score
             worst = max(worst, abs(score))
-        if complementarity < _ACCURACY * min(primal, abs(value)) and worst < _MARGIN:
+        if complementarity < accuracy * min(primal, abs(value)) and worst < _MARGIN:
             break
         for i in range(m):
             curvature = v[SLACK, i] / v[A, i]
