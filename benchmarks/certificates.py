@@ -63,7 +63,6 @@ def main() -> None:
         kinds += [("squared", name, args.data / f"{name}.csv") for name in args.numbers]
         if args.large is not None:
             kinds += [("classes", name, args.large / f"{name}.csv.gz") for name in args.large_names]
-        compile_kernels(TimeBudget())
         univariate = [
             univariate_row(*kind, depth, args.limit, args.repeats, path, second)
             for kind in kinds
@@ -142,6 +141,7 @@ def univariate_row(
     task = "classification" if loss == "classes" else "regression"
     data = load(str(file), target="target", task=task)
     problem = problem_of(data, loss)
+    compile_kernels(TimeBudget(), problem, depth)
     compiled_proof(TimeBudget(), problem, depth)
     seconds: dict[str, list[float]] = {step: [] for step in ("search", "write", "check", "second")}
     for _ in range(repeats):

@@ -197,7 +197,8 @@ def pair(
     totals: FloatArray, out: FloatArray,  # noqa: ARG001
 ) -> tuple[float, float]:  # fmt: skip
     """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
-    return _scan(tables, rows, f, below, first, cost, 1)
+    # Without rows nothing is lost: bounds are for leaves of any size, 0 included.
+    return _scan(tables, rows, f, below, first, cost, 0)
 
 
 @kernel

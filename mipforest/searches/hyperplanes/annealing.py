@@ -15,6 +15,7 @@ from scipy.special import expit
 
 from mipforest.arrays import FloatArray
 from mipforest.searches.hyperplanes import HyperplaneProblem, Hyperplanes
+from mipforest.time_budget import Stopped
 
 #: Width over which corners of the loss are rounded, in margins.
 ROUNDED = 0.05
@@ -24,10 +25,6 @@ ITERATIONS, EVALUATIONS = 40, 1.3
 
 #: Relative decrease at which L-BFGS ends: the tree is improved by other moves afterwards.
 _DECREASE = 1e-7
-
-
-class _Stopped(Exception):
-    """The time is over in the middle of a descent."""
 
 
 def annealed(
@@ -70,7 +67,7 @@ def annealed(
             if value < least:
                 least, best = value, point.copy()
             if over():
-                raise _Stopped
+                raise Stopped
             gradient = np.concatenate([(slopes @ X + w).ravel(), slopes.sum(axis=1)])
             return unit * value, unit * gradient
 
@@ -82,7 +79,7 @@ def annealed(
         }
         try:
             best = minimize(objective, best, jac=True, method="L-BFGS-B", options=options).x
-        except _Stopped:
+        except Stopped:
             break
     w = best[: n_nodes * p].reshape(n_nodes, p).copy()
     return Hyperplanes(w, best[n_nodes * p :] - w @ centre)

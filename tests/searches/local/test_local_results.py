@@ -6,7 +6,6 @@ from tolerance import at_least, at_most, same
 from univariate_cases import medium
 
 import mipforest
-from formulations.margot import Margot
 from formulations.oct import Oct
 from formulations.oct_h import OctH
 from formulations.olct import Olct
@@ -108,12 +107,9 @@ def test_its_tree_is_a_start_of_a_matrix_solver(formulation):
     assert result.solution.start_objective <= cart + 1e-9
 
 
-@pytest.mark.parametrize("formulation", [Margot(), Olct()])
-def test_margins_and_log_losses_have_no_such_start(formulation):
-    problem = formulation.build(medium(1, n=20, classes=2), 1)
-    with pytest.raises(
-        StartError, match=r"local-search.*it takes trees with additive losses.*take another start"
-    ):
+def test_nodes_with_other_norms_have_no_such_start():
+    problem = Olct().build(medium(1, n=20, classes=2), 1)
+    with pytest.raises(StartError, match=r"local-search.*its nodes have the norm l1.*take another start"):
         problem.solve("highs", start="local-search")
 
 
@@ -131,10 +127,8 @@ def test_a_search_that_is_stopped_keeps_its_tree():
 
 
 def test_other_models_and_options_are_refused():
-    problem = Margot().build(medium(1, n=20, classes=2), 1)
-    with pytest.raises(
-        Unsupported, match=r"margot has trees of problems at the branch nodes.*--solver highs"
-    ):
+    problem = Olct().build(medium(1, n=20, classes=2), 1)
+    with pytest.raises(Unsupported, match=r"its nodes have the norm l1.*--solver highs"):
         problem.solve("local-search")
     problem = Oct().build(medium(1, n=20), 1)
     with pytest.raises(NotAllowed, match=r"would not use restarts: its options are starts, how many"):
