@@ -157,6 +157,8 @@ class Rows:
     def splits(self, cost: float) -> list[FloatArray]:
         """Return the value of every threshold of each feature, with one leaf on each side; infinite if too small."""
         values, (p, n) = [], self.rank.shape
+        if n == 0:
+            return [np.full(int(U) - 1, cost) for U in self.n_values]
         lines = np.zeros((0, 0))
         if self.loss == "absolute":
             tables = plain_tables(self)
@@ -172,7 +174,8 @@ class Rows:
                 sums = self.sums[self.order[f]].cumsum(axis=0)
                 left = sums[below - 1] * (below > 0)[:, None]
                 loss = self.loss_of(left) + self.loss_of(sums[-1] - left)
-            small = np.minimum(size, self.size.sum() - size) < self.N_min
+            # Rows that lose nothing may be missing: where any size will do, none is too small.
+            small = (np.minimum(size, self.size.sum() - size) < self.N_min) & (self.N_min > 1)
             values.append(np.where(small, np.inf, cost + loss))
         return values
 
