@@ -212,7 +212,9 @@ class CoverSearch:
     @property
     def is_trivial(self) -> bool:
         """Whether nothing better than the incumbent can be found."""
-        return self._known <= self.tolerance or int(self.rows.n_values.max(initial=1)) < 2
+        rows = self.rows
+        too_few = rows.size.sum() < rows.N_min or int(rows.n_values.max(initial=1)) < 2
+        return self._known <= self.tolerance or bool(too_few)
 
     @property
     def incumbent(self) -> float:
@@ -270,9 +272,15 @@ class CoverSearch:
         return end
 
     def each_threshold(self) -> FloatArray:
-        """Find the value of the best tree for every threshold of its root, of one level or two."""
+        """Find the value of the best tree for every threshold of its root, of one level or two.
+
+        Where nothing better than the incumbent can be found, trees of two levels are not searched, and its loss is a
+        lower bound.
+        """
         value = np.concatenate([np.zeros(0), *self.rows.splits(self.cost)])
-        if self.depth == 2 and not self.is_trivial:
+        if self.depth == 2 and self.is_trivial:
+            value = np.where(np.isinf(value), value, np.minimum(value, self._known))
+        elif self.depth == 2:
             work = workspace(self.tables, (all_rows(self.tables),) * 2, 1)
             evaluate_each(self.tables, work, self._first_thresholds(), self.cost, value, self.stop)
             self.pairs = int(work.counts[0])
@@ -585,10 +593,10 @@ class CoverSearch:
                 gap=0.0, deadline=min(deadline, part), threads=threads, look=look, max_pairs=max_pairs
             )
             self.pairs += smaller.pairs
-            first = self._grow(smaller)
+            root = self._grow(smaller)
             if interrupted or monotonic() >= deadline:
                 return False, interrupted
-            batches = 0
+            first, batches = self._take_at(*root), 0
             while True:
                 # Deep trees take long: the first few are known before many are begun.
                 batch: list[tuple[OuterInterval, int]] = []
@@ -612,8 +620,8 @@ class CoverSearch:
 
     # ------------------------------------------------------------------ trees
 
-    def _grow(self, smaller: CoverSearch) -> tuple[OuterInterval, int] | None:
-        """Take the tree of a search with a level less, with the best splits below; return where its root splits."""
+    def _grow(self, smaller: CoverSearch) -> tuple[int, int]:
+        """Take the tree of a search with a level less, with the best splits below; return its root's split."""
         smaller.depth = self.depth
         nodes, value = smaller.tree(), 0.0
         here: dict[int, Rows] = {0: self.rows}
@@ -630,7 +638,10 @@ class CoverSearch:
             here[2 * node + 1], here[2 * node + 2] = rows.take(~right), rows.take(right)
         if value < self._known - self.tolerance:
             self._known, self.splits = value, nodes
-        f, t = nodes[0]
+        return nodes[0]
+
+    def _take_at(self, f: int, t: int) -> tuple[OuterInterval, int] | None:
+        """Take the open interval with a threshold, to evaluate that first; ``None`` if there is none."""
         for i, interval in enumerate(self.open):
             if interval.feature == f and interval.low <= t <= interval.high:
                 del self.open[i]

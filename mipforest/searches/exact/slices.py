@@ -317,11 +317,10 @@ class SlicedSearch(CoverSearch):
             share = monotonic() + SHARE_OF_FEWER * (until - monotonic())
             _, interrupted = smaller.hand_out(workers, gap=0.0, threads=threads, look=look, until=share)
             self.pairs += smaller.pairs
-            first = self._grow(smaller)
+            root = self._grow(smaller)
             if interrupted:
-                if first is not None:
-                    self._take_back([first[0]])
                 return False, True
+            first = self._take_at(*root)
         return self._share_out(first, workers, gap, threads, until, look)
 
     def _share_out(

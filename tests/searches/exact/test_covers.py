@@ -260,6 +260,38 @@ def test_leaf_sizes_cost_few_more_pairs():
     assert exact_search(sized, 3).nodes < 20 * exact_search(free, 3).nodes
 
 
+@pytest.mark.parametrize("depth", [2, 3, 4, 5])
+def test_a_search_that_is_stopped_before_it_begins_has_a_true_bound(depth):
+    """On one feature there is one open interval, the one with the root's threshold that comes first."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 40, (60, 1)).astype(float)
+    data = Dataset.from_arrays(
+        X, np.where(rng.random(60) < 0.2, rng.integers(0, 2, 60), X[:, 0] > 20).astype(int)
+    )
+    problem = UnivariateProblem(thresholds=find_thresholds(data), y=data.y, loss="classes")
+    stopped = exact_search(problem, depth, deadline=0.0)
+    optimum = exact_search(problem, depth).value
+    assert at_most(stopped.bound, optimum)
+    assert at_most(stopped.by_threshold.min(), optimum)
+
+
+def test_bounds_by_threshold_are_true_where_nothing_better_can_be_found():
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    data = Dataset.from_arrays(X, np.array([0, 1, 1, 0]))
+    problem = UnivariateProblem(thresholds=find_thresholds(data), y=data.y, loss="classes")
+    known = exact_search(problem, 2, best=0.0, complete=True)
+    assert known.chosen is None
+    assert (known.by_threshold <= 1e-12).all()
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4, 5])
+def test_fewer_samples_than_a_leaf_needs_have_no_tree(depth):
+    problem = replace(medium(0, n=30, p=2, K=2), N_min=31)
+    found = exact_search(problem, depth)
+    assert found.chosen is None
+    assert np.isinf(found.value)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_five_levels_are_no_worse_than_four_and_optimal_where_the_search_ends(seed):
     problem = medium(seed, n=24, p=2, K=2 + seed % 2)
