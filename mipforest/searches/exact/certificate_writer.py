@@ -17,6 +17,7 @@ import gzip
 import heapq
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -263,7 +264,7 @@ def _both(
     return pair(tables, rows, f, low, high, cost, totals, out)
 
 
-class Part:
+class Part(ABC):
     """Rows of a problem in tables, with what their losses are in units of the grid.
 
     Attributes
@@ -289,21 +290,21 @@ class Part:
     out: NDArray[Any]
     next: IntArray
 
+    @abstractmethod
     def leaf(self, rows: BoolArray) -> float:
         """Return the loss of one leaf for some rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sides(self, f: int, t: int) -> Any:
         """Return the walks of the rows below a threshold, and of those from it on."""
-        raise NotImplementedError
 
+    @abstractmethod
     def part(self, rows: BoolArray) -> Part:
         """Return some of the rows, in tables of their own."""
-        raise NotImplementedError
 
+    @abstractmethod
     def value(self, levels: int, keep: float) -> float | None:
         """Return the least loss of trees of more than two levels, or a value that it reaches; ``None``: unknown."""
-        raise NotImplementedError
 
 
 class WalkedPart(Part):

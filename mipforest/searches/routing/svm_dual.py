@@ -18,9 +18,9 @@ selection using second order information for training support vector machines*, 
 little has changed since the warm start. An interior point takes over where they do not converge, as with large
 capacities, or where sides nearly clash. It is not that of :mod:`mipforest.searches.routing.convex_relaxation`, which
 would take 45.2 instead of 44.6 processor seconds for at most 4000 nodes of each of the MARGOT paper's ten data sets,
-with the same optima, but loses digits where C is large: complete routings are then not solved to 1e-8, and two searches
-of the tests end without a proof. This one computes steps of all unknowns from their residuals. Factorisation and
-rounding are the same.
+with the same optima, but does not solve some complete routings with a large C to 1e-8, probably as digits cancel: two
+searches of the tests end without a proof. This one computes steps of all unknowns from their residuals. Factorisation
+and rounding are the same.
 """
 
 from __future__ import annotations
