@@ -10,12 +10,11 @@ with sample weights n, a norm and a convex piecewise-linear loss. For MARGOT the
 and the hinge, a soft-margin support vector machine. A node above the last level also has to keep its samples' sides:
 ``w.x_i + b >= 0`` to the right, ``w.x_i + b <= -epsilon`` to the left (D'Onofrio et al. 2024, section 3).
 
-**Many samples.** The quadratic solver takes seconds for some thousand samples. :func:`many_sample_split`, for half the
-squared Euclidean norm, is exact, and linear in n: 0.1 s for 20,000 samples, 0.4 s for 150,000 of 20 features
-(:mod:`mipforest.heuristics.node_solver`). For the l1 norm the exact problem takes time quadratic in n (a linear
-programme: 1 s for 1000 samples, over a minute for 10,000). :func:`smoothed_split`, with a smooth loss in the place of
-the piecewise-linear one, is linear in n: 0.05 s for 10,000 samples of 20 features, with a value within 0.1% of the best
-one. Both also bring a lower bound.
+**Many samples.** The quadratic solver takes seconds for some thousand samples, a linear programme over a minute for
+10,000. :func:`many_sample_split` is exact, with a proven bound, and linear in n: for 150,000 samples of 20 features 0.4
+s with half the squared Euclidean norm, 4 s with the l1 norm (:mod:`mipforest.heuristics.node_solver`). For the l1 norm
+splits are proposed by :func:`smoothed_split`, with a smooth loss in the place of the piecewise-linear one: 0.05 s for
+10,000 samples of 20 features, with a value within 0.1% of the best one.
 
 **Few features.** Hard: at most ``budget`` non-zero weights. Soft: the objective pays
 ``alpha max(0, nonzeros - budget)`` (D'Onofrio et al. 2024, section 4). :func:`search_features` ranks features by
@@ -61,7 +60,7 @@ SMOOTHING = 0.05
 #: Most iterations of the smooth problem: about a second for 10,000 samples of 20 features.
 SMOOTH_ITERATIONS = 200
 
-#: Slope of the objective at which it ends: by this share the bound falls short for the l1 norm, whose slope is 1.
+#: Slope of the objective at which it ends; that of the l1 norm is 1.
 SMOOTH_SLOPE = 1e-3
 
 
@@ -189,33 +188,19 @@ def smoothed_split(
     bias_if_empty: float = 1.0,
     loss: PiecewiseLinearLoss = HINGE,
     norm: Norm = HALF_SQUARED_L2,
-) -> tuple[Split, float]:
+) -> Split:
     r"""Solve a node's problem, sides free, with a smooth loss.
 
     The largest of the lines becomes :math:`\mu \log \sum_k e^{(a_k + d_k v) / \mu}`, which L-BFGS-B minimises.
-
-    *The bound.* With the weights of this soft maximum at the solution, every sample's loss is at least a mean of its
-    lines, :math:`f(v_i) \ge A_i + D_i v_i`, everywhere; so the objective is at least :math:`\Omega(w) + C \sum_i A_i +
-    w^\top g + b\, C \sum_i y_i D_i` with :math:`g = C \sum_i y_i D_i x_i`. Moving weight to the line 0, of one
-    class, makes the last sum 0; for the l1 norm, of all samples, makes :math:`\|g\|_\infty \le 1`. What is left is at
-    least :math:`C \sum_i A_i` for the l1 norm, and :math:`\tfrac12 \|g\|^2` less for half the squared Euclidean one.
-    With weights of samples, :math:`A_i` and :math:`D_i` stand for these times the weight.
 
     Parameters
     ----------
     X, sign, C, weight, features, bias_if_empty, loss, norm
         As for :func:`margin_split`.
-
-    Returns
-    -------
-    split
-        With its exact value.
-    bound
-        The value of every split is at least this; 0 without a norm.
     """
     constant = constant_split(sign, None, X.shape[1], bias_if_empty, loss.flat_from)
     if constant is not None:
-        return constant, 0.0
+        return constant
     used = np.arange(X.shape[1]) if features is None else features
     n = np.ones(len(sign)) if weight is None else weight
     chosen, p, total = X[:, used], len(used), C * float(n.sum())
@@ -252,18 +237,9 @@ def smoothed_split(
     w, b = found.x[:p] - found.x[p : 2 * p], float(found.x[-1])
     value = norm.value(w) + C * weighted_sum(loss.values(chosen @ w + b, sign), weight)
 
-    _, weights = softened(w, b)
-    A, D = n * (intercepts @ weights), n * (slopes @ weights)
-    pulls = np.where(sign > 0, -D[sign > 0].sum(), -D[sign < 0].sum())
-    share = pulls.min() / np.maximum(pulls, np.finfo(float).tiny)
-    g = C * chosen.T @ (sign * D * share)
-    if norm is L1:
-        bound = C * float((A * share).sum()) / max(1.0, float(np.abs(g).max()))
-    else:
-        bound = C * float((A * share).sum()) - 0.5 * float(g @ g) if norm is HALF_SQUARED_L2 else 0.0
     spread = np.zeros(X.shape[1])
     spread[used] = w
-    return Split(spread, b, value), max(0.0, bound)
+    return Split(spread, b, value)
 
 
 def many_sample_split(
@@ -275,13 +251,16 @@ def many_sample_split(
     features: IntArray | None = None,
     bias_if_empty: float = 1.0,
     loss: PiecewiseLinearLoss = HINGE,
+    norm: Norm = HALF_SQUARED_L2,
 ) -> tuple[Split, float]:
-    """Solve a node's problem of many samples with half the squared Euclidean norm, sides free.
+    """Solve a node's problem of many samples, sides free.
 
     Parameters
     ----------
     X, sign, C, weight, features, bias_if_empty, loss
         As for :func:`margin_split`.
+    norm
+        Half the squared Euclidean norm, or the l1 norm.
 
     Returns
     -------
@@ -295,12 +274,12 @@ def many_sample_split(
         return constant, 0.0
     chosen = X if features is None or len(features) == X.shape[1] else X[:, features]
     capacity = np.full(len(sign), C) if weight is None else C * weight
-    found = solve_node(rows_of(chosen, sign, capacity, loss.kinks()))
+    found = solve_node(rows_of(chosen, sign, capacity, loss.kinks(), l1=norm is L1))
     w = np.zeros(X.shape[1])
     w[slice(None) if chosen is X else features] = found.w
     w = clear_residue(w[None], X)[0]
     losses = weighted_sum(loss.values(X @ w + found.b, sign), weight)
-    return Split(w, found.b, HALF_SQUARED_L2.value(w) + C * losses), found.bound
+    return Split(w, found.b, norm.value(w) + C * losses), found.bound
 
 
 # ------------------------------------------------------------------ few features
@@ -524,7 +503,7 @@ class NodeProblems:
                 X, sign, C, weight=weight, features=features, bias_if_empty=bias, loss=loss
             )
         elif found is None and right is None and C > 0:
-            found, _ = smoothed_split(
+            found = smoothed_split(
                 X, sign, C, weight=weight, features=features, bias_if_empty=bias, loss=loss, norm=norm
             )
         return found
@@ -542,9 +521,9 @@ class NodeProblems:
             )
             if found is not None:
                 return found.value
-        if norm is HALF_SQUARED_L2:
-            return many_sample_split(X, sign, C, weight=weight, loss=loss)[1]
-        return smoothed_split(X, sign, C, weight=weight, loss=loss, norm=norm)[1]
+        if norm is NO_NORM:
+            return 0.0
+        return many_sample_split(X, sign, C, weight=weight, loss=loss, norm=norm)[1]
 
     def _by_stand_in(
         self, t: int, X: FloatArray, sign: FloatArray, weight: FloatArray,

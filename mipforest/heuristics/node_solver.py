@@ -1,4 +1,4 @@
-r"""Exact solver for the node problem with half the squared Euclidean norm and a convex piecewise-linear loss.
+r"""Exact solver for the node problem with a convex piecewise-linear loss, and half the squared l2 norm or the l1 norm.
 
 A loss with K kinks is a sum of K hinges. So every node problem is a weighted sum of hinges, one per *row*:
 
@@ -14,9 +14,13 @@ the sample (times the change of slope at the kink). Its dual is
     \max_{0 \le a \le c}\; m^\top a - \tfrac12 \Bigl\| \sum_k a_k d_k x_k \Bigr\|^2
     \quad\text{subject to}\quad d^\top a = 0 .
 
+With the l1 norm :math:`\|w\|_1` takes the place of :math:`\tfrac12 \|w\|^2`, and in the dual the constraints
+:math:`-1 \le \sum_k a_k d_k x_{kj} \le 1` of every feature j that of the quadratic term.
+
 **Interior point.** A primal-dual method with Mehrotra's predictor and corrector (M. Fine, K. Scheinberg, *Efficient SVM
 training using low-rank kernel representations*, JMLR 2, 2001, for the low rank of the normal matrix): every iteration
-factors a matrix of p + 1 rows, and costs O(m p^2) for m rows.
+factors a matrix of p + 1 rows, and costs O(m p^2) for m rows. The l1 norm is a sum of hinges itself,
+:math:`\max(0, w_j) + \max(0, -w_j)` with capacity 1 and without the bias, so it has 2p rows more and no quadratic term.
 
 **Many rows.** Near the optimum most rows are far from their kink, and have a = 0 or a = c. So of more than
 :data:`MAX_ROWS` rows those near their kink, by a warm start or by the solution for a tenth of the rows, form the
@@ -30,7 +34,7 @@ is a lower bound for every w and b.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -87,16 +91,21 @@ class Rows:
         (m,) margin at which the hinge has its kink.
     capacity
         (m,) slope of the hinge, above 0 and finite.
+    l1
+        Whether the norm is l1.
     """
 
     X: FloatArray
     direction: FloatArray
     margin: FloatArray
     capacity: FloatArray
+    l1: bool = False
 
     def take(self, rows: IntArray | BoolArray, share: float = 1.0) -> Rows:
         """Return some rows, with capacities that are divided by a share."""
-        return Rows(self.X[rows], self.direction[rows], self.margin[rows], self.capacity[rows] / share)
+        return Rows(
+            self.X[rows], self.direction[rows], self.margin[rows], self.capacity[rows] / share, self.l1
+        )
 
     def missing(self, w: FloatArray, b: float) -> FloatArray:
         """Return (m,) what each row lacks to its margin, negative beyond it."""
@@ -105,10 +114,18 @@ class Rows:
 
     def value(self, w: FloatArray, b: float) -> float:
         """Return the objective of a hyperplane."""
-        return float(0.5 * w @ w + self.capacity @ np.maximum(0.0, self.missing(w, b)))
+        norm = np.abs(w).sum() if self.l1 else 0.5 * w @ w
+        return float(norm + self.capacity @ np.maximum(0.0, self.missing(w, b)))
 
 
-def rows_of(X: FloatArray, sign: FloatArray, capacity: FloatArray, kinks: FloatArray | None = None) -> Rows:
+def rows_of(
+    X: FloatArray,
+    sign: FloatArray,
+    capacity: FloatArray,
+    kinks: FloatArray | None = None,
+    *,
+    l1: bool = False,
+) -> Rows:
     """Return the rows of a convex piecewise-linear loss.
 
     Parameters
@@ -119,13 +136,15 @@ def rows_of(X: FloatArray, sign: FloatArray, capacity: FloatArray, kinks: FloatA
         (n,) C times the weight of each sample, above 0.
     kinks
         (K, 2) margins at which the loss has a kink, and by how much its slope changes there; the hinge unless given.
+    l1
+        Whether the norm is l1.
     """
     if kinks is None or len(kinks) == 1:
         at, change = (1.0, 1.0) if kinks is None else kinks[0]
-        return Rows(X, sign, np.full(len(sign), at), capacity * change)
+        return Rows(X, sign, np.full(len(sign), at), capacity * change, l1)
     n, count = len(sign), len(kinks)
     each = np.repeat(np.arange(n), count)
-    return Rows(X[each], sign[each], np.tile(kinks[:, 0], n), capacity[each] * np.tile(kinks[:, 1], n))
+    return Rows(X[each], sign[each], np.tile(kinks[:, 0], n), capacity[each] * np.tile(kinks[:, 1], n), l1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,11 +197,11 @@ def solve_node(
         b = float(rows.direction[0]) * max(0.0, float(rows.margin.max()))
         return NodeSolution(np.zeros(p), b, 0.0, 0.0, np.zeros(m))
     centre = rows.X.mean(axis=0)
-    centred = Rows(rows.X - centre, rows.direction, rows.margin, rows.capacity)
+    centred = replace(rows, X=rows.X - centre)
     turn: FloatArray | None = None
-    if p > m:  # the solution is a combination of the rows: m coordinates hold it
+    if p > m and not rows.l1:  # the solution is a combination of the rows: m coordinates hold it
         turn, triangle = np.linalg.qr(centred.X.T)
-        centred = Rows(np.ascontiguousarray(triangle.T), rows.direction, rows.margin, rows.capacity)
+        centred = replace(rows, X=np.ascontiguousarray(triangle.T))
     if warm is not None:
         w = warm[0] if turn is None else turn.T @ warm[0]
         warm = w, warm[1] + float(warm[0] @ centre)
@@ -300,9 +319,12 @@ def _interior_point(
     """
     d, margin, c = rows.direction, rows.margin, rows.capacity
     Z = np.column_stack([rows.X * d[:, None], d])
+    p = rows.X.shape[1]
+    regular = np.append(np.zeros(p) if rows.l1 else np.ones(p), 0.0)
+    if rows.l1:
+        Z = np.vstack([Z, np.eye(p, p + 1), -np.eye(p, p + 1)])
+        margin, c = np.append(margin, np.zeros(2 * p)), np.append(c, np.ones(2 * p))
     m, q = Z.shape
-    regular = np.ones(q)
-    regular[-1] = 0.0
     offset = np.append(w0, left)
     a, slack, loss, at = 0.5 * c, np.ones(m), np.maximum(margin, 0.0) + 1.0, np.zeros(q)
     best, kept = np.inf, (at, a)
@@ -312,7 +334,7 @@ def _interior_point(
         lack = Z @ at - margin - slack + loss
         room = c - a
         complementarity = float(a @ slack + room @ loss)
-        value = float(c @ loss + 0.5 * at[:-1] @ at[:-1])
+        value = float(c @ loss + 0.5 * regular @ (at * at))
         violated = float(a @ np.abs(lack)) + float(np.abs(unbalanced) @ np.maximum(np.abs(at), 1.0))
         merit = complementarity + violated
         if not np.isfinite(merit):
@@ -345,7 +367,7 @@ def _interior_point(
         a = np.clip(a + along * da, 1e-300, c * (1.0 - _UNIT))
         slack, loss, at = slack + across * ds, loss + across * dt, at + across * step
     at, a = kept
-    return at[:-1], float(at[-1]), a
+    return at[:-1], float(at[-1]), a[: len(d)]
 
 
 def _longest(x: FloatArray, dx: FloatArray) -> float:
@@ -374,6 +396,8 @@ def certified(rows: Rows, a: FloatArray, value: float) -> tuple[float, FloatArra
     lowered by that.
 
     A feasible point scaled down is feasible, and so is one scaled up within the bounds: the best multiple is taken.
+    With the l1 norm, :math:`\|w\|_1 \le v`, and the multiple is the largest that keeps the constraints of all
+    features.
 
     Parameters
     ----------
@@ -399,17 +423,30 @@ def certified(rows: Rows, a: FloatArray, value: float) -> tuple[float, FloatArra
     if plus == 0.0 or minus == 0.0:
         return 0.0, np.zeros(m)
     a = np.where(d > 0, a * min(1.0, minus / plus), a * min(1.0, plus / minus))
-    if length := float(np.square(_products(rows.X, d * a)).sum()):  # the best multiple of these multipliers
+    terms = _UNIT * (_BLOCK + m / _BLOCK + len(rows.X.T))
+    products = _products(rows.X, d * a)
+    if length := float(np.square(products).sum()):  # the best multiple of these multipliers
         positive = a > 0.0
         longest = float((c[positive] / a[positive]).min())
-        a = np.minimum(min(float(rows.margin @ a) / length, longest) * a, c)
+        if rows.l1:
+            off = terms * (a @ np.abs(rows.X)) * (1.0 + _SMALL)
+            best = (1.0 - _SMALL * _SMALL) / float((np.abs(products) + off).max())
+        else:
+            best = float(rows.margin @ a) / length
+        a = np.minimum(min(best, longest) * a, c)
         a = np.maximum(a, 0.0)
     rest = abs(math.fsum(d * a))
+    if rows.l1:
+        bias = float(np.abs(rows.margin).max()) + max(value, 0.0) * float(np.abs(rows.X).max())
+        reward = math.fsum(rows.margin * a)
+        rounding = _UNIT * float(np.abs(rows.margin) @ a)
+        bound = reward - (rest * bias + rounding) * (1.0 + _SMALL) - 4.0 * _UNIT * abs(reward)
+        return (bound, a) if 0.0 < bound < np.inf else (0.0, a)
     sizes = np.sqrt((rows.X * rows.X).sum(axis=1))
     bias = float(np.abs(rows.margin).max()) + math.sqrt(2.0 * max(value, 0.0)) * float(sizes.max())
     length = float(np.square(_products(rows.X, d * a)).sum())
     reward = math.fsum(rows.margin * a)
-    off = _UNIT * (_BLOCK + m / _BLOCK + len(rows.X.T)) * float(a @ sizes)
+    off = terms * float(a @ sizes)
     # |u| is off by this, so its square by at most 2 |u| off + off^2; the other sums are off in their last digits.
     rounding = math.sqrt(length) * off + off * off + _UNIT * float(np.abs(rows.margin) @ a)
     bound = reward - 0.5 * length - rest * bias * (1.0 + _SMALL) - rounding * (1.0 + _SMALL)
