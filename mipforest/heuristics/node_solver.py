@@ -429,8 +429,8 @@ def certified(rows: Rows, a: FloatArray, value: float) -> tuple[float, FloatArra
         positive = a > 0.0
         longest = float((c[positive] / a[positive]).min())
         if rows.l1:
-            off = terms * (a @ np.abs(rows.X)) * (1.0 + _SMALL)
-            best = (1.0 - _SMALL * _SMALL) / float((np.abs(products) + off).max())
+            rounded = terms * (a @ np.abs(rows.X)) * (1.0 + _SMALL)
+            best = (1.0 - _SMALL * _SMALL) / float((np.abs(products) + rounded).max())
         else:
             best = float(rows.margin @ a) / length
         a = np.minimum(min(best, longest) * a, c)

@@ -1,9 +1,9 @@
 r"""Annealing: descent of all nodes at once on a smoothed tree, whose splits become sharper.
 
 In the smoothed tree a sample with score s goes right with probability :math:`1 / (1 + e^{-s / \sigma})`, and corners of
-the loss are rounded. Its expected charge is smooth in all hyperplanes, so L-BFGS lowers it, for smaller and smaller
-:math:`\sigma`. Children move together with the root, which line moves and node moves cannot do. Each evaluation costs
-O(n p |B|).
+the loss, and of an l1 norm, are rounded. Its expected charge is smooth in all hyperplanes, so L-BFGS lowers it, for
+smaller and smaller :math:`\sigma`. Children move together with the root, which line moves and node moves cannot do.
+Each evaluation costs O(n p |B|).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from mipforest.arrays import FloatArray
 from mipforest.searches.hyperplanes import HyperplaneProblem, Hyperplanes
 from mipforest.time_budget import Stopped
 
-#: Width over which corners of the loss are rounded, in margins.
-ROUNDED = 0.05
+#: Width over which corners of the loss are rounded, in margins, and those of the l1 norm, in weights.
+ROUNDED, ROUNDED_NORM = 0.05, 1e-3
 
 #: Iterations of L-BFGS at each width of the splits, and evaluations for each of them.
 ITERATIONS, EVALUATIONS = 40, 1.3
@@ -54,8 +54,12 @@ def annealed(
     centre = problem.X.mean(axis=0)
     X = problem.X - centre
     charge = np.outer(problem.C, problem.weight)
-    unit = 1.0 / float(charge[0].sum())
+    unit = 1.0 / float(charge.sum(axis=1).max())
     best = np.concatenate([tree.w.ravel(), tree.b + tree.w @ centre])
+    free = np.ones_like(tree.w)
+    for t in range(n_nodes):  # nodes with a budget keep the features that they have
+        if problem.selects(t):
+            free[t] = tree.w[t] != 0.0
     for width in widths:
         least = np.inf
 
@@ -63,12 +67,14 @@ def annealed(
             nonlocal best, least
             w, b = point[: n_nodes * p].reshape(n_nodes, p), point[n_nodes * p :]
             value, slopes = _expected(problem, w @ X.T + b[:, None], charge, width)
-            value += 0.5 * float(np.square(w).sum())
+            size = np.sqrt(w * w + ROUNDED_NORM**2) if problem.l1 else 0.5 * w * w
+            slopes_of_norm = w / size if problem.l1 else w
+            value += float(size.sum())
             if value < least:
                 least, best = value, point.copy()
             if over():
                 raise Stopped
-            gradient = np.concatenate([(slopes @ X + w).ravel(), slopes.sum(axis=1)])
+            gradient = np.concatenate([(free * (slopes @ X + slopes_of_norm)).ravel(), slopes.sum(axis=1)])
             return unit * value, unit * gradient
 
         options = {

@@ -86,7 +86,7 @@ def _into_gap(
         shift = np.clip(0.0, np.minimum(least + 0.25 * _WIDER, most), np.maximum(most - 0.25 * _WIDER, least))
         rank = routed[found] + per_shift * np.abs(shift)
         for k in np.argsort(rank, kind="stable")[:_VALUED]:
-            own = 0.5 * scale * scale * float(w @ w)
+            own = problem.charge(t, scale * w)
             own += float(problem.losses(t, scale * scores + shift[k], rows).sum())
             if own + routed[found[k]] < best[0]:
                 best = own + float(routed[found[k]]), scale, float(shift[k])

@@ -1,9 +1,10 @@
 r"""Line moves: the best hyperplane :math:`(w, b) + \tau (e, f)` of one node, exactly, all other nodes fixed.
 
 Along a line the scores of the node's samples are :math:`s_i + \tau g_i`. The node's own loss is convex and piecewise
-linear in :math:`\tau`, its norm quadratic. A sample that changes sides changes the objective by the difference of the
-costs-to-go of both children, which is a jump at :math:`\tau = -s_i / g_i`. So the objective is a quadratic function
-between neighbouring events, and its least value on each interval is known: after sorting, all of them are compared.
+linear in :math:`\tau`, its norm quadratic, or piecewise linear for l1. A sample that changes sides changes the
+objective by the difference of the costs-to-go of both children, which is a jump at :math:`\tau = -s_i / g_i`. So the
+objective is a quadratic function between neighbouring events, and its least value on each interval is known: after
+sorting, all of them are compared.
 
 A sample between the sides, :math:`-\varepsilon < s < 0`, makes the tree infeasible. It can be charged a *price*: it
 enters or leaves the gap at another event.
@@ -82,16 +83,17 @@ def best_on(
     difference
         (m,) cost-to-go of the right child less that of the left one.
     price
-        Charge for a sample between the sides, in multiples of C times its weight.
+        Charge for a sample between the sides, in multiples of C times its weight; of the largest C where that is 0.
     """
     w, e = tree.w[line.node], line.e
     sign, charge = problem.sign[rows], problem.C[line.node] * problem.weight[rows]
+    price *= problem.penalty(line.node)
     g = problem.X[rows] @ e + line.f
     largest = float(np.abs(g).max(initial=0.0))
     if largest == 0.0:
         return Minimum(0.0, 0.0)
     reach = REACH * (float(np.abs(scores).max()) + 0.1) / largest
-    priced, gap = price * charge, problem.epsilon + CLEARANCE
+    priced, gap = price * problem.weight[rows], problem.epsilon + CLEARANCE
     moving = np.flatnonzero(np.abs(g) > 1e-300)
     s, speed = scores[moving], g[moving]
 
@@ -109,6 +111,11 @@ def best_on(
         places.append((side - s) / speed)
         rises.append(np.zeros(len(moving)))
         jumps.append(jump)
+    if problem.l1:
+        turning = np.flatnonzero(e)
+        places.append(-w[turning] / e[turning])
+        rises.append(2.0 * np.abs(e[turning]))
+        jumps.append(np.zeros(len(turning)))
     place, rise, jump = np.concatenate(places), np.concatenate(rises), np.concatenate(jumps)
     inside = np.flatnonzero((place > -reach) & (place < reach))
     inside = inside[np.argsort(place[inside], kind="stable")]
@@ -120,7 +127,11 @@ def best_on(
     step = float(difference[right].sum())
     if price:
         step += float(priced[~right & (first > -gap)].sum())
-    slope, loss = 0.0, 0.0
+    slope, loss, we, ee = 0.0, 0.0, float(w @ e), float(e @ e)
+    if problem.l1:  # the first slope is that right of the beginning, as for losses
+        there = w - reach * e
+        slope = float(np.where(there == 0.0, np.abs(e), np.sign(there) * e).sum())
+        loss, we, ee = float(np.abs(there).sum() - np.abs(w).sum()), 0.0, 0.0
     for at, change in problem.kinks:
         lack = at - sign * first
         paying = (lack > 0.0) | ((lack == 0.0) & (sign * g < 0.0))
@@ -133,7 +144,6 @@ def best_on(
     slopes = slope + np.concatenate([[0.0], np.cumsum(rise)])
     losses = loss + np.concatenate([[0.0], np.cumsum(slopes[:-1] * width[:-1])])
     steps = step + np.concatenate([[0.0], np.cumsum(jump)])
-    we, ee = float(w @ e), float(e @ e)
     descends: FloatArray = -(slopes + we)
     lowest: FloatArray = descends / ee if ee > 0.0 else np.copysign(np.inf, descends)
     at_step = np.clip(lowest, left + _INSIDE * width, left + (1.0 - _INSIDE) * width)
@@ -153,16 +163,20 @@ def random_line(
     p = problem.X.shape[1]
     kind = int(rng.choice(len(_KINDS), p=_KINDS))
     e: FloatArray
+    used = problem.features(t, tree.w[t])
+    if kind >= 2 and not len(used):
+        kind = 0
     if kind == 0:
         return Line(t, np.zeros(p), 1.0)
     if kind == 1:
         return Line(t, tree.w[t].copy(), float(tree.b[t]))
     if kind == 2:
         e = np.zeros(p)
-        e[rng.integers(p)] = 1.0
+        e[used[rng.integers(len(used))]] = 1.0
         some = rows[rng.integers(len(rows), size=min(len(rows), _CENTRE))]
         return Line(t, e, -float(problem.X[some].mean(axis=0) @ e))
-    e = np.asarray(rng.normal(size=p), dtype=np.float64)
+    e = np.zeros(p)
+    e[used] = rng.normal(size=len(used))
     return Line(t, e, -float(problem.X[rows[rng.integers(len(rows))]] @ e))
 
 

@@ -15,6 +15,11 @@ Proposals come from one more programme of hinges, over the node's own loss and *
 - *support*: the same from samples on the margin of their child's machine, whose removal widens that margin;
 - *line*: the best hyperplane on a random line (:mod:`~mipforest.searches.hyperplanes.line_moves`);
 - *anneal*: all nodes at once, after noise on one (:mod:`~mipforest.searches.hyperplanes.annealing`).
+
+A node with a budget of features keeps its own in these, or *exchanges* some: others are drawn, often by the weights of
+the machine of all features.
+
+With the l1 norm, programmes have its hinges as rows, and no quadratic term (:mod:`mipforest.heuristics.node_solver`).
 """
 
 from __future__ import annotations
@@ -43,6 +48,9 @@ from mipforest.searches.routing.small_svm import (
 #: The moves, and how often each is drawn: about as its gains per second on the MARGOT paper's sets.
 MOVES = ("line", "ramp", "support", "surrogate", "flip", "anneal")
 _DRAWN = (0.30, 0.18, 0.14, 0.15, 0.11, 0.12)
+
+#: How often a move of a node with a budget exchanges features, and how often it asks all features for the best ones.
+EXCHANGED, ASKED = 0.6, 0.4
 
 #: Rows of a node problem, hinges and sides of all samples, up to which node moves take its samples.
 MAX_ROWS = 6000
@@ -78,47 +86,77 @@ class NodeMoves:
         self.centre = problem.X.mean(axis=0)
         self.X = problem.X - self.centre
         self.work = _workspace(rows_at_most(problem), p)
+        self.all = np.arange(p)
 
     # ------------------------------------------------------------------ node problems
 
-    def _solve(self, rows: Rows, accuracy: float, stop: float = np.inf) -> tuple[FloatArray, float]:
-        """Solve a programme of hinges; rows with the capacity :data:`UNLIMITED` are hard. Samples are centred."""
-        m, p = rows.X.shape
-        if (rows.direction == rows.direction[0]).all():
-            return np.zeros(p), float(rows.direction[0] * max(0.0, rows.margin.max()))
-        work = self.work
-        np.multiply(rows.X.T, rows.direction, out=work.Z[:p, :m])
+    def _solve(
+        self, rows: Rows, features: IntArray, accuracy: float, stop: float = np.inf
+    ) -> tuple[FloatArray, float]:
+        """Solve a programme of hinges on some features; rows with the capacity :data:`UNLIMITED` are hard.
+
+        Samples are centred.
+        """
+        w, m, p = np.zeros(len(self.all)), len(rows.direction), len(features)
+        if not m or (rows.direction == rows.direction[0]).all():
+            side = float(rows.direction[0]) if m else 1.0
+            return w, side * max(0.0, float(rows.margin.max(initial=0.0)))
+        work, X = self.work, rows.X if p == len(w) else rows.X[:, features]
+        np.multiply(X.T, rows.direction, out=work.Z[:p, :m])
         work.Z[p, :m] = rows.direction
         work.v[REWARD, :m], work.v[CAPACITY, :m] = rows.margin, rows.capacity
+        if self.problem.l1:
+            work.Z[: p + 1, m : m + p], work.Z[: p + 1, m + p : m + 2 * p] = (
+                np.eye(p + 1, p),
+                -np.eye(p + 1, p),
+            )
+            work.v[REWARD, m : m + 2 * p], work.v[CAPACITY, m : m + 2 * p] = 0.0, 1.0
+            m, stop = m + 2 * p, np.inf
         iterations = PROPOSAL_ITERATIONS if accuracy == PROPOSED else ITERATIONS
-        solve_rows(work, m, p, 0.0, stop, accuracy, iterations)
-        return work.f[AT, :p].copy(), float(work.f[AT, p])
+        solve_rows(work, m, p, 0.0 if self.problem.l1 else 1.0, stop, accuracy, iterations)
+        w[features] = work.f[AT, :p]
+        return w, float(work.f[AT, p])
 
     def _uncentred(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
         return w, b - float(w @ self.centre)
 
     def _own(self, t: int, members: IntArray, factor: float = 1.0) -> Rows:
         problem = self.problem
+        if problem.C[t] == 0.0:
+            members = members[:0]
         capacity = factor * problem.C[t] * problem.weight[members]
         return rows_of(self.X[members], problem.sign[members], capacity, problem.kinks)
 
     def machine(
-        self, t: int, members: IntArray, factor: float = 1.0, stop: float = np.inf
+        self, t: int, members: IntArray, features: IntArray | None = None, stop: float = np.inf
     ) -> tuple[FloatArray, float]:
-        """Return the best hyperplane of node t for some samples, sides free."""
+        """Return the best hyperplane of node t for some samples, sides free; with a budget, on some features."""
         if not len(members):
             return np.zeros(self.X.shape[1]), bias_if_empty(t)
-        return self._uncentred(*self._solve(self._own(t, members, factor), PRICED, stop))
+        own = self._own(t, members)
+
+        def fit(features: IntArray) -> tuple[FloatArray, float]:
+            return self._uncentred(*self._solve(own, features, PRICED, stop))
+
+        if features is None and self.problem.selects(t):
+            return self.problem.eliminated(t, members, fit)
+        return fit(self.all if features is None else features)
 
     def with_sides(
-        self, t: int, members: IntArray, right: BoolArray, distance: FloatArray, stop: float
+        self,
+        t: int,
+        members: IntArray,
+        features: IntArray,
+        right: BoolArray,
+        distance: FloatArray,
+        stop: float,
     ) -> tuple[FloatArray, float] | None:
         """Return the best hyperplane of node t that sends samples to their sides; ``None`` where none was found.
 
         Parameters
         ----------
-        t, members, right
-            The node, the (m,) samples that reach it, and whether each goes right.
+        t, members, features, right
+            The node, the (m,) samples that reach it, the features it may use, and whether each sample goes right.
         distance
             (m,) how far they are from a hyperplane: rows for the sides of those that are near come first.
         stop
@@ -133,7 +171,7 @@ class NodeMoves:
         w, b, scores = np.zeros(x.shape[1]), 0.0, np.zeros(len(x))
         for _ in range(_ROUNDS):
             rows = _joined(own, x[kept], side[kept], least[kept] + _STRICTER, np.full(kept.sum(), UNLIMITED))
-            w, b = self._solve(rows, PRICED, stop)
+            w, b = self._solve(rows, features, PRICED, stop)
             if not np.isfinite(b):
                 return None
             scores = x @ w + b
@@ -168,14 +206,16 @@ class NodeMoves:
                 here[2 * s + 1], here[2 * s + 2] = here[s][~right], here[s][right]
         found, value = Hyperplanes(tree.w.copy(), tree.b.copy()), 0.0
         for s in sorted((s for s in nodes if s >= problem.n_upper), key=lambda s: -len(here[s])):
-            found.w[s], found.b[s] = self.machine(s, here[s], stop=cutoff - value)
+            kept = np.flatnonzero(tree.w[s]) if problem.selects(s) and tree.w[s].any() else None
+            found.w[s], found.b[s] = self.machine(s, here[s], kept, cutoff - value)
             value += problem.node_value(s, found.w[s], float(found.b[s]), here[s])
             if value >= cutoff:
                 return None
         for s in reversed([s for s in nodes if s < problem.n_upper]):
             rows = here[s]
             own = problem.node_value(s, tree.w[s], float(tree.b[s]), rows)
-            split = self.with_sides(s, rows, scores[s] >= 0.0, np.abs(scores[s]), cutoff - value)
+            features, distance = problem.features(s, tree.w[s]), np.abs(scores[s])
+            split = self.with_sides(s, rows, features, scores[s] >= 0.0, distance, cutoff - value)
             between = bool(problem.between(scores[s]).any())
             if split is not None:
                 new = problem.node_value(s, *split, rows)
@@ -198,17 +238,26 @@ class NodeMoves:
         if not likely.any():
             return None
         t = int(rng.choice(problem.n_upper, p=likely / likely.sum()))
+        if problem.budget is not None and rng.random() < EXCHANGED / 2.0:
+            last = [s for s in problem.last if len(members[s]) > 1 and problem.selects(s)]
+            if last:
+                s = int(rng.choice(last))
+                return self._refitted(tree, s, members[s], costs, cutoff)
         kind = MOVES[int(rng.choice(len(MOVES), p=_DRAWN))]
         if kind == "anneal":
             found = self.priced(self._annealed(tree, t, members[t]), 0, members[0], cutoff)
             return None if found is None else problem.valued(found[0])
-        w, b = self._proposed(kind, tree, t, members[t], scores, costs)
+        features = problem.features(t, tree.w[t])
+        if problem.selects(t) and rng.random() < EXCHANGED:
+            features = problem.exchanged(t, tree.w[t], rng)
+            kind = "surrogate" if kind == "line" else kind
+        w, b = self._proposed(kind, tree, t, members[t], features, scores, costs)
         if not np.isfinite(b) or not np.isfinite(w).all():
             return None
         if np.array_equal(problem.X[members[t]] @ w + b >= 0.0, scores[members[t], t] >= 0.0):
             return None
         below = problem.below(t)
-        own = 0.5 * float(np.square(tree.w[below]).sum()) + float(costs[members[t], t].sum())
+        own = sum(problem.charge(s, tree.w[s]) for s in below) + float(costs[members[t], t].sum())
         found = self.priced(tree.moved(t, w, b), t, members[t], cutoff - tree.value + own)
         return None if found is None else problem.valued(found[0])
 
@@ -223,6 +272,22 @@ class NodeMoves:
                 failed += 1
         return tree
 
+    # ------------------------------------------------------------------ features
+
+    def _refitted(
+        self, tree: Hyperplanes, t: int, members: IntArray, costs: FloatArray, cutoff: float
+    ) -> Hyperplanes | None:
+        """Exchange features of a node of the last level; return the tree if it is below the cutoff."""
+        problem = self.problem
+        asked = self.machine(t, members, self.all)[0] if self.rng.random() < ASKED else None
+        features = problem.exchanged(t, tree.w[t], self.rng, asked)
+        w, b = self.machine(t, members, features)
+        now = problem.charge(t, tree.w[t]) + float(costs[members, t].sum())
+        value = tree.value - now + problem.node_value(t, w, b, members)
+        if not value < cutoff:
+            return None
+        return problem.valued(tree.moved(t, w, b))
+
     # ------------------------------------------------------------------ proposals
 
     def _annealed(self, tree: Hyperplanes, t: int, members: IntArray) -> Hyperplanes:
@@ -236,9 +301,10 @@ class NodeMoves:
         return annealed(self.problem, tree, (width, width / 4.0), iterations=25)
 
     def _proposed(
-        self, kind: str, tree: Hyperplanes, t: int, members: IntArray, scores: FloatArray, costs: FloatArray
-    ) -> tuple[FloatArray, float]:
-        """Return a new hyperplane of node t."""
+        self, kind: str, tree: Hyperplanes, t: int, members: IntArray, features: IntArray,
+        scores: FloatArray, costs: FloatArray,
+    ) -> tuple[FloatArray, float]:  # fmt: skip
+        """Return a new hyperplane of node t on some features."""
         problem, rng = self.problem, self.rng
         s, left, right = scores[members, t], costs[members, 2 * t + 1], costs[members, 2 * t + 2]
         difference = right - left
@@ -264,7 +330,7 @@ class NodeMoves:
             np.full(len(wanted), width),
             weight[wanted],
         )
-        return self._uncentred(*self._solve(rows, PROPOSED))
+        return self._uncentred(*self._solve(rows, features, PROPOSED))
 
     def _by_costs(
         self, kind: str, s: FloatArray, side: FloatArray, size: float, difference: FloatArray
@@ -343,8 +409,9 @@ def _joined(
 
 
 def rows_at_most(problem: HyperplaneProblem) -> int:
-    """Return how many rows a node problem may have: the hinges of all samples, and their sides."""
-    return (len(problem.kinks) + 1) * len(problem.X)
+    """Return how many rows a node problem may have: the hinges of all samples, their sides, and those of an l1 norm."""
+    norm = 2 * problem.X.shape[1] if problem.l1 else 0
+    return (len(problem.kinks) + 1) * len(problem.X) + norm
 
 
 def _workspace(m: int, p: int) -> Workspace:
@@ -357,7 +424,7 @@ def _workspace(m: int, p: int) -> Workspace:
 
 @entry
 def solve_rows(
-    work: Workspace, m: int, q: int, bias_limit: float, stop: float, accuracy: float, iterations: int
+    work: Workspace, m: int, q: int, ridge: float, stop: float, accuracy: float, iterations: int
 ) -> float:
     """Solve a programme of hinges; see :func:`~mipforest.searches.routing.small_svm.solve_small`."""
-    return solve_small(work, m, q, bias_limit, stop, accuracy, iterations)
+    return solve_small(work, m, q, ridge, 0.0, stop, accuracy, iterations)

@@ -19,7 +19,7 @@ import numpy as np
 
 from mipforest.heuristics.node_problems import NodeProblems, weights_by_class
 from mipforest.heuristics.node_solver import rows_of, solve_node
-from mipforest.objectives.losses import HALF_SQUARED_L2
+from mipforest.objectives.losses import HALF_SQUARED_L2, L1
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.tree_search import SearchEvents, SearchResult
 from mipforest.settings import SolveSettings
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mipforest.searches.hyperplanes import HyperplaneProblem, Hyperplanes
 
 #: What it takes of these structures, in words.
-TAKEN = "convex nodes have the l2 norm, all features and a charge at every node"
+TAKEN = "convex nodes have the l1 or l2 norm and a charge at every node"
 
 #: The bound is lowered by this share of itself: what sums of rounding errors may come to.
 ROUNDING = 1e-12
@@ -49,10 +49,10 @@ def refusal(problem: ProblemData) -> str:
     """Say why the search does not take a problem of convex nodes; empty where it does."""
     nodes = problem.structure
     assert isinstance(nodes, NodeProblems)
-    if nodes.budget is not None:
-        return "its nodes select features, and the search moves hyperplanes of all features"
-    if nodes.norm is not HALF_SQUARED_L2:
-        return f"its nodes have the norm {nodes.norm.name}, and the search solves nodes with the norm l2"
+    if nodes.norm not in (HALF_SQUARED_L2, L1):
+        return (
+            f"its nodes have the norm {nodes.norm.name}, and the search solves nodes with the norm l2 or l1"
+        )
     if not nodes.exact:
         return f"the loss {nodes.loss.name} is not convex, and the search solves convex nodes"
     if nodes.uncharged:
@@ -157,6 +157,9 @@ def problem_of(problem: ProblemData) -> tuple[HyperplaneProblem, float]:
         C=np.asarray(nodes.C, dtype=np.float64),
         kinks=nodes.loss.convex.kinks(),
         epsilon=nodes.epsilon,
+        l1=nodes.norm is L1,
+        budget=nodes.budget,
+        alpha=np.inf if nodes.alpha is None else float(nodes.alpha),
     )
     return samples, both
 
@@ -171,8 +174,10 @@ def proven_bound(samples: HyperplaneProblem, both: float = 0.0) -> float:
     both
         Over all groups of equal samples, the sum of the lesser weight of both classes.
     """
-    capacity = samples.C[0] * samples.weight
-    root = solve_node(rows_of(samples.X, samples.sign, capacity, samples.kinks)).bound
+    root = 0.0
+    if capacity := float(samples.C[0]):
+        hinges = rows_of(samples.X, samples.sign, capacity * samples.weight, samples.kinks, l1=samples.l1)
+        root = solve_node(hinges).bound
     at_zero = float(sum(change * max(0.0, at) for at, change in samples.kinks))
     levels = [samples.C[2**k - 1 : 2 ** (k + 1) - 1] for k in range(1, samples.n_branches.bit_length())]
     below = 2.0 * both * at_zero * float(sum(C.min() for C in levels))
@@ -192,7 +197,7 @@ def _best_tree(
     formulation, instance = problem.formulation, problem.instance
     own = nodes.labelled(found.w, found.b, problem.data, problem.topology)
     trees = [*known, own]
-    if problem.data.n <= nodes.exact_up_to and not nodes.time.expired:
+    if nodes.budget is None and problem.data.n <= nodes.exact_up_to and not nodes.time.expired:
         trees.append(formulation.polish(own, instance))
     values = []
     for tree in trees:

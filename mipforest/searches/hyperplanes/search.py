@@ -31,7 +31,7 @@ from mipforest.searches.hyperplanes import HyperplaneProblem, Hyperplanes
 from mipforest.searches.hyperplanes.annealing import annealed
 from mipforest.searches.hyperplanes.gap import made_feasible, settled, tightened
 from mipforest.searches.hyperplanes.line_moves import LineDescent, random_line
-from mipforest.searches.hyperplanes.node_moves import MAX_ROWS, NodeMoves, rows_at_most
+from mipforest.searches.hyperplanes.node_moves import EXCHANGED, MAX_ROWS, NodeMoves, rows_at_most
 from mipforest.solvers.worker import THREAD_NAME
 from mipforest.time_budget import TimeBudget
 
@@ -343,7 +343,7 @@ class _Descents:
                 own = factor if t < problem.n_upper else 1.0
                 tree.w[t], tree.b[t] = problem.machine(t, rows, accuracy=ROUGH, factor=own)
             else:
-                tree.w[t], tree.b[t] = self._random_split(kind, rows, rng)
+                tree.w[t], tree.b[t] = self._random_split(t, kind, rows, rng)
             if t < problem.n_upper:
                 right = problem.X[rows] @ tree.w[t] + tree.b[t] >= 0.0
                 members[2 * t + 1], members[2 * t + 2] = rows[~right], rows[right]
@@ -352,7 +352,9 @@ class _Descents:
     def _is_pure(self, rows: IntArray) -> bool:
         return len(rows) < 4 or bool((self.problem.sign[rows] == self.problem.sign[rows[0]]).all())
 
-    def _random_split(self, kind: str, rows: IntArray, rng: np.random.Generator) -> tuple[FloatArray, float]:
+    def _random_split(
+        self, t: int, kind: str, rows: IntArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, float]:
         """Draw a split with scores of size 1 whose right side has more of class +1.
 
         ``oblique``: normal weights; ``axis``: one feature; ``pair``: the bisector of two samples.
@@ -366,6 +368,10 @@ class _Descents:
         else:
             i, j = rng.choice(len(rows), 2, replace=False)
             w = (X[j] - X[i]) / (X.var(axis=0) + 0.01)
+        if self.problem.selects(t):
+            assert self.problem.budget is not None
+            dropped = rng.permutation(p)[int(self.problem.budget[t]) :]
+            w[dropped] = 0.0
         scores = X @ w
         b = (
             -0.5 * float(scores[i] + scores[j])
@@ -378,22 +384,42 @@ class _Descents:
         return turned / size * w, float(turned / size * b)
 
     def _kicked(self, tree: Hyperplanes, rng: np.random.Generator) -> Hyperplanes:
-        """Return a tree with noise on a node, with a random split there, with its sides exchanged, or as it is."""
+        """Return a tree with noise on a node, with a random split or other features there, with its sides exchanged."""
         problem = self.problem
         members = problem.members(problem.scores(tree))
         upper = problem.n_upper and rng.random() < 0.7
         t = int(rng.integers(problem.n_upper if upper else problem.n_branches))
         rows = members[t] if len(members[t]) > 3 else members[0]
         kind = rng.choice(4, p=(0.4, 0.3, 0.1, 0.2))
+        if problem.selects(t) and rng.random() < EXCHANGED:
+            return self._with_others(tree, t, rows, rng)
         if kind == 0:
             size = rng.choice((0.1, 0.3, 1.0)) * (float(np.linalg.norm(tree.w[t])) + 0.1)
-            noise = size / np.sqrt(tree.w.shape[1]) * rng.normal(size=tree.w.shape[1])
+            noise, used = np.zeros(tree.w.shape[1]), problem.features(t, tree.w[t])
+            noise[used] = size / np.sqrt(max(1, len(used))) * rng.normal(size=len(used))
             return tree.moved(t, tree.w[t] + noise, float(tree.b[t] - noise @ problem.X[rows].mean(axis=0)))
         if kind == 1:
-            return tree.moved(t, *self._random_split("pair", rows, rng))
+            return tree.moved(t, *self._random_split(t, "pair", rows, rng))
         if kind == 2 and t < problem.n_upper:
             return tree.moved(t, -tree.w[t], -float(tree.b[t]))
         return tree
+
+    def _with_others(
+        self, tree: Hyperplanes, t: int, rows: IntArray, rng: np.random.Generator
+    ) -> Hyperplanes:
+        """Return a tree with other features at a node, which get small weights: a descent finds better ones."""
+        problem = self.problem
+        features = problem.exchanged(t, tree.w[t], rng)
+        if t >= problem.n_upper:
+            warm = np.zeros(tree.w.shape[1])
+            warm[features] = 1.0
+            return tree.moved(t, *problem.machine(t, rows, warm=(warm, 0.0), accuracy=ROUGH))
+        w = np.zeros(tree.w.shape[1])
+        small = 0.1 * (float(np.linalg.norm(tree.w[t])) + 0.1)
+        w[features] = tree.w[t, features]
+        w[features] += small * rng.normal(size=len(features))
+        change = w - tree.w[t]
+        return tree.moved(t, w, float(tree.b[t] - change @ problem.X[rows].mean(axis=0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -463,7 +489,7 @@ def compile_kernels(budget: TimeBudget, problem: HyperplaneProblem) -> float:
     def run() -> None:
         tiny = replace(
             problem,
-            X=np.array([[0.0], [1.0]]), sign=np.array([-1.0, 1.0]), weight=np.ones(2), C=np.ones(3),
+            X=np.array([[0.0], [1.0]]), sign=np.array([-1.0, 1.0]), weight=np.ones(2), C=np.ones(3), budget=None,
         )  # fmt: skip
         NodeMoves(tiny, np.random.default_rng(0)).machine(0, np.arange(2))
 

@@ -340,7 +340,7 @@ def solve_split(
             Z[q, m] = side[g]
             v[REWARD, m], v[CAPACITY, m] = epsilon if side[g] < 0 else 0.0, UNLIMITED
             m += 1
-    value = solve_small(work, m, q, bias_limit, stop, ACCURACY, ITERATIONS)
+    value = solve_small(work, m, q, 1.0, bias_limit, stop, ACCURACY, ITERATIONS)
     for g in range(n_points):
         gains[0, g], gains[1, g] = 0.0, 0.0
     if value >= stop:

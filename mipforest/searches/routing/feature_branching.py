@@ -249,7 +249,14 @@ def raise_least(
             for _ in range(2):
                 m, q = _charge(samples, work, weight, C, choices.features[least, :used])
                 value = solve_small(
-                    work, m, q, bias_limit, stop - _price(choices, least, free, alpha), ACCURACY, ITERATIONS
+                    work,
+                    m,
+                    q,
+                    1.0,
+                    bias_limit,
+                    stop - _price(choices, least, free, alpha),
+                    ACCURACY,
+                    ITERATIONS,
                 )
                 _raise_all(choices, work, _sum_over_all(samples, work, weight, m, q), free, alpha)
                 if given[least] == listed[least]:
@@ -326,7 +333,7 @@ def solve_choice(
 ) -> float:
     """Return the value of the node of some samples on features (q,); weights and bias are in ``work.f``."""
     m, q = _charge(samples, work, weight, C, features)
-    value: float = solve_small(work, m, q, bias_limit, np.inf, ACCURACY, ITERATIONS)
+    value: float = solve_small(work, m, q, 1.0, bias_limit, np.inf, ACCURACY, ITERATIONS)
     return value
 
 

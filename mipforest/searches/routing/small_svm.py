@@ -119,7 +119,14 @@ def workspace_for(samples: Samples, q: int) -> Workspace:
 
 @kernel
 def solve_small(
-    work: Workspace, m: int, q: int, bias_limit: float, stop: float, accuracy: float, iterations: int
+    work: Workspace,
+    m: int,
+    q: int,
+    ridge: float,
+    bias_limit: float,
+    stop: float,
+    accuracy: float,
+    iterations: int,
 ) -> float:
     """Solve the dual of a node by a primal-dual interior point, with Mehrotra's predictor and corrector.
 
@@ -131,6 +138,9 @@ def solve_small(
         With variables: ``Z``, and rewards and capacities.
     m, q
         Number of variables and features.
+    ridge
+        1 for half the squared norm of the weights, 0 for none: variables without a bias may charge for weights. Then
+        :math:`Z a = 0` has to hold, which steps only come near to, and nothing is proven.
     bias_limit
         Bound on the bias of some optimal tree: what rounding leaves of the equality is charged with it.
     stop
@@ -159,9 +169,9 @@ def solve_small(
                 total += Z[j, i] * v[A, i]
             f[SUM, j] = f[LACK, j] = total
             if j < q:
-                f[LACK, j] -= f[AT, j]
-                value -= 0.5 * total * total
-                primal += 0.5 * f[AT, j] * f[AT, j]
+                f[LACK, j] -= ridge * f[AT, j]
+                value -= 0.5 * ridge * total * total
+                primal += 0.5 * ridge * f[AT, j] * f[AT, j]
         if value > stop or not np.isfinite(complementarity):
             break
         worst = 0.0
@@ -184,7 +194,7 @@ def solve_small(
                 for i in range(m):
                     total += Z[j, i] * Z[k, i] * v[INVERSE, i]
                 M[j, k] = total
-            M[j, j] += 1.0 if j < q else 0.0
+            M[j, j] += ridge if j < q else 0.0
         cholesky(M, n)
         aim, of_a, of_slack = 0.0, 0.0, 0.0
         for i in range(m):
@@ -221,11 +231,11 @@ def _begin(work: Workspace, m: int, q: int) -> float:
             limited += 1.0
     for i in range(m):
         within = v[CAPACITY, i] < _NO_CAPACITY
-        v[A, i] = 0.5 * (v[CAPACITY, i] if within else capacities / max(limited, 1.0))
+        v[A, i] = 0.5 * (v[CAPACITY, i] if within else capacities / limited if limited > 0.0 else 1.0)
         pairs += 2.0 if within else 1.0
         if Z[q, i] > 0.0:
             plus += v[A, i]
-        else:
+        elif Z[q, i] < 0.0:
             minus += v[A, i]
     for j in range(q + 1):
         f[AT, j], f[SUM, j] = 0.0, 0.0
@@ -237,7 +247,8 @@ def _begin(work: Workspace, m: int, q: int) -> float:
         f[AT, q] *= 1.0 if plus > 0.0 else -1.0
         return 0.0
     for i in range(m):
-        v[A, i] *= min(1.0, minus / plus) if Z[q, i] > 0.0 else min(1.0, plus / minus)
+        if Z[q, i] != 0.0:
+            v[A, i] *= min(1.0, minus / plus) if Z[q, i] > 0.0 else min(1.0, plus / minus)
         v[SLACK, i], v[LEFT, i], v[LOSS, i] = 1.0, 1.0, 0.0
         if v[CAPACITY, i] < _NO_CAPACITY:
             v[LEFT, i], v[LOSS, i] = v[CAPACITY, i] - v[A, i], max(v[REWARD, i], 0.0) + 1.0
@@ -285,12 +296,12 @@ def _proven(work: Workspace, m: int, q: int, bias_limit: float) -> float:
         v[A, i] = 0.0 if not a >= near else (capacity if capacity - a < near else a)
         if Z[q, i] > 0.0:
             plus += v[A, i]
-        else:
+        elif Z[q, i] < 0.0:
             minus += v[A, i]
     for i in range(m):
         if Z[q, i] > 0.0:
             v[A, i] *= min(1.0, minus / plus) if plus > 0.0 else 0.0
-        else:
+        elif Z[q, i] < 0.0:
             v[A, i] *= min(1.0, plus / minus) if minus > 0.0 else 0.0
         balance += Z[q, i] * v[A, i]
         value += v[REWARD, i] * v[A, i]
