@@ -1,5 +1,8 @@
 """Line moves change the objective by what they predict; annealing descends along true slopes."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
@@ -16,7 +19,9 @@ HINGE = np.array([[1.0, 1.0]])
 KINKS = np.array([[-1.0, 0.3], [0.5, 0.4], [2.0, 0.3]])
 
 
-def problem_of(seed: int, depth: int = 3, n: int = 60, kinks: np.ndarray = HINGE) -> HyperplaneProblem:
+def problem_of(
+    seed: int, depth: int = 3, n: int = 60, kinks: np.ndarray = HINGE, **others: Any
+) -> HyperplaneProblem:
     rng = np.random.default_rng(seed)
     return HyperplaneProblem(
         X=rng.uniform(size=(n, 4)),
@@ -25,20 +30,33 @@ def problem_of(seed: int, depth: int = 3, n: int = 60, kinks: np.ndarray = HINGE
         C=10.0 ** rng.uniform(-1, 2, 2**depth - 1),
         kinks=kinks,
         epsilon=1e-2,
+        **others,
     )
+
+
+def free_above(depth: int) -> np.ndarray:
+    """Penalties that charge losses at the last level only."""
+    return np.where(np.arange(2**depth - 1) < 2 ** (depth - 1) - 1, 0.0, 10.0)
 
 
 def tree_of(problem: HyperplaneProblem, rng: np.random.Generator) -> Hyperplanes:
     w = rng.normal(size=(problem.n_branches, problem.X.shape[1]))
+    if problem.budget is not None:
+        w[:, rng.integers(4)] = 0.0
     return problem.valued(Hyperplanes(w, -(w * 0.5).sum(axis=1)))
 
 
 @pytest.mark.parametrize("kinks", [HINGE, KINKS])
 @pytest.mark.parametrize("depth", [2, 3])
-def test_the_predicted_change_is_that_of_the_objective_on_1000_moves(kinks, depth):
+@pytest.mark.parametrize("kind", ["l2", "l1", "budget", "last"])
+def test_the_predicted_change_is_that_of_the_objective_on_1000_moves(kinks, depth, kind):
     moved = 0
     for seed in range(25):
-        problem, rng = problem_of(seed, depth, kinks=kinks), np.random.default_rng(seed)
+        problem, rng = problem_of(seed, depth, kinks=kinks, l1=kind == "l1"), np.random.default_rng(seed)
+        if kind == "budget":
+            problem = replace(problem, budget=np.full(problem.n_branches, 2), alpha=3.0)
+        elif kind == "last":
+            problem = replace(problem, C=free_above(depth))
         tree = tree_of(problem, rng)
         scores = problem.scores(tree)
         costs, members = problem.costs(scores), problem.members(scores)
@@ -54,7 +72,7 @@ def test_the_predicted_change_is_that_of_the_objective_on_1000_moves(kinks, dept
             assert after.value - tree.value == pytest.approx(change, abs=PREDICTION * tree.value)
             assert at_most(change, 0.0)
             moved += 1
-    assert moved > 200  # of each of four kinds
+    assert moved > 200  # of each case
 
 
 def test_no_point_of_the_line_is_better():
@@ -113,6 +131,24 @@ def test_moves_lower_the_objective():
             now = problem.valued(descent.tree).value
             assert at_most(now, value)
             value = now
+
+
+@pytest.mark.parametrize("l1", [False, True])
+def test_annealing_and_lines_keep_the_features_of_a_budget(l1):
+    problem = problem_of(7, n=200, l1=l1, budget=np.full(7, 2))
+    rng = np.random.default_rng(7)
+    w = np.zeros((7, 4))
+    for t in range(7):
+        w[t, rng.choice(4, 2, replace=False)] = rng.normal(size=2)
+    tree = problem.valued(Hyperplanes(w, -0.5 * w.sum(axis=1)))
+    found = problem.valued(annealed(problem, tree, (0.3, 0.1)))
+    assert found.value < tree.value
+    descent = LineDescent(problem, found)
+    for _ in range(20):
+        t = int(rng.integers(3))
+        if len(descent.members[t]) > 1:
+            descent.try_line(random_line(problem, descent.tree, t, descent.members[t], rng))
+    assert not descent.tree.w[w == 0.0].any()
 
 
 @pytest.mark.parametrize("kinks", [HINGE, KINKS])
