@@ -253,12 +253,10 @@ def _flat(rows: Rows) -> tuple[float, float]:
 def _by_working_sets(rows: Rows, warm: tuple[FloatArray, float] | None, accuracy: float) -> NodeSolution:
     """Solve a problem of many rows, most of them fixed at a bound."""
     m, near = len(rows.margin), _LEAST_NEAR_WARM
-    if warm is None:
+    # A warm start that is worse than the solution for few rows would choose a large working set, and the wrong one.
+    if warm is None or (m > _LEAST_ROWS and rows.value(*warm) > rows.value(*_for_some(rows, _LEAST_ROWS))):
         near = _LEAST_NEAR
-        # Drawn with a fixed seed: equal problems have equal solutions.
-        drawn = np.sort(np.random.default_rng(0).choice(m, max(_LEAST_ROWS, int(_SHARE * m)), replace=False))
-        rough = solve_node(rows.take(drawn, len(drawn) / m), accuracy=_ROUGH)
-        warm = rough.w, rough.b
+        warm = _for_some(rows, max(_LEAST_ROWS, int(_SHARE * m)))
     lack = rows.missing(*warm)
     size = np.abs(lack)
     share = max(_NEAR, min(1.0, near / m))
@@ -301,6 +299,14 @@ def _by_working_sets(rows: Rows, warm: tuple[FloatArray, float] | None, accuracy
         size = np.abs(lack)
     assert best is not None  # the last working set has all rows
     return best
+
+
+def _for_some(rows: Rows, count: int) -> tuple[FloatArray, float]:
+    """Return a rough solution for some rows, which stand for all."""
+    # Drawn with a fixed seed: equal problems have equal solutions.
+    drawn = np.sort(np.random.default_rng(0).choice(len(rows.margin), count, replace=False))
+    rough = solve_node(rows.take(drawn, count / len(rows.margin)), accuracy=_ROUGH)
+    return rough.w, rough.b
 
 
 def _interior_point(

@@ -7,7 +7,8 @@ always there, and the best tree without the gap is infeasible. Two steps make it
    rises. This moves hyperplanes to where few samples are.
 2. *A gap of the scores.* From the root down, each split that still has samples between its sides is scaled and
    shifted so that a gap between two neighbouring scores holds :math:`-\varepsilon` and 0. All gaps are ranked by the
-   costs-to-go of the samples that change sides and by what a shift costs at most; the best ones are valued exactly.
+   costs-to-go of the samples that change sides and by what a shift costs at most; the best ones are valued on part of
+   the samples, and the best of these exactly. A split that sends all samples to one side is another candidate.
 
 The second step alone can lose 13% of the objective on 10,000 samples.
 """
@@ -34,8 +35,8 @@ SETTLED = 1e-4
 #: Scales at which a split may have wide enough gaps; the last ones make room in any data of double precision.
 SCALES = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0, 30.0, 60.0, 100.0, 1e3, 1e4, 1e5)
 
-#: Gaps of each scale that are valued exactly.
-_VALUED = 6
+#: Gaps of each scale that are valued on so many samples, and how many of all scales are valued exactly.
+_VALUED, _PART, _EXACTLY = 6, 20_000, 8
 
 #: By how much a gap is to be wider than epsilon: scores are computed anew afterwards.
 _WIDER = 1e-9
@@ -55,7 +56,7 @@ def made_feasible(problem: HyperplaneProblem, tree: Hyperplanes, *, accuracy: fl
                 break
             costs = problem.costs(problem.scores(Hyperplanes(w, b)))[rows]
             scale, shift = _into_gap(problem, t, w[t], rows, scores, costs)
-            w[t], b[t] = scale * w[t], scale * b[t] + shift
+            w[t], b[t] = scale * w[t], scale * b[t] + shift if scale else shift
             scores = problem.X[rows] @ w[t] + b[t]
         right = scores >= 0.0
         members[2 * t + 1], members[2 * t + 2] = rows[~right], rows[right]
@@ -75,7 +76,14 @@ def _into_gap(
     )
     per_shift = 0.5 * float(problem.C[t] * problem.weight[rows].sum() * problem.kinks[:, 1].sum())
     wide = problem.epsilon + 2.0 * CLEARANCE + _WIDER
-    best = (np.inf, 1.0, 0.0)
+    part = rows[:: max(1, n // _PART)]
+    share, some = n / len(part), scores[:: max(1, n // _PART)]
+    # All samples on one side: without weights, the bias at the last kink costs least, or nearly.
+    last = max(float(problem.kinks[:, 0].max()), wide)
+    candidates = []
+    for shift, to in ((last, right), (-last, left)):
+        own = float(problem.losses(t, np.full(n, shift), rows).sum())
+        candidates.append((own + float(to.sum()), 0.0, shift))
     for scale in SCALES:
         scaled = scale * ordered
         gaps = np.diff(scaled, prepend=-np.inf, append=np.inf)
@@ -83,14 +91,24 @@ def _into_gap(
         least = np.where(found < n, CLEARANCE - scaled[np.minimum(found, n - 1)], -np.inf)
         most = np.where(found > 0, -problem.epsilon - CLEARANCE - scaled[np.maximum(found - 1, 0)], np.inf)
         # The shift nearest to none; a little inside the gap, as scores are rounded.
-        shift = np.clip(0.0, np.minimum(least + 0.25 * _WIDER, most), np.maximum(most - 0.25 * _WIDER, least))
-        rank = routed[found] + per_shift * np.abs(shift)
+        shifts = np.clip(
+            0.0, np.minimum(least + 0.25 * _WIDER, most), np.maximum(most - 0.25 * _WIDER, least)
+        )
+        rank = routed[found] + per_shift * np.abs(shifts)
         for k in np.argsort(rank, kind="stable")[:_VALUED]:
-            own = problem.charge(t, scale * w)
-            own += float(problem.losses(t, scale * scores + shift[k], rows).sum())
-            if own + routed[found[k]] < best[0]:
-                best = own + float(routed[found[k]]), scale, float(shift[k])
-    return best[1], best[2]
+            own = share * float(problem.losses(t, scale * some + shifts[k], part).sum())
+            own += problem.charge(t, scale * w) + float(routed[found[k]])
+            candidates.append((own, scale, float(shifts[k])))
+    candidates.sort()
+    if share == 1.0:
+        return candidates[0][1:]
+    valued = []
+    for _, scale, shift in candidates[:_EXACTLY]:
+        at = scale * scores + shift if scale else np.full(n, shift)
+        own = problem.charge(t, scale * w) + float(problem.losses(t, at, rows).sum())
+        own += float(costs[at >= 0.0, 2 * t + 2].sum()) + float(costs[at < 0.0, 2 * t + 1].sum())
+        valued.append((own, scale, shift))
+    return min(valued)[1:]
 
 
 def tightened(
@@ -107,9 +125,9 @@ def tightened(
         return best
     moved = tree
     for price in PRICES:
-        moved = _along_lines(problem, moved, price, LINES, rng, over)
         if over():
             break
+        moved = _along_lines(problem, moved, price, LINES, rng, over)
         moved = problem.refitted(moved, accuracy=accuracy)
         best = min(best, made_feasible(problem, moved, accuracy=accuracy), key=lambda found: found.value)
     return best

@@ -262,8 +262,13 @@ class _Descents:
 
         def task(rng: np.random.Generator) -> _Found:
             refitted = self.problem.refitted(tree, accuracy=ROUGH)
+            # First of all a feasible tree: time may not be left for the descent.
+            feasible = made_feasible(self.problem, refitted, accuracy=ROUGH) if self.whole else None
             found = self._descent(refitted, PROMOTED_WIDTHS, rng)
-            return self._found(min(refitted, found, key=lambda each: each.value), rng)
+            better = self._found(min(refitted, found, key=lambda each: each.value), rng)
+            if better.feasible is None or (feasible is not None and feasible.value < better.feasible.value):
+                return _Found(better.tree, feasible)
+            return better
 
         return task
 
@@ -306,8 +311,8 @@ class _Descents:
         return task
 
     def _found(self, tree: Hyperplanes, rng: np.random.Generator) -> _Found:
-        """Return a tree with a feasible one; on a sample the gap is of no interest."""
-        if not self.whole:
+        """Return a tree with a feasible one, if time is left for that; on a sample the gap is of no interest."""
+        if not self.whole or (self.over() and len(self.problem.X) > MANY_SAMPLES):
             return _Found(tree)
         return _Found(tree, tightened(self.problem, tree, rng, accuracy=ROUGH, over=self.over))
 
