@@ -33,12 +33,14 @@ Proofs take longer than MARGOT's, and local search reports a bound of 0, or what
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from formulations.margins import MarginLimits, at_nodes
+from formulations.splits.levels import LevelTree
 from formulations.splits.linear import LinearInstance, LinearTree, declare_hyperplanes, losses_paid
 from mipforest.arrays import FloatArray
 from mipforest.heuristics.linear_starts import svm_path
@@ -66,6 +68,8 @@ class SvmLeaves(LinearTree):
     source = "Aldinucci, PhD thesis, section 3.1, problem (3.11) with the hinge loss"
     starts = ("svm-path", "cart")
     variants: ClassVar[tuple[str, ...]] = ("valid",)
+    #: Upper weights are as small as the gap, and so is what they are charged: a solver's own tolerances are too wide.
+    solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = LevelTree.solver_options
 
     C: float = parameter(1.0, "penalty of margin violations at the last level", above=0)
 

@@ -70,8 +70,8 @@ SMOOTH_ITERATIONS = 200
 SMOOTH_SLOPE = 1e-3
 
 
-#: By how much scores of the least split are inside their sides: twice what counts as on a side.
-CLEARANCE = 2.0 * SIDE_TOLERANCE
+#: By how much scores of the least split are inside their sides: what counts as on a side.
+CLEARANCE = SIDE_TOLERANCE
 
 
 @dataclass(frozen=True, eq=False)
@@ -740,8 +740,7 @@ def top_down(
 
 def numbers_of_nodes(nodes: NodeProblems) -> dict[str, Any] | None:
     """Return what is charged at the branch nodes, as a certificate has it; ``None`` where none can say it."""
-    charged = not nodes.uncharged and bool((nodes.C > 0).all())
-    if not (nodes.exact and nodes.norm in (HALF_SQUARED_L2, L1) and charged):
+    if not nodes.exact or nodes.norm not in (HALF_SQUARED_L2, L1) or nodes.uncharged:
         return None
     hard = nodes.budget is None or nodes.alpha is None or not np.isfinite(nodes.alpha)
     return {
