@@ -71,7 +71,7 @@ from mipforest.problem.operations import Instance
 from mipforest.problem.parameters import PerNode, RelativeNumber, is_relative, parameter
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
-from mipforest.trees.sides import SIDE_TOLERANCE, clear_residue, keep_sides
+from mipforest.trees.sides import clear_residue, keep_sides
 
 #: Most samples for which the papers' constants are compared with proven ones: that takes all distances.
 MAX_SAMPLES = 10_000
@@ -82,9 +82,9 @@ START_SHARE = 0.5
 #: The gap unless another one is asked for, and the most that a relative one is.
 GAP = 1e-3
 
-#: Share of the smallest gap that the data allow which a relative gap is, and the least that one is: a hundred times the
-#: tolerance of sides.
-SHARE_OF_GAP, LEAST_GAP = 0.1, 100.0 * SIDE_TOLERANCE
+#: Share of the smallest gap that the data allow which a relative gap is, and the least that one is: a hundred times
+#: :data:`~mipforest.trees.sides.SIDE_TOLERANCE`.
+SHARE_OF_GAP, LEAST_GAP = 0.1, 1e-7
 
 #: Values of the parameter epsilon.
 GAPS = RelativeNumber(above=0, below=1)
