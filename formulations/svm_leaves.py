@@ -67,6 +67,7 @@ class SvmLeaves(LinearTree):
     summary = "oblique splits with support vector machines at the last level: margins count there only"
     source = "Aldinucci, PhD thesis, section 3.1, problem (3.11) with the hinge loss"
     starts = ("svm-path", "cart")
+    quick_start = "cart"
     variants: ClassVar[tuple[str, ...]] = ("valid",)
     #: Upper weights are as small as the gap, and so is what they are charged: a solver's own tolerances are too wide.
     solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = LevelTree.solver_options
