@@ -24,7 +24,7 @@ from formulations.oct_h import OctH
 from formulations.olct import Olct
 from mipforest.data import Dataset, load
 from mipforest.heuristics import linear_starts as path
-from mipforest.heuristics.node_problems import margin_split, many_sample_split, passed, smoothed_split
+from mipforest.heuristics.node_problems import many_sample_split, margin_split, passed, smoothed_split
 from mipforest.searches.hyperplanes import Hyperplanes
 from mipforest.searches.hyperplanes.plugin import problem_of
 from mipforest.searches.hyperplanes.search import compile_kernels, local_search

@@ -103,7 +103,7 @@ class SvmLeaves(LinearTree):
             m.add("right", above >= -M_right * (1 - right), over=upper_nodes)  # (3.7b)
             m.add("left", above + self.epsilon <= M_left * (1 - left), over=upper_nodes)  # (3.7a)
 
-    def paper_limits(self, nodes: NodeProblems) -> MarginLimits:  # noqa: ARG002
+    def paper_limits(self, nodes: NodeProblems) -> MarginLimits:
         return MarginLimits()  # no paper has constants: proven ones take their place
 
     def encode(self, tree: Tree, instance: LinearInstance) -> dict[str, FloatArray]:

@@ -43,7 +43,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from formulations.margins import (
     ROUNDING,
@@ -554,6 +553,8 @@ class LinearTreeExpressions(TreeExpressions):
 
 def relative_gap(data: Dataset) -> tuple[float, int]:
     """Return the gap of ``epsilon=relative``, and the number of different samples that it is computed from."""
+    import pandas as pd  # late: slow to import, and most models do without
+
     count = len(pd.DataFrame(data.X).drop_duplicates())
     gap = SHARE_OF_GAP * 2.0 / max(1, count - 1)
     return float(f"{min(max(gap, LEAST_GAP), GAP):.2g}"), count

@@ -135,7 +135,9 @@ class Formulation(Operations):
         own, notes = self.for_data(data)
         if own is not self:
             problem = own.build(data, depth, budget=budget, solver=solver, whole=whole, declare=declare)
-            return replace(problem, instance=replace(problem.instance, notes=(*notes, *problem.instance.notes)))
+            return replace(
+                problem, instance=replace(problem.instance, notes=(*notes, *problem.instance.notes))
+            )
         began, topology = monotonic() - budget.excluded_seconds, Topology(depth)
         large = not whole and data.n * topology.n_leaves > MAX_ASSIGNED
         self.check_treatments(data)

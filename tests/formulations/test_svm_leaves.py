@@ -49,7 +49,9 @@ def test_evaluate_charges_weights_everywhere_and_margins_at_the_last_level(depth
         (0, 6, (0.0, 1.0)),
         (1, 7, (0.0, 100.0)),
         pytest.param(2, 8, (0.0, 0.1), marks=pytest.mark.slow),  # other penalties, as of seeds 0 and 1
-        pytest.param(3, 6, (0.0, 0.0, 10.0), marks=pytest.mark.slow),  # depth three is in routing's cases below
+        pytest.param(
+            3, 6, (0.0, 0.0, 10.0), marks=pytest.mark.slow
+        ),  # depth three is in routing's cases below
     ],
 )
 def test_solvers_and_routing_equal_enumeration(seed, n, C):
@@ -88,9 +90,7 @@ def test_routing_proves_the_optimum_of_enumeration_in_more_cases(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_routing_and_a_matrix_solver_prove_the_same_value(seed):
     data, C = oblique(seed, n=16 + 2 * seed), 10.0 ** (seed % 3)
-    found = [
-        SvmLeaves(C=C).build(data, 2).solve(solver, time_limit=120) for solver in ("routing", "gurobi")
-    ]
+    found = [SvmLeaves(C=C).build(data, 2).solve(solver, time_limit=120) for solver in ("routing", "gurobi")]
     values, bounds = [result.objective for result in found], [result.bound for result in found]
     assert at_most(max(bounds), min(values) * (1 + 1e-6) + 1e-6)
     assert max(values) == pytest.approx(min(values), rel=2e-4, abs=1e-6)  # both end within a gap of 1e-4
@@ -98,7 +98,9 @@ def test_routing_and_a_matrix_solver_prove_the_same_value(seed):
 
 def test_depth_one_is_margot():
     data = oblique(4, n=30)
-    values = [model(C=3.0).build(data, 1).solve("routing", gap=1e-8).objective for model in (SvmLeaves, Margot)]
+    values = [
+        model(C=3.0).build(data, 1).solve("routing", gap=1e-8).objective for model in (SvmLeaves, Margot)
+    ]
     assert values[0] == pytest.approx(values[1], rel=1e-6)
 
 

@@ -39,7 +39,7 @@ def test_the_number_is_a_tenth_of_the_average_gap_between_the_margins():
 @given(st.integers(2, 3000), st.integers(1, 3))
 def test_equal_samples_count_once_and_the_number_has_limits(n, repeats):
     number, count = relative_gap(line(n, repeats))
-    assert count == n
+    assert count == n  # exact: counted
     assert number == relative_gap(line(n))[0]  # exact: the same computation
     assert LEAST_GAP <= number <= GAP
 
