@@ -107,8 +107,8 @@ def accuracy(column: str, train: Dataset, test: Dataset, seconds: float) -> floa
 PAGE = """# Labels from an oblique tree
 
 What MARGOT is for, and what it is not. Test accuracy in per cent. All models have their default parameters (C = 1); the
-depth stands after the name. Trees of `svm-leaves`, `margot` and `oct-h` are what `local-search` finds in {seconds:g} s, those
-of `oct` what `exact-search` finds with the same limit. No tree of hyperplanes is proven to be the best one.
+depth stands after the name. Trees of `svm-leaves`, `margot` and `oct-h` are what `local-search` finds in {seconds:g} s,
+those of `oct` what `exact-search` finds with the same limit. No tree of hyperplanes is proven to be the best one.
 
 ## Labels that a tree has made
 

@@ -161,7 +161,15 @@ class RelativeNumber(Number):
 
     def parse(self, parameter: str, text: str) -> Any:
         """Read ``1e-3`` or ``relative``."""
-        return RELATIVE if text == RELATIVE else super().parse(parameter, text)
+        if text == RELATIVE:
+            return RELATIVE
+        try:
+            float(text)
+        except ValueError:
+            raise ParameterError(
+                f"parameter {parameter}={text!r} is neither a number nor {RELATIVE!r}; give one of them"
+            ) from None
+        return super().parse(parameter, text)
 
     def check(self, parameter: str, value: Any) -> Any:
         """Return a float, or the word."""

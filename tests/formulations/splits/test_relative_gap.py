@@ -12,6 +12,7 @@ import mipforest
 from formulations.splits.linear import GAP, LEAST_GAP, relative_gap
 from mipforest.data import Dataset
 from mipforest.errors import MipforestError
+from mipforest.estimators import FitWarning
 from mipforest.problem.parameters import ParameterError
 from mipforest.trees.sides import SIDE_TOLERANCE
 
@@ -121,7 +122,8 @@ def test_a_tree_of_tiny_weights_comes_back_from_its_point():
 
 def test_estimators_take_the_word():
     data = drawn(n=250)
-    fitted = mipforest.MargotClassifier(depth=1, epsilon="relative", time_limit=5).fit(data.X, data.y)
+    with pytest.warns(FitWarning, match="epsilon=relative is 0.0008"):
+        fitted = mipforest.MargotClassifier(depth=1, epsilon="relative", time_limit=5).fit(data.X, data.y)
     assert fitted.verified_
 
 
