@@ -1,9 +1,9 @@
-"""Values and times of the starts of the MARGOT family on the data sets of the MARGOT paper.
+"""Tables of ``docs/starts.md``: values and times of starts on the data sets of the MARGOT paper, and of OCT-H.
 
 The folder given by ``--data`` holds the data sets as ``NAME.csv``, last column ``target``. The split is the
 paper's: 80%, stratified, seed 0, features scaled to [0, 1] on the training part.
 
-    python benchmarks/starts.py --data FOLDER --output docs/starts.md
+    python benchmarks/starts.py --data FOLDER [--only TABLE] [--output FILE]
 """
 
 from __future__ import annotations
@@ -21,9 +21,13 @@ from markdown import add_output, measured_with, publish, table
 
 from formulations.margot import HfsMargot, Margot, SfsMargot
 from formulations.oct_h import OctH
+from formulations.olct import Olct
 from mipforest.data import Dataset, load
 from mipforest.heuristics import linear_starts as path
-from mipforest.heuristics.node_problems import passed
+from mipforest.heuristics.node_problems import many_sample_split, margin_split, passed, smoothed_split
+from mipforest.searches.hyperplanes import Hyperplanes
+from mipforest.searches.hyperplanes.plugin import problem_of
+from mipforest.searches.hyperplanes.search import compile_kernels, local_search
 from mipforest.trees import Topology, Tree
 
 #: Data set: penalties C by level (the paper's), and what was known before: value of the paper's local SVM
@@ -55,6 +59,9 @@ SPARSE = {
 #: Penalties per decade of the path; the second is the default.
 DENSITIES = (1, 4, 8)
 
+#: Processor seconds of the local search, and as many kicks as no limit leaves time for.
+SEARCH_SECONDS, WITHOUT_END = 2.0, 1_000_000
+
 #: Wall time of HiGHS after a start of OCT-H.
 HIGHS_SECONDS = 15.0
 
@@ -66,16 +73,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
-    parser.add_argument("--only", choices=["oct-h"], help="print the table of OCT-H alone")
+    parser.add_argument("--only", choices=list(TABLES), help="one table alone")
     parser.add_argument("--repeats", type=int, default=3, help="repetitions; the median time is shown")
     add_output(parser)
     arguments = parser.parse_args()
-    folder, repeats = arguments.data, arguments.repeats
-    if arguments.only:
-        publish(hyperplanes(folder), arguments.output)
-        return
-    tables = (depth_two(folder, repeats), depth_three(folder, repeats), sparse(folder))
-    publish(page(*tables, repeats), arguments.output)
+    names = [arguments.only] if arguments.only else list(TABLES)
+    parts = [f"## {name}\n\n{TABLES[name](arguments.data, arguments.repeats)}\n" for name in names]
+    publish("\n".join([*parts, measured_with(PACKAGES), ""]), arguments.output)
 
 
 # ---------------------------------------------------------------------- the tables
@@ -93,7 +97,7 @@ def depth_two(folder: Path, repeats: int) -> str:
     return table(header, rows)
 
 
-def hyperplanes(folder: Path) -> str:
+def hyperplanes(folder: Path, repeats: int) -> str:  # noqa: ARG001 - every table is asked for in one way
     """Objectives of the starts of OCT-H, and of HiGHS after each; processor seconds of starts in brackets."""
     rows = []
     for name in ("iris", "wine", "haberman", "heart", "banknote"):
@@ -123,7 +127,7 @@ def depth_three(folder: Path, repeats: int) -> str:
     return table(header, rows)
 
 
-def sparse(folder: Path) -> str:
+def sparse(folder: Path, repeats: int) -> str:  # noqa: ARG001
     header = ["data", "model", "local-svm", "svm-path", "cart", "s local", "s path", "s cart"]
     rows = []
     for name, ((C_hard, budget), (C_soft, alpha)) in SPARSE.items():
@@ -132,6 +136,42 @@ def sparse(folder: Path) -> str:
             values, seconds = run_starts(model, data, 2, 1, (4,))
             rows.append([name, model.name, *map(written, values), *(f"{s:.2f}" for s in seconds)])
     return table(header, rows)
+
+
+def local_searches(folder: Path, repeats: int) -> str:  # noqa: ARG001
+    """Values of svm-path, and of the local search after some processor seconds from local-svm on one thread."""
+    rows = []
+    for name in (*MARGOT, "tic_tac_toe_margot18"):
+        margot = Margot(C=MARGOT[name][0] if name in MARGOT else 1.0)
+        problem = margot.build(paper_split(folder, name), 2, declare=False)
+        samples, _ = problem_of(problem)
+        compile_kernels(problem.budget, samples)
+        known, began = margot.start("local-svm", problem.instance), process_time()
+        found = local_search(
+            samples, starts=10, kicks=WITHOUT_END, trees=[Hyperplanes(known.w, known.b)], threads=1,
+            deadline=began + SEARCH_SECONDS, clock=process_time,
+        ).tree  # fmt: skip
+        tree = problem.structure.labelled(found.w, found.b, problem.data, problem.topology)
+        values = (margot.start("svm-path", problem.instance), tree)
+        rows.append([name, *(written(margot.evaluate(each, problem.instance)) for each in values)])
+    return table(["data", "svm-path", f"local-search, {SEARCH_SECONDS:g} s"], rows)
+
+
+def node_problems(folder: Path, repeats: int) -> str:
+    """Value of a node's problem: exactly, with a smooth loss, and by the solver of many samples with its bound."""
+    del folder, repeats
+    rows = []
+    for model in (Margot(), Olct()):
+        data = load("synthetic:tree,depth=3,n=1000,p=20,label_noise=0.05", scaling=model.scaling)
+        nodes = model.node_problems(Topology(1))
+        given = {"loss": nodes.loss.convex, "norm": nodes.norm}
+        for C in (0.1, 1.0, 100.0):
+            exact = margin_split(data.X, data.sign, C, **given).value
+            smoothed = smoothed_split(data.X, data.sign, C, **given).value
+            many, bound = many_sample_split(data.X, data.sign, C, **given)
+            values = (exact, smoothed, many.value, bound)
+            rows.append([model.name, f"{C:g}", *(f"{value:.6g}" for value in values)])
+    return table(["model", "C", "exact", "smoothed", "interior point", "its bound"], rows)
 
 
 # ---------------------------------------------------------------------- measuring
@@ -197,62 +237,15 @@ def written(value: float) -> str:
     return f"{value:.1f}" if value >= 1000 else f"{value:.3f}" if np.isfinite(value) else "infeasible"
 
 
-def page(two: str, three: str, few_features: str, repeats: int) -> str:
-    return f"""# Starts of the MARGOT family
-
-A start is a tree that a heuristic finds in seconds. The solver begins with its value as the one to beat,
-and variant `valid` computes its big-Ms from that value, so a better start also makes the model tighter.
-
-- `local-svm` is the paper's heuristic: solve the support vector machine of the root at its own penalty C,
-  send the samples left and right, go on with the children.
-- `svm-path` (the default) uses that the model falls apart into one convex problem per node once it is fixed
-  which sample goes where. Support vector machines at many penalties, from 0.0001 to 100 000, propose where
-  the root sends the samples, and each proposal is priced exactly: the best split of every node that keeps
-  these sides. The cheapest tree wins. At depth 2 all proposals are priced; deeper, the upper nodes try one
-  penalty per decade, and the most promising proposals (by a lower bound) are followed.
-- `cart` grows a CART tree and then solves every node's problem for the way it sends the samples.
-
-All values are objective values of feasible trees, computed from the definition on the training part of the
-paper's split with the paper's C. Smaller is better. Seconds are medians of {repeats} runs.
-
-## Depth 2
-
-`svm-path 1, 4, 8`: penalties per decade (4 is the default). "Known before": the paper's start / a path of
-one penalty per decade / the best solution known, all computed apart from this package.
-
-{two}
-
-`local-svm` gives the values that the paper prints in its table 11: 71.33, 5250.53, 94.14, 18.48 and 768.96
-for the first five. Compared with what was known before:
-
-- At one penalty per decade, seven of the nine values of `svm-path` are the same. Ionosphere is better (694.5,
-  not 711.4), Parkinsons worse (91 624, not 29 160).
-- At four per decade, the default, none is worse and six are better: Parkinsons 16 217 (29 160), Ionosphere
-  694.5 (711.4), Breast Cancer W. 4852.8 (4905.3), Climate 79.2 (81.5), Cleveland 18.13 (18.33), Spectf 16.77
-  (16.83).
-- Four per decade beat one on five of the nine. Eight beat four on two, by less than 0.3%, for twice the time.
-- Parkinsons varies so much because C is 10 000 below the root: a few samples that the root sends elsewhere
-  decide the value.
-- Breast Cancer D. starts at its optimum. Ionosphere does not: a tree of value 638.02 is known.
-
-## Depth 3
-
-{three}
-
-## Few features per node
-
-HFS-MARGOT and SFS-MARGOT, depth 2, with the paper's parameters, one run each. Here `local-svm` solves a
-mixed-integer model per node, for at most 30 seconds in all; the other two select features by a heuristic, and
-`svm-path` takes CART's routing where that is better.
-
-{few_features}
-
-`svm-path` is the best or tied with the best on six of the eight; on two, the exact node models of `local-svm` find
-better features. Where the start matters, try it too: `problem.solve(start="local-svm")`, or `--start local-svm`.
-
-{measured_with(PACKAGES)}
-Run again: `python benchmarks/starts.py --data FOLDER --output docs/starts.md`.
-"""
+#: The tables, by name.
+TABLES: dict[str, Callable[[Path, int], str]] = {
+    "depth 2": depth_two,
+    "local search": local_searches,
+    "node problems": node_problems,
+    "depth 3": depth_three,
+    "few features": sparse,
+    "oct-h": hyperplanes,
+}
 
 
 if __name__ == "__main__":

@@ -30,8 +30,9 @@ squared Euclidean norm), in the thesis' soft selection (any :math:`\Omega`) and 
 ``none`` with ``hard`` or ``soft`` is the count alone.
 
 Points of the framework: hinge, l2, all levels is MARGOT, with ``hard`` HFS-MARGOT, with ``soft`` SFS-MARGOT; logistic,
-l1, all levels is OLCT. Hinge, l2, last level are "SVM leaves". Misclassification at the last level without a norm is
-not Dunn's OCT-H, whose splits are normalised and whose leaves choose their labels.
+l1, all levels is OLCT. Hinge, l2, last level are "SVM leaves"; :mod:`formulations.svm_leaves` also charges the norm
+above it, which proves constants. Misclassification at the last level without a norm is not Dunn's OCT-H, whose splits
+are normalised and whose leaves choose their labels.
 
 **Where this differs from the thesis.**
 

@@ -40,7 +40,7 @@ import numpy as np
 
 from formulations.margins import at_nodes
 from formulations.splits.levels import LevelInstance, LevelTree
-from formulations.splits.linear import declare_hyperplanes
+from formulations.splits.linear import GAP, GAPS, declare_hyperplanes
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.model import LinearExpr, Model
@@ -73,7 +73,7 @@ class Olct(LevelTree):
     scaling: ClassVar[Scaling] = "standard"
 
     C: PerNode = parameter(1.0, "penalty of the log-loss", above=0)
-    epsilon: float = parameter(1e-3, "gap that stands for a strict inequality", above=0, below=1)
+    epsilon: float = parameter(GAP, "gap that stands for a strict inequality", kind=GAPS)
     tangents: str = parameter("V0", "tangent points: V0, V1, V2, V3, or how many finite ones")
     refinement: bool = parameter(True, "refit the last branching level with the log-loss itself")
 

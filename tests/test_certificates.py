@@ -136,7 +136,7 @@ def at(*place):
         (lambda lines: lines.clear(), "the file ends without a claim"),
         (at(0, "mipforest_certificate", 4), ", line 1: no certificate of format 1, 2 or 3"),
         (at(0, "depth", 99), ", line 1: depth is 99"),
-        (at(0, "C", [1.0, -1.0, 1.0]), ", line 1: epsilon is negative, or a C is not positive"),
+        (at(0, "C", [1.0, -1.0, 1.0]), ", line 1: epsilon is negative, or a C is"),
         (at(0, "epsilon", float("nan")), ", line 1: epsilon is nan, no number"),
         (at(1, "n", [-1.0, 0.0]), ", line 2: n is negative"),
         (at(1, "x", []), ", line 2: x is no list of 1"),

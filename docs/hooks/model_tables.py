@@ -13,6 +13,7 @@ PAGES = {
     "margot": "margot",
     "hfs-margot": "margot-features",
     "sfs-margot": "margot-features",
+    "svm-leaves": "svm-leaves",
     "oct": "oct",
     "oct-h": "oct-h",
     "ort": "ort",

@@ -8,6 +8,31 @@ The objective charges at branch nodes a norm of the weights and C times the loss
 the sample's weight (weights of samples in the formulas of the papers: :math:`C_t \xi_{it}` is multiplied). For a fixed
 routing the problem falls apart into one per node: :mod:`mipforest.heuristics.node_problems`. They value a tree, polish
 it, and give starts; the value of a start proves the big-Ms of variant ``valid``: :mod:`formulations.margins`.
+
+**The gap epsilon.** A sample on the left of a split has a score of at most :math:`-\varepsilon`, which stands for a
+score below 0. Trees with a score in :math:`(-\varepsilon, 0)` are left out. A fixed gap leaves out more the more
+samples there are: of n samples whose scores are spread over a unit, :math:`n \varepsilon` are between the sides of a
+split on average. From some ten thousand samples on, the default of 1e-3 decides where splits can be.
+
+``epsilon=relative`` takes a tenth of the smallest gap that the data allow. Of n different samples with scores within
+the margins, -1 and 1, the smallest gap between neighbouring scores is at most :math:`2 / (n - 1)`, whatever the
+hyperplane. So
+
+.. math::  \varepsilon = \tfrac{1}{10} \cdot \frac{2}{n - 1} \quad\text{in two digits, at least } 10^{-7},
+    \text{ at most } 10^{-3},
+
+and a split between two neighbouring scores whose gap is no less than a tenth of the average fits without moving.
+
+- The number is computed for the training samples when the model is built. The result has it in place of the word, in
+  its parameters and as a note; so have certificates and exported models. Values of trees with different gaps are
+  those of different models: a smaller gap leaves out fewer trees, and the optimum is no larger.
+- At least 1e-7 is a hundred times the distance at which a score counts as on its side
+  (:data:`~mipforest.trees.sides.SIDE_TOLERANCE`), and as far above rounding errors of scores. Of more than two million
+  samples the floor decides.
+- At most 1e-3 is the default: up to 201 different samples nothing changes.
+- Searches (``routing``, ``local-search``) compare scores themselves, and need no tolerance. A matrix solver may be
+  wrong about a side by its tolerance times a big-M: with tolerances of 1e-9 and big-Ms of 100 that is 1e-7, and with
+  its defaults of 1e-6 more than any gap but the default one. An optimum that is that of no tree is not verified.
 """
 
 from __future__ import annotations
@@ -15,7 +40,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -42,7 +67,7 @@ from mipforest.problem.expressions import (
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.operations import Instance
-from mipforest.problem.parameters import PerNode, parameter
+from mipforest.problem.parameters import PerNode, RelativeNumber, is_relative, parameter
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import clear_residue, keep_sides
@@ -52,6 +77,16 @@ MAX_SAMPLES = 10_000
 
 #: Share of the time that the start from which the limits are proven may take: the solver has the rest.
 START_SHARE = 0.5
+
+#: The gap unless another one is asked for, and the most that a relative one is.
+GAP = 1e-3
+
+#: Share of the smallest gap that the data allow which a relative gap is, and the least that one is: a hundred times
+#: :data:`~mipforest.trees.sides.SIDE_TOLERANCE`.
+SHARE_OF_GAP, LEAST_GAP = 0.1, 1e-7
+
+#: Values of the parameter epsilon.
+GAPS = RelativeNumber(above=0, below=1)
 
 #: Scores are charged for: a bias moves by at most this for the sake of the tree in original units.
 BIAS_TOLERANCE = 1e-8
@@ -85,7 +120,7 @@ class LinearTree(Formulation):
     C
         Penalty of the loss: one value, one per level, or one per branch node.
     epsilon
-        Gap that stands for the strict inequality to the left.
+        Gap that stands for the strict inequality to the left, or ``relative``; see the module's text.
     """
 
     two_classes = True
@@ -99,7 +134,7 @@ class LinearTree(Formulation):
     quick_start: ClassVar[str | None] = None
 
     C: PerNode = parameter(1.0, "penalty of the loss", above=0)
-    epsilon: float = parameter(1e-3, "gap that stands for a strict inequality", above=0, below=1)
+    epsilon: float = parameter(GAP, "gap that stands for a strict inequality", kind=GAPS)
 
     # ------------------------------------------------------------------ the model
 
@@ -117,6 +152,13 @@ class LinearTree(Formulation):
     def root_share(self, instance: LinearInstance) -> float:
         """Return a lower bound on what the objective charges at the root: it tightens the other nodes' limits."""
         return 0.0
+
+    def for_data(self, data: Dataset) -> tuple[Self, tuple[str, ...]]:
+        if not is_relative(self.epsilon):
+            return self, ()
+        epsilon, count = relative_gap(data)
+        note = f"epsilon=relative is {epsilon:g}, for {count} different samples"
+        return replace(self, epsilon=epsilon), (note,)
 
     def check_data(self, data: Dataset, topology: Topology) -> None:
         data.sign  # noqa: B018 - refuses data that have not exactly two classes
@@ -235,7 +277,8 @@ class LinearTree(Formulation):
 
     def decode(self, values: Values, instance: Any) -> Tree:
         nodes: NodeProblems = instance.nodes
-        w = clear_residue(np.array(values["w"]), instance.data.X)
+        # Weights of nodes without a loss shrink with the gap.
+        w = clear_residue(np.array(values["w"]), instance.data.X, unit=min(1.0, self.epsilon / GAP))
         if nodes.budget is not None:
             w[values["s"] < 0.5] = 0.0
         b = biases_that_keep_sides(w, values, instance)
@@ -506,6 +549,15 @@ class LinearTreeExpressions(TreeExpressions):
                 "variant 'valid', or bound them: problem.model['w'].set_bounds(-50, 50), and 'b' likewise"
             )
         return bound
+
+
+def relative_gap(data: Dataset) -> tuple[float, int]:
+    """Return the gap of ``epsilon=relative``, and the number of different samples that it is computed from."""
+    import pandas as pd  # late: slow to import, and most models do without
+
+    count = len(pd.DataFrame(data.X).drop_duplicates())
+    gap = SHARE_OF_GAP * 2.0 / max(1, count - 1)
+    return float(f"{min(max(gap, LEAST_GAP), GAP):.2g}"), count
 
 
 def declare_hyperplanes(m: Model, instance: LinearInstance) -> tuple[VarArray, VarArray]:

@@ -296,7 +296,7 @@ class _Check:
         self.n_nodes, self.n_upper = 2**self.depth - 1, 2 ** (self.depth - 1) - 1
         self.epsilon = Fraction(number_of(line.get("epsilon"), "epsilon"))
         self.C = numbers_of(line.get("C"), "C", self.n_nodes)
-        require(self.epsilon >= 0 and min(self.C) > 0, "epsilon is negative, or a C is not positive")
+        require(self.epsilon >= 0 and min(self.C) >= 0, "epsilon is negative, or a C is")
         self.charges = Charges() if self.format == MACHINES else Charges.read(line, self.n_nodes)
         # What a sample that has reached node r (column) has to do with node t (row).
         self.passes = np.array([[_side(r, t) for r in range(self.n_nodes)] for t in range(self.n_nodes)])

@@ -278,8 +278,9 @@ def differences(found: Certified | CertifiedUnivariate, asked: Asked) -> tuple[l
     """
     differing, untold = _against_its_names(found)
     if asked.formulation is not None:
-        differing += _against_names(found, asked.formulation)
-        differing += _against_numbers(found, asked.formulation, "as asked")
+        wanted = _for_samples(asked.formulation, found)
+        differing += _against_names(found, wanted)
+        differing += _against_numbers(found, wanted, "as asked")
     if asked.depth is not None and asked.depth != found.depth:
         differing.append(f"depth: {found.depth} in the proof, {asked.depth} asked")
     if asked.data is not None:
@@ -314,6 +315,16 @@ def _against_its_names(found: Certified | CertifiedUnivariate) -> tuple[list[str
         return _against_numbers(found, formulation, "by the file's own parameters"), ""
     except (MipforestError, ValueError, TypeError) as error:
         return [f"the file names {words.model} with parameters that it does not take ({error})"], ""
+
+
+def _for_samples(wanted: Formulation, found: Certified | CertifiedUnivariate) -> Formulation:
+    """Return the formulation with the numbers that hyperparameters have for the samples in the file."""
+    import numpy as np
+
+    from mipforest.data import Dataset
+
+    data = Dataset.from_arrays(found.X, np.arange(len(found.X)) % 2, scaling="none")
+    return wanted.for_data(data)[0]
 
 
 def _against_names(found: Certified | CertifiedUnivariate, wanted: Formulation) -> list[str]:

@@ -140,7 +140,8 @@ class MargotClassifier(PaperEstimator, TreeClassifier):
     alpha
         Cost of every feature beyond ``B``, with soft feature selection only; above 0.
     epsilon
-        Gap that stands for the strict inequality to the left; above 0, below 1.
+        Gap that stands for the strict inequality to the left; above 0, below 1, or ``"relative"``: a number for the
+        training samples (:mod:`formulations.splits.linear`).
     scaling
         How features are scaled before the model is built: ``"minmax"`` (to [0, 1]), ``"standard"``, ``"none"``.
     depth, and all others
@@ -151,7 +152,7 @@ class MargotClassifier(PaperEstimator, TreeClassifier):
     feature_selection: str | None = None
     B: PerNode | None = None
     alpha: float = 1.0
-    epsilon: float = 1e-3
+    epsilon: float | str = 1e-3
     scaling: Scaling = "minmax"
 
     def _formulation_name(self) -> str:
@@ -176,7 +177,8 @@ class OLCTClassifier(PaperEstimator, TreeClassifier):
         Most features a node may use: one value (1 gives univariate splits), one per level, or one per branch
         node; ``None`` for no limit.
     epsilon
-        Gap that stands for the strict inequality to the left; above 0, below 1.
+        Gap that stands for the strict inequality to the left; above 0, below 1, or ``"relative"``: a number for the
+        training samples (:mod:`formulations.splits.linear`).
     tangents
         Tangent points of the log-loss: ``V0`` to ``V3``, or the number of finite ones, chosen greedily.
     refinement
@@ -189,7 +191,7 @@ class OLCTClassifier(PaperEstimator, TreeClassifier):
 
     C: PerNode = 1.0
     B: PerNode | None = None
-    epsilon: float = 1e-3
+    epsilon: float | str = 1e-3
     tangents: str = "V0"
     refinement: bool = True
     scaling: Scaling = "standard"

@@ -49,7 +49,13 @@ from mipforest.solvers.base import get_solver
 from mipforest.solvers.solution import Status
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
-from mipforest.trees.sides import INTERIOR_RESIDUE, clear_residue, into_a_gap, keep_sides
+from mipforest.trees.sides import (
+    INTERIOR_RESIDUE,
+    SIDE_TOLERANCE,
+    clear_residue,
+    into_a_gap,
+    keep_sides,
+)
 
 #: An exchange of features lowers the value by this share at least: rounding alone could swap them for ever.
 LEAST_GAIN = 1e-9
@@ -62,6 +68,10 @@ SMOOTH_ITERATIONS = 200
 
 #: Slope of the objective at which it ends; that of the l1 norm is 1.
 SMOOTH_SLOPE = 1e-3
+
+
+#: By how much scores of the least split are inside their sides: what counts as on a side.
+CLEARANCE = SIDE_TOLERANCE
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +116,7 @@ def margin_split(
     X, sign
         (n, p) samples that reach the node, and their labels, -1 or +1.
     C
-        Penalty of the loss, above 0.
+        Penalty of the loss, above 0; with given sides also 0.
     weight
         (n,) weights of the samples' losses; 1 unless given.
     right
@@ -129,6 +139,8 @@ def margin_split(
     constant = constant_split(sign, right, X.shape[1], bias_if_empty, loss.flat_from)
     if constant is not None:
         return constant
+    if C == 0 and right is not None:
+        return least_norm_split(X, right, epsilon, norm, features, loss.flat_from, time_limit)
     used = np.arange(X.shape[1]) if features is None else features
     m = Model("node")
     w = m.continuous("w", len(used))
@@ -160,6 +172,63 @@ def margin_split(
         bias = keep_sides(X, weights, right, bias)
     losses = weighted_sum(loss.values(X @ weights + bias, sign), weight)
     return Split(weights, bias, norm.value(weights) + C * losses)
+
+
+def least_norm_split(
+    X: FloatArray,
+    right: BoolArray,
+    epsilon: float,
+    norm: Norm,
+    features: IntArray | None = None,
+    bias_of_one_side: float = 1.0,
+    time_limit: float | None = None,
+) -> Split | None:
+    """Return the split with the least norm that keeps sides: the problem of a node that no loss is charged at.
+
+    The weights are as small as the gap, so the problem is solved for a gap of 1, within whose tolerances a solver is
+    exact, and scaled. Scores are :data:`CLEARANCE` inside their sides.
+
+    Parameters
+    ----------
+    X, right, epsilon, norm, features, time_limit
+        As for :func:`margin_split`; some sample is given.
+    bias_of_one_side
+        The bias, or minus the bias, of a node that sends all samples one way.
+
+    Returns
+    -------
+    The split, or ``None`` if no hyperplane keeps the sides, or none was found in time.
+    """
+    nothing = np.zeros(X.shape[1])
+    if (right == right[0]).all():
+        return Split(nothing, bias_of_one_side if right[0] else -bias_of_one_side, 0.0)
+    used = np.arange(X.shape[1]) if features is None else features
+    m = Model("sides")
+    w, b = m.continuous("w", len(used)), m.continuous("b")
+    score = X[:, used] @ w + b
+    m.minimize(norm.declare(m, w))
+    m.add("right", score[right] >= 0)
+    m.add("left", score[~right] <= -1)
+    form = m.matrix()
+    try:
+        solution = get_solver("clarabel" if form.is_quadratic else "highs").solve(
+            form, SolveSettings(time_limit=time_limit)
+        )
+    except SolverError:
+        return None
+    if solution.x is None or solution.status not in (Status.OPTIMAL, Status.LIMIT):
+        return None
+    weights = nothing.copy()
+    weights[used] = solution["w"]
+    weights = clear_residue(weights[None], X)[0]
+    scores = X @ weights
+    low, high = float(scores[~right].max()), float(scores[right].min())
+    if not high > low:
+        return None
+    # The gap between the sides, which a solver's tolerance has changed, is made what it is to be.
+    scale = (epsilon + 2.0 * CLEARANCE) / (high - low)
+    weights *= scale
+    return Split(weights, CLEARANCE - scale * high, norm.value(weights))
 
 
 def weighted_sum(losses: FloatArray, weight: FloatArray | None) -> float:
@@ -391,7 +460,7 @@ class NodeProblems:
     Attributes
     ----------
     C
-        (|B|,) penalties of the loss.
+        (|B|,) penalties of the loss; 0 at nodes that are charged for their weights alone.
     epsilon
         Gap that stands for the strict inequality on the left.
     budget
@@ -439,6 +508,9 @@ class NodeProblems:
     ) -> Split | None:
         """Return the best split of node t for the samples that reach it (with a budget: the best found).
 
+        Without a loss and with free sides the best split has no weights, and is of no use: the split is then the best
+        one for the largest penalty of all nodes, at what the node is charged for it.
+
         Of more samples than :attr:`exact_up_to`, and once the time has run out, a split that is nearly as good where
         sides are free, and none where they are not.
 
@@ -460,7 +532,8 @@ class NodeProblems:
         Split
             ``None`` if none was found that keeps the sides.
         """
-        penalty = float(self.C[t]) if C is None else C
+        proposes = not self.C[t] and right is None
+        penalty = float(self.C.max() if proposes else self.C[t]) if C is None else C
         best_of = self._convex if self.exact else self._by_stand_in
 
         def fit(features: IntArray) -> Split | None:
@@ -473,7 +546,7 @@ class NodeProblems:
             found = search_features(
                 fit, p, int(self.budget[t]), self.alpha, quick=quick, hurry=lambda: self.time.expired
             )
-        if found is None or t not in self.uncharged:
+        if found is None or not (proposes or t in self.uncharged):
             return found
         return replace(found, value=self.value(t, found.w, found.b, X, sign, weight))
 
@@ -515,6 +588,8 @@ class NodeProblems:
     def lower_bound(self, t: int, X: FloatArray, sign: FloatArray, weight: FloatArray) -> float:
         """Return a lower bound on the charge of node t for some samples, sides free; the loss is convex."""
         C, loss, norm = float(self.C[t]), self.loss.convex, self.norm
+        if C == 0:
+            return 0.0
         if self._solves_exactly(len(sign)):
             found = margin_split(
                 X, sign, C, weight=weight, loss=loss, norm=norm, time_limit=self.time.at_most()
@@ -591,7 +666,7 @@ class NodeProblems:
         """Shift a split into a gap; in its value, samples that change sides count with the penalty of the loss."""
         moved, right = self.route(split, X)
         changed = float(weight[right != (split.scores(X) >= 0)].sum())
-        value = self.value(t, moved.w, moved.b, X, sign, weight) + float(self.C[t]) * changed
+        value = self.value(t, moved.w, moved.b, X, sign, weight) + float(self.C[t] or self.C.max()) * changed
         return replace(moved, value=value)
 
     def tree(self, splits: Mapping[int, Split], data: Dataset, topology: Topology) -> Tree:

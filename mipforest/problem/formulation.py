@@ -132,6 +132,12 @@ class Formulation(Operations):
             raise ParameterError(f"{self.name} finds trees: give their depth, such as depth=2")
         depth = 1 if depth is None else depth
         budget = budget or TimeBudget()
+        own, notes = self.for_data(data)
+        if own is not self:
+            problem = own.build(data, depth, budget=budget, solver=solver, whole=whole, declare=declare)
+            return replace(
+                problem, instance=replace(problem.instance, notes=(*notes, *problem.instance.notes))
+            )
         began, topology = monotonic() - budget.excluded_seconds, Topology(depth)
         large = not whole and data.n * topology.n_leaves > MAX_ASSIGNED
         self.check_treatments(data)

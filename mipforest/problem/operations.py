@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -112,6 +112,21 @@ class ModelOperations(ABC):
     rows_below_cutoff: ClassVar[frozenset[str]] = frozenset()
     #: Blocks of continuous variables whose bounds, and rows with each other and with integers, hold for every tree.
     blocks_of_every_tree: ClassVar[frozenset[str]] = frozenset()
+
+    def for_data(self, data: Dataset) -> tuple[Self, tuple[str, ...]]:  # noqa: ARG002
+        """Put numbers in the place of hyperparameters that are relative to the data.
+
+        Parameters
+        ----------
+        data
+            Training samples (scaled).
+
+        Returns
+        -------
+        tuple
+            The formulation, itself where nothing is relative, and notes of the result that state the numbers.
+        """
+        return self, ()
 
     def check_data(self, data: Dataset, topology: Topology) -> None:  # noqa: B027 - most models take any data
         """Refuse data, a depth, or hyperparameters that do not fit them; quick, as it is asked before every fit.

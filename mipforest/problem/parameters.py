@@ -28,6 +28,9 @@ CostMatrix = tuple[tuple[float, ...], ...] | None
 #: Integers beyond it are no numbers for numpy, and for no solver.
 _LARGEST_INTEGER = 2**63 - 1
 
+#: What a number that is computed from the data is called until a model is built.
+RELATIVE = "relative"
+
 _YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
 
 
@@ -145,6 +148,37 @@ class WholeNumber(Number):
 
     name = "whole number"
     whole: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelativeNumber(Number):
+    """A number within bounds, or :data:`RELATIVE`: the formulation then computes it from the data.
+
+    See :meth:`~mipforest.problem.operations.ModelOperations.for_data`.
+    """
+
+    name = f"number, or {RELATIVE}"
+
+    def parse(self, parameter: str, text: str) -> Any:
+        """Read ``1e-3`` or ``relative``."""
+        if text == RELATIVE:
+            return RELATIVE
+        try:
+            float(text)
+        except ValueError:
+            raise ParameterError(
+                f"parameter {parameter}={text!r} is neither a number nor {RELATIVE!r}; give one of them"
+            ) from None
+        return super().parse(parameter, text)
+
+    def check(self, parameter: str, value: Any) -> Any:
+        """Return a float, or the word."""
+        return RELATIVE if is_relative(value) else super().check(parameter, value)
+
+
+def is_relative(value: object) -> bool:
+    """Return whether a value of a :class:`RelativeNumber` is to be computed from the data."""
+    return isinstance(value, str) and value == RELATIVE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,14 +38,15 @@ RESIDUE = 1e-9
 INTERIOR_RESIDUE = 1e-7
 
 
-def clear_residue(w: FloatArray, X: FloatArray) -> FloatArray:
+def clear_residue(w: FloatArray, X: FloatArray, *, unit: float = 1.0) -> FloatArray:
     """Return weights (|B|, p) with what an interior point leaves of 0 in its node set to 0, whatever the units of X.
 
-    A weight counts by its share in a score: its size times that of its feature in X (n, p).
+    A weight counts by its share in a score: its size times that of its feature in X (n, p). It is compared with the
+    largest share, or with a unit of scores where that is larger.
     """
     sizes = np.abs(X).max(axis=0, initial=0.0)
     shares = np.abs(w) * np.where(sizes > 0, sizes, 1.0)
-    return np.where(shares <= INTERIOR_RESIDUE * np.maximum(shares.max(axis=1, keepdims=True), 1.0), 0.0, w)
+    return np.where(shares <= INTERIOR_RESIDUE * np.maximum(shares.max(axis=1, keepdims=True), unit), 0.0, w)
 
 
 def keep_sides(

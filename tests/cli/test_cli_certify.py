@@ -133,3 +133,21 @@ def test_options_of_data_need_data(mipforest, proof):
     done = mipforest("certify", proof, "--target", "answer")
     assert done.code == 2
     assert "--data is missing" in done.err
+
+
+def test_a_relative_gap_is_named_by_its_number_and_may_be_asked_for_by_the_word(mipforest, tmp_path):
+    file, data = tmp_path / "proof.gz", "synthetic:tree,depth=1,n=240,p=2,seed=1"
+    model = ("--model", "margot", "--depth", 1)
+    solved = mipforest(
+        "solve", *model, "--data", data, "--param", "epsilon=relative", "--certificate", file, "--json"
+    )
+    assert solved.code == 0
+    number = solved.json["parameters"]["epsilon"]
+    assert f"epsilon=relative is {number:g}, for 240 different samples" in solved.json["warnings"]
+    for asked in ("relative", number):
+        assert mipforest("certify", file, *model, "--param", f"epsilon={asked}", "--data", data).code == 0
+    other = mipforest("certify", file, *model, "--param", "epsilon=0.001")
+    assert f"epsilon: {number:g} in the file, 0.001 asked" in other.err
+    word = mipforest("certify", file, *model, "--param", "epsilon=relativ")
+    assert word.code == 2
+    assert "epsilon='relativ' is neither a number nor 'relative'" in word.err

@@ -105,6 +105,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "margot": {**LINEAR, "data": two_classes(), "settings": [{"C": 2.0}]},
     "hfs-margot": {**LINEAR, "data": two_classes()},
     "sfs-margot": {**LINEAR, "data": two_classes()},
+    "svm-leaves": {**LINEAR, "data": two_classes(), "settings": [{"C": 2.0}]},
     "olct": OLCT,
     "budgeted-olct": OLCT,
     "univariate-olct": OLCT,
