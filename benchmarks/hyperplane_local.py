@@ -2,7 +2,8 @@
 
 1. The training sets of the MARGOT paper, three seeds: how far the best tree is above the proven optimum after some
    processor seconds.
-2. Sets of 3600 to 15,000 training samples, depth 2 and 3, C = 1 and 100: the objective and the accuracy on the other
+2. The same for HFS-MARGOT, SFS-MARGOT and OLCT, one seed, beside the start that comes with the model.
+3. Sets of 3600 to 15,000 training samples, depth 2 and 3, C = 1 and 100: the objective and the accuracy on the other
    samples, beside ``svm-path`` of the same depth, and the bound of the root.
 
 One thread. The folder given by ``--data`` holds the sets of the paper as ``NAME.csv``, and the large ones as
@@ -20,6 +21,7 @@ from time import process_time
 
 import numpy as np
 from markdown import add_output, measured_with, publish, table
+from routing import TITLES, cases_of
 from starts import MARGOT, paper_split
 
 from formulations.margot import Margot
@@ -47,6 +49,26 @@ OPTIMA = {
     "parkinsons": 183.72124,
 }
 PENALTIES = {**{name: case[0] for name, case in MARGOT.items()}, "tic_tac_toe_margot18": (1.0, 1.0)}
+
+#: Least objectives known of the other models at depth 2, from docs/benchmarks/routing_features.md and routing_olct.md:
+#: proven ones, and those of open problems.
+PROVEN = {
+    "hfs": {
+        "breast_cancer_diagnostic": 69327.2, "breast_cancer_wisconsin": 6.85246e6, "cleveland": 91766.4,
+        "ionosphere": 1432.01, "parkinsons": 83138.0, "sonar": 610.2, "spectf": 0.664645, "tic_tac_toe": 39169.7,
+        "wholesale": 4848.2,
+    },
+    "sfs": {"breast_cancer_wisconsin": 107.765, "ionosphere": 205.191, "tic_tac_toe": 101.0},
+    "olct": {"parkinsons": 53.6261, "heart": 78.1828, "wholesale": 76.1104, "ionosphere": 61.6024},
+}  # fmt: skip
+OPEN = {
+    "hfs": {"climate_model": 4.16813e6},
+    "sfs": {
+        "breast_cancer_diagnostic": 7382.54, "climate_model": 12545.6, "cleveland": 186.224, "parkinsons": 68884.0,
+        "sonar": 184.53, "spectf": 7265.49, "wholesale": 53.5809,
+    },
+    "olct": {"cleveland": 103.604},
+}  # fmt: skip
 
 #: The large sets, with the class that is compared with all others.
 LARGE = {"page": "0", "wilt": "1", "eeg": "1", "magic": "1", "occupancy": "1"}
@@ -107,6 +129,26 @@ def small_row(name: str, data: Dataset, seeds: list[int], seconds: float) -> lis
     return [name, *cells, f"{OPTIMA[name]:.6g}"]
 
 
+def other_rows(model: str, args: argparse.Namespace) -> list[list[str]]:
+    """Return the trees of a model after some seconds, beside its start and the best objective known."""
+    rows = []
+    options = argparse.Namespace(data=args.data, model=model, depth=2, names=None)
+    for name, formulation, data in cases_of(options):
+        known = PROVEN[model].get(name, OPEN[model].get(name))
+        if known is None or name not in args.sets:
+            continue
+        problem = formulation.build(data, depth=2)
+        tree, _ = searched(problem, None, 0, args.seconds)
+        value = formulation.evaluate(tree, problem.instance)
+        start = formulation.evaluate(problem.start_tree(), problem.instance)
+        rows.append([
+            name, f"{data.n} x {data.p}", f"{start:.6g}", f"{value:.6g}", f"{known:.6g}",
+            "yes" if name in PROVEN[model] else "no", f"{100.0 * (value / known - 1.0):+.2f}%",
+        ])  # fmt: skip
+        print(model, " | ".join(rows[-1]), flush=True)
+    return rows
+
+
 def large_rows(folder: Path, name: str, seconds: float) -> list[list[str]]:
     """Return objective, accuracy and bound beside ``svm-path``, for each depth and C."""
     whole = load(str(folder / "large" / f"{name}.csv.gz"), target="target", task="classification")
@@ -152,7 +194,8 @@ def main() -> None:
         "--large-seconds", type=float, default=12.0, help="processor seconds for each large set"
     )
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2], help="seeds of the paper's sets")
-    parser.add_argument("--sets", nargs="*", default=[*OPTIMA, *LARGE], help="sets to search")
+    sets = [*OPTIMA, *(name for model in PROVEN for name in (*PROVEN[model], *OPEN[model])), *LARGE]
+    parser.add_argument("--sets", nargs="*", default=sets, help="sets to search")
     add_output(parser)
     args = parser.parse_args()
     small = [
@@ -160,6 +203,11 @@ def main() -> None:
         for name in OPTIMA
         if name in args.sets
     ]
+    columns = ["data", "n x p", "start", "local search", "best known", "proven", "difference"]
+    others = "\n\n".join(
+        f"### {TITLES[model][0]}\n\n{TITLES[model][1]}.\n\n{table(columns, other_rows(model, args))}"
+        for model in PROVEN
+    )
     large = [
         row for name in LARGE if name in args.sets for row in large_rows(args.data, name, args.large_seconds)
     ]
@@ -175,6 +223,13 @@ seconds, the median of {len(args.seeds)} seeds, and the worst in brackets. At th
 solved exactly for its routing.
 
 {table(["data", *times, "optimum"], small)}
+
+## Other models
+
+Depth 2, {args.seconds:g} s for each tree, seed 0, without the start of the model. Best known are objectives of
+`routing`, where "no" says that none is proven.
+
+{others}
 
 ## Many samples
 
