@@ -16,16 +16,28 @@ from mipforest.heuristics.node_problems import NodeProblems, Split, weights_by_c
 from mipforest.objectives.losses import HALF_SQUARED_L2, L1
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure
-from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult, TreeSearch
+from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult, TreeSearch, get_search
 from mipforest.settings import SolveSettings
-from mipforest.solvers.solution import Progress, Status
+from mipforest.solvers.solution import Event, Progress, Status, closed
 from mipforest.trees import Topology, Tree
+from mipforest.trees.sides import SIDE_TOLERANCE
 
 if TYPE_CHECKING:
     from mipforest.searches.routing.plunge import Backend, ConvexNodes, PlungeResult
+    from mipforest.searches.routing.search import RoutingSearch
 
-#: Limit of distinct samples: their inner products are held in memory (200 MB at this size).
+#: Distinct samples up to which the search plunges: their inner products are held in memory (200 MB at this size).
 MAX_GROUPS = 5000
+
+#: Distinct samples up to which trees of support vector machines are searched: above the limit of plunges by
+#: :meth:`Routing._search_many`.
+MAX_MANY = 50_000
+
+#: The search of this name finds the first trees: with so many random starts and kicks, in at most a share of the time.
+LOCAL_SEARCH, STARTS, KICKS, LOCAL_SHARE = "local-search", 4, 8, 0.1
+
+#: Share of the time that it has where there are too many samples for plunges.
+MANY_SHARE = 0.5
 
 #: Up to so many distinct samples one thread searches, unless the settings say otherwise: equal fits give equal trees,
 #: while several threads may find any tree within the gap.
@@ -34,7 +46,13 @@ FEW_GROUPS = 100
 #: The bound is lowered by this share of the best value: what sums of rounding errors may come to, many times over.
 ROUNDING = 1e-9
 
+#: The kink of the hinge loss, and the change of its slope there.
+HINGE = [[1.0, 1.0]]
+
 _INACCURATE = "nothing is left to search: the gap asked for is smaller than the accuracy of the nodes' values"
+
+_MANY = "more than {} different samples: the tree is that of a local search, and the bound that of blocks of samples"
+_HERE = "with more than {} different samples routing does not run on a Dask cluster: it ran in this process"
 
 
 class Routing(TreeSearch):
@@ -66,9 +84,15 @@ class Routing(TreeSearch):
             return f"it takes {self.limits_in_words}"
         if problem.formulation.variant == "paper":
             return "variant 'paper' has constants that may cut off the best tree, and the search knows no constants"
-        groups = len(problem.instance.distinct[0])
-        if groups > MAX_GROUPS:
-            return f"the data have {groups} different samples, and it takes {MAX_GROUPS}"
+        groups, most = len(problem.instance.distinct[0]), MAX_GROUPS
+        if (
+            nodes.budget is None
+            and nodes.norm is HALF_SQUARED_L2
+            and nodes.loss.convex.kinks().tolist() == HINGE
+        ):
+            most = MAX_MANY
+        if groups > most:
+            return f"the data have {groups} different samples, and it takes {most}"
         return ""
 
     def search(
@@ -87,6 +111,8 @@ class Routing(TreeSearch):
         events = SearchEvents(on_progress)
         trees = _Trees(problem, start)
         routing = trees.convex_nodes()
+        if len(routing.X) > MAX_GROUPS:
+            return self._search_many(problem, settings, trees, routing, events)
         kind = _backend_for(routing, certified=settings.certificate is not None)
         kind.compile(problem.budget)
         with ExitStack() as opened:
@@ -99,8 +125,13 @@ class Routing(TreeSearch):
             events.began = monotonic()  # loading a search, or compiling it, eats nothing of the limit
             deadline = events.deadline(settings.time_limit)
 
+            local = _LocalStart(
+                problem, settings, trees, events, LOCAL_SHARE, {"starts": STARTS, "kicks": KICKS}
+            )
+
             def report(objective: float, bound: float, nodes: int) -> bool:
-                return events.tell(objective, _lowered(bound, objective), nodes)
+                told = events.tell(objective, _lowered(bound, objective), nodes)
+                return told or local.stopped
 
             named = self.names_in_certificate(problem)
             writer = opened.enter_context(
@@ -113,10 +144,12 @@ class Routing(TreeSearch):
                 complete=trees.realised,
                 propose=trees.proposed if backend.needs_trees else lambda _: np.inf,
                 scores=trees.scores if backend.needs_trees else None,
+                improve=local.run,
                 threads=settings.threads or (1 if len(routing.X) <= FEW_GROUPS else os.cpu_count() or 1),
                 elsewhere=elsewhere,
                 writer=writer,
             )
+            local.search = search
             outcome = search.run(trees.value, deadline=deadline, on_progress=report)
             bound = _lowered(outcome.bound, trees.value)
             if writer is not None:
@@ -129,6 +162,118 @@ class Routing(TreeSearch):
         warnings = (LOST.format(outcome.lost),) if outcome.lost else ()
         message = _INACCURATE if inaccurate else ""
         return SearchResult(trees.best, bound, status, outcome.nodes, last, warnings, message)
+
+    def _search_many(
+        self,
+        problem: ProblemData,
+        settings: SolveSettings,
+        trees: _Trees,
+        routing: ConvexNodes,
+        events: SearchEvents,
+    ) -> SearchResult:
+        """Search where samples are too many for plunges: a local search for the tree, and a bound by blocks of samples.
+
+        Raises
+        ------
+        Unsupported
+            If a certificate was asked for.
+        """
+        from mipforest.searches.routing.blocks import BlockBound, root_bound
+        from mipforest.searches.routing.svm_backend import SvmBackend
+
+        if settings.certificate is not None:
+            raise Unsupported(
+                f"routing writes certificates of at most {MAX_GROUPS} different samples, and the data have "
+                f"{len(routing.X)}",
+                hint="leave out certificate, or take fewer samples",
+                option="leave out --certificate, or take fewer samples",
+            )
+        SvmBackend.compile(problem.budget)
+        events.began = monotonic()
+        threads = settings.threads or os.cpu_count() or 1
+        events.tell(trees.value, 0.0, 0)
+        root = root_bound(routing)
+        local = _LocalStart(problem, settings, trees, events, MANY_SHARE, {}, bound=root)
+        local.run()
+        ended, bound, steps = False, root, 0
+        if not local.stopped:
+            blocks = BlockBound(routing, trees.best.w, trees.best.b)
+
+            def report(bound: float, steps: int) -> bool:
+                return events.tell(trees.value, _lowered(bound, trees.value), steps)
+
+            deadline = events.deadline(settings.time_limit)
+            ended = blocks.run(deadline=deadline, threads=threads, on_progress=report)
+            bound, steps = max(root, blocks.bound), blocks.steps
+        bound = _lowered(bound, trees.value)
+        over = settings.time_limit is not None and monotonic() >= events.deadline(settings.time_limit)
+        status = Status.LIMIT if ended else Status.TIME_LIMIT if over else Status.INTERRUPTED
+        if closed(trees.value, bound, settings.gap):
+            status = Status.OPTIMAL
+        last = events.end(trees.value, bound, steps)
+        warnings = () if settings.dask is None else (_HERE.format(MAX_GROUPS),)
+        return SearchResult(trees.best, bound, status, steps, last, warnings, _MANY.format(MAX_GROUPS))
+
+
+class _LocalStart:
+    """The local search that finds the first trees, in a share of the time that is left.
+
+    Attributes
+    ----------
+    stopped
+        Whether the caller has stopped it.
+    search
+        The search that waits for it, whose deadline moves by what the time limit does not count.
+    """
+
+    search: RoutingSearch | None = None
+
+    def __init__(
+        self,
+        problem: ProblemData,
+        settings: SolveSettings,
+        trees: _Trees,
+        events: SearchEvents,
+        share: float,
+        options: dict[str, int],
+        *,
+        bound: float = 0.0,
+    ) -> None:
+        self._problem, self._settings, self._trees, self._events = problem, settings, trees, events
+        self._share, self._options, self._bound, self.stopped = share, options, bound, False
+
+    def run(self) -> float:
+        """Search from the best tree, and keep what is better; return the value of the best tree."""
+        problem, settings, trees, events = self._problem, self._settings, self._trees, self._events
+        local = get_search(LOCAL_SEARCH)
+        if problem.topology.depth == 1 or local.objection(problem):
+            return trees.value
+        left = events.deadline(settings.time_limit) - monotonic()
+        limit = None if np.isinf(left) else max(0.0, self._share * left)
+        excluded = problem.budget.excluded_seconds
+        began = self.search.bound if self.search is not None else self._bound
+        nodes = self.search.nodes if self.search is not None else 0
+
+        def relay(event: Event) -> bool:
+            value = min(event.objective, trees.value)
+            self.stopped |= events.tell(value, _lowered(max(began, event.bound), value), nodes)
+            return self.stopped
+
+        found = local.search(
+            problem,
+            SolveSettings(
+                time_limit=limit, threads=settings.threads, seed=settings.seed, solver_options=self._options
+            ),
+            start=trees.best,
+            on_progress=relay,
+        )
+        uncounted = problem.budget.excluded_seconds - excluded
+        events.began += uncounted
+        if self.search is not None:
+            self.search.postpone(uncounted)
+        assert isinstance(found.tree, Tree)  # it has at least that which it began with
+        trees.keep(found.tree)
+        return trees.value
 
 
 def _backend_for(nodes: ConvexNodes, *, certified: bool) -> type[Backend]:
@@ -163,9 +308,10 @@ class _Trees:
         self.value = np.inf
         for tree in (self.best, problem.instance.known, start):
             if tree is not None:
-                self._keep(tree)
-                if nodes.budget is None:  # a search for features takes seconds, and has been
-                    self._keep(problem.formulation.polish(tree, problem.instance))
+                self.keep(tree)
+                # A search for features takes seconds, and has been; so do all sides of many samples.
+                if nodes.budget is None and problem.data.n <= nodes.exact_up_to:
+                    self.keep(problem.formulation.polish(tree, problem.instance))
 
     def convex_nodes(self) -> ConvexNodes:
         """Return what the search needs.
@@ -229,7 +375,7 @@ class _Trees:
             if split is None:
                 return float("inf")
             splits[t] = split
-        return self._keep(self._tree(splits))
+        return self.keep(self._tree(splits))
 
     def proposed(self, result: PlungeResult) -> float:
         """Return the value of the tree that routes samples by the hyperplanes of a plunge, its nodes solved anew."""
@@ -254,18 +400,30 @@ class _Trees:
         tree = self._tree(splits)
         if self._nodes.budget is None:
             tree = self._problem.formulation.polish(tree, self._problem.instance)
-        return self._keep(tree)
+        return self.keep(tree)
 
     def _tree(self, splits: dict[int, Split]) -> Tree:
         return self._nodes.tree(splits, self._data, self._problem.topology)
 
-    def _keep(self, tree: Tree) -> float:
+    def keep(self, tree: Tree) -> float:
         """Return the value of a tree, and remember it if it is the best one."""
         tree = _near_samples(tree, self._data.X, self._nodes.loss.flat_from)
         value = self._problem.formulation.evaluate(tree, self._problem.instance)
-        if value < self.value and not self._problem.worst_violation(self._problem.encoded(tree)):
+        if value < self.value and self._feasible(tree):
             self.best, self.value = tree, value
         return value
+
+    def _feasible(self, tree: Tree) -> bool:
+        """Return whether a tree satisfies the rows; where none are declared, whether it keeps the gap."""
+        if self._problem.has_rows:
+            return not self._problem.worst_violation(self._problem.encoded(tree))
+        scores, at = tree.scores(self._X), np.zeros(len(self._X), np.int64)
+        for _ in range(self._problem.topology.depth - 1):
+            s = scores[np.arange(len(at)), at]
+            if ((s < 0.0) & (s > SIDE_TOLERANCE - self._nodes.epsilon)).any():
+                return False
+            at = 2 * at + 1 + (s >= 0.0)
+        return True
 
 
 def _chosen(node: Any) -> BoolArray | None:

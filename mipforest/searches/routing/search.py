@@ -439,6 +439,9 @@ class RoutingSearch:
     scores
         Returns the scores (G, |B|) of the groups at the nodes of the best tree, for :class:`Neighbourhoods`; without
         it, there are none.
+    improve
+        Looks for a better tree than the start; returns the value of the best one. Called once, where the first plunge
+        leaves something open: a problem that one plunge solves needs no other tree.
     threads
         Number of threads of this process.
     elsewhere
@@ -456,12 +459,13 @@ class RoutingSearch:
         complete: Callable[[PlungeResult], float],
         propose: Callable[[PlungeResult], float],
         scores: Callable[[], FloatArray] | None = None,
+        improve: Callable[[], float] | None = None,
         threads: int = 1,
         elsewhere: Elsewhere | None = None,
         writer: CertificateWriter | None = None,
     ) -> None:
         self.gap, self._backend, self._writer = gap, backend, writer
-        self._complete, self._propose = complete, propose
+        self._complete, self._propose, self._improve = complete, propose, improve
         self._stop = np.zeros(1, np.int64)
         self._pool = elsewhere or Here(backend, threads, self._stop)
         self._heap: list[_Open] = []
@@ -472,7 +476,7 @@ class RoutingSearch:
         self._numbers = 0
         self._kept_bytes = 0
         self.best, self.nodes, self._plunges = np.inf, 0, 0
-        self._cut_bound, self._limit = np.inf, _ObjectiveLimit()
+        self._cut_bound, self._limit, self._deadline = np.inf, _ObjectiveLimit(), np.inf
 
     @property
     def bound(self) -> float:
@@ -514,6 +518,7 @@ class RoutingSearch:
         require_limits("routing", best=best, gap=self.gap, deadline=deadline)
         self.best = best
         self._begin_at_root(0.0)
+        self._deadline = deadline
         interrupted, over, lost = False, monotonic() >= deadline, ""
         with self._pool as pool:
             try:
@@ -534,7 +539,7 @@ class RoutingSearch:
                     pool.tend(self.best)
                     if on_progress is not None and on_progress(self.best, self.bound, self.nodes):
                         interrupted = True
-                    over = interrupted or monotonic() >= deadline
+                    over = interrupted or monotonic() >= self._deadline
                     if over:
                         pool.stop()
             except ClusterError as error:
@@ -542,6 +547,10 @@ class RoutingSearch:
         bound = self.bound if self._writer is None else self._close_open(self._writer)
         ended = not self._heap and not self._to_close and not self._running
         return Outcome(bound, self.nodes, ended and bound >= self._within_gap(), interrupted, ended, lost)
+
+    def postpone(self, seconds: float) -> None:
+        """Move the deadline by seconds that the time limit does not count."""
+        self._deadline += seconds
 
     @property
     def _busy(self) -> list[Future[PlungeResult]]:
@@ -602,6 +611,9 @@ class RoutingSearch:
         before, begun = self.best, self._plunges
         self._plunges += result.plunges - 1
         self._take(self._running.pop(future), result)
+        if self._improve is not None and self.bound < self._within_gap():
+            improve, self._improve = self._improve, None
+            self.best = min(self.best, improve())
         poor = self.best > POOR * self.bound > 0.0
         if poor and self._limit.value == np.inf and self._writer is None:
             self._limit.begin(self.bound)
