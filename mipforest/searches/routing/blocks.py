@@ -22,8 +22,9 @@ yielding stronger Lagrangean bounds*, Mathematical Programming 39, 1987).
 :math:`m a` has the weights :math:`w^*` in the root problem of each block: roots of blocks lose next to nothing of
 the bound that the root has for all samples. What is gained are losses below the root, which that bound does not have.
 
-**Blocks** are alike: samples are dealt out in the order of their class and score at the root's hyperplane. Trees of
-small blocks fit their samples too well; those of large blocks are not proven.
+**Blocks** are alike: samples are dealt out in the order of their class and score at the root's hyperplane. A tree of
+few samples fits them too well, and where classes are separable in blocks nothing is gained at all; one of many samples
+is not proven. So blocks are small at first, and twice as large once most of them are proven.
 """
 
 from __future__ import annotations
@@ -42,11 +43,12 @@ from mipforest.searches.routing.plunge import COMPLETE, ConvexNodes
 from mipforest.searches.routing.search import RoutingSearch
 from mipforest.searches.routing.svm_backend import SvmBackend
 
-#: Groups of equal samples in a block.
-BLOCK = 80
+#: Groups of equal samples in a block at first.
+BLOCK = 60
 
-#: Steps for each block in one pass over all of them after the other.
-PASSES = (500, 2000, 8000, 32_000)
+#: Steps for each block in one pass over all of them after the other, and the share of the blocks that are proven from
+#: which on larger ones are worth more than what is left.
+PASSES, MOST = (500, 2000, 8000, 32_000), 0.75
 
 #: The bound of a block is lowered by this share of the terms that it is computed from: what rounding may come to.
 ROUNDING = 1e-9
@@ -70,8 +72,6 @@ class BlockBound:
         The problem: a tree of support vector machines on all features.
     w, b
         (|B|, p) and (|B|,) hyperplanes of a feasible tree, whose value bounds those of the blocks' trees from above.
-    size
-        Groups of equal samples in a block.
 
     Attributes
     ----------
@@ -81,16 +81,13 @@ class BlockBound:
         Steps of the searches.
     """
 
-    def __init__(self, nodes: ConvexNodes, w: FloatArray, b: FloatArray, *, size: int = BLOCK) -> None:
-        root, rows, group = _root(nodes)
-        self.bound, self.steps = root.bound * (1.0 - ROUNDING), 0
-        self._blocks = _blocks(nodes, root, rows, group, w, b, size)
-        self._least = [-np.inf] * len(self._blocks)
-        self._ended = [False] * len(self._blocks)
+    def __init__(self, nodes: ConvexNodes, w: FloatArray, b: FloatArray) -> None:
+        self._nodes, self._tree, self._root = nodes, (w, b), _root(nodes)
+        self.bound, self.steps = self._root[0].bound * (1.0 - ROUNDING), 0
         self._stopped = False
 
     def run(self, *, deadline: float, threads: int, on_progress: Callable[[float, int], bool]) -> bool:
-        """Raise the bound, in passes over all blocks with more and more steps.
+        """Raise the bound, by blocks that grow.
 
         Parameters
         ----------
@@ -103,24 +100,33 @@ class BlockBound:
 
         Returns
         -------
-        Whether all passes have come to their end.
+        Whether it has come to its end: after the last pass most blocks are open, or there is only one.
         """
+        size = BLOCK
         with ThreadPoolExecutor(threads) as pool:
-            for steps in (1, *PASSES):
-                waiting = [j for j, ended in enumerate(self._ended) if not ended][::-1]
-                running: dict[Future[tuple[float, bool, int]], int] = {}
-                while waiting or running:
-                    while waiting and len(running) < threads and not self._stopped:
-                        j = waiting.pop()
-                        running[pool.submit(self._searched, self._blocks[j], steps)] = j
-                    for future in wait(running, timeout=0.1, return_when=FIRST_COMPLETED).done:
-                        j = running.pop(future)
-                        least, self._ended[j], spent = future.result()
-                        self._least[j], self.steps = max(self._least[j], least), self.steps + spent
-                        self.bound = max(self.bound, math.fsum(self._least) / len(self._least))
-                    self._stopped |= on_progress(self.bound, self.steps) or monotonic() >= deadline
-                    if self._stopped and not running:
-                        return False
+            while len(self._nodes.X) >= 2 * size:
+                blocks = _blocks(self._nodes, *self._root, *self._tree, size)
+                least, ended = [-np.inf] * len(blocks), [False] * len(blocks)
+                for steps in (1, *PASSES):
+                    waiting = [j for j in range(len(blocks)) if not ended[j]][::-1]
+                    running: dict[Future[tuple[float, bool, int]], int] = {}
+                    while waiting or running:
+                        while waiting and len(running) < threads and not self._stopped:
+                            j = waiting.pop()
+                            running[pool.submit(self._searched, blocks[j], steps)] = j
+                        for future in wait(running, timeout=0.1, return_when=FIRST_COMPLETED).done:
+                            j = running.pop(future)
+                            bound, ended[j], spent = future.result()
+                            least[j], self.steps = max(least[j], bound), self.steps + spent
+                        self.bound = max(self.bound, math.fsum(least) / len(least))
+                        self._stopped |= on_progress(self.bound, self.steps) or monotonic() >= deadline
+                        if self._stopped and not running:
+                            return False
+                    if sum(ended) >= MOST * len(ended):
+                        break
+                else:
+                    return True
+                size *= 2
         return True
 
     def _searched(self, block: _Block, steps: int) -> tuple[float, bool, int]:
@@ -143,7 +149,7 @@ class BlockBound:
 
 
 def root_bound(nodes: ConvexNodes) -> float:
-    """Return what every tree of support vector machines pays at its root, at least."""
+    """Return what every tree pays at its root, at least; of nodes on all features with half the squared norm."""
     return _root(nodes)[0].bound * (1.0 - ROUNDING)
 
 
@@ -151,7 +157,7 @@ def _root(nodes: ConvexNodes) -> tuple[NodeSolution, Rows, IntArray]:
     """Solve the root's problem for all samples; return also its rows, and the group of each."""
     group, side = np.nonzero(nodes.weight)
     sign = np.where(side == 1, 1.0, -1.0)
-    rows = rows_of(nodes.X[group], sign, nodes.C[0] * nodes.weight[group, side])
+    rows = rows_of(nodes.X[group], sign, nodes.C[0] * nodes.weight[group, side], nodes.kinks)
     return solve_node(rows), rows, group
 
 

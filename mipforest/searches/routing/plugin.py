@@ -18,13 +18,12 @@ from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure
 from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult, TreeSearch, get_search
 from mipforest.settings import SolveSettings
-from mipforest.solvers.solution import Event, Progress, Status, closed
+from mipforest.solvers.solution import Progress, Status, closed
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import SIDE_TOLERANCE
 
 if TYPE_CHECKING:
     from mipforest.searches.routing.plunge import Backend, ConvexNodes, PlungeResult
-    from mipforest.searches.routing.search import RoutingSearch
 
 #: Distinct samples up to which the search plunges: their inner products are held in memory (200 MB at this size).
 MAX_GROUPS = 5000
@@ -33,11 +32,16 @@ MAX_GROUPS = 5000
 #: :meth:`Routing._search_many`.
 MAX_MANY = 50_000
 
-#: The search of this name finds the first trees: with so many random starts and kicks, in at most a share of the time.
-LOCAL_SEARCH, STARTS, KICKS, LOCAL_SHARE = "local-search", 4, 8, 0.1
+#: The search of this name improves the first tree: by so many random starts and kicks, in at most a share of the time.
+LOCAL_SEARCH, LOCAL_SHARE = "local-search", 0.1
+FEW = {"starts": 4, "kicks": 8}
 
 #: Share of the time that it has where there are too many samples for plunges.
 MANY_SHARE = 0.5
+
+#: From so many distinct samples on, plunges that have closed less than a share of the gap after a share of the time
+#: give way to blocks of samples.
+MIN_BLOCKS, LITTLE, LOOK_AFTER = 500, 0.3, 0.3
 
 #: Up to so many distinct samples one thread searches, unless the settings say otherwise: equal fits give equal trees,
 #: while several threads may find any tree within the gap.
@@ -50,8 +54,7 @@ ROUNDING = 1e-9
 HINGE = [[1.0, 1.0]]
 
 _INACCURATE = "nothing is left to search: the gap asked for is smaller than the accuracy of the nodes' values"
-
-_MANY = "more than {} different samples: the tree is that of a local search, and the bound that of blocks of samples"
+_BLOCKS = "too many samples to plunge on all of them: the bound is that of blocks of samples"
 _HERE = "with more than {} different samples routing does not run on a Dask cluster: it ran in this process"
 
 
@@ -85,11 +88,7 @@ class Routing(TreeSearch):
         if problem.formulation.variant == "paper":
             return "variant 'paper' has constants that may cut off the best tree, and the search knows no constants"
         groups, most = len(problem.instance.distinct[0]), MAX_GROUPS
-        if (
-            nodes.budget is None
-            and nodes.norm is HALF_SQUARED_L2
-            and nodes.loss.convex.kinks().tolist() == HINGE
-        ):
+        if groups > most and _is_svm(problem):
             most = MAX_MANY
         if groups > most:
             return f"the data have {groups} different samples, and it takes {most}"
@@ -104,6 +103,7 @@ class Routing(TreeSearch):
         on_progress: Progress | None,
     ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        from mipforest.searches.routing.blocks import BlockBound, root_bound
         from mipforest.searches.routing.certificate_writer import writing
         from mipforest.searches.routing.search import Elsewhere, PlungeSlices, RoutingSearch
         from mipforest.searches.workers import Workers
@@ -123,45 +123,65 @@ class Routing(TreeSearch):
                 workers = Workers(settings.dask, PlungeSlices, part, problem.budget, limit)
                 elsewhere = Elsewhere(opened.enter_context(workers), settings.gap, settings.threads or 1)
             events.began = monotonic()  # loading a search, or compiling it, eats nothing of the limit
-            deadline = events.deadline(settings.time_limit)
-
-            local = _LocalStart(
-                problem, settings, trees, events, LOCAL_SHARE, {"starts": STARTS, "kicks": KICKS}
-            )
-
-            def report(objective: float, bound: float, nodes: int) -> bool:
-                told = events.tell(objective, _lowered(bound, objective), nodes)
-                return told or local.stopped
-
+            told = _Told(events, trees)
             named = self.names_in_certificate(problem)
             writer = opened.enter_context(
                 writing(settings.certificate, lambda file: kind.writer(file, routing, **named))
             )
+            floor = 0.0
+            if writer is None and not routing.l1 and routing.budget is None:
+                told.floor = floor = root_bound(routing)
+                if elsewhere is None and _is_svm(problem) and len(routing.X) >= MIN_BLOCKS:
+                    told.look_at = events.began + LOOK_AFTER * (settings.time_limit or np.inf)
+            told.tell(trees.value, floor, 0)
             backend = kind(routing, logs=writer is not None)
+            threads = settings.threads or (1 if len(routing.X) <= FEW_GROUPS else os.cpu_count() or 1)
+
+            def improve() -> float:
+                search.postpone(_by_local_search(problem, settings, trees, told, LOCAL_SHARE, **FEW))
+                return trees.value
+
+            many = np.isfinite(told.look_at)
+            if many and not closed(trees.value, floor, settings.gap):  # a plunge may take longer than this
+                told.look_at += _by_local_search(problem, settings, trees, told, LOCAL_SHARE, **FEW)
             search = RoutingSearch(
                 backend,
                 gap=settings.gap,
                 complete=trees.realised,
                 propose=trees.proposed if backend.needs_trees else lambda _: np.inf,
                 scores=trees.scores if backend.needs_trees else None,
-                improve=local.run,
-                threads=settings.threads or (1 if len(routing.X) <= FEW_GROUPS else os.cpu_count() or 1),
+                improve=None if many else improve,
+                threads=threads,
                 elsewhere=elsewhere,
                 writer=writer,
             )
-            local.search = search
-            outcome = search.run(trees.value, deadline=deadline, on_progress=report)
-            bound = _lowered(outcome.bound, trees.value)
+            deadline = events.deadline(settings.time_limit)
+            outcome = search.run(trees.value, deadline=deadline, floor=floor, on_progress=told.tell)
+            bound, message = _lowered(outcome.bound, trees.value), ""
             if writer is not None:
                 writer.claim(trees.value, bound, trees.best.w, trees.best.b)
-        stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
+        nodes, over = outcome.nodes, False
+        if told.stuck and not told.stopped and not outcome.proven:
+            told.stuck = False
+            blocks = BlockBound(routing, trees.best.w, trees.best.b)
+            deadline, proven = events.deadline(settings.time_limit), bound
+            blocks.run(
+                deadline=deadline,
+                threads=threads,
+                on_progress=lambda found, steps: told.tell(
+                    trees.value, max(proven, found), outcome.nodes + steps
+                ),
+            )
+            bound, nodes = max(bound, _lowered(blocks.bound, trees.value)), nodes + blocks.steps
+            over, message = not told.stopped, _BLOCKS
+        stopped = Status.INTERRUPTED if outcome.interrupted and not over else Status.TIME_LIMIT
         inaccurate = outcome.ended and not outcome.proven
         limited = inaccurate or outcome.lost
         status = Status.OPTIMAL if outcome.proven else Status.LIMIT if limited else stopped
-        last = events.end(trees.value, bound, outcome.nodes)
+        last = events.end(trees.value, bound, nodes)
         warnings = (LOST.format(outcome.lost),) if outcome.lost else ()
-        message = _INACCURATE if inaccurate else ""
-        return SearchResult(trees.best, bound, status, outcome.nodes, last, warnings, message)
+        message = _INACCURATE if inaccurate else message
+        return SearchResult(trees.best, bound, status, nodes, last, warnings, message)
 
     def _search_many(
         self,
@@ -190,90 +210,93 @@ class Routing(TreeSearch):
             )
         SvmBackend.compile(problem.budget)
         events.began = monotonic()
-        threads = settings.threads or os.cpu_count() or 1
-        events.tell(trees.value, 0.0, 0)
-        root = root_bound(routing)
-        local = _LocalStart(problem, settings, trees, events, MANY_SHARE, {}, bound=root)
-        local.run()
-        ended, bound, steps = False, root, 0
-        if not local.stopped:
+        told = _Told(events, trees)
+        told.tell(trees.value, 0.0, 0)  # before the root's bound, which takes a second where samples are many
+        told.floor, steps, ended = root_bound(routing), 0, False
+        if not told.tell(trees.value, 0.0, 0) and not closed(trees.value, told.floor, settings.gap):
+            _by_local_search(problem, settings, trees, told, MANY_SHARE)
+        deadline = events.deadline(settings.time_limit)
+        if not told.stopped and monotonic() < deadline and not closed(trees.value, told.floor, settings.gap):
             blocks = BlockBound(routing, trees.best.w, trees.best.b)
-
-            def report(bound: float, steps: int) -> bool:
-                return events.tell(trees.value, _lowered(bound, trees.value), steps)
-
-            deadline = events.deadline(settings.time_limit)
-            ended = blocks.run(deadline=deadline, threads=threads, on_progress=report)
-            bound, steps = max(root, blocks.bound), blocks.steps
-        bound = _lowered(bound, trees.value)
-        over = settings.time_limit is not None and monotonic() >= events.deadline(settings.time_limit)
-        status = Status.LIMIT if ended else Status.TIME_LIMIT if over else Status.INTERRUPTED
+            ended = blocks.run(
+                deadline=deadline,
+                threads=settings.threads or os.cpu_count() or 1,
+                on_progress=lambda bound, steps: told.tell(trees.value, bound, steps),
+            )
+            told.floor, steps = max(told.floor, blocks.bound), blocks.steps
+        bound = _lowered(told.floor, trees.value)
+        status = Status.INTERRUPTED if told.stopped else Status.LIMIT if ended else Status.TIME_LIMIT
         if closed(trees.value, bound, settings.gap):
             status = Status.OPTIMAL
         last = events.end(trees.value, bound, steps)
         warnings = () if settings.dask is None else (_HERE.format(MAX_GROUPS),)
-        return SearchResult(trees.best, bound, status, steps, last, warnings, _MANY.format(MAX_GROUPS))
+        return SearchResult(trees.best, bound, status, steps, last, warnings, _BLOCKS)
 
 
-class _LocalStart:
-    """The local search that finds the first trees, in a share of the time that is left.
+class _Told:
+    """What the parts of a search tell, and whether it is to stop.
 
     Attributes
     ----------
     stopped
         Whether the caller has stopped it.
-    search
-        The search that waits for it, whose deadline moves by what the time limit does not count.
+    stuck
+        Whether plunges have closed too little of the gap when that was looked at.
+    floor
+        Lower bound on every tree that is known whatever the part that tells knows.
+    look_at
+        When to look at that, on the clock of :func:`time.monotonic`.
     """
 
-    search: RoutingSearch | None = None
+    def __init__(self, events: SearchEvents, trees: _Trees) -> None:
+        self.events, self._trees = events, trees
+        self.stopped = self.stuck = False
+        self.floor, self.look_at = 0.0, np.inf
 
-    def __init__(
-        self,
-        problem: ProblemData,
-        settings: SolveSettings,
-        trees: _Trees,
-        events: SearchEvents,
-        share: float,
-        options: dict[str, int],
-        *,
-        bound: float = 0.0,
-    ) -> None:
-        self._problem, self._settings, self._trees, self._events = problem, settings, trees, events
-        self._share, self._options, self._bound, self.stopped = share, options, bound, False
+    def tell(self, value: float, bound: float, nodes: int) -> bool:
+        """Report value, bound and nodes; return whether to stop."""
+        value, bound = min(value, self._trees.value), max(bound, self.floor)
+        self.stopped |= self.events.tell(value, _lowered(bound, value), nodes)
+        if monotonic() >= self.look_at:
+            self.look_at = np.inf
+            self.stuck = bound - self.floor < LITTLE * (value - self.floor)
+        return self.stopped or self.stuck
 
-    def run(self) -> float:
-        """Search from the best tree, and keep what is better; return the value of the best tree."""
-        problem, settings, trees, events = self._problem, self._settings, self._trees, self._events
-        local = get_search(LOCAL_SEARCH)
-        if problem.topology.depth == 1 or local.objection(problem):
-            return trees.value
-        left = events.deadline(settings.time_limit) - monotonic()
-        limit = None if np.isinf(left) else max(0.0, self._share * left)
-        excluded = problem.budget.excluded_seconds
-        began = self.search.bound if self.search is not None else self._bound
-        nodes = self.search.nodes if self.search is not None else 0
 
-        def relay(event: Event) -> bool:
-            value = min(event.objective, trees.value)
-            self.stopped |= events.tell(value, _lowered(max(began, event.bound), value), nodes)
-            return self.stopped
+def _by_local_search(
+    problem: ProblemData, settings: SolveSettings, trees: _Trees, told: _Told, share: float, **options: int
+) -> float:
+    """Improve the best tree by the local search in a share of the time left, where there is one that takes the problem.
 
-        found = local.search(
-            problem,
-            SolveSettings(
-                time_limit=limit, threads=settings.threads, seed=settings.seed, solver_options=self._options
-            ),
-            start=trees.best,
-            on_progress=relay,
-        )
-        uncounted = problem.budget.excluded_seconds - excluded
-        events.began += uncounted
-        if self.search is not None:
-            self.search.postpone(uncounted)
-        assert isinstance(found.tree, Tree)  # it has at least that which it began with
-        trees.keep(found.tree)
-        return trees.value
+    Returns
+    -------
+    Seconds of loading and compiling it, which the time limit does not count.
+    """
+    local, events = get_search(LOCAL_SEARCH), told.events
+    if local.objection(problem):
+        return 0.0
+    excluded = problem.budget.excluded_seconds
+    left = events.deadline(settings.time_limit) - monotonic()
+    limit = None if np.isinf(left) else max(0.0, share * left)
+    found = local.search(
+        problem,
+        SolveSettings(time_limit=limit, threads=settings.threads, seed=settings.seed, solver_options=options),
+        start=trees.best,
+        on_progress=lambda event: told.tell(event.objective, event.bound, 0),
+    )
+    assert isinstance(found.tree, Tree)  # it has at least that which it began with
+    trees.keep(found.tree)
+    uncounted = problem.budget.excluded_seconds - excluded
+    events.began += uncounted
+    return uncounted
+
+
+def _is_svm(problem: ProblemData) -> bool:
+    """Return whether nodes are support vector machines on all features."""
+    nodes = problem.structure
+    assert isinstance(nodes, NodeProblems)
+    all_features = nodes.budget is None and nodes.norm is HALF_SQUARED_L2
+    return all_features and nodes.exact and nodes.loss.convex.kinks().tolist() == HINGE
 
 
 def _backend_for(nodes: ConvexNodes, *, certified: bool) -> type[Backend]:

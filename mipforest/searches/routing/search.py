@@ -476,13 +476,14 @@ class RoutingSearch:
         self._numbers = 0
         self._kept_bytes = 0
         self.best, self.nodes, self._plunges = np.inf, 0, 0
-        self._cut_bound, self._limit, self._deadline = np.inf, _ObjectiveLimit(), np.inf
+        self._cut_bound, self._limit = np.inf, _ObjectiveLimit()
+        self._deadline, self._floor = np.inf, -np.inf
 
     @property
     def bound(self) -> float:
         """Proven lower bound on the value of every tree."""
         left = [entry.bound for entries in (self._heap[:1], *self._running.values()) for entry in entries]
-        return float(min([self._cut_bound, self.best, *left]))
+        return min(self.best, max(self._floor, float(min([self._cut_bound, *left], default=np.inf))))
 
     @property
     def cutoff(self) -> float:
@@ -497,6 +498,7 @@ class RoutingSearch:
         best: float,
         *,
         deadline: float,
+        floor: float = -np.inf,
         on_progress: Callable[[float, float, int], bool | None] | None = None,
     ) -> Outcome:
         """Search until the best tree is proven, the deadline has come, or the caller stops it.
@@ -507,6 +509,8 @@ class RoutingSearch:
             Value of the best tree known.
         deadline
             On the clock of :func:`time.monotonic`.
+        floor
+            A lower bound on the value of every tree.
         on_progress
             Called now and then with objective, bound and nodes; returning ``True`` stops the search.
 
@@ -518,7 +522,7 @@ class RoutingSearch:
         require_limits("routing", best=best, gap=self.gap, deadline=deadline)
         self.best = best
         self._begin_at_root(0.0)
-        self._deadline = deadline
+        self._deadline, self._floor = deadline, floor
         interrupted, over, lost = False, monotonic() >= deadline, ""
         with self._pool as pool:
             try:
