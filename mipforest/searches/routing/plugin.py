@@ -36,8 +36,9 @@ MAX_MANY = 50_000
 LOCAL_SEARCH, LOCAL_SHARE = "local-search", 0.1
 FEW = {"starts": 4, "kicks": 8}
 
-#: Share of the time that it has where there are too many samples for plunges.
-MANY_SHARE = 0.5
+#: Share of the time that it has where plunges may give way to blocks of samples, and where samples are too many for
+#: plunges.
+BLOCKS_SHARE, MANY_SHARE = 0.2, 0.5
 
 #: From so many distinct samples on, plunges that have closed less than a share of the gap after a share of the time
 #: give way to blocks of samples.
@@ -130,20 +131,21 @@ class Routing(TreeSearch):
             )
             floor = 0.0
             if writer is None and not routing.l1 and routing.budget is None:
-                told.floor = floor = root_bound(routing)
+                told.root = floor = root_bound(routing)
                 if elsewhere is None and _is_svm(problem) and len(routing.X) >= MIN_BLOCKS:
                     told.look_at = events.began + LOOK_AFTER * (settings.time_limit or np.inf)
-            told.tell(trees.value, floor, 0)
+            told.tell(trees.value, floor)
             backend = kind(routing, logs=writer is not None)
             threads = settings.threads or (1 if len(routing.X) <= FEW_GROUPS else os.cpu_count() or 1)
 
             def improve() -> float:
+                told.nodes = search.nodes
                 search.postpone(_by_local_search(problem, settings, trees, told, LOCAL_SHARE, **FEW))
                 return trees.value
 
             many = np.isfinite(told.look_at)
             if many and not closed(trees.value, floor, settings.gap):  # a plunge may take longer than this
-                told.look_at += _by_local_search(problem, settings, trees, told, LOCAL_SHARE, **FEW)
+                told.look_at += _by_local_search(problem, settings, trees, told, BLOCKS_SHARE)
             search = RoutingSearch(
                 backend,
                 gap=settings.gap,
@@ -160,24 +162,23 @@ class Routing(TreeSearch):
             bound, message = _lowered(outcome.bound, trees.value), ""
             if writer is not None:
                 writer.claim(trees.value, bound, trees.best.w, trees.best.b)
-        nodes, over = outcome.nodes, False
+        nodes, ended, stopped = outcome.nodes, False, outcome.interrupted and not told.stuck
         if told.stuck and not told.stopped and not outcome.proven:
             told.stuck = False
             blocks = BlockBound(routing, trees.best.w, trees.best.b)
-            deadline, proven = events.deadline(settings.time_limit), bound
-            blocks.run(
-                deadline=deadline,
+            ended = blocks.run(
+                deadline=events.deadline(settings.time_limit),
                 threads=threads,
-                on_progress=lambda found, steps: told.tell(
-                    trees.value, max(proven, found), outcome.nodes + steps
-                ),
+                on_progress=lambda found, steps: told.tell(trees.value, found, outcome.nodes + steps),
             )
             bound, nodes = max(bound, _lowered(blocks.bound, trees.value)), nodes + blocks.steps
-            over, message = not told.stopped, _BLOCKS
-        stopped = Status.INTERRUPTED if outcome.interrupted and not over else Status.TIME_LIMIT
+            message = _BLOCKS
         inaccurate = outcome.ended and not outcome.proven
-        limited = inaccurate or outcome.lost
-        status = Status.OPTIMAL if outcome.proven else Status.LIMIT if limited else stopped
+        status = Status.INTERRUPTED if stopped or told.stopped else Status.TIME_LIMIT
+        if outcome.proven or closed(trees.value, bound, settings.gap):
+            status = Status.OPTIMAL
+        elif inaccurate or outcome.lost or ended:
+            status = Status.LIMIT
         last = events.end(trees.value, bound, nodes)
         warnings = (LOST.format(outcome.lost),) if outcome.lost else ()
         message = _INACCURATE if inaccurate else message
@@ -211,20 +212,20 @@ class Routing(TreeSearch):
         SvmBackend.compile(problem.budget)
         events.began = monotonic()
         told = _Told(events, trees)
-        told.tell(trees.value, 0.0, 0)  # before the root's bound, which takes a second where samples are many
-        told.floor, steps, ended = root_bound(routing), 0, False
-        if not told.tell(trees.value, 0.0, 0) and not closed(trees.value, told.floor, settings.gap):
+        told.tell(trees.value)  # before the root's bound, which takes a second where samples are many
+        bound, steps, ended = root_bound(routing), 0, False
+        if not told.tell(trees.value, bound) and not closed(trees.value, bound, settings.gap):
             _by_local_search(problem, settings, trees, told, MANY_SHARE)
         deadline = events.deadline(settings.time_limit)
-        if not told.stopped and monotonic() < deadline and not closed(trees.value, told.floor, settings.gap):
+        if not told.stopped and monotonic() < deadline and not closed(trees.value, bound, settings.gap):
             blocks = BlockBound(routing, trees.best.w, trees.best.b)
             ended = blocks.run(
                 deadline=deadline,
                 threads=settings.threads or os.cpu_count() or 1,
-                on_progress=lambda bound, steps: told.tell(trees.value, bound, steps),
+                on_progress=lambda found, steps: told.tell(trees.value, found, steps),
             )
-            told.floor, steps = max(told.floor, blocks.bound), blocks.steps
-        bound = _lowered(told.floor, trees.value)
+            bound, steps = max(bound, blocks.bound), blocks.steps
+        bound = _lowered(bound, trees.value)
         status = Status.INTERRUPTED if told.stopped else Status.LIMIT if ended else Status.TIME_LIMIT
         if closed(trees.value, bound, settings.gap):
             status = Status.OPTIMAL
@@ -242,24 +243,27 @@ class _Told:
         Whether the caller has stopped it.
     stuck
         Whether plunges have closed too little of the gap when that was looked at.
-    floor
-        Lower bound on every tree that is known whatever the part that tells knows.
+    root
+        The root's bound, above which the gap is to be closed.
     look_at
         When to look at that, on the clock of :func:`time.monotonic`.
+    bound, nodes
+        The highest bound and the most nodes that any part has told.
     """
 
     def __init__(self, events: SearchEvents, trees: _Trees) -> None:
         self.events, self._trees = events, trees
         self.stopped = self.stuck = False
-        self.floor, self.look_at = 0.0, np.inf
+        self.root, self.look_at, self.bound, self.nodes = 0.0, np.inf, 0.0, 0
 
-    def tell(self, value: float, bound: float, nodes: int) -> bool:
+    def tell(self, value: float, bound: float = 0.0, nodes: int = 0) -> bool:
         """Report value, bound and nodes; return whether to stop."""
-        value, bound = min(value, self._trees.value), max(bound, self.floor)
-        self.stopped |= self.events.tell(value, _lowered(bound, value), nodes)
+        value = min(value, self._trees.value)
+        self.bound, self.nodes = max(self.bound, bound), max(self.nodes, nodes)
+        self.stopped |= self.events.tell(value, _lowered(self.bound, value), self.nodes)
         if monotonic() >= self.look_at:
             self.look_at = np.inf
-            self.stuck = bound - self.floor < LITTLE * (value - self.floor)
+            self.stuck = self.bound - self.root < LITTLE * (value - self.root)
         return self.stopped or self.stuck
 
 
@@ -282,7 +286,7 @@ def _by_local_search(
         problem,
         SolveSettings(time_limit=limit, threads=settings.threads, seed=settings.seed, solver_options=options),
         start=trees.best,
-        on_progress=lambda event: told.tell(event.objective, event.bound, 0),
+        on_progress=lambda event: told.tell(event.objective),
     )
     assert isinstance(found.tree, Tree)  # it has at least that which it began with
     trees.keep(found.tree)
