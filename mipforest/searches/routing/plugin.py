@@ -152,7 +152,7 @@ class Routing(TreeSearch):
                 complete=trees.realised,
                 propose=trees.proposed if backend.needs_trees else lambda _: np.inf,
                 scores=trees.scores if backend.needs_trees else None,
-                improve=None if many else improve,
+                improve=None if many or get_search(LOCAL_SEARCH).objection(problem) else improve,
                 threads=threads,
                 elsewhere=elsewhere,
                 writer=writer,

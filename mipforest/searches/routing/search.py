@@ -63,6 +63,9 @@ _STEPS_AROUND, _NOISE = 400, 1.0
 #: the least. In between the share is the gap: where it is wide, better trees are likely, and a proof is far away.
 _MAX_PART, _MIN_PART = 0.5, 0.05
 
+#: The largest share where a local search has looked for trees before: few better ones are left to find.
+_MAX_PART_AFTER = 0.1
+
 
 #: Open nodes, each with its bound.
 Bounded = list[tuple[float, Any]]
@@ -146,10 +149,15 @@ class Neighbourhoods:
         Returns (G, |B|) scores of the groups at the nodes of the best tree.
     at
         Returns the open node of a partial assignment (G,).
+
+    Attributes
+    ----------
+    most
+        Their largest share of all steps.
     """
 
     def __init__(self, scores: Callable[[], FloatArray], at: Callable[[IntArray], Any]) -> None:
-        self._scores, self._at = scores, at
+        self._scores, self._at, self.most = scores, at, _MAX_PART
         self._heap: list[tuple[float, int, Any]] = []
         self._numbers = count()
         self._random = np.random.default_rng(0)
@@ -165,7 +173,7 @@ class Neighbourhoods:
     def due(self, nodes: int, gap: float) -> bool:
         """Return whether it is their turn, after these steps of all searches, with this relative gap."""
         return (
-            self._steps <= (_MAX_PART if self._noise == 0.0 else min(max(gap, _MIN_PART), _MAX_PART)) * nodes
+            self._steps <= (self.most if self._noise == 0.0 else min(max(gap, _MIN_PART), self.most)) * nodes
         )
 
     def start(self, best: float, cutoff: float) -> tuple[Any, int]:
@@ -618,6 +626,8 @@ class RoutingSearch:
         if self._improve is not None and self.bound < self._within_gap():
             improve, self._improve = self._improve, None
             self.best = min(self.best, improve())
+            if around is not None:
+                around.most = _MAX_PART_AFTER
         poor = self.best > POOR * self.bound > 0.0
         if poor and self._limit.value == np.inf and self._writer is None:
             self._limit.begin(self.bound)
