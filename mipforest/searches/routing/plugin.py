@@ -129,8 +129,8 @@ class Routing(TreeSearch):
             writer = opened.enter_context(
                 writing(settings.certificate, lambda file: kind.writer(file, routing, **named))
             )
-            floor = 0.0
-            if writer is None and not routing.l1 and routing.budget is None:
+            floor, all_features = 0.0, not routing.l1 and routing.budget is None
+            if writer is None and all_features:
                 told.root = floor = root_bound(routing)
                 if elsewhere is None and _is_svm(problem) and len(routing.X) >= MIN_BLOCKS:
                     told.look_at = events.began + LOOK_AFTER * (settings.time_limit or np.inf)
@@ -146,13 +146,14 @@ class Routing(TreeSearch):
             many = np.isfinite(told.look_at)
             if many and not closed(trees.value, floor, settings.gap):  # a plunge may take longer than this
                 told.look_at += _by_local_search(problem, settings, trees, told, BLOCKS_SHARE)
+            begins_locally = all_features and not many and not get_search(LOCAL_SEARCH).objection(problem)
             search = RoutingSearch(
                 backend,
                 gap=settings.gap,
                 complete=trees.realised,
                 propose=trees.proposed if backend.needs_trees else lambda _: np.inf,
                 scores=trees.scores if backend.needs_trees else None,
-                improve=None if many or get_search(LOCAL_SEARCH).objection(problem) else improve,
+                improve=improve if begins_locally else None,
                 threads=threads,
                 elsewhere=elsewhere,
                 writer=writer,

@@ -70,7 +70,9 @@ def test_at_depth_three_it_is_below_every_tree(monkeypatch):
     rng = np.random.default_rng(0)
     grown = [random_tree(rng, data, 3, epsilon=1e-3) for _ in range(10)]
     polished = [problem.formulation.polish(tree, problem.instance) for tree in grown]
-    values = [problem.formulation.evaluate(tree, problem.instance) for tree in (*grown, *polished, trees.best)]
+    values = [
+        problem.formulation.evaluate(tree, problem.instance) for tree in (*grown, *polished, trees.best)
+    ]
     assert all(at_most(bound.bound, value) for value in values)
 
 
