@@ -70,8 +70,6 @@ class BlockBound:
     ----------
     nodes
         The problem: a tree of support vector machines on all features.
-    w, b
-        (|B|, p) and (|B|,) hyperplanes of a feasible tree, whose value bounds those of the blocks' trees from above.
 
     Attributes
     ----------
@@ -81,16 +79,26 @@ class BlockBound:
         Steps of the searches.
     """
 
-    def __init__(self, nodes: ConvexNodes, w: FloatArray, b: FloatArray) -> None:
-        self._nodes, self._tree, self._root = nodes, (w, b), _root(nodes)
+    def __init__(self, nodes: ConvexNodes) -> None:
+        self._nodes, self._root = nodes, _root(nodes)
         self.bound, self.steps = self._root[0].bound * (1.0 - ROUNDING), 0
         self._stopped = False
 
-    def run(self, *, deadline: float, threads: int, on_progress: Callable[[float, int], bool]) -> bool:
+    def run(
+        self,
+        w: FloatArray,
+        b: FloatArray,
+        *,
+        deadline: float,
+        threads: int,
+        on_progress: Callable[[float, int], bool],
+    ) -> bool:
         """Raise the bound, by blocks that grow.
 
         Parameters
         ----------
+        w, b
+            (|B|, p) and (|B|,) hyperplanes of a feasible tree: its value bounds those of the blocks' trees from above.
         deadline
             On the clock of :func:`time.monotonic`.
         threads
@@ -105,7 +113,7 @@ class BlockBound:
         size = BLOCK
         with ThreadPoolExecutor(threads) as pool:
             while len(self._nodes.X) >= 2 * size:
-                blocks = _blocks(self._nodes, *self._root, *self._tree, size)
+                blocks = _blocks(self._nodes, *self._root, w, b, size)
                 least, ended = [-np.inf] * len(blocks), [False] * len(blocks)
                 for steps in (1, *PASSES):
                     waiting = [j for j in range(len(blocks)) if not ended[j]][::-1]

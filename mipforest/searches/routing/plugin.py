@@ -166,8 +166,10 @@ class Routing(TreeSearch):
         nodes, ended, stopped = outcome.nodes, False, outcome.interrupted and not told.stuck
         if told.stuck and not told.stopped and not outcome.proven:
             told.stuck = False
-            blocks = BlockBound(routing, trees.best.w, trees.best.b)
+            blocks = BlockBound(routing)
             ended = blocks.run(
+                trees.best.w,
+                trees.best.b,
                 deadline=events.deadline(settings.time_limit),
                 threads=threads,
                 on_progress=lambda found, steps: told.tell(trees.value, found, outcome.nodes + steps),
@@ -200,7 +202,7 @@ class Routing(TreeSearch):
         Unsupported
             If a certificate was asked for.
         """
-        from mipforest.searches.routing.blocks import BlockBound, root_bound
+        from mipforest.searches.routing.blocks import BlockBound
         from mipforest.searches.routing.svm_backend import SvmBackend
 
         if settings.certificate is not None:
@@ -214,18 +216,20 @@ class Routing(TreeSearch):
         events.began = monotonic()
         told = _Told(events, trees)
         told.tell(trees.value)  # before the root's bound, which takes a second where samples are many
-        bound, steps, ended = root_bound(routing), 0, False
+        blocks = BlockBound(routing)
+        bound, steps, ended = blocks.bound, 0, False
         if not told.tell(trees.value, bound) and not closed(trees.value, bound, settings.gap):
             _by_local_search(problem, settings, trees, told, MANY_SHARE)
         deadline = events.deadline(settings.time_limit)
         if not told.stopped and monotonic() < deadline and not closed(trees.value, bound, settings.gap):
-            blocks = BlockBound(routing, trees.best.w, trees.best.b)
             ended = blocks.run(
+                trees.best.w,
+                trees.best.b,
                 deadline=deadline,
                 threads=settings.threads or os.cpu_count() or 1,
                 on_progress=lambda found, steps: told.tell(trees.value, found, steps),
             )
-            bound, steps = max(bound, blocks.bound), blocks.steps
+            bound, steps = blocks.bound, blocks.steps
         bound = _lowered(bound, trees.value)
         status = Status.INTERRUPTED if told.stopped else Status.LIMIT if ended else Status.TIME_LIMIT
         if closed(trees.value, bound, settings.gap):

@@ -30,12 +30,12 @@ def overlapping(seed: int, n: int, p: int = 2, *, weighted: bool = False) -> Dat
 
 def block_bound(problem) -> tuple[BlockBound, _Trees]:
     trees = _Trees(problem, None)
-    return BlockBound(trees.convex_nodes(), trees.best.w, trees.best.b), trees
+    return BlockBound(trees.convex_nodes()), trees
 
 
-def to_its_end(bound: BlockBound) -> list[float]:
+def to_its_end(bound: BlockBound, tree) -> list[float]:
     told = []
-    bound.run(deadline=np.inf, threads=1, on_progress=lambda found, _: told.append(found))
+    bound.run(tree.w, tree.b, deadline=np.inf, threads=1, on_progress=lambda found, _: told.append(found))
     return told
 
 
@@ -46,9 +46,9 @@ def test_the_bound_is_between_that_of_the_root_and_the_optimum(seed, monkeypatch
     problem = Margot(C=(C, 2.0 * C)).build(overlapping(seed, 40, weighted=seed % 2 == 1), 2)
     optimum = problem.solve("routing", gap=GAP, threads=1, time_limit=60)
     assert optimum.status == "optimal"
-    bound, _ = block_bound(problem)
+    bound, trees = block_bound(problem)
     root = bound.bound
-    told = to_its_end(bound)
+    told = to_its_end(bound, trees.best)
     assert in_order([root, *told])
     assert at_most(bound.bound, optimum.objective)
 
@@ -57,7 +57,7 @@ def test_it_is_above_that_of_the_root_where_classes_overlap():
     problem = Margot(C=1.0).build(overlapping(1, 130), 2)
     bound, trees = block_bound(problem)
     root = root_bound(trees.convex_nodes())
-    to_its_end(bound)
+    to_its_end(bound, trees.best)
     assert bound.bound > 1.1 * root
 
 
@@ -66,7 +66,7 @@ def test_at_depth_three_it_is_below_every_tree(monkeypatch):
     data = overlapping(2, 130)
     problem = Margot(C=3.0).build(data, 3)
     bound, trees = block_bound(problem)
-    to_its_end(bound)
+    to_its_end(bound, trees.best)
     rng = np.random.default_rng(0)
     grown = [random_tree(rng, data, 3, epsilon=1e-3) for _ in range(10)]
     polished = [problem.formulation.polish(tree, problem.instance) for tree in grown]
@@ -87,7 +87,7 @@ def test_the_linear_terms_add_up_to_nothing_and_keep_what_the_root_pays():
     # The value of one tree in all blocks is that for all samples: what the inequality of the proof begins with.
     whole = problem.formulation.evaluate(tree, problem.instance)
     assert np.mean([block.known for block in found]) == pytest.approx(whole, rel=1e-9)
-    bound = BlockBound(nodes, tree.w, tree.b)
+    bound = BlockBound(nodes)
     first = [bound._searched(block, 1)[0] for block in found]
     assert np.mean(first) >= 0.98 * root_bound(nodes)
 
