@@ -12,6 +12,9 @@ paper's: 80%, stratified, seed 0, features scaled to [0, 1] on the training part
     python benchmarks/routing.py --data FOLDER --model sfs --limit 60 --output FILE
     python benchmarks/routing.py --data FOLDER --model olct --limit 300 --matrix HiGHS --output FILE
     python benchmarks/routing.py --growth docs/pictures/routing-growth.svg --limit 6
+    python benchmarks/routing.py --many --data FOLDER --limit 30 --output FILE
+
+The last one is for large sets, ``large/NAME.csv.gz`` in that folder: what is proven where plunges do not end.
 """
 
 from __future__ import annotations
@@ -80,6 +83,17 @@ SIZES, PENALTIES, SIZE, PENALTY = (100, 200, 400, 800, 1500, 3000), tuple(np.log
 #: Features of its samples, and the share of labels that are wrong.
 FEATURES, WRONG = 2, 0.01
 
+#: Large sets with the class that is compared with all others, samples of the training part (all where it has no more),
+#: and penalties.
+MANY = (
+    ("magic", "1", 1000),
+    ("magic", "1", 4000),
+    ("page", "0", 5000),
+    ("magic", "1", 15_000),
+    ("eeg", "1", 15_000),
+)
+MANY_C, TEST_SHARE = (1.0, 100.0), 0.25
+
 #: What the page of depth 2 says of it.
 GROWTH = f"""
 ## Growth
@@ -136,6 +150,7 @@ def main() -> None:
     parser.add_argument(
         "--names", nargs="*", help="data sets; all of the model's if left out, and built-in ones for margot"
     )
+    parser.add_argument("--many", action="store_true", help="large sets, where plunges do not end")
     parser.add_argument("--growth", type=Path, help="draw how it grows with samples and C, instead of a page")
     add_output(parser)
     args = parser.parse_args()
@@ -145,11 +160,47 @@ def main() -> None:
         return
     if args.data is None:
         parser.error("--data FOLDER is needed for all but --growth")
+    if args.many:
+        publish(many_page(args), args.output)
+        return
     for backend in (FeatureBackend, L1Backend, ConvexBackend):
         backend.compile(TimeBudget())
     matrix_limit = args.matrix_limit or args.limit
     rows = [row(*case, args, matrix_limit) for case in cases_of(args)]
     publish(page(rows, args, matrix_limit), args.output)
+
+
+def many_page(args: argparse.Namespace) -> str:
+    """Return the page of large sets: objective, and bounds as a share of it."""
+    rows = []
+    for name, label, most in MANY:
+        whole = load(str(args.data / "large" / f"{name}.csv.gz"), target="target", task="classification")
+        train, _ = whole.binarise(label).split(TEST_SHARE, seed=0)
+        if train.n > most:
+            chosen = np.sort(np.random.default_rng(0).permutation(train.n)[:most])
+            train = Dataset.from_arrays(train.X_raw[chosen], train.y[chosen], name=name)
+        for C in MANY_C:
+            problem = Margot(C=C).build(train, args.depth, declare=False)
+            began = process_time()
+            found = problem.solve("routing", time_limit=args.limit)
+            root = max(event.bound for event in found.solution.events if event.nodes == 0)
+            share = [f"{bound / found.objective:.3f}" for bound in (root, found.bound)]
+            spent = [f"{found.solution.seconds:.1f}", f"{process_time() - began:.1f}"]
+            size, verified = f"{train.n} x {train.p}", "yes" if found.verified else "NO"
+            rows.append([name, size, f"{C:g}", f"{found.objective:.6g}", *share, *spent, verified])
+            print(" | ".join(rows[-1]), flush=True)
+    header = ["data", "n x p", "C", "objective", "root", "bound", "seconds", "processor s", "verified"]
+    return f"""# The search `routing`: many samples
+
+MARGOT of depth {args.depth}, {args.limit:g} s each: the objective, and as shares of it the bound of the root
+and the bound at the end. Three quarters of the samples, or some of these by chance; features scaled to [0, 1].
+
+{table(header, rows)}
+
+{measured_with(PACKAGES)}
+Run again: `python benchmarks/routing.py --many --data FOLDER --depth {args.depth} --limit {args.limit:g} \\
+--output FILE`.
+"""
 
 
 def cases_of(args: argparse.Namespace) -> list[Case]:

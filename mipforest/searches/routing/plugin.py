@@ -16,16 +16,33 @@ from mipforest.heuristics.node_problems import NodeProblems, Split, weights_by_c
 from mipforest.objectives.losses import HALF_SQUARED_L2, L1
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure
-from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult, TreeSearch
+from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult, TreeSearch, get_search
 from mipforest.settings import SolveSettings
-from mipforest.solvers.solution import Progress, Status
+from mipforest.solvers.solution import Progress, Status, closed
 from mipforest.trees import Topology, Tree
+from mipforest.trees.sides import SIDE_TOLERANCE
 
 if TYPE_CHECKING:
     from mipforest.searches.routing.plunge import Backend, ConvexNodes, PlungeResult
 
-#: Limit of distinct samples: their inner products are held in memory (200 MB at this size).
+#: Distinct samples up to which the search plunges: their inner products are held in memory (200 MB at this size).
 MAX_GROUPS = 5000
+
+#: Distinct samples up to which trees of support vector machines are searched: above the limit of plunges by
+#: :meth:`Routing._search_many`.
+MAX_MANY = 50_000
+
+#: The search of this name improves the first tree: by so many random starts and kicks, in at most a share of the time.
+LOCAL_SEARCH, LOCAL_SHARE = "local-search", 0.1
+FEW = {"starts": 4, "kicks": 8}
+
+#: Share of the time that it has where plunges may give way to blocks of samples, and where samples are too many for
+#: plunges.
+BLOCKS_SHARE, MANY_SHARE = 0.2, 0.5
+
+#: From so many distinct samples on, plunges that have closed less than a share of the gap after a share of the time
+#: give way to blocks of samples.
+MIN_BLOCKS, LITTLE, LOOK_AFTER = 500, 0.3, 0.3
 
 #: Up to so many distinct samples one thread searches, unless the settings say otherwise: equal fits give equal trees,
 #: while several threads may find any tree within the gap.
@@ -34,7 +51,12 @@ FEW_GROUPS = 100
 #: The bound is lowered by this share of the best value: what sums of rounding errors may come to, many times over.
 ROUNDING = 1e-9
 
+#: The kink of the hinge loss, and the change of its slope there.
+HINGE = [[1.0, 1.0]]
+
 _INACCURATE = "nothing is left to search: the gap asked for is smaller than the accuracy of the nodes' values"
+_BLOCKS = "too many samples to plunge on all of them: the bound is that of blocks of samples"
+_HERE = "with more than {} different samples routing does not run on a Dask cluster: it ran in this process"
 
 
 class Routing(TreeSearch):
@@ -66,9 +88,11 @@ class Routing(TreeSearch):
             return f"it takes {self.limits_in_words}"
         if problem.formulation.variant == "paper":
             return "variant 'paper' has constants that may cut off the best tree, and the search knows no constants"
-        groups = len(problem.instance.distinct[0])
-        if groups > MAX_GROUPS:
-            return f"the data have {groups} different samples, and it takes {MAX_GROUPS}"
+        groups, most = len(problem.instance.distinct[0]), MAX_GROUPS
+        if groups > most and _is_svm(problem):
+            most = MAX_MANY
+        if groups > most:
+            return f"the data have {groups} different samples, and it takes {most}"
         return ""
 
     def search(
@@ -80,6 +104,7 @@ class Routing(TreeSearch):
         on_progress: Progress | None,
     ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        from mipforest.searches.routing.blocks import BlockBound, root_bound
         from mipforest.searches.routing.certificate_writer import writing
         from mipforest.searches.routing.search import Elsewhere, PlungeSlices, RoutingSearch
         from mipforest.searches.workers import Workers
@@ -87,6 +112,8 @@ class Routing(TreeSearch):
         events = SearchEvents(on_progress)
         trees = _Trees(problem, start)
         routing = trees.convex_nodes()
+        if len(routing.X) > MAX_GROUPS:
+            return self._search_many(problem, settings, trees, routing, events)
         kind = _backend_for(routing, certified=settings.certificate is not None)
         kind.compile(problem.budget)
         with ExitStack() as opened:
@@ -97,38 +124,188 @@ class Routing(TreeSearch):
                 workers = Workers(settings.dask, PlungeSlices, part, problem.budget, limit)
                 elsewhere = Elsewhere(opened.enter_context(workers), settings.gap, settings.threads or 1)
             events.began = monotonic()  # loading a search, or compiling it, eats nothing of the limit
-            deadline = events.deadline(settings.time_limit)
-
-            def report(objective: float, bound: float, nodes: int) -> bool:
-                return events.tell(objective, _lowered(bound, objective), nodes)
-
+            told = _Told(events, trees)
             named = self.names_in_certificate(problem)
             writer = opened.enter_context(
                 writing(settings.certificate, lambda file: kind.writer(file, routing, **named))
             )
+            floor, all_features = 0.0, not routing.l1 and routing.budget is None
+            if writer is None and all_features:
+                told.root = floor = root_bound(routing)
+                if elsewhere is None and _is_svm(problem) and len(routing.X) >= MIN_BLOCKS:
+                    told.look_at = events.began + LOOK_AFTER * (settings.time_limit or np.inf)
+            told.tell(trees.value, floor)
             backend = kind(routing, logs=writer is not None)
+            threads = settings.threads or (1 if len(routing.X) <= FEW_GROUPS else os.cpu_count() or 1)
+
+            def improve() -> float:
+                told.nodes = search.nodes
+                search.postpone(_by_local_search(problem, settings, trees, told, LOCAL_SHARE, **FEW))
+                return trees.value
+
+            many = np.isfinite(told.look_at)
+            if many and not closed(trees.value, floor, settings.gap):  # a plunge may take longer than this
+                told.look_at += _by_local_search(problem, settings, trees, told, BLOCKS_SHARE)
+            begins_locally = all_features and not many and not get_search(LOCAL_SEARCH).objection(problem)
             search = RoutingSearch(
                 backend,
                 gap=settings.gap,
                 complete=trees.realised,
                 propose=trees.proposed if backend.needs_trees else lambda _: np.inf,
                 scores=trees.scores if backend.needs_trees else None,
-                threads=settings.threads or (1 if len(routing.X) <= FEW_GROUPS else os.cpu_count() or 1),
+                improve=improve if begins_locally else None,
+                threads=threads,
                 elsewhere=elsewhere,
                 writer=writer,
             )
-            outcome = search.run(trees.value, deadline=deadline, on_progress=report)
-            bound = _lowered(outcome.bound, trees.value)
+            deadline = events.deadline(settings.time_limit)
+            outcome = search.run(trees.value, deadline=deadline, floor=floor, on_progress=told.tell)
+            bound, message = _lowered(outcome.bound, trees.value), ""
             if writer is not None:
                 writer.claim(trees.value, bound, trees.best.w, trees.best.b)
-        stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
+        nodes, ended, stopped = outcome.nodes, False, outcome.interrupted and not told.stuck
+        if told.stuck and not told.stopped and not outcome.proven:
+            told.stuck = False
+            blocks = BlockBound(routing)
+            ended = blocks.run(
+                trees.best.w,
+                trees.best.b,
+                deadline=events.deadline(settings.time_limit),
+                threads=threads,
+                on_progress=lambda found, steps: told.tell(trees.value, found, outcome.nodes + steps),
+            )
+            bound, nodes = max(bound, _lowered(blocks.bound, trees.value)), nodes + blocks.steps
+            message = _BLOCKS
         inaccurate = outcome.ended and not outcome.proven
-        limited = inaccurate or outcome.lost
-        status = Status.OPTIMAL if outcome.proven else Status.LIMIT if limited else stopped
-        last = events.end(trees.value, bound, outcome.nodes)
+        status = Status.INTERRUPTED if stopped or told.stopped else Status.TIME_LIMIT
+        if outcome.proven or closed(trees.value, bound, settings.gap):
+            status = Status.OPTIMAL
+        elif inaccurate or outcome.lost or ended:
+            status = Status.LIMIT
+        last = events.end(trees.value, bound, nodes)
         warnings = (LOST.format(outcome.lost),) if outcome.lost else ()
-        message = _INACCURATE if inaccurate else ""
-        return SearchResult(trees.best, bound, status, outcome.nodes, last, warnings, message)
+        message = _INACCURATE if inaccurate else message
+        return SearchResult(trees.best, bound, status, nodes, last, warnings, message)
+
+    def _search_many(
+        self,
+        problem: ProblemData,
+        settings: SolveSettings,
+        trees: _Trees,
+        routing: ConvexNodes,
+        events: SearchEvents,
+    ) -> SearchResult:
+        """Search where samples are too many for plunges: a local search for the tree, and a bound by blocks of samples.
+
+        Raises
+        ------
+        Unsupported
+            If a certificate was asked for.
+        """
+        from mipforest.searches.routing.blocks import BlockBound
+        from mipforest.searches.routing.svm_backend import SvmBackend
+
+        if settings.certificate is not None:
+            raise Unsupported(
+                f"routing writes certificates of at most {MAX_GROUPS} different samples, and the data have "
+                f"{len(routing.X)}",
+                hint="leave out certificate, or take fewer samples",
+                option="leave out --certificate, or take fewer samples",
+            )
+        SvmBackend.compile(problem.budget)
+        events.began = monotonic()
+        told = _Told(events, trees)
+        told.tell(trees.value)  # before the root's bound, which takes a second where samples are many
+        blocks = BlockBound(routing)
+        bound, steps, ended = blocks.bound, 0, False
+        if not told.tell(trees.value, bound) and not closed(trees.value, bound, settings.gap):
+            _by_local_search(problem, settings, trees, told, MANY_SHARE)
+        deadline = events.deadline(settings.time_limit)
+        if not told.stopped and monotonic() < deadline and not closed(trees.value, bound, settings.gap):
+            ended = blocks.run(
+                trees.best.w,
+                trees.best.b,
+                deadline=deadline,
+                threads=settings.threads or os.cpu_count() or 1,
+                on_progress=lambda found, steps: told.tell(trees.value, found, steps),
+            )
+            bound, steps = blocks.bound, blocks.steps
+        bound = _lowered(bound, trees.value)
+        status = Status.INTERRUPTED if told.stopped else Status.LIMIT if ended else Status.TIME_LIMIT
+        if closed(trees.value, bound, settings.gap):
+            status = Status.OPTIMAL
+        last = events.end(trees.value, bound, steps)
+        warnings = () if settings.dask is None else (_HERE.format(MAX_GROUPS),)
+        return SearchResult(trees.best, bound, status, steps, last, warnings, _BLOCKS)
+
+
+class _Told:
+    """What the parts of a search tell, and whether it is to stop.
+
+    Attributes
+    ----------
+    stopped
+        Whether the caller has stopped it.
+    stuck
+        Whether plunges have closed too little of the gap when that was looked at.
+    root
+        The root's bound, above which the gap is to be closed.
+    look_at
+        When to look at that, on the clock of :func:`time.monotonic`.
+    bound, nodes
+        The highest bound and the most nodes that any part has told.
+    """
+
+    def __init__(self, events: SearchEvents, trees: _Trees) -> None:
+        self.events, self._trees = events, trees
+        self.stopped = self.stuck = False
+        self.root, self.look_at, self.bound, self.nodes = 0.0, np.inf, 0.0, 0
+
+    def tell(self, value: float, bound: float = 0.0, nodes: int = 0) -> bool:
+        """Report value, bound and nodes; return whether to stop."""
+        value = min(value, self._trees.value)
+        self.bound, self.nodes = max(self.bound, bound), max(self.nodes, nodes)
+        self.stopped |= self.events.tell(value, _lowered(self.bound, value), self.nodes)
+        if monotonic() >= self.look_at:
+            self.look_at = np.inf
+            self.stuck = self.bound - self.root < LITTLE * (value - self.root)
+        return self.stopped or self.stuck
+
+
+def _by_local_search(
+    problem: ProblemData, settings: SolveSettings, trees: _Trees, told: _Told, share: float, **options: int
+) -> float:
+    """Improve the best tree by the local search in a share of the time left, where there is one that takes the problem.
+
+    Returns
+    -------
+    Seconds of loading and compiling it, which the time limit does not count.
+    """
+    local, events = get_search(LOCAL_SEARCH), told.events
+    if local.objection(problem):
+        return 0.0
+    excluded = problem.budget.excluded_seconds
+    left = events.deadline(settings.time_limit) - monotonic()
+    limit = None if np.isinf(left) else max(0.0, share * left)
+    found = local.search(
+        problem,
+        SolveSettings(time_limit=limit, threads=settings.threads, seed=settings.seed, solver_options=options),
+        start=trees.best,
+        on_progress=lambda event: told.tell(event.objective),
+    )
+    assert isinstance(found.tree, Tree)  # it has at least that which it began with
+    trees.keep(found.tree)
+    uncounted = problem.budget.excluded_seconds - excluded
+    events.began += uncounted
+    return uncounted
+
+
+def _is_svm(problem: ProblemData) -> bool:
+    """Return whether nodes are support vector machines on all features."""
+    nodes = problem.structure
+    assert isinstance(nodes, NodeProblems)
+    all_features = nodes.budget is None and nodes.norm is HALF_SQUARED_L2
+    return all_features and nodes.exact and nodes.loss.convex.kinks().tolist() == HINGE
 
 
 def _backend_for(nodes: ConvexNodes, *, certified: bool) -> type[Backend]:
@@ -163,9 +340,10 @@ class _Trees:
         self.value = np.inf
         for tree in (self.best, problem.instance.known, start):
             if tree is not None:
-                self._keep(tree)
-                if nodes.budget is None:  # a search for features takes seconds, and has been
-                    self._keep(problem.formulation.polish(tree, problem.instance))
+                self.keep(tree)
+                # A search for features takes seconds, and has been; so do all sides of many samples.
+                if nodes.budget is None and problem.data.n <= nodes.exact_up_to:
+                    self.keep(problem.formulation.polish(tree, problem.instance))
 
     def convex_nodes(self) -> ConvexNodes:
         """Return what the search needs.
@@ -229,7 +407,7 @@ class _Trees:
             if split is None:
                 return float("inf")
             splits[t] = split
-        return self._keep(self._tree(splits))
+        return self.keep(self._tree(splits))
 
     def proposed(self, result: PlungeResult) -> float:
         """Return the value of the tree that routes samples by the hyperplanes of a plunge, its nodes solved anew."""
@@ -254,18 +432,30 @@ class _Trees:
         tree = self._tree(splits)
         if self._nodes.budget is None:
             tree = self._problem.formulation.polish(tree, self._problem.instance)
-        return self._keep(tree)
+        return self.keep(tree)
 
     def _tree(self, splits: dict[int, Split]) -> Tree:
         return self._nodes.tree(splits, self._data, self._problem.topology)
 
-    def _keep(self, tree: Tree) -> float:
+    def keep(self, tree: Tree) -> float:
         """Return the value of a tree, and remember it if it is the best one."""
         tree = _near_samples(tree, self._data.X, self._nodes.loss.flat_from)
         value = self._problem.formulation.evaluate(tree, self._problem.instance)
-        if value < self.value and not self._problem.worst_violation(self._problem.encoded(tree)):
+        if value < self.value and self._feasible(tree):
             self.best, self.value = tree, value
         return value
+
+    def _feasible(self, tree: Tree) -> bool:
+        """Return whether a tree satisfies the rows; where none are declared, whether it keeps the gap."""
+        if self._problem.has_rows:
+            return not self._problem.worst_violation(self._problem.encoded(tree))
+        scores, at = tree.scores(self._X), np.zeros(len(self._X), np.int64)
+        for _ in range(self._problem.topology.depth - 1):
+            s = scores[np.arange(len(at)), at]
+            if ((s < 0.0) & (s > SIDE_TOLERANCE - self._nodes.epsilon)).any():
+                return False
+            at = 2 * at + 1 + (s >= 0.0)
+        return True
 
 
 def _chosen(node: Any) -> BoolArray | None:

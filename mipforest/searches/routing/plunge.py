@@ -74,7 +74,7 @@ LOG_START, NO_LOG = 2, np.ones(1)
 
 @dataclass(frozen=True, eq=False)
 class ConvexNodes:
-    """The problem: a tree of convex nodes, of which support vector machines are one kind.
+    r"""The problem: a tree of convex nodes, of which support vector machines are one kind.
 
     Attributes
     ----------
@@ -97,6 +97,9 @@ class ConvexNodes:
     budget, alpha
         (|B|,) features free of cost, and the cost of every further one, infinite where it is forbidden; ``None`` where
         all features are free.
+    pull
+        (p,) of a part of the samples, a linear term of the root: it is charged :math:`-\text{pull}^\top w` as well.
+        ``None`` for none. Only trees of support vector machines on all features may have one.
 
     Raises
     ------
@@ -114,6 +117,7 @@ class ConvexNodes:
     l1: bool
     budget: IntArray | None
     alpha: float
+    pull: FloatArray | None = None
 
     def __post_init__(self) -> None:
         """Refuse numbers that compiled loops cannot compute with."""
@@ -122,6 +126,8 @@ class ConvexNodes:
         for name in ("weight", "C", "bias_limit", "epsilon"):
             require("routing", name, getattr(self, name), least=0.0, most=ANY_SIZE)
         require("routing", "alpha", self.alpha, least=0.0, most=np.inf)
+        if self.pull is not None:
+            require("routing", "pull", self.pull, least=-ANY_SIZE, most=ANY_SIZE)
 
     @property
     def n_nodes(self) -> int:
@@ -345,7 +351,7 @@ def log_branch(nodes: Any, log: FloatArray, g: int, side: int) -> None:
 
 
 class Groups(NamedTuple):
-    """The problem, for compiled loops.
+    r"""The problem, for compiled loops.
 
     Attributes
     ----------
@@ -359,6 +365,8 @@ class Groups(NamedTuple):
         (|B|,) penalties, and bounds on the biases of some optimal tree.
     epsilon
         Gap that stands for a strict inequality.
+    pull
+        (|B|, p) linear terms: node t is charged :math:`-\text{pull}_t^\top w_t` as well.
     """
 
     X: FloatArray
@@ -367,6 +375,7 @@ class Groups(NamedTuple):
     C: FloatArray
     bias_limit: FloatArray
     epsilon: float
+    pull: FloatArray
 
 
 class Workspace(NamedTuple):
@@ -773,6 +782,9 @@ class CompiledBackend(Backend):
         super().__init__(nodes, logs=logs)
         # A node's value does not change when all samples are moved; small numbers keep sums exact.
         self._centre = nodes.X.mean(axis=0)
+        pull = np.zeros((nodes.n_nodes, nodes.X.shape[1]))
+        if nodes.pull is not None:
+            pull[0] = nodes.pull
         self._groups = Groups(
             np.ascontiguousarray(nodes.X - self._centre),
             nodes.weight,
@@ -780,6 +792,7 @@ class CompiledBackend(Backend):
             nodes.C,
             nodes.bias_limit,
             float(nodes.epsilon),
+            pull,
         )
         self._idle: list[tuple[Any, Workspace]] = []
 

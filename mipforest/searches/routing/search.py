@@ -63,6 +63,9 @@ _STEPS_AROUND, _NOISE = 400, 1.0
 #: the least. In between the share is the gap: where it is wide, better trees are likely, and a proof is far away.
 _MAX_PART, _MIN_PART = 0.5, 0.05
 
+#: The largest share where a local search has looked for trees before: few better ones are left to find.
+_MAX_PART_AFTER = 0.1
+
 
 #: Open nodes, each with its bound.
 Bounded = list[tuple[float, Any]]
@@ -146,10 +149,15 @@ class Neighbourhoods:
         Returns (G, |B|) scores of the groups at the nodes of the best tree.
     at
         Returns the open node of a partial assignment (G,).
+
+    Attributes
+    ----------
+    most
+        Their largest share of all steps.
     """
 
     def __init__(self, scores: Callable[[], FloatArray], at: Callable[[IntArray], Any]) -> None:
-        self._scores, self._at = scores, at
+        self._scores, self._at, self.most = scores, at, _MAX_PART
         self._heap: list[tuple[float, int, Any]] = []
         self._numbers = count()
         self._random = np.random.default_rng(0)
@@ -165,7 +173,7 @@ class Neighbourhoods:
     def due(self, nodes: int, gap: float) -> bool:
         """Return whether it is their turn, after these steps of all searches, with this relative gap."""
         return (
-            self._steps <= (_MAX_PART if self._noise == 0.0 else min(max(gap, _MIN_PART), _MAX_PART)) * nodes
+            self._steps <= (self.most if self._noise == 0.0 else min(max(gap, _MIN_PART), self.most)) * nodes
         )
 
     def start(self, best: float, cutoff: float) -> tuple[Any, int]:
@@ -439,6 +447,9 @@ class RoutingSearch:
     scores
         Returns the scores (G, |B|) of the groups at the nodes of the best tree, for :class:`Neighbourhoods`; without
         it, there are none.
+    improve
+        Looks for a better tree than the start; returns the value of the best one. Called once, where the first plunge
+        leaves something open: a problem that one plunge solves needs no other tree.
     threads
         Number of threads of this process.
     elsewhere
@@ -456,12 +467,13 @@ class RoutingSearch:
         complete: Callable[[PlungeResult], float],
         propose: Callable[[PlungeResult], float],
         scores: Callable[[], FloatArray] | None = None,
+        improve: Callable[[], float] | None = None,
         threads: int = 1,
         elsewhere: Elsewhere | None = None,
         writer: CertificateWriter | None = None,
     ) -> None:
         self.gap, self._backend, self._writer = gap, backend, writer
-        self._complete, self._propose = complete, propose
+        self._complete, self._propose, self._improve = complete, propose, improve
         self._stop = np.zeros(1, np.int64)
         self._pool = elsewhere or Here(backend, threads, self._stop)
         self._heap: list[_Open] = []
@@ -473,12 +485,13 @@ class RoutingSearch:
         self._kept_bytes = 0
         self.best, self.nodes, self._plunges = np.inf, 0, 0
         self._cut_bound, self._limit = np.inf, _ObjectiveLimit()
+        self._deadline, self._floor = np.inf, -np.inf
 
     @property
     def bound(self) -> float:
         """Proven lower bound on the value of every tree."""
         left = [entry.bound for entries in (self._heap[:1], *self._running.values()) for entry in entries]
-        return float(min([self._cut_bound, self.best, *left]))
+        return min(self.best, max(self._floor, float(min([self._cut_bound, *left], default=np.inf))))
 
     @property
     def cutoff(self) -> float:
@@ -493,6 +506,7 @@ class RoutingSearch:
         best: float,
         *,
         deadline: float,
+        floor: float = -np.inf,
         on_progress: Callable[[float, float, int], bool | None] | None = None,
     ) -> Outcome:
         """Search until the best tree is proven, the deadline has come, or the caller stops it.
@@ -503,6 +517,8 @@ class RoutingSearch:
             Value of the best tree known.
         deadline
             On the clock of :func:`time.monotonic`.
+        floor
+            A lower bound on the value of every tree.
         on_progress
             Called now and then with objective, bound and nodes; returning ``True`` stops the search.
 
@@ -514,6 +530,7 @@ class RoutingSearch:
         require_limits("routing", best=best, gap=self.gap, deadline=deadline)
         self.best = best
         self._begin_at_root(0.0)
+        self._deadline, self._floor = deadline, floor
         interrupted, over, lost = False, monotonic() >= deadline, ""
         with self._pool as pool:
             try:
@@ -534,7 +551,7 @@ class RoutingSearch:
                     pool.tend(self.best)
                     if on_progress is not None and on_progress(self.best, self.bound, self.nodes):
                         interrupted = True
-                    over = interrupted or monotonic() >= deadline
+                    over = interrupted or monotonic() >= self._deadline
                     if over:
                         pool.stop()
             except ClusterError as error:
@@ -542,6 +559,10 @@ class RoutingSearch:
         bound = self.bound if self._writer is None else self._close_open(self._writer)
         ended = not self._heap and not self._to_close and not self._running
         return Outcome(bound, self.nodes, ended and bound >= self._within_gap(), interrupted, ended, lost)
+
+    def postpone(self, seconds: float) -> None:
+        """Move the deadline by seconds that the time limit does not count."""
+        self._deadline += seconds
 
     @property
     def _busy(self) -> list[Future[PlungeResult]]:
@@ -602,6 +623,11 @@ class RoutingSearch:
         before, begun = self.best, self._plunges
         self._plunges += result.plunges - 1
         self._take(self._running.pop(future), result)
+        if self._improve is not None and self.bound < self._within_gap():
+            improve, self._improve = self._improve, None
+            self.best = min(self.best, improve())
+            if around is not None:
+                around.most = _MAX_PART_AFTER
         poor = self.best > POOR * self.bound > 0.0
         if poor and self._limit.value == np.inf and self._writer is None:
             self._limit.begin(self.bound)

@@ -172,6 +172,7 @@ class SvmBackend(CompiledBackend):
             C=whole.C[at],
             bias_limit=2.0 * whole.bias_limit[at],
             depth=whole.depth - 1,
+            pull=None,
         )
         search = RoutingSearch(
             SvmBackend(part), gap=0.0, complete=lambda result: result.bound, propose=lambda _: np.inf

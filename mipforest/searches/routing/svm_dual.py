@@ -10,8 +10,9 @@ For the samples that reach a branch node, with hinge loss and half the squared E
 Variable k belongs to the group g(k) of equal samples. The margin of class +1 has :math:`0 \le \beta \le U` and rate
 :math:`r = 1`, that of class -1 has :math:`-U \le \beta \le 0` and :math:`r = -1`, with U = C times the weight of the
 group's samples of the class. A side that must be kept has :math:`\beta \ge 0, r = 0` (right) or
-:math:`\beta \le 0, r = -\varepsilon` (left). **Every feasible point gives a lower bound on the node's value**, so a
-warm start, an early stop and an inexact solver are all safe.
+:math:`\beta \le 0, r = -\varepsilon` (left). A linear term :math:`-q^\top w` of the node's objective
+(:mod:`mipforest.searches.routing.blocks`) adds q to the sum inside the norm. **Every feasible point gives a lower bound
+on the node's value**, so a warm start, an early stop and an inexact solver are all safe.
 
 Two solvers. Pair steps (sequential minimal optimisation with second-order selection: Fan, Chen, Lin, *Working set
 selection using second order information for training support vector machines*, JMLR 6, 2005) cost microseconds where
@@ -205,7 +206,7 @@ def refresh(groups: Groups, duals: Duals, t: int) -> None:
     X, name, of, w, score = groups.X, duals.name, duals.of, duals.w, duals.score
     n, p = duals.size[t], X.shape[1]
     for j in range(p):
-        w[t, j] = 0.0
+        w[t, j] = groups.pull[t, j]
     value, imbalance = 0.0, 0.0
     for q in range(n):
         x = of[BETA, t, q]
@@ -441,8 +442,11 @@ def interior_point(
     while iterations < max_iterations:
         iterations += 1
         _to_features(Z, v[A], m, f[W])
-        _to_samples(Z, f[W], m, v[Z1])
         balance, objective, complementarity, worst = 0.0, 0.0, 0.0, 0.0
+        for j in range(p):
+            f[W, j] += groups.pull[t, j]
+            objective -= 0.5 * groups.pull[t, j] * f[W, j]
+        _to_samples(Z, f[W], m, v[Z1])
         for r in range(m):
             balance += v[D, r] * v[A, r]
             objective += v[A, r] * (v[REWARD, r] - 0.5 * v[Z1, r])

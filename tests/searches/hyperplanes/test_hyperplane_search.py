@@ -254,6 +254,7 @@ def test_options_that_it_would_not_use_are_refused():
 
 def test_auto_chooses_it_above_the_limit_of_routing_and_no_rows_are_declared(monkeypatch):
     monkeypatch.setattr("mipforest.searches.routing.plugin.MAX_GROUPS", 50)
+    monkeypatch.setattr("mipforest.searches.routing.plugin.MAX_MANY", 50)
     monkeypatch.setattr("mipforest.searches.hyperplanes.plugin.MANY_SAMPLES", 50)
     monkeypatch.setattr("mipforest.problem.formulation.MAX_ASSIGNED", 100)
     from mipforest.problem.tree_search import Auto
