@@ -91,8 +91,8 @@ def test_what_takes_long_to_import_is_imported_by_what_needs_it():
         "from mipforest.problem.tree_search import Auto, search_classes\n"
         "data = Dataset.from_arrays([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 1, 0])\n"
         "problem = get_formulation('hfs-margot')(B=1).build(data, 1)\n"
-        "taking = [name for name, search in search_classes().items() if search().takes(problem)]\n"
-        "assert taking == ['routing', 'local-search'], taking\n"
+        "taking = {name for name, search in search_classes().items() if search().takes(problem)}\n"
+        "assert taking == {'routing', 'local-search'}, taking\n"
         "assert Auto().choose(problem, SolveSettings())[0].name == 'routing'\n"
         "assert 'numba' not in sys.modules\n"
     )
