@@ -166,9 +166,16 @@ def _run(
             timer.cancel()
 
 
-def _itself(problem: Any) -> Any:
+class _Sealed:
+    """A problem on its way to the cluster: older versions of Dask run a tuple that begins with a class as a task."""
+
+    def __init__(self, problem: Any) -> None:
+        self.problem = problem
+
+
+def _opened(sealed: _Sealed) -> Any:
     """Keep a problem on the cluster."""
-    return problem
+    return sealed.problem
 
 
 class Workers(AbstractContextManager["Workers"]):
@@ -214,7 +221,7 @@ class Workers(AbstractContextManager["Workers"]):
         self._client = connected(address)
         try:
             # As the outcome of a task: Dask computes it anew where its workers are lost.
-            self._problem = self._client.submit(_itself, problem, pure=False)
+            self._problem = self._client.submit(_opened, _Sealed(problem), pure=False)
             self._pool = self._client.get_executor(pure=False)
             self._count()
             began = monotonic()

@@ -178,7 +178,7 @@ class Routing(TreeSearch):
             message = _BLOCKS
         inaccurate = outcome.ended and not outcome.proven
         status = Status.INTERRUPTED if stopped or told.stopped else Status.TIME_LIMIT
-        if outcome.proven or closed(trees.value, bound, settings.gap):
+        if outcome.proven or (not inaccurate and closed(trees.value, bound, settings.gap)):
             status = Status.OPTIMAL
         elif inaccurate or outcome.lost or ended:
             status = Status.LIMIT

@@ -6,9 +6,9 @@ from tolerance import at_least, at_most, same
 from univariate_cases import medium
 
 import mipforest
+from formulations.loss_optimal import LossOptimal
 from formulations.oct import Oct
 from formulations.oct_h import OctH
-from formulations.olct import Olct
 from formulations.ort import Ort, OrtH
 from formulations.ort_l import OrtL, OrtLH
 from mipforest.data import Dataset, load
@@ -107,9 +107,9 @@ def test_its_tree_is_a_start_of_a_matrix_solver(formulation):
     assert result.solution.start_objective <= cart + 1e-9
 
 
-def test_nodes_with_other_norms_have_no_such_start():
-    problem = Olct().build(medium(1, n=20, classes=2), 1)
-    with pytest.raises(StartError, match=r"local-search.*its nodes have the norm l1.*take another start"):
+def test_nodes_without_a_norm_have_no_such_start():
+    problem = LossOptimal(regulariser="none", variant="paper").build(medium(1, n=20, classes=2), 1)
+    with pytest.raises(StartError, match=r"local-search.*its nodes have the norm none.*take another start"):
         problem.solve("highs", start="local-search")
 
 
@@ -127,8 +127,8 @@ def test_a_search_that_is_stopped_keeps_its_tree():
 
 
 def test_other_models_and_options_are_refused():
-    problem = Olct().build(medium(1, n=20, classes=2), 1)
-    with pytest.raises(Unsupported, match=r"its nodes have the norm l1.*--solver highs"):
+    problem = LossOptimal(regulariser="none", variant="paper").build(medium(1, n=20, classes=2), 1)
+    with pytest.raises(Unsupported, match=r"its nodes have the norm none.*--solver highs"):
         problem.solve("local-search")
     problem = Oct().build(medium(1, n=20), 1)
     with pytest.raises(NotAllowed, match=r"would not use restarts: its options are starts, how many"):
