@@ -239,6 +239,12 @@ def test_searches_on_two_processes_prove_the_same_optima(two):
     assert there.status == "optimal"
     assert there.objective == pytest.approx(alone.objective, rel=1e-3)
     assert there.bound <= alone.objective * (1 + 1e-9)
+    options = {"starts": 3, "kicks": 4}
+    first, again = (margot.solve("local-search", solver_options=options, dask=two) for _ in range(2))
+    assert first.status == "best_found"
+    assert first.verified
+    assert (first.tree.w == again.tree.w).all()  # exact: the same starts, with the same arithmetic
+    assert at_most(alone.bound, first.objective)
     options = {"starts": 3, "kicks": 5}
     alone, there = (
         problem.solve("local-search", solver_options=options, dask=address) for address in (None, two)

@@ -21,7 +21,7 @@ from mipforest.heuristics.node_problems import NodeProblems, weights_by_class
 from mipforest.heuristics.node_solver import rows_of, solve_node
 from mipforest.objectives.losses import HALF_SQUARED_L2, L1
 from mipforest.problem.problem_data import ProblemData
-from mipforest.problem.tree_search import SearchEvents, SearchResult
+from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status, closed
 from mipforest.trees import Tree
@@ -72,6 +72,7 @@ def search(
     *,
     starts: int,
     kicks: int,
+    dask: str | None,
     start: Tree | None,
     on_progress: Progress | None,
 ) -> SearchResult:
@@ -85,11 +86,14 @@ def search(
         Time limit, threads and seed.
     starts, kicks
         Random starts, and kicks of the best trees.
+    dask
+        Address of the scheduler of a Dask cluster whose workers take the starts.
     start, on_progress
         As for :class:`~mipforest.problem.tree_search.TreeSearch`.
     """
     from mipforest.searches.hyperplanes import Hyperplanes
-    from mipforest.searches.hyperplanes.search import compile_kernels, local_search
+    from mipforest.searches.hyperplanes.search import Start, compile_kernels, local_search, search_on
+    from mipforest.searches.workers import Workers
 
     nodes = problem.structure
     assert isinstance(nodes, NodeProblems)
@@ -107,16 +111,31 @@ def search(
     def report(found: float, steps: int) -> bool:
         return events.tell(min(found, value), bound, steps)
 
-    outcome = local_search(
-        samples,
-        starts=starts,
-        kicks=kicks,
-        trees=[Hyperplanes(tree.w, tree.b) for tree in known],
-        seed=settings.seed,
-        threads=settings.threads,
-        deadline=monotonic() if stop else deadline,
-        on_progress=report,
-    )
+    trees = [Hyperplanes(tree.w, tree.b) for tree in known]
+    if dask is None:
+        outcome = local_search(
+            samples,
+            starts=starts,
+            kicks=kicks,
+            trees=trees,
+            seed=settings.seed,
+            threads=settings.threads,
+            deadline=monotonic() if stop else deadline,
+            on_progress=report,
+        )
+    else:
+        nothing = local_search(samples, starts=0, kicks=0, trees=trees, deadline=-np.inf).tree
+        limit = 0.0 if stop else deadline - monotonic()
+        with Workers(dask, Start, samples, problem.budget, limit) as workers:
+            outcome = search_on(
+                workers,
+                starts=starts,
+                kicks=kicks,
+                trees=trees,
+                nothing=nothing,
+                seed=settings.seed,
+                on_progress=report,
+            )
     best = _best_tree(problem, nodes, samples, known, outcome.tree)
     value = formulation.evaluate(best, instance)
     bound = min(bound, value)
@@ -124,12 +143,15 @@ def search(
     status = Status.BEST_FOUND if outcome.ended else stopped
     if closed(value, bound, settings.gap, 1.0):
         status = Status.OPTIMAL
+    elif outcome.lost:
+        status = Status.LIMIT
     return SearchResult(
         best,
         bound,
         status,
         outcome.steps,
         events.end(value, bound, outcome.steps),
+        warnings=(LOST.format(outcome.lost),) if outcome.lost else (),
         message=f"the best tree of {outcome.steps} starts and kicks; the bound is what every tree pays at its root",
     )
 

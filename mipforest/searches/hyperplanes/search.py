@@ -13,6 +13,9 @@ moves with exact node problems (:mod:`~mipforest.searches.hyperplanes.node_moves
 **Determinism.** Starts, and kicks in groups of :data:`GROUP`, are tasks with random numbers of their own, and a group
 sees the trees of the groups before it. So the tree depends on the seed, and not on the number of threads, as long as no
 time limit ends the search.
+
+**Clusters.** On the workers of a Dask cluster every start is a search of its own, with its share of the kicks. The tree
+is then another one than on threads, and the same on any number of workers.
 """
 
 from __future__ import annotations
@@ -22,16 +25,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.errors import ClusterError
 from mipforest.searches import compile_by
 from mipforest.searches.hyperplanes import HyperplaneProblem, Hyperplanes
 from mipforest.searches.hyperplanes.annealing import annealed
 from mipforest.searches.hyperplanes.gap import made_feasible, settled, tightened
 from mipforest.searches.hyperplanes.line_moves import LineDescent, random_line
 from mipforest.searches.hyperplanes.node_moves import EXCHANGED, MAX_ROWS, NodeMoves, rows_at_most
+from mipforest.searches.workers import HAND_BACK, Part, Shared, Workers
 from mipforest.solvers.worker import THREAD_NAME
 from mipforest.time_budget import TimeBudget
 
@@ -84,12 +90,15 @@ class Outcome:
         Whether all of them were.
     interrupted
         Whether the caller stopped it.
+    lost
+        Why the workers of a cluster were lost; empty if they were not.
     """
 
     tree: Hyperplanes
     steps: int
     ended: bool
     interrupted: bool
+    lost: str = ""
 
 
 def local_search(
@@ -103,6 +112,7 @@ def local_search(
     deadline: float = np.inf,
     clock: Callable[[], float] = monotonic,
     on_progress: Progress = lambda value, steps: False,  # noqa: ARG005
+    first: int = 0,
 ) -> Outcome:
     """Search for a good tree.
 
@@ -122,9 +132,102 @@ def local_search(
         When to end, on a clock; samples of the data have shares of the time until then.
     on_progress
         Called now and then; returning ``True`` stops the search.
+    first
+        Number of the first random start: it says how that one grows.
     """
     search = _Search(problem, seed, threads or os.cpu_count() or 1, deadline, clock, on_progress)
-    return search.run(starts, kicks, trees)
+    return search.run(starts, kicks, trees, first)
+
+
+class Start(Part):
+    """A worker's part in the search: starts with their kicks, each from its number alone."""
+
+    task: ClassVar[str] = "start"
+
+    def __init__(self, problem: HyperplaneProblem) -> None:
+        self._problem = problem
+
+    @classmethod
+    def compile(cls, problem: HyperplaneProblem, budget: TimeBudget) -> float:
+        """Load what a start runs, or compile it; see :class:`~mipforest.searches.workers.Part`."""
+        return compile_kernels(budget, problem)
+
+    def run(
+        self, shared: Shared, number: int, kicks: int, trees: Sequence[Hyperplanes], seed: int, seconds: float
+    ) -> Outcome:
+        """Do a start; one that is stopped returns the tree that it has."""
+
+        def stopped(value: float, steps: int) -> bool:
+            del value, steps
+            return bool(shared.stop[0])
+
+        own = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+        return local_search(
+            self._problem, starts=1, kicks=kicks, trees=trees, seed=own, deadline=monotonic() + seconds,
+            on_progress=stopped, first=number,
+        )  # fmt: skip
+
+
+def search_on(
+    workers: Workers,
+    *,
+    starts: int,
+    kicks: int,
+    trees: Sequence[Hyperplanes],
+    nothing: Hyperplanes,
+    seed: int,
+    on_progress: Progress,
+) -> Outcome:
+    """Search on the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    workers
+        The workers, whose part is :class:`Start`.
+    starts, kicks, seed, on_progress
+        As for :func:`local_search`.
+    trees
+        Starts that come before the random ones; the first search has them too.
+    nothing
+        What is returned where no search found a feasible tree.
+
+    Raises
+    ------
+    ClusterError
+        If the cluster is lost before a search has ended.
+    """
+    count = max(1, starts)
+    seconds = (workers.deadline - monotonic()) * min(1.0, workers.slots / count)
+    following, running, best = iter(range(count)), dict[Future[Any], int](), nothing
+    steps, done, stop, interrupted, left_at, lost = 0, 0, False, False, np.inf, ""
+
+    def submit(number: int) -> None:
+        share = kicks // count + (number < kicks % count)
+        running[workers.submit(number, share, trees if number == 0 else (), seed, seconds)] = number
+
+    try:
+        while True:
+            while not stop and len(running) < workers.slots and (number := next(following, None)) is not None:
+                submit(number)
+            if not running or monotonic() >= left_at:
+                break
+            for future in wait(running, timeout=INTERVAL, return_when=FIRST_COMPLETED).done:
+                number, found = running.pop(future), workers.result(future)
+                if found is None:  # its workers died
+                    submit(number)
+                    continue
+                steps, done = steps + found.steps, done + found.ended
+                best = min(best, found.tree, key=lambda tree: tree.value)
+            workers.tend(np.inf)
+            interrupted |= on_progress(best.value, steps)
+            if not stop and (interrupted or monotonic() >= workers.deadline):
+                stop, left_at = True, monotonic() + HAND_BACK
+                workers.stop()
+    except ClusterError as error:
+        if not np.isfinite(best.value):
+            raise
+        lost = str(error)
+    return Outcome(best, steps, done == count, interrupted, lost)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +260,7 @@ class _Search:
         nothing = np.zeros((problem.n_branches, problem.X.shape[1]))
         self.best = Hyperplanes(nothing, np.zeros(problem.n_branches))
 
-    def run(self, starts: int, kicks: int, trees: Sequence[Hyperplanes]) -> Outcome:
+    def run(self, starts: int, kicks: int, trees: Sequence[Hyperplanes], first: int) -> Outcome:
         """Search on samples that grow."""
         if not self.problem.n_upper:  # one node alone is solved, not searched
             starts, kicks = 1, 0
@@ -172,7 +275,7 @@ class _Search:
             descents: _Descents = (_Routings if few else _Descents)(stage, whole=whole, over=self._over)
             if k == 0:
                 begun = [descents.promote(tree) for tree in pool]
-                begun += [descents.start(r) for r in range(starts)]
+                begun += [descents.start(first + r) for r in range(starts)]
             else:
                 begun = [descents.promote(tree) for tree in pool]
             found, ended = self._do(begun)

@@ -114,7 +114,10 @@ class LocalSearch(TreeSearch):
         if isinstance(problem.structure, NodeProblems):
             self._check_hyperplane_options(settings)
             limits = {"starts": options.get("starts", STARTS), "kicks": options.get("kicks", KICKS)}
-            return hyperplanes.search(problem, settings, **limits, start=start, on_progress=on_progress)
+            dask = settings.dask or options.get("dask")
+            return hyperplanes.search(
+                problem, settings, **limits, dask=dask, start=start, on_progress=on_progress
+            )
         assert isinstance(problem.structure, TreeCharges)  # ``refusal`` has seen to it
         charged = LocalProblem.of(problem.structure, problem.data.X)
         compile_kernels(problem.budget, oblique=charged.margin is not None)
@@ -168,14 +171,10 @@ class LocalSearch(TreeSearch):
         Raises
         ------
         NotAllowed
-            If a Dask cluster, or the number of random hyperplanes of a visit, is given.
+            If the number of random hyperplanes of a visit is given.
         """
-        for name, given in (
-            ("a Dask cluster", settings.dask or settings.solver_options.get("dask")),
-            ("option hyperplanes", settings.solver_options.get("hyperplanes")),
-        ):
-            if given:
-                raise NotAllowed(
-                    f"{self.name} does not use {name} ({given}) for trees of convex nodes: it runs on the threads of "
-                    "this machine, and moves the hyperplanes that there are; leave it out"
-                )
+        if given := settings.solver_options.get("hyperplanes"):
+            raise NotAllowed(
+                f"{self.name} does not use option hyperplanes ({given}) for trees of convex nodes: it moves the "
+                "hyperplanes that there are; leave it out"
+            )

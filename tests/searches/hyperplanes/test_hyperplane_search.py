@@ -248,8 +248,6 @@ def test_options_that_it_would_not_use_are_refused():
     problem = Margot().build(drawn(0), depth=2)
     with pytest.raises(NotAllowed, match="hyperplanes"):
         problem.solve("local-search", solver_options={"hyperplanes": 3})
-    with pytest.raises(NotAllowed, match="Dask"):
-        problem.solve("local-search", solver_options={"dask": "tcp://127.0.0.1:1"})
 
 
 def test_auto_chooses_it_above_the_limit_of_routing_and_no_rows_are_declared(monkeypatch):
