@@ -13,7 +13,8 @@ from independent_lp import HINGE, V0, tangent
 
 LOG_LOSS = {"V0": V0, "V1": (*V0, tangent(1.9), tangent(-1.9))}
 UNIVARIATE = ("oct", "ort", "ort-l")
-LINEAR = ("margot", "hfs-margot", "sfs-margot", "olct", "budgeted-olct", "univariate-olct", "loss-optimal")
+MARGINS = ("margot", "hfs-margot", "sfs-margot", "svm-leaves")
+LINEAR = (*MARGINS, "olct", "budgeted-olct", "univariate-olct", "loss-optimal")
 
 
 @dataclass
@@ -78,7 +79,7 @@ class LiteralTree:
         self.gap = epsilon
         logistic = values.get("loss") == "logistic" or "olct" in self.name
         lines = LOG_LOSS[values["tangents"]] if logistic else HINGE
-        norm = values.get("regulariser", "l2" if "margot" in self.name else "l1")
+        norm = values.get("regulariser", "l2" if self.name in MARGINS else "l1")
         budget, alpha = self._selection()
         self.splits(GRB.INFINITY)
         self.route(epsilon)
@@ -93,7 +94,9 @@ class LiteralTree:
                 objective += alpha * u
             if values.get("levels") == "last" and len(t) < self.depth - 1:
                 continue
-            objective += self._norm(t, norm) + values["C"] * self._losses(t, lines, epsilon)
+            objective += self._norm(t, norm)
+            if self.name != "svm-leaves" or len(t) == self.depth - 1:
+                objective += values["C"] * self._losses(t, lines, epsilon)
         return objective
 
     def _selection(self):

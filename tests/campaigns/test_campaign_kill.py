@@ -112,7 +112,9 @@ def test_processes_share_out_the_cells(tmp_path, undisturbed):
 @pytest.mark.parametrize("jobs", [1, 2])  # two also have a parent that waits for them
 def test_ctrl_c_stops_and_says_how_to_go_on(tmp_path, jobs):
     # A minute of work for either cell.
-    text = PAIR.replace('model = "oct"\ndepth = 1', 'model = "margot"\ndepth = 3').replace("n=24", "n=300")
+    text = PAIR.replace('model = "oct"\ndepth = 1', 'model = "margot"\ndepth = 3').replace(
+        "depth=1,n=24", "depth=2,n=300"
+    )
     text = text.replace("threads = 1", 'threads = 1\nsolvers = ["highs"]')
     campaign = campaign_of(tmp_path, text)
     process = start(campaign, "--jobs", jobs)

@@ -144,7 +144,10 @@ def test_files_of_data_must_be_in_a_folder_that_the_user_names(tmp_path):
 
 
 def test_a_solve_that_was_stopped_leaves_nothing(tmp_path, monkeypatch):
-    campaign = campaign_of(tmp_path, PAIR.replace('model = "oct"\ndepth = 1', 'model = "margot"\ndepth = 2'))
+    text = PAIR.replace('model = "oct"\ndepth = 1', 'model = "margot"\ndepth = 3')
+    # Labels that no hyperplane tells apart, or the root's bound is that of the tree.
+    text = text.replace("depth=1,n=24", "depth=2,n=300")
+    campaign = campaign_of(tmp_path, text)
     from mipforest.campaigns.run import work
 
     with Store(campaign.results, create=True) as store:

@@ -45,6 +45,7 @@ PARAMETERS: dict[str, dict[str, Draw]] = {
     "margot": LINEAR,
     "hfs-margot": LINEAR | {"B": one_of(1, 2)},
     "sfs-margot": LINEAR | {"B": one_of(1, 2), "alpha": one_of(0.01, 1.0)},
+    "svm-leaves": LINEAR,
     "olct": LEVELS,
     "budgeted-olct": LEVELS | {"B": one_of(1, 2)},
     "univariate-olct": LEVELS,

@@ -138,15 +138,17 @@ class Routing(TreeSearch):
             backend = kind(routing, logs=writer is not None)
             threads = settings.threads or (1 if len(routing.X) <= FEW_GROUPS else os.cpu_count() or 1)
 
+            effort = FEW if routing.budget is None else {}
+
             def improve() -> float:
                 told.nodes = search.nodes
-                search.postpone(_by_local_search(problem, settings, trees, told, LOCAL_SHARE, **FEW))
+                search.postpone(_by_local_search(problem, settings, trees, told, LOCAL_SHARE, **effort))
                 return trees.value
 
             many = np.isfinite(told.look_at)
             if many and not closed(trees.value, floor, settings.gap):  # a plunge may take longer than this
                 told.look_at += _by_local_search(problem, settings, trees, told, BLOCKS_SHARE)
-            begins_locally = all_features and not many and not get_search(LOCAL_SEARCH).objection(problem)
+            begins_locally = not many and not get_search(LOCAL_SEARCH).objection(problem)
             search = RoutingSearch(
                 backend,
                 gap=settings.gap,

@@ -344,7 +344,7 @@ def test_weights_count_as_repetitions():
 
 
 def test_a_stopped_search_keeps_its_tree_and_a_true_bound():
-    problem = HfsMargot(C=20.0, B=2).build(random_data(7, n=40, p=4), 2)
+    problem = HfsMargot(C=20.0, B=2).build(random_data(7, n=90, p=4), 2)
     result = problem.solve("routing", on_progress=lambda event: event.nodes > 3, threads=1)
     assert result.status == "interrupted"
     assert result.verified
