@@ -138,11 +138,9 @@ class Routing(TreeSearch):
             backend = kind(routing, logs=writer is not None)
             threads = settings.threads or (1 if len(routing.X) <= FEW_GROUPS else os.cpu_count() or 1)
 
-            effort = FEW if routing.budget is None else {}
-
             def improve() -> float:
                 told.nodes = search.nodes
-                search.postpone(_by_local_search(problem, settings, trees, told, LOCAL_SHARE, **effort))
+                search.postpone(_by_local_search(problem, settings, trees, told, LOCAL_SHARE, **FEW))
                 return trees.value
 
             many = np.isfinite(told.look_at)

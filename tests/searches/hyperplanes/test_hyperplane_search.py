@@ -56,7 +56,7 @@ def compared(model: str, seed: int) -> bool:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_small_optima_are_reached_and_nothing_is_below_them(model):
-    assert sum(compared(model, seed) for seed in range(4)) >= 3
+    assert sum(compared(model, seed) for seed in range(3)) >= 2
 
 
 @pytest.mark.slow  # some minutes

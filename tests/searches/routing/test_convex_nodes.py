@@ -344,8 +344,8 @@ def test_weights_count_as_repetitions():
 
 
 def test_a_stopped_search_keeps_its_tree_and_a_true_bound():
-    problem = HfsMargot(C=20.0, B=2).build(random_data(7, n=90, p=4), 2)
-    result = problem.solve("routing", on_progress=lambda event: event.nodes > 3, threads=1)
+    problem = HfsMargot(C=20.0, B=2).build(random_data(7, n=200, p=6), 2)
+    result = problem.solve("routing", on_progress=lambda event: event.nodes > 0, threads=1)
     assert result.status == "interrupted"
     assert result.verified
     assert at_most(result.bound, result.objective)
