@@ -80,7 +80,12 @@ def test_a_cut_of_a_few_samples(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [name for name in WITH_ROWS if name not in ("ort-l", "ort-lh", "opt-l", "opt-lh", "ors", "ogrs")],
+    # Samples that splits part have objectives of 1e-5 with svm-leaves: HiGHS ends before the gap is closed.
+    [
+        name
+        for name in WITH_ROWS
+        if name not in ("ort-l", "ort-lh", "opt-l", "opt-lh", "ors", "ogrs", "svm-leaves")
+    ],
 )
 def test_a_tree_of_depth_two(name: str) -> None:
     assert_equal(optima(name, samples=10, depth=2))

@@ -312,6 +312,7 @@ class _Search:
         found: dict[int, _Found] = {}
         following = iter(enumerate(tasks))
         running: dict[Future[_Found], int] = {}
+        value = self.best.value
         with ThreadPoolExecutor(self.threads, thread_name_prefix=THREAD_NAME) as pool:
             while True:
                 while len(running) < self.threads and not self._over():
@@ -327,12 +328,15 @@ class _Search:
                     found[k] = future.result()
                     self.steps += 1
                     if (feasible := found[k].feasible) is not None:
-                        self._offer(feasible)
-                if self.on_progress(self.best.value, self.steps):
+                        value = min(value, feasible.value)
+                if self.on_progress(value, self.steps):
                     self.stopped = self.interrupted = True
                 if self.clock() >= self.deadline:
                     self.stopped = True
         ended = [found[k] for k in sorted(found)]
+        for each in ended:  # in their order, as trees of equal value may differ
+            if each.feasible is not None:
+                self._offer(each.feasible)
         return ended, len(ended) == len(tasks) and not self._over()
 
     def _offer(self, tree: Hyperplanes) -> None:

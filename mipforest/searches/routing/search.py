@@ -30,6 +30,9 @@ from mipforest.searches.routing.plunge import (
 from mipforest.searches.workers import HAND_BACK, Part, Shared, Workers
 from mipforest.time_budget import TimeBudget
 
+#: Nodes after which another search improves the best tree: before, it would take longer than many a proof.
+IMPROVED_AFTER = 500
+
 #: Bytes of warm starts that open nodes may keep; beyond them, new ones start from nothing.
 WARM_START_BYTES = 2_000_000_000
 
@@ -623,7 +626,7 @@ class RoutingSearch:
         before, begun = self.best, self._plunges
         self._plunges += result.plunges - 1
         self._take(self._running.pop(future), result)
-        if self._improve is not None and self.bound < self._within_gap():
+        if self._improve is not None and self.nodes >= IMPROVED_AFTER and self.bound < self._within_gap():
             improve, self._improve = self._improve, None
             self.best = min(self.best, improve())
             if around is not None:
