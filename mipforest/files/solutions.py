@@ -231,7 +231,8 @@ def _read_highs(found: SolutionFile, lines: Lines) -> None:
             )
     else:
         raise PointError(found.path, 0, f"HiGHS wrote {NO_SOLUTION}, only its status {short(found.status)}")
-    count = text.split()[-1]
+    # A sparse file announces -13 columns; since version 1.16 the word "sparse" follows.
+    count = text.removeprefix("# Columns ").removesuffix(" sparse").strip()
     if not re.fullmatch(r"-?\d{1,12}", count):
         raise PointError(found.path, 0, f"{short(text)} does not say how many columns follow")
     left = int(count)

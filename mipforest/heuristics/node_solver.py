@@ -323,6 +323,8 @@ def _interior_point(
     accuracy, least
         Complementarity, relative to the value, or to a least value, at which to end.
     """
+    from scipy.linalg import cho_solve  # late: slow to import, and most runs do without
+
     d, margin, c = rows.direction, rows.margin, rows.capacity
     Z = np.column_stack([rows.X * d[:, None], d])
     p = rows.X.shape[1]
@@ -360,7 +362,7 @@ def _interior_point(
         for phase in range(2):
             to_slack, to_loss = (aim - da * ds) / a - slack, (aim + da * dt) / room - loss
             side = to_slack - to_loss - lack
-            step = _solve_factored(factor, Z.T @ (inverse * side) + unbalanced)
+            step = cho_solve((factor, True), Z.T @ (inverse * side) + unbalanced, check_finite=False)
             da = inverse * (side - Z @ step)
             ds, dt = to_slack - slack * da / a, to_loss + loss * da / room
             along = min(1.0, _longest(a, da), _longest(room, -da))
@@ -380,15 +382,6 @@ def _longest(x: FloatArray, dx: FloatArray) -> float:
     """Return how far x > 0 may go along dx until an entry is 0; infinity where none falls."""
     steepest = float((dx / x).min())
     return -1.0 / steepest if steepest < 0.0 else np.inf
-
-
-def _solve_factored(factor: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve with a Cholesky factor."""
-    from scipy.linalg import solve_triangular  # late: slow to import, and most runs do without
-
-    half = solve_triangular(factor, right, lower=True, check_finite=False)
-    whole: FloatArray = solve_triangular(factor, half, lower=True, trans="T", check_finite=False)
-    return whole
 
 
 def certified(rows: Rows, a: FloatArray, value: float) -> tuple[float, FloatArray]:

@@ -210,6 +210,18 @@ _CALLBACKS = (
 )
 
 
+class _Silent(highspy.Highs):  # type: ignore[misc]
+    """HiGHS that writes nothing to the standard output.
+
+    Its output stays on, to nowhere: without it the logging callback, hence every error text, is silent.
+    """
+
+    def enableCallbacks(self) -> None:  # noqa: N802 (the name is that of highspy)
+        # Since version 1.16 the constructor prints a banner at this call, before a caller can set an option.
+        self.setOptionValue("log_to_console", False)
+        super().enableCallbacks()
+
+
 class HighsSession:
     """A silent HiGHS object that reports to a :class:`Worker`.
 
@@ -239,9 +251,7 @@ class HighsSession:
         self.reported: tuple[FloatArray | None, int] = None, 0
         self._worker = worker
         self._report = report
-        self.highs = highspy.Highs()
-        # Output stays on, to nowhere: without it the logging callback, hence every error text, is silent.
-        self.highs.setOptionValue("log_to_console", False)
+        self.highs = _Silent()
         # HiGHS is C++, where Python sees no cycle: were it to hold its session, neither would ever be freed.
         own = weakref.ref(self)
 

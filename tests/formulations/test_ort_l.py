@@ -1,3 +1,5 @@
+from importlib.metadata import version
+
 import numpy as np
 import pytest
 from enumerate_trees import best_tree_value
@@ -170,9 +172,10 @@ def test_a_model_that_highs_calls_infeasible_after_its_presolve_has_its_optimum(
     data = regression(X, [0.5, 2.0, -0.5, 0.4, 0.2, 0.3])
     problem = OrtL(variant="paper", alpha=0.1, regulariser="l0", lam=0.0).build(data, 2)
     forbid_features(problem, "x0", nodes=[2])
-    # By default the presolve rule that is wrong here is off.
+    # By default the presolve rule that is wrong here is off. Version 1.16 of HiGHS has it right.
     wrong = {"presolve_rule_off": 0}
-    for options, denied in (({}, False), (wrong, True)):
+    old = version("highspy").startswith("1.15.")
+    for options, denied in (({}, False), (wrong, old)):
         result = problem.solve("highs", gap=1e-6, start="none", solver_options=options)
         assert (result.status, result.verified) == ("optimal", True), result.solution.message
         assert result.objective == pytest.approx(0.2109605313617)

@@ -1,16 +1,22 @@
 """Plain loops for what vector walks do not take: costs of classes, the absolute loss, leaf sizes, many features.
 
 Tables hold every row once, in memory that grows with n p.
+
+**At least N_min samples in each leaf.** More rows may allow a split that fewer do not, so bounds are those of leaves of
+any size (:mod:`mipforest.searches.exact.covers`), by vector walks where these take the loss. Values are asked for
+rarely, where a bound is below the best value: by plain loops. Tables for both are :class:`SizedTables`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, Int32Array, IntArray
 from mipforest.searches import entry, implement, kernel
+from mipforest.searches.exact import covers
 from mipforest.searches.medians import settle, take_out
 
 #: Kinds of losses: the least sum of costs over classes; squared; absolute.
@@ -395,3 +401,78 @@ def take_all(tables: PlainTables, side: PlainSide) -> None:
 
 
 implement(PlainTables, restrict, leaf_below, reach, pair, value_of, allowed)
+
+
+# ---------------------------------------------------------------------- leaf sizes
+
+
+class SizedTables(NamedTuple):
+    """Tables for bounds and for values, and the sums of the former."""
+
+    bounds: Any
+    values: PlainTables
+    below: NDArray[Any]
+    weight_below: NDArray[Any]
+
+
+class SizedSide(NamedTuple):
+    """A side of both."""
+
+    bounds: Any
+    values: PlainSide
+
+
+@kernel
+def restrict_sized(tables: SizedTables, sides: tuple[SizedSide, SizedSide], f: int, t: int) -> None:
+    """Write the rows below a threshold into the left side, and those from it on into the right one."""
+    covers.restrict(tables.bounds, (sides[0].bounds, sides[1].bounds), f, t)
+    covers.restrict(tables.values, (sides[0].values, sides[1].values), f, t)
+
+
+@kernel
+def leaf_below_sized(tables: SizedTables, f: int, t: int, right: bool) -> tuple[float, float]:
+    """Return the loss of one leaf for the rows below a threshold, or for those from it on, and its value."""
+    loss, _ = covers.leaf_below(tables.bounds, f, t, right)
+    size, last = tables.values.size_below[f, t], tables.values.size_below.shape[1] - 1
+    if right:
+        size = tables.values.size_below[f, last] - size
+    return loss, loss if size >= tables.values.N_min else np.inf
+
+
+@kernel
+def reach_sized(tables: SizedTables, excess: float) -> float:
+    """Return the weight of rows that may change sides before a loss falls by more than a value, -1 if it is unknown."""
+    return covers.reach(tables.bounds, excess)
+
+
+@kernel
+def pair_sized(
+    tables: SizedTables, rows: SizedSide, f: int, below: int, first: int, cost: float, totals: Any, out: Any
+) -> tuple[float, float]:
+    """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
+    return covers.pair(tables.bounds, rows.bounds, f, below, first, cost, totals, out)
+
+
+@kernel
+def value_of_sized(
+    tables: SizedTables, rows: SizedSide, f: int, t: int, cost: float, left: float, right: float
+) -> tuple[float, float]:
+    """Return what both numbers of a pair at a threshold are for leaves of at least ``N_min`` samples."""
+    return covers.value_of(tables.values, rows.values, f, t, cost, left, right)
+
+
+@kernel
+def allowed_sized(tables: SizedTables, rows: SizedSide, f: int) -> tuple[int, int]:  # noqa: ARG001
+    """Return the first and the last threshold with ``N_min`` samples of a side below it and from it on."""
+    return rows.values.allowed[f, 0], rows.values.allowed[f, 1]
+
+
+implement(
+    SizedTables,
+    restrict=restrict_sized,
+    leaf_below=leaf_below_sized,
+    reach=reach_sized,
+    pair=pair_sized,
+    value_of=value_of_sized,
+    allowed=allowed_sized,
+)

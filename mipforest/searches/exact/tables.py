@@ -18,10 +18,11 @@ from mipforest.searches.exact.plain import (
     SQUARED,
     PlainSide,
     PlainTables,
+    SizedSide,
+    SizedTables,
     losses_of_splits,
     take_all,
 )
-from mipforest.searches.exact.sized import SizedSide, SizedTables
 from mipforest.searches.exact.squared import Part, SquaredTables
 from mipforest.searches.exact.walks import (
     CLASSES_AT_A_TIME,

@@ -443,11 +443,15 @@ class _Descents:
 
     # ------------------------------------------------------------------ starts
 
-    def _grown(self, kind: str, rng: np.random.Generator) -> Hyperplanes:
-        """Grow a tree from the root down: by the nodes' machines, or by random splits above the last level."""
+    def _grown(self, kind: str, rng: np.random.Generator, factor: float | None = None) -> Hyperplanes:
+        """Grow a tree from the root down: by the nodes' machines, or by random splits above the last level.
+
+        Machines above the last level have C times a factor, which is drawn for ``path`` unless it is given.
+        """
         problem, p = self.problem, self.problem.X.shape[1]
         tree = Hyperplanes(np.zeros((problem.n_branches, p)), np.zeros(problem.n_branches))
-        factor = 10.0 ** rng.uniform(-3.0, 2.0) if kind == "path" else 1.0
+        if factor is None:
+            factor = 10.0 ** rng.uniform(-3.0, 2.0) if kind == "path" else 1.0
         members = {0: np.arange(len(problem.X))}
         for t in range(problem.n_branches):
             rows = members.pop(t)
@@ -547,7 +551,8 @@ class _Routings(_Descents):
     def start(self, number: int) -> _Task:
         def task(rng: np.random.Generator) -> _Found:
             if number <= len(FACTORS):
-                return self._improved(self._by_machines(FACTORS[number - 1] if number else 1.0), rng)
+                grown = self._grown("path", rng, FACTORS[number - 1] if number else 1.0)
+                return self._improved(grown, rng)
             return self._improved(self._grown(STARTS[number % len(STARTS)], rng), rng)
 
         return task
@@ -577,20 +582,6 @@ class _Routings(_Descents):
         tree = self.problem.valued(routed)
         tree = moves.descend(tree, FAILURES, self.over)
         return _Found(tree, tree)
-
-    def _by_machines(self, factor: float) -> Hyperplanes:
-        """Grow a tree by the nodes' machines, with C times a factor above the last level."""
-        problem = self.problem
-        tree = Hyperplanes(np.zeros((problem.n_branches, problem.X.shape[1])), np.zeros(problem.n_branches))
-        members = {0: np.arange(len(problem.X))}
-        for t in range(problem.n_branches):
-            rows = members.pop(t)
-            own = factor if t < problem.n_upper else 1.0
-            tree.w[t], tree.b[t] = problem.machine(t, rows, accuracy=ROUGH, factor=own)
-            if t < problem.n_upper:
-                right = problem.X[rows] @ tree.w[t] + tree.b[t] >= 0.0
-                members[2 * t + 1], members[2 * t + 2] = rows[~right], rows[right]
-        return problem.valued(tree)
 
 
 def compile_kernels(budget: TimeBudget, problem: HyperplaneProblem) -> float:

@@ -32,7 +32,8 @@ MAX_GROUPS = 5000
 #: :meth:`Routing._search_many`.
 MAX_MANY = 50_000
 
-#: The search of this name improves the first tree: by so many random starts and kicks, in at most a share of the time.
+#: The search of this name improves the best tree once: with so many random starts and kicks, in at most a share of the
+#: time.
 LOCAL_SEARCH, LOCAL_SHARE = "local-search", 0.1
 FEW = {"starts": 4, "kicks": 8}
 
@@ -146,14 +147,14 @@ class Routing(TreeSearch):
             many = np.isfinite(told.look_at)
             if many and not closed(trees.value, floor, settings.gap):  # a plunge may take longer than this
                 told.look_at += _by_local_search(problem, settings, trees, told, BLOCKS_SHARE)
-            begins_locally = not many and not get_search(LOCAL_SEARCH).objection(problem)
+            is_improved = not many and not get_search(LOCAL_SEARCH).objection(problem)
             search = RoutingSearch(
                 backend,
                 gap=settings.gap,
                 complete=trees.realised,
                 propose=trees.proposed if backend.needs_trees else lambda _: np.inf,
                 scores=trees.scores if backend.needs_trees else None,
-                improve=improve if begins_locally else None,
+                improve=improve if is_improved else None,
                 threads=threads,
                 elsewhere=elsewhere,
                 writer=writer,

@@ -451,8 +451,7 @@ class RoutingSearch:
         Returns the scores (G, |B|) of the groups at the nodes of the best tree, for :class:`Neighbourhoods`; without
         it, there are none.
     improve
-        Looks for a better tree than the start; returns the value of the best one. Called once, where the first plunge
-        leaves something open: a problem that one plunge solves needs no other tree.
+        Looks for a better tree; returns the value of the best one. Called once, after :data:`IMPROVED_AFTER` nodes.
     threads
         Number of threads of this process.
     elsewhere

@@ -171,19 +171,17 @@ def test_two_rows_that_were_changed_by_hand_stay_two(tmp_path):
     assert read_mps(path).n_rows == 2
 
 
-def test_numbers_keep_all_17_digits_where_the_writer_of_highs_loses_them(tmp_path):
+def test_numbers_keep_all_17_digits(tmp_path):
     highspy = pytest.importorskip("highspy")
     value = 0.1 + 0.2  # 0.30000000000000004
     form = model(A=sparse.csr_array(np.array([[1.0, value]])))
-    ours, theirs = str(tmp_path / "ours.mps"), str(tmp_path / "theirs.mps")
+    ours = str(tmp_path / "ours.mps")
     write_mps(form, ours)
     solver = highspy.Highs()
     solver.silent()
     solver.readModel(ours)
     assert value in solver.getLp().a_matrix_.value_
-    solver.writeModel(theirs)
     assert read_mps(ours).A[0, 1] == value  # exact: written to the last digit
-    assert read_mps(theirs).A[0, 1] != value  # exact: written to the last digit
 
 
 def test_names_become_safe_and_unique(tmp_path):

@@ -199,8 +199,13 @@ def test_refuses_numbers_that_are_none(form: MatrixForm, named: str) -> None:
 
 
 def test_passes_on_why_highs_refuses_a_model() -> None:
-    with pytest.raises(SolverError, match="greater than"):
+    with pytest.raises(SolverError, match=r"HiGHS refuses the model: .*1e\+15"):
         solve(model([1.0], [[1e16]], 0.0, 1.0))
+
+
+def test_writes_nothing_to_the_standard_output(capfd: pytest.CaptureFixture[str]) -> None:
+    solve(model([1.0], [[1.0]], 0.0, 1.0, integer=True))
+    assert capfd.readouterr() == ("", "")
 
 
 def test_warns_of_coefficients_that_highs_drops() -> None:
