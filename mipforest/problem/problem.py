@@ -256,7 +256,7 @@ def _solved(
     solution = replace(solution, status=ended_by(problem, solution.status))
     if values is not None and not solution.found:
         solution = with_start(problem, solution, values)
-    return snapped_to_tree(problem, solution, settings.gap)
+    return snapped_to_tree(problem, solution, settings.gap, start=values)
 
 
 def _searched(
@@ -342,12 +342,15 @@ def check_solution(problem: ProblemData, solution: Solution) -> Result:
     return check(problem, solution if infeasible else snapped_to_tree(problem, solution))
 
 
-def snapped_to_tree(problem: ProblemData, solution: Solution, gap: float | None = None) -> Solution:
+def snapped_to_tree(
+    problem: ProblemData, solution: Solution, gap: float | None = None, *, start: Values | None = None
+) -> Solution:
     """Replace a solution by that of the tree it stands for, where this is feasible and no worse.
 
     A solver that stops early may leave slack that the tree does not need: a feature switched on and not
     used, a leaf value off its optimum. Where the tree is worse, by what the solver's tolerances are worth, or its
-    point feasible and the solver's not, its own value counts. An optimum is then held to the ``gap`` again.
+    point feasible and the solver's not, its own value counts; where it breaks a row beyond the tolerance, that of the
+    ``start`` does. An optimum is then held to the ``gap`` again.
     """
     if solution.x is None:
         return solution
@@ -364,7 +367,10 @@ def snapped_to_tree(problem: ProblemData, solution: Solution, gap: float | None 
         feasible and same_value(value, solution.objective, problem.objective_unit)
     ):
         return solution
-    own = _with_values_of(problem, tree, solution, worse=True)
+    own, which = _with_values_of(problem, tree, solution, worse=True), "its"
+    if own is None and start is not None:
+        known = problem.formulation.decode(start, problem.instance)
+        own, which = _with_values_of(problem, known, solution, worse=True), "the start's"
     if own is None:
         return solution
     status, bound, issues = validated(problem.model.matrix(), own.status, own.objective, own.bound, gap=gap)
@@ -375,10 +381,10 @@ def snapped_to_tree(problem: ProblemData, solution: Solution, gap: float | None 
         "in the model without the rows that were removed" if loosened else f"by {problem.formulation.slack}"
     )
     said = (
-        f"the solver's point has the value {solution.objective:.9g} {cause}, and its {tree.noun} "
+        f"the solver's point has the value {solution.objective:.9g} {cause}, and {which} {tree.noun} "
         f"{own.objective:.9g}"
         if feasible
-        else f"the solver's point violates the model by {violation:.3g}, and that of its tree does not"
+        else f"the solver's point violates the model by {violation:.3g}, and that of {which} {tree.noun} does not"
     )
     return replace(own, status=status, bound=bound, warnings=(*own.warnings, f"{said}: this counts", *issues))
 
