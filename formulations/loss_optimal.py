@@ -18,8 +18,9 @@ the refinement are in :mod:`formulations.splits.levels`.
 ========== =================================================================================================
 parameter  values
 ========== =================================================================================================
-loss       ``misclassification``, ``hinge``: :math:`\max(0, 1 - v)`, ``logistic``: tangents of
-           :math:`\log(1 + e^{-v})`; or a loss of another package (:mod:`mipforest.objectives.losses`)
+loss       ``misclassification``, ``hinge``: :math:`\max(0, 1 - v)`, ``squared-hinge``: tangents of
+           :math:`\max(0, 1 - v)^2`, ``logistic``: tangents of :math:`\log(1 + e^{-v})`; or a loss of another
+           package (:mod:`mipforest.objectives.losses`)
 regulariser ``none``, ``l1``, ``l2``: :math:`\tfrac12 \|w\|^2`, with the half as in MARGOT
 selection  ``none``, ``hard``: at most B features per node, ``soft``: each further one costs alpha
 levels     ``all``: loss and norm are charged at every level (3.12), ``last``: at the last one only (3.11)
@@ -88,9 +89,10 @@ class LossOptimal(LevelTree):
     Parameters
     ----------
     loss
-        ``misclassification``, ``hinge``, ``logistic``, or another registered loss.
+        ``misclassification``, ``hinge``, ``squared-hinge``, ``logistic``, or another registered loss.
     tangents
-        Tangent points of the logistic loss: ``V0`` to ``V3``, or the number of finite ones.
+        Tangent points of the logistic loss: ``V0`` to ``V3``, or the number of finite ones. The squared hinge has as
+        many, 1, 3, 7 and 15 for the four names.
     regulariser
         ``none``, ``l1`` or ``l2`` (half the squared Euclidean norm).
     selection
@@ -112,7 +114,9 @@ class LossOptimal(LevelTree):
     source = "Aldinucci, PhD thesis, section 3.1, The Generalized Framework"
 
     loss: str = parameter("hinge", "what a sample costs at a node", choices=loss_names())
-    tangents: str = parameter("V0", "tangent points of the logistic loss: V0, V1, V2, V3, or how many")
+    tangents: str = parameter(
+        "V0", "tangent points of the logistic loss or the squared hinge: V0 to V3 (1, 3, 7, 15), or how many"
+    )
     regulariser: str = parameter("l1", "norm charged for weights", choices=tuple(NORMS))
     selection: str = parameter("none", "how features are selected", choices=("none", "hard", "soft"))
     levels: str = parameter("all", "levels at which loss and norm are charged", choices=("all", "last"))

@@ -22,6 +22,11 @@ published sets are these points to two digits:
     V_0 = \{0, \pm\infty\}, \quad V_1 = V_0 \cup \{\pm 1.9\}, \quad V_2 = V_1 \cup \{\pm 0.89, \pm 3.55\}, \quad
     V_3 = V_2 \cup \{\pm 0.44, \pm 1.37, \pm 2.63, \pm 5.16\} .
 
+**Squared hinge**, :math:`f(v) = \max(0, 1 - v)^2`, by K tangents at :math:`v = 1 - s_k`,
+:math:`s_k = (2k - 1) / K`, with the line 0: at margins from -1 on the largest of them lies at most :math:`1 / K^2`
+below f. Below -1 it goes on as a line, as the modified Huber loss does (T. Zhang, *Solving large scale linear
+prediction problems using stochastic gradient descent algorithms*, ICML 2004).
+
 **A step of the greedy rule.** Between two neighbouring tangents the underestimator has a corner, where they cross. A
 new tangent cuts this corner off: the area gained is a triangle, with a side on the new tangent and a height that is the
 rise of the new tangent above the corner. No integral is needed. As the triangle depends on its two neighbours only,
@@ -471,6 +476,27 @@ class LogisticLoss(PiecewiseLinearLoss):
     @classmethod
     def build(cls, *, epsilon: float, tangents: str) -> LogisticLoss:  # noqa: ARG003
         return cls(tangent_points(tangents))
+
+
+class SquaredHinge(PiecewiseLinearLoss):
+    """Largest of 0 and tangents of ``max(0, 1 - v)^2``, evenly spaced over the margins from -1 to 1.
+
+    Parameters
+    ----------
+    count
+        Number of tangents.
+    """
+
+    name = "squared-hinge"
+
+    def __init__(self, count: int) -> None:
+        shortfall = (2.0 * np.arange(count) + 1.0) / count
+        # The tangent at v = 1 - s is s^2 - 2 s (v - 1 + s).
+        super().__init__(2 * shortfall - shortfall**2, -2 * shortfall)
+
+    @classmethod
+    def build(cls, *, epsilon: float, tangents: str) -> SquaredHinge:  # noqa: ARG003
+        return cls(len(tangent_points(tangents)))
 
 
 def largest_error(loss: PiecewiseLinearLoss) -> float:

@@ -18,7 +18,7 @@ from mipforest.problem.tree_search import TreeSearch
 FORMULATIONS, LOSSES = "mipforest.formulations", "mipforest.losses"
 
 #: Listed first, as the literature does.
-FIRST_LOSSES = ("misclassification", "hinge", "logistic")
+FIRST_LOSSES = ("misclassification", "hinge", "squared-hinge", "logistic")
 
 
 class UnknownFormulation(MipforestError, ValueError):

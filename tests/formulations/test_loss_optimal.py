@@ -19,10 +19,11 @@ pytestmark = pytest.mark.usefixtures("few_penalties")
 
 PROVEN = {"time_limit": None, "gap": 1e-7}
 
-#: Tangents of log(1 + exp(-v)) at 0 and at both infinities.
+#: Tangents of log(1 + exp(-v)) at 0 and at both infinities, that of max(0, 1 - v)^2 at 0.
 LOSSES = {
     "misclassification": lambda score, sign: float((score >= 0) != (sign > 0)),
     "hinge": lambda score, sign: max(0.0, 1 - sign * score),
+    "squared-hinge": lambda score, sign: max(0.0, 1 - 2 * sign * score),
     "logistic": lambda score, sign: max(0.0, -sign * score, np.log(2) - sign * score / 2),
 }
 NORMS = {
@@ -241,6 +242,7 @@ def test_the_thesis_rows_of_misclassification_allow_a_free_lunch():
         (LossOptimal(loss="logistic", tangents="V1", C=2.0), 7, 2),
         (LossOptimal(loss="hinge", C=1.0, selection="soft", alpha=0.3), 8, 2),
         (LossOptimal(loss="misclassification", C=1.0, epsilon=0.1), 6, 2),
+        (LossOptimal(loss="squared-hinge", tangents="V1", C=1.0), 7, 2),
         (LossOptimal(loss="hinge", levels="last", C=1.0, variant="paper"), 8, 2),
         # The same loss as in the first, the same norm as in MARGOT.
         pytest.param(LossOptimal(loss="logistic", regulariser="l2", C=1.0), 7, 2, marks=pytest.mark.slow),

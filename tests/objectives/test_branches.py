@@ -1,12 +1,16 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from formulations.loss_optimal import LossOptimal
-from mipforest.objectives.losses import HINGE, BranchLoss, LogisticLoss
+from mipforest.objectives.losses import HINGE, BranchLoss, LogisticLoss, SquaredHinge
 from mipforest.problem.parameters import parameters_of
 from mipforest.problem.registry import UnknownLoss, get_loss, loss_classes, loss_names
+
+#: Of numbers up to 4 that are added and multiplied a few times.
+ROUNDING = 1e-14
 
 PLUGIN = """
 import numpy as np
@@ -21,7 +25,7 @@ class TwoSlopes(PiecewiseLinearLoss):
 
 
 def test_built_in_losses_are_known_by_their_names():
-    assert loss_names()[:3] == ("misclassification", "hinge", "logistic")
+    assert loss_names()[:4] == ("misclassification", "hinge", "squared-hinge", "logistic")
     assert tuple(loss_classes()) == loss_names()
     for name, cls in loss_classes().items():
         assert issubclass(cls, BranchLoss)
@@ -32,6 +36,15 @@ def test_losses_are_built_from_settings():
     assert get_loss("misclassification").build(epsilon=0.2, tangents="V0").flat_from == 0.2
     assert get_loss("hinge").build(epsilon=0.2, tangents="V0").flat_from == HINGE.flat_from
     assert len(LogisticLoss.build(epsilon=0.2, tangents="V1").slopes) == 4
+
+
+@pytest.mark.parametrize("count", [1, 3, 7, 50])
+def test_tangents_of_the_squared_hinge_lie_below_it_as_closely_as_stated(count):
+    loss, v = SquaredHinge(count), np.linspace(-1, 2, 3001)
+    below = np.maximum(0, 1 - v) ** 2 - loss.of_margin(v)
+    assert below.min() >= -ROUNDING
+    assert below.max() == pytest.approx(1 / count**2, abs=1e-6)  # at the margin -1, and between tangents
+    assert loss.of_margin(np.array([loss.flat_from])) == pytest.approx([0.0], abs=ROUNDING)
 
 
 def test_an_unknown_name_suggests_the_nearest():

@@ -23,11 +23,12 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches.hyperplanes import CLEARANCE, HyperplaneProblem, Hyperplanes
 from mipforest.searches.hyperplanes.line_moves import Line, LineDescent, random_line
 
-#: Prices of a sample between the sides, in multiples of C times its weight, one after the other.
-PRICES = (1.0, 3.0, 10.0, 100.0)
+#: Prices of a sample between the sides, in multiples of C times its weight, one after the other: where they rise fast,
+#: a line move leaves the tree for a split that sends all samples to one side.
+PRICES = tuple(8.0 * 1.5**k for k in range(18))
 
 #: Line moves at each price.
-LINES = 25
+LINES = 18
 
 #: Least gain of a round of line moves, relative to the objective, for another one.
 SETTLED = 1e-4
@@ -129,8 +130,9 @@ def tightened(
             break
         moved = _along_lines(problem, moved, price, LINES, rng, over)
         moved = problem.refitted(moved, accuracy=accuracy)
-        best = min(best, made_feasible(problem, moved, accuracy=accuracy), key=lambda found: found.value)
-    return best
+        if problem.feasible(moved):
+            break
+    return min(best, made_feasible(problem, moved, accuracy=accuracy), key=lambda found: found.value)
 
 
 def settled(

@@ -103,10 +103,10 @@ def best_on(
         places.append((at * sign[moving] - s) / speed)
         rises.append(change * charge[moving] * np.abs(speed))
         jumps.append(np.zeros(len(moving)))
-    to_right = np.sign(speed) * (difference[moving] - priced[moving])
-    crossings = (
-        [(0.0, to_right)] if price == 0.0 else [(0.0, to_right), (-gap, np.sign(speed) * priced[moving])]
-    )
+    crossings = [(0.0, np.sign(speed) * difference[moving])]
+    if price:
+        into = np.sign(speed) * priced[moving]
+        crossings += [(-gap, into), (CLEARANCE, -into)]
     for side, jump in crossings:
         places.append((side - s) / speed)
         rises.append(np.zeros(len(moving)))
@@ -118,7 +118,7 @@ def best_on(
         jumps.append(np.zeros(len(turning)))
     place, rise, jump = np.concatenate(places), np.concatenate(rises), np.concatenate(jumps)
     inside = np.flatnonzero((place > -reach) & (place < reach))
-    inside = inside[np.argsort(place[inside], kind="stable")]
+    inside = inside[np.argsort(place[inside])]
     place, rise, jump = place[inside], rise[inside], jump[inside]
 
     # At the beginning of the line.
@@ -126,7 +126,7 @@ def best_on(
     right = (first > 0.0) | ((first == 0.0) & (g >= 0.0))
     step = float(difference[right].sum())
     if price:
-        step += float(priced[~right & (first > -gap)].sum())
+        step += float(priced[(first > -gap) & (first < CLEARANCE)].sum())
     slope, loss, we, ee = 0.0, 0.0, float(w @ e), float(e @ e)
     if problem.l1:  # the first slope is that right of the beginning, as for losses
         there = w - reach * e
@@ -152,7 +152,7 @@ def best_on(
     best = int(np.argmin(values))
     now = float(problem.losses(line.node, scores, rows).sum()) + float(difference[scores >= 0.0].sum())
     if price:
-        now += float(priced[(scores < 0.0) & (scores > -gap)].sum())
+        now += float(priced[(scores < CLEARANCE) & (scores > -gap)].sum())
     return Minimum(float(at_step[best]), float(values[best]) - now)
 
 

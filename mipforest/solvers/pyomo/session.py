@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -242,6 +243,7 @@ def run(
         return Answer(Status.OPTIMAL, _nearest_to_zero(form), form.offset, "no expression reads a variable")
     model, variables = concrete_model(_plain(form))
     limit = {} if time_limit is None else {"timelimit": time_limit}
+    _end_threads_of_highs()
     with _output_to(settings):
         try:
             solver = SolverFactory(interface)
@@ -258,6 +260,13 @@ def run(
     if status is Status.OPTIMAL and x is None:
         raise SolverError(f"Pyomo's interface {interface} says {condition} and gives no point")
     return Answer(status, x, _dual_bound(form, status, x, results), condition)
+
+
+def _end_threads_of_highs() -> None:
+    """End the pool of threads that HiGHS keeps from an earlier run: it refuses another number of threads."""
+    highspy = sys.modules.get("highspy")
+    if highspy is not None:
+        highspy.Highs.resetGlobalScheduler(True)
 
 
 @contextmanager

@@ -30,7 +30,6 @@ NODE_LIMIT: Mapping[str, Mapping[str, Any]] = {
 }
 
 _HIGHS_BY_PYOMO = {
-    "threads": "HiGHS fixes its threads per process, and Pyomo does not reset them",
     "unknown_option_is_refused": "Pyomo does not look at what HiGHS answers to an option",
 }
 

@@ -112,11 +112,12 @@ def test_penalties_by_level_and_weights_are_those_of_the_definition():
     assert found.verified
 
 
-@pytest.mark.parametrize("loss", ["hinge", "logistic"])
-def test_loss_optimal_with_the_l2_norm(loss):
-    data = drawn(5, n=40, p=3)
-    problem = mipforest.get_formulation("loss-optimal")(loss=loss, regulariser="l2", C=10).build(
-        data, depth=2
+@pytest.mark.parametrize("regulariser", ["l1", "l2"])
+@pytest.mark.parametrize("loss", ["hinge", "squared-hinge", "logistic"])
+def test_loss_optimal(loss, regulariser):
+    loss_optimal = mipforest.get_formulation("loss-optimal")
+    problem = loss_optimal(loss=loss, tangents="V2", regulariser=regulariser, C=10).build(
+        drawn(5, n=40, p=3), depth=2
     )
     found = problem.solve("local-search", solver_options={"starts": 4, "kicks": 4})
     assert found.verified

@@ -24,6 +24,7 @@ MODELS = {
     "soft budget": partial(SfsMargot, B=1, alpha=0.7),
     "hinge, l1": partial(LossOptimal, loss="hinge"),
     "logistic, l2": partial(LossOptimal, loss="logistic", regulariser="l2"),
+    "squared hinge, l2": partial(LossOptimal, loss="squared-hinge", tangents="V1", regulariser="l2"),
     "olct": partial(Olct, refinement=False),
     "budgeted olct": partial(BudgetedOlct, B=1, refinement=False),
     "univariate olct": partial(UnivariateOlct, refinement=False),
