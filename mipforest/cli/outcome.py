@@ -152,7 +152,7 @@ def _against_start(objective: float, start: float | None) -> str:
         return ""
     gained = abs(start - objective) / max(abs(start), 1e-12)
     if gained <= FEASIBILITY_TOLERANCE:
-        return " (that of the start)"
+        return " (found by the heuristic)"
     return f" (start {number(start)}, improved by {percent(gained)})"
 
 

@@ -372,7 +372,7 @@ def status_in_words(result: Mapping[str, Any]) -> str:
 
 
 def provers_in_words(result: Mapping[str, Any]) -> str:
-    """Say who vouches for the bound, which no check of the tree covers; empty where there is none.
+    """Say what computed the bound, which no check of the tree covers; empty where there is none.
 
     Parameters
     ----------
@@ -387,4 +387,4 @@ def provers_in_words(result: Mapping[str, Any]) -> str:
     by = [names[name] for name in result.get("bound_by", ()) if name in names]
     agree = ", which agree" if len(by) > 1 else ""
     listed = " and ".join(filter(None, (", ".join(by[:-1]), *by[-1:])))
-    return f"the bound rests on {listed}{agree}" if by else ""
+    return f"bound computed by {listed}{agree}" if by else ""

@@ -114,8 +114,8 @@ def _in_words(result: Mapping[str, Any]) -> list[Element]:
         if auc is not None and error is not None:
             texts.append(
                 f"{words} samples: of two, one for which it came true and one for which it did not, the former has the "
-                f"higher total in {percent(auc)} of all pairs (AUC; equal totals count half). Risks are off the shares "
-                f"observed by {100 * error:.1f} percentage points on average."
+                f"higher total in {percent(auc)} of all pairs (AUC; equal totals count half). The mean calibration "
+                f"error is {100 * error:.1f} percentage points."
             )
     return [element("p", text) for text in texts]
 

@@ -225,10 +225,11 @@ def _condition(split: SplitText) -> str:
 MAX_FIELDS = 100
 MAX_LEVELS = 1000
 
-_WAY = "Type values in original units: the way of the sample is marked in the picture, and its prediction shown here."
-_LIKELIER = (
-    " The marked way goes to the likelier side of each split; the prediction is the mean over all leaves."
+_WAY = (
+    "Type values in original units: the path of the sample is highlighted in the picture; its prediction is shown "
+    "here."
 )
+_LIKELIER = " The highlighted path goes to the likelier side of each split; the prediction is the mean over all leaves."
 _POINTS = (
     "Type values in original units: the points that apply, their total and its risk are shown here, and the total is "
     "marked in the table above."

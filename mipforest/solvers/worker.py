@@ -194,8 +194,8 @@ class Worker:
 def left_behind(solver: str) -> str:
     """Say of a solver that it was left behind."""
     return (
-        f"{solver} did not end within {PATIENCE:g} s after it had to, and was left behind: "
-        "what it had not reported until then is lost"
+        f"{solver} did not stop within {PATIENCE:g} s after it had to: it is left to itself, and later results are "
+        "lost"
     )
 
 

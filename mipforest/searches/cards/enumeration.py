@@ -1,7 +1,7 @@
 r"""All cards of a few rules: sets of rules tried in turn, and the best integer points of each, by branch and bound.
 
-**Points.** They are searched over boxes. T rules part the samples into :math:`2^T` cells, and the log-loss reads the
-numbers P and Q of either class in each. Over a box of points, the loss is convex in points and intercept; where
+**Points.** They are searched over boxes. T rules partition the samples into :math:`2^T` cells, and the log-loss reads
+the numbers P and Q of either class in each. Over a box of points, the loss is convex in points and intercept; where
 :math:`(s, \beta)` is any point with the gradient g,
 
 .. math:: f(s', \beta') \ge f(s, \beta) + g^\top (s' - s, \beta' - \beta)
